@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bcc_runtime::run::session::Session;
-use bcc_store::contract::Archive;
-use bcc_store::memory::MemoryArchive;
+use bcc_store::contract::Store;
+use bcc_store::memory::MemoryStore;
 use bcc_store::sqlite::open::open;
 
 use crate::support::{Bench, ROUNDS, median, size};
@@ -49,7 +49,7 @@ fn drive(bench: &Bench, session: &mut Session, turns: usize, size: impl Fn() -> 
 }
 
 /// Turn 10 of fresh sessions against the next turns of `late`, each time one after the other.
-fn compare(bench: &Bench, late: &mut Session, archive: &Arc<dyn Archive>) {
+fn compare(bench: &Bench, late: &mut Session, archive: &Arc<dyn Store>) {
     let (mut early_times, mut late_times) = (Vec::new(), Vec::new());
     // The same turn of an action: its tenth. The late session goes through the other rounds untimed.
     for pair in 0..PAIRS {
@@ -81,14 +81,14 @@ fn main() {
     let bench = Bench::new((turns + PAIRS).div_ceil(ROUNDS) + 1);
 
     println!("growth/in memory");
-    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+    let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let mut session = bench.session(Arc::clone(&archive), "late");
     drive(&bench, &mut session, turns, || None);
     compare(&bench, &mut session, &archive);
 
     println!("growth/durable");
     let path = bench.path("sessions.db");
-    let archive: Arc<dyn Archive> = Arc::new(open(&path).expect("a store"));
+    let archive: Arc<dyn Store> = Arc::new(open(&path).expect("a store"));
     let mut session = bench.session(Arc::clone(&archive), "late");
     drive(&bench, &mut session, turns, || Some(size(&path)));
     compare(&bench, &mut session, &archive);

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bcc_llm::model::message::{Message, Role};
-use bcc_llm::model::provider::{Provider, Silent};
+use bcc_llm::model::provider::{NoLiveOutput, Provider};
 use bcc_llm::model::request::{ModelRequest, Purpose, Task};
 use bcc_llm::providers::anthropic::MESSAGES;
 use bcc_llm::providers::http::caller::Caller;
@@ -190,7 +190,7 @@ async fn compare(name: &str, protocol: Protocol, pace: Option<Duration>, pairs: 
     let ours = || {
         let (provider, request) = (Arc::clone(&provider), Arc::clone(&request));
         async move {
-            let reply = provider.complete(&request, &mut Silent).await.expect("a reply");
+            let reply = provider.complete(&request, &mut NoLiveOutput).await.expect("a reply");
             assert_eq!(reply.text.chars().count(), 3 * TOKENS);
         }
     };

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bcc_store::memory::MemoryArchive;
+use bcc_store::memory::MemoryStore;
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Map, Value, json};
 
@@ -62,7 +62,7 @@ fn monitored(c: &mut Criterion) {
                 for _ in 0..times {
                     let mut live = session
                         .take()
-                        .unwrap_or_else(|| bench.session_on(Arc::new(MemoryArchive::default()), "bench", &model));
+                        .unwrap_or_else(|| bench.session_on(Arc::new(MemoryStore::default()), "bench", &model));
                     let began = Instant::now();
                     let goes_on = bench.turn(&mut live);
                     spent += began.elapsed();

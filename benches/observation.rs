@@ -5,8 +5,8 @@
 use std::hint::black_box;
 
 use bcc_runtime::notebook::cell::Cell;
-use bcc_runtime::notebook::protocol::observation::{MOST_CELLS, Seen, observation};
-use bcc_runtime::notebook::state::State;
+use bcc_runtime::notebook::protocol::observation::{MOST_CELLS, ObservationSource, observation};
+use bcc_runtime::notebook::state::NotebookState;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use serde_json::Map;
 
@@ -22,10 +22,10 @@ fn building(criterion: &mut Criterion) {
                 ..Cell::default()
             })
             .collect();
-        let state = State { cell_count: count, ..State::default() };
+        let state = NotebookState { cell_count: count, ..NotebookState::default() };
         group.bench_with_input(BenchmarkId::new("cells", count), &cells, |bencher, cells| {
             bencher.iter(|| {
-                let seen = Seen {
+                let seen = ObservationSource {
                     notebook_id: "n",
                     state: &state,
                     cells,

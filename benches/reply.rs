@@ -13,7 +13,7 @@ use bcc_lang::schema::embedded;
 use bcc_lang::value::declared::DeclaredType;
 use bcc_llm::reply::live::LiveContent;
 use bcc_llm::reply::read::read;
-use bcc_llm::reply::shape::{ReplyShape, Wanted};
+use bcc_llm::reply::shape::{OutputField, ReplyShape};
 use bcc_llm::reply::strategies::parse;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::Value;
@@ -23,7 +23,11 @@ const REPLY: &str = include_str!("reply.json");
 
 fn shape() -> ReplyShape {
     let base = embedded::reply("ai_ask").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let wanted = |name: &str, declared| Wanted { name: name.to_owned(), declared: Some(declared), ..Wanted::default() };
+    let wanted = |name: &str, declared| OutputField {
+        name: name.to_owned(),
+        declared: Some(declared),
+        ..OutputField::default()
+    };
     let outputs = [wanted("父亲职业", DeclaredType::String), wanted("工作年限", DeclaredType::Integer)];
     ReplyShape::new(&base, &outputs).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -13,8 +13,8 @@ use std::fmt::Write;
 use std::time::Instant;
 
 use bcc_authoring::test_runner::find::find;
-use bcc_authoring::test_runner::ran::Status;
-use bcc_authoring::test_runner::request::TrialRequest;
+use bcc_authoring::test_runner::request::TestRequest;
+use bcc_authoring::test_runner::result::TestStatus;
 use bcc_authoring::test_runner::run::run;
 use bcc_engine::environment::Environment;
 
@@ -48,15 +48,15 @@ fn main() {
     write("talk.yaml", script);
     write("talk.test.yaml", test + &dialogue + "expect: { status: completed }\n");
     let environment = Environment::default();
-    let request = TrialRequest { paths: vec![folder.path().to_path_buf()], ..TrialRequest::default() };
+    let request = TestRequest { paths: vec![folder.path().to_path_buf()], ..TestRequest::default() };
     for jobs in [None, Some(1)] {
         let began = Instant::now();
         let tests = find(&request, &environment).expect("tests");
         let found = began.elapsed();
-        let request = TrialRequest { jobs, ..request.clone() };
+        let request = TestRequest { jobs, ..request.clone() };
         let report = run(&tests, &request, &environment).expect("a report");
         let took = began.elapsed();
-        assert!(report.ran.iter().all(|ran| ran.status == Status::Passed));
+        assert!(report.ran.iter().all(|ran| ran.status == TestStatus::Passed));
         println!(
             "{} conversations of {TURNS} turns, {} at a time: {:.2} s ({:.2} s of it to find and check them), {:.2} ms each",
             report.ran.len(),

@@ -15,8 +15,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bcc_store::contract::Archive;
-use bcc_store::memory::MemoryArchive;
+use bcc_store::contract::Store;
+use bcc_store::memory::MemoryStore;
 use bcc_store::rows::Commit;
 use bcc_store::sqlite::open::open;
 use criterion::{Criterion, criterion_group};
@@ -58,7 +58,7 @@ fn pairs() {
     let total: usize = wanted + WARM_UP;
     let bench = Bench::new(total.div_ceil(ROUNDS) + 1);
     let recorder = Arc::new(Recorder::default());
-    let mut twin = bench.session(Arc::clone(&recorder) as Arc<dyn Archive>, "bench");
+    let mut twin = bench.session(Arc::clone(&recorder) as Arc<dyn Store>, "bench");
     let begun = recorder.take();
     let turns: Vec<Vec<Commit>> = (0..total)
         .map(|_| {
@@ -123,7 +123,7 @@ fn in_memory(c: &mut Criterion) {
             let mut session = None;
             for _ in 0..times {
                 let mut live =
-                    session.take().unwrap_or_else(|| bench.session(Arc::new(MemoryArchive::default()), "bench"));
+                    session.take().unwrap_or_else(|| bench.session(Arc::new(MemoryStore::default()), "bench"));
                 let began = Instant::now();
                 let goes_on = bench.turn(&mut live);
                 spent += began.elapsed();

@@ -11,9 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bcc_check::against::Against;
 use bcc_check::check::{check, examine};
-use bcc_check::library::Library;
+use bcc_check::context::CheckContext;
+use bcc_check::library::SkillLibrary;
 use bcc_engine::files::TemplateFolders;
 use bcc_lang::schema::embedded;
 use bcc_lang::script::findings::Findings;
@@ -37,7 +37,7 @@ fn bare(text: &str) -> usize {
     Parser::new_from_str(text).filter(Result::is_ok).count()
 }
 
-fn stages(text: String, against: &Against<'_>, runs: usize) {
+fn stages(text: String, against: &CheckContext<'_>, runs: usize) {
     let file = Arc::new(SourceFile::new("script.yaml", text));
     let (program, found) = check(&file, parse(&file), against);
     assert!(program.is_some() && found.is_empty(), "the script is not clean: {:#?}", found.first());
@@ -84,8 +84,8 @@ fn main() {
     let templates = Arc::new(Templates::new(&files, "0123456789abcdef0123456789abcdef").expect("sound templates"));
     let schema = |kind: &str| Some((kind.to_owned(), serde_json::from_str(embedded::reply(kind)?).ok()?));
     let reply_schemas: BTreeMap<_, _> = KINDS.iter().filter_map(|kind| schema(kind.name())).collect();
-    let library = Library::default();
-    let against = Against {
+    let library = SkillLibrary::default();
+    let against = CheckContext {
         kinds: KINDS,
         custom: &Default::default(),
         templates,

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
-use bcc_script::{Engine, Environment, Event, MemoryStore, Pause, Project, RunRequest, SessionEvent};
+use bcc_script::{Engine, Environment, Event, MemoryStore, Project, RunRequest, SessionEvent, SessionPause};
 
 /// Runs the script in `file` with these answers; gives what was said, and whether the session came to its end.
 pub(crate) async fn talk(file: &Path, answers: &[&str]) -> Result<(Vec<String>, bool), Box<dyn Error>> {
@@ -32,7 +32,7 @@ pub(crate) async fn talk(file: &Path, answers: &[&str]) -> Result<(Vec<String>, 
             _ => {}
         }
     }
-    Ok((said, session.close().await? == Pause::Completed))
+    Ok((said, session.close().await? == SessionPause::Completed))
 }
 
 #[allow(clippy::print_stdout, dead_code)] // an example talks; the test that runs `talk` does not

@@ -42,11 +42,11 @@ pub use bcc_engine::handle::{SessionEvent, SessionHandle};
 pub use bcc_engine::project::Project;
 pub use bcc_lang::source::diagnostic::Diagnostic;
 pub use bcc_runtime::program::event::{Event, Speaker};
+pub use bcc_runtime::program::location::EventLocation;
 pub use bcc_runtime::program::outcome::Outcome;
-pub use bcc_runtime::program::place::Place;
-pub use bcc_runtime::run::session::{Pause, Taken};
-pub use bcc_store::contract::Archive as Store;
-pub use bcc_store::memory::MemoryArchive as MemoryStore;
+pub use bcc_runtime::run::session::{SessionPause, TakenAnswer};
+pub use bcc_store::contract::Store;
+pub use bcc_store::memory::MemoryStore;
 
 #[doc(hidden)]
 pub mod cli;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bcc_store::contract::Archive;
+use bcc_store::contract::Store;
 use bcc_store::rows::Commit;
 use bcc_store::sqlite::open::open;
 use rusqlite::{Connection, TransactionBehavior, params};

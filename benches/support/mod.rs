@@ -11,8 +11,8 @@ use bcc_engine::engine::{Engine, RunRequest};
 use bcc_engine::environment::Environment;
 use bcc_engine::project::Project;
 use bcc_runtime::program::event::{Delta, Observer};
-use bcc_runtime::run::session::{Pause, Session, Taken};
-use bcc_store::contract::Archive;
+use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
+use bcc_store::contract::Store;
 use mimalloc::MiMalloc;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -102,12 +102,12 @@ impl Bench {
     }
 
     /// A session that has asked its first question, on the offline responder.
-    pub(crate) fn session(&self, archive: Arc<dyn Archive>, id: &str) -> Session {
+    pub(crate) fn session(&self, archive: Arc<dyn Store>, id: &str) -> Session {
         self.session_on(archive, id, "offline")
     }
 
     /// A session on this model that has asked its first question.
-    pub(crate) fn session_on(&self, archive: Arc<dyn Archive>, id: &str, model: &str) -> Session {
+    pub(crate) fn session_on(&self, archive: Arc<dyn Store>, id: &str, model: &str) -> Session {
         let environment = Environment::default();
         let project = Project::of(&self.file, Some(self.directory.path()), false, &environment).expect("a project");
         let engine = Engine::new(project, environment, archive);
@@ -119,15 +119,15 @@ impl Bench {
         };
         let opened = self.runtime.block_on(engine.run(&request, Arc::new(Deaf))).expect("the session begins");
         let mut session = opened.session;
-        assert_eq!(self.runtime.block_on(session.advance()).expect("the first turn"), Pause::Waiting);
+        assert_eq!(self.runtime.block_on(session.advance()).expect("the first turn"), SessionPause::Waiting);
         session
     }
 
     /// One turn: the answer is committed, then all that follows from it. Gives whether the session goes on.
     pub(crate) fn turn(&self, session: &mut Session) -> bool {
         self.runtime.block_on(async {
-            assert_eq!(session.answer(ANSWER, None).await.expect("the answer is taken"), Taken::Yes);
-            session.advance().await.expect("the turn is taken") == Pause::Waiting
+            assert_eq!(session.answer(ANSWER, None).await.expect("the answer is taken"), TakenAnswer::Yes);
+            session.advance().await.expect("the turn is taken") == SessionPause::Waiting
         })
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use bcc_store::error::ArchiveError;
-use bcc_store::rows::{Commit, DocumentRow, NewSession};
+use bcc_store::error::StoreError;
+use bcc_store::rows::{Commit, DocumentRow, NewSessionRow};
 
 use hooked::{Birth, Hook, Hooked, Writing};
 
@@ -13,7 +13,7 @@ mod hooked;
 
 #[derive(Default)]
 pub(crate) struct Recorded {
-    pub(crate) created: Vec<(NewSession, Vec<DocumentRow>)>,
+    pub(crate) created: Vec<(NewSessionRow, Vec<DocumentRow>)>,
     /// The commits, the first one of the session included.
     pub(crate) commits: Vec<Commit>,
 }
@@ -38,7 +38,7 @@ impl Recording {
 
 #[async_trait]
 impl Hook for Recording {
-    async fn around(&self, birth: Option<Birth<'_>>, commit: &Commit, write: Writing<'_>) -> Result<(), ArchiveError> {
+    async fn around(&self, birth: Option<Birth<'_>>, commit: &Commit, write: Writing<'_>) -> Result<(), StoreError> {
         {
             let mut recorded = self.recorded();
             recorded.created.extend(birth.map(|(new, documents)| (new.clone(), documents.to_vec())));

@@ -7,7 +7,7 @@ use crate::cli::language::filled;
 use bcc_lang::message::language::Language;
 use bcc_runtime::notebook::cell::{Cell, CellKind};
 use bcc_runtime::notebook::export::ansi;
-use bcc_runtime::notebook::export::output::{Output, read};
+use bcc_runtime::notebook::export::output::{CellOutput, read};
 use bcc_runtime::notebook::export::text::{cut_short, one_line, thinker, thought};
 use bcc_runtime::program::event::Event;
 use bcc_runtime::program::shown_cell::ShownCell;
@@ -45,7 +45,7 @@ pub struct CellView {
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum LineStyle {
     /// As words of a conversation.
     Words,
     /// A heading.
@@ -57,26 +57,26 @@ pub enum Look {
 }
 
 /// A line to be shown.
-pub type Line = (Look, String);
+pub type StyledLine = (LineStyle, String);
 
 impl CellView {
     /// The lines for an event of a session. `None` for one that tells of no notebook, or of nothing that is new in it.
-    pub fn lines(&mut self, event: &Event, language: Language) -> Option<Vec<Line>> {
+    pub fn lines(&mut self, event: &Event, language: Language) -> Option<Vec<StyledLine>> {
         match event {
             Event::Cell(shown) => Some(self.cell(&cell_of(shown), language)).filter(|lines| !lines.is_empty()),
             Event::NotebookAction { action, success: false, error, .. } => {
                 let error = language.said(error.as_deref().unwrap_or_default());
                 let told = filled("{action} failed: {error}", &[("action", action), ("error", &*error)]);
-                Some(vec![(Look::Error, one_line(&told))])
+                Some(vec![(LineStyle::Error, one_line(&told))])
             }
             Event::Warning { code, message, .. } if TOLD.contains(code) => {
-                Some(vec![(Look::Quiet, format!("! {}", shortened(&one_line(&language.said(message)))))])
+                Some(vec![(LineStyle::Quiet, format!("! {}", shortened(&one_line(&language.said(message)))))])
             }
             _ => None,
         }
     }
 
-    fn cell(&mut self, cell: &Cell, language: Language) -> Vec<Line> {
+    fn cell(&mut self, cell: &Cell, language: Language) -> Vec<StyledLine> {
         let is_new = cell.number > self.last;
         self.last = self.last.max(cell.number);
         let mut lines = Vec::new();
@@ -86,21 +86,22 @@ impl CellView {
                 let is_heading = metadata.is_chapter || metadata.is_section || metadata.is_step;
                 let text = ansi::plain(cell.content.trim());
                 for (at, line) in text.lines().enumerate() {
-                    let look = if is_heading && at == 0 { Look::Heading } else { Look::Words };
+                    let look = if is_heading && at == 0 { LineStyle::Heading } else { LineStyle::Words };
                     lines.push((look, line.to_owned()));
                 }
-                lines.push((Look::Words, String::new()));
+                lines.push((LineStyle::Words, String::new()));
             }
             CellKind::Thinking if is_new => {
                 let text = format!("{}: {}", thinker(cell, language), thought(cell).trim());
                 lines.extend(
-                    cut(&ansi::plain(&text), MOST_THOUGHT, language).map(|line| (Look::Quiet, format!("· {line}"))),
+                    cut(&ansi::plain(&text), MOST_THOUGHT, language)
+                        .map(|line| (LineStyle::Quiet, format!("· {line}"))),
                 );
             }
             CellKind::Code => {
                 if is_new {
                     let code = ansi::plain(cell.content.trim_end());
-                    lines.extend(cut(&code, MOST_CODE, language).map(|line| (Look::Words, format!("│ {line}"))));
+                    lines.extend(cut(&code, MOST_CODE, language).map(|line| (LineStyle::Words, format!("│ {line}"))));
                 }
                 if cell.ended.is_some() {
                     outputs(cell, is_new, language, &mut lines);
@@ -132,37 +133,37 @@ fn cell_of(shown: &ShownCell) -> Cell {
 }
 
 /// What code gave. Of an older cell that ran again, its first line says which one.
-fn outputs(cell: &Cell, is_new: bool, language: Language, lines: &mut Vec<Line>) {
+fn outputs(cell: &Cell, is_new: bool, language: Language, lines: &mut Vec<StyledLine>) {
     if !is_new && lines.is_empty() {
         let first = cell.content.lines().next().unwrap_or_default();
         let count = cell.execution_count.map_or_else(String::new, |count| count.to_string());
-        lines.push((Look::Quiet, shortened(&format!("[{count}] {}", ansi::plain(first)))));
+        lines.push((LineStyle::Quiet, shortened(&format!("[{count}] {}", ansi::plain(first)))));
     }
     let (mut text, mut error) = (String::new(), None);
     for output in cell.outputs.iter().map(read) {
         match output {
-            Output::Stream { text: more, .. } => text.push_str(&more),
-            Output::Data { data, .. } => {
+            CellOutput::Stream { text: more, .. } => text.push_str(&more),
+            CellOutput::Data { data, .. } => {
                 let plain = data.get("text/plain").and_then(Value::as_str).map(str::to_owned);
                 let types = || data.keys().map(|mime| format!("<{mime}>")).collect::<Vec<_>>().join(" ");
                 text.push_str(&plain.unwrap_or_else(types));
                 text.push('\n');
             }
-            Output::Error { name, value, .. } => error = Some(format!("{name}: {value}")),
+            CellOutput::Error { name, value, .. } => error = Some(format!("{name}: {value}")),
         }
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
     }
     let text = ansi::plain(text.trim_end());
-    lines.extend(cut(&text, MOST_OUTPUT, language).map(|line| (Look::Quiet, format!("  {line}"))));
+    lines.extend(cut(&text, MOST_OUTPUT, language).map(|line| (LineStyle::Quiet, format!("  {line}"))));
     if let Some(error) = error {
         let error = ansi::plain(&error);
         let last = error.lines().next().unwrap_or_default();
-        lines.push((Look::Error, format!("  ✗ {}", shortened(last))));
+        lines.push((LineStyle::Error, format!("  ✗ {}", shortened(last))));
     }
     if let Some(told) = cut_short(cell, language) {
-        lines.push((Look::Error, format!("  ✗ {told}")));
+        lines.push((LineStyle::Error, format!("  ✗ {told}")));
     }
 }
 
@@ -213,7 +214,7 @@ mod tests {
         let mut view = CellView::default();
         let told = |code| Event::Warning { code, message: "the kernel\nis gone".into(), help: None };
         let lines = view.lines(&told("kernel-memory-gone"), Language::English);
-        assert_eq!(lines, Some(vec![(Look::Quiet, "! the kernel is gone".to_owned())]));
+        assert_eq!(lines, Some(vec![(LineStyle::Quiet, "! the kernel is gone".to_owned())]));
         assert_eq!(view.lines(&told("reply-bent"), Language::English), None);
     }
 
@@ -261,7 +262,7 @@ mod tests {
             error: Some("there is no cell `x`".into()),
             effects: vec![],
         };
-        let told = vec![(Look::Error, "exec failed: there is no cell `x`".to_owned())];
+        let told = vec![(LineStyle::Error, "exec failed: there is no cell `x`".to_owned())];
         assert_eq!(view.lines(&failed, Language::English), Some(told));
     }
 }

@@ -5,9 +5,9 @@ use std::io::IsTerminal;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::cli::async_runtime::wait_for;
 use crate::cli::exit::Exit;
 use crate::cli::version::LONG;
-use crate::cli::wait::wait_for;
 use crate::cli::{
     completions, doctor, explain, graph, help, init, language, man, migrate, models, new, report, run, schema,
     sessions, templates, test, trust, validate,
@@ -30,40 +30,40 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a script in the terminal, through a pipe, or for another program (--json)
-    Run(run::Run),
+    Run(run::RunArgs),
     /// Check scripts, skills, tests and templates, and fix what can be fixed safely
-    Validate(validate::Validate),
+    Validate(validate::ValidateArgs),
     /// Run conversation tests
-    Test(test::Test),
+    Test(test::TestArgs),
     /// List, show, resume, export, delete and prune sessions
     #[command(subcommand)]
-    Sessions(sessions::Sessions),
+    Sessions(sessions::SessionsCommand),
     /// List the models of a project, or check that they answer
     #[command(subcommand)]
-    Models(models::Models),
+    Models(models::ModelsCommand),
     /// Print a JSON Schema for editors
-    Schema(schema::Schema),
+    Schema(schema::SchemaArgs),
     /// Trust the bcc-script.toml of a directory, so that it may set servers, keys and commands
-    Trust(trust::Trust),
+    Trust(trust::TrustArgs),
     /// Explain a diagnostic and how to fix it, or list all diagnostics
-    Explain(explain::Explain),
+    Explain(explain::ExplainArgs),
     /// Update scripts that use legacy syntax, without changing anything else
-    Migrate(migrate::Migrate),
+    Migrate(migrate::MigrateArgs),
     /// List, show, render, diff, create and check prompt templates
     #[command(subcommand)]
-    Templates(templates::Templates),
+    Templates(templates::TemplatesCommand),
     /// Create a project that runs, validates and passes its tests
-    Init(init::Init),
+    Init(init::InitArgs),
     /// Create a script, a skill, a test or a template scheme in the project
-    New(new::New),
+    New(new::NewCommand),
     /// Draw a script as a graph: phases, topics, actions, routes, skills and triggers
-    Graph(graph::Graph),
+    Graph(graph::GraphArgs),
     /// Check the configuration, trust, models and store of a project
-    Doctor(doctor::Doctor),
+    Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell
-    Completions(completions::Completions),
+    Completions(completions::CompletionsArgs),
     /// Print or write the manual pages
-    Man(man::Man),
+    Man(man::ManArgs),
 }
 
 /// The command line as help, completions and pages tell it.

@@ -11,14 +11,14 @@ use bcc_check::diagnostics::DIAGNOSTICS;
 use bcc_engine::error::EngineError;
 
 #[derive(Debug, Args)]
-pub struct Completions {
+pub struct CompletionsArgs {
     /// Shell
     #[arg(value_enum, value_name = "SHELL")]
     pub shell: Shell,
 }
 
 /// `whole`: the command line of the program.
-pub fn completions(options: &Completions, whole: Command) -> Result<Exit, EngineError> {
+pub fn completions(options: &CompletionsArgs, whole: Command) -> Result<Exit, EngineError> {
     let mut script = Vec::new();
     generate(options.shell, &mut with_names(whole), "bcc-script", &mut script);
     if options.shell == Shell::Bash {

@@ -14,13 +14,13 @@ use crate::cli::report;
 use crate::cli::table::padded;
 use crate::cli::terminal::plain;
 use bcc_authoring::doctor::doctor::{DoctorRequest, doctor as look};
-use bcc_authoring::doctor::finding::{Finding, State};
-use bcc_authoring::doctor::surroundings::Terminals;
+use bcc_authoring::doctor::finding::{CheckState, DoctorFinding};
+use bcc_authoring::doctor::machine::Terminals;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 
 #[derive(Debug, Args)]
-pub struct Doctor {
+pub struct DoctorArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
@@ -39,7 +39,7 @@ pub struct Doctor {
 }
 
 /// Errors: when standard output cannot be written. Whatever else is wrong is told as a finding.
-pub async fn doctor(options: Doctor, environment: Environment) -> Result<Exit, EngineError> {
+pub async fn doctor(options: DoctorArgs, environment: Environment) -> Result<Exit, EngineError> {
     let request = DoctorRequest {
         here: PathBuf::from("."),
         project: options.project,
@@ -50,9 +50,9 @@ pub async fn doctor(options: Doctor, environment: Environment) -> Result<Exit, E
     };
     let found = look(&request, &environment).await;
     let count = |state| found.iter().filter(|finding| finding.state == state).count();
-    let (problems, notes) = (count(State::Problem), count(State::Note));
+    let (problems, notes) = (count(CheckState::Problem), count(CheckState::Note));
     if options.json {
-        let checks: Vec<Value> = found.iter().map(Finding::json).collect();
+        let checks: Vec<Value> = found.iter().map(DoctorFinding::json).collect();
         let document = json!({ "version": 1, "ok": problems == 0, "checks": checks });
         print_json(&document)?;
     } else {
@@ -63,13 +63,13 @@ pub async fn doctor(options: Doctor, environment: Environment) -> Result<Exit, E
 }
 
 /// The findings for people, with what to do below each.
-fn shown(found: &[Finding]) -> String {
-    let states = [State::Ok, State::Note, State::Problem].map(|state| said(state.name()).width());
+fn shown(found: &[DoctorFinding]) -> String {
+    let states = [CheckState::Ok, CheckState::Note, CheckState::Problem].map(|state| said(state.name()).width());
     let state_width = states.into_iter().max().unwrap_or_default();
     let about_width = found.iter().map(|finding| finding.about.width()).max().unwrap_or_default();
     let indent = " ".repeat(state_width + about_width + 4);
     let mut lines = Vec::new();
-    for Finding { about, state, message, help } in found {
+    for DoctorFinding { about, state, message, help } in found {
         let message = said(message).replace('\n', &format!("\n{indent}"));
         let (state, about) = (padded(&said(state.name()), state_width), padded(about, about_width));
         lines.push(format!("{state}  {about}  {message}"));

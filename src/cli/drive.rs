@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use crate::cli::commands::commands::command;
 use crate::cli::exit::Exit;
-use crate::cli::front::Front;
-use crate::cli::input::Input;
+use crate::cli::front_end::FrontEnd;
+use crate::cli::input::InputLine;
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::signals::Signals;
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
-use bcc_runtime::run::session::{Pause, Session, Taken};
-use bcc_store::contract::Archive;
+use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
+use bcc_store::contract::Store;
 
 /// What the command that resumes a session must say besides its id.
 #[derive(Clone, Debug, Default)]
@@ -28,8 +28,8 @@ pub struct ResumeHint {
 /// Errors: when the store fails; what was committed before stays.
 pub async fn drive(
     mut session: Session,
-    archive: &dyn Archive,
-    front: Front,
+    archive: &dyn Store,
+    front: FrontEnd,
     hint: &ResumeHint,
     mut notebook: LiveNotebook,
 ) -> Result<Exit, EngineError> {
@@ -53,15 +53,15 @@ pub async fn drive(
         notebook.catch_up(archive, front).await;
         let Some(pause) = pause else { return Ok(interrupted(front, &resume)) };
         match pause? {
-            Pause::Waiting => {}
-            Pause::Completed => {
-                if front == Front::Terminal {
+            SessionPause::Waiting => {}
+            SessionPause::Completed => {
+                if front == FrontEnd::Terminal {
                     front.note(&format!("── session {} is complete ──", session.id));
                 }
                 return Ok(Exit::Done);
             }
-            Pause::Failed => return Ok(Exit::Failed),
-            Pause::Stopped => {
+            SessionPause::Failed => return Ok(Exit::Failed),
+            SessionPause::Stopped => {
                 let larger = session.larger_budget().map(|larger| format!(" --budget {larger}"));
                 let what = if larger.is_some() { "stopped: the budget is used up" } else { "stopped" };
                 let larger = larger.unwrap_or_default();
@@ -83,24 +83,24 @@ pub async fn drive(
                 input = source.next() => input,
             };
             match input {
-                Input::Answer { text, answer_id } => match session.answer(&text, answer_id.as_deref()).await? {
-                    Taken::Yes => break,
-                    Taken::Before | Taken::Unknown | Taken::NotAwaited | Taken::TooLong => {}
+                InputLine::Answer { text, answer_id } => match session.answer(&text, answer_id.as_deref()).await? {
+                    TakenAnswer::Yes => break,
+                    TakenAnswer::Before | TakenAnswer::Unknown | TakenAnswer::NotAwaited | TakenAnswer::TooLong => {}
                 },
-                Input::Command(words) => command(&words, &session, archive).await?,
-                Input::Unusable(why) if why.is_empty() => {}
-                Input::Unusable(why) => front.note(&why),
-                Input::End => {
+                InputLine::Command(words) => command(&words, &session, archive).await?,
+                InputLine::Unusable(why) if why.is_empty() => {}
+                InputLine::Unusable(why) => front.note(&why),
+                InputLine::End => {
                     front.note(&format!("saved; the session waits for an answer. Resume with: {resume}"));
                     return Ok(Exit::Waiting);
                 }
-                Input::Interrupted => return Ok(interrupted(front, &resume)),
+                InputLine::Interrupted => return Ok(interrupted(front, &resume)),
             }
         }
     }
 }
 
-fn interrupted(front: Front, resume: &str) -> Exit {
+fn interrupted(front: FrontEnd, resume: &str) -> Exit {
     front.note(&format!("\ninterrupted; nothing is lost. Resume with: {resume}"));
     Exit::Interrupted
 }

@@ -13,7 +13,7 @@ use bcc_engine::error::EngineError;
 use bcc_lang::message::language::Language;
 
 #[derive(Debug, Args)]
-pub struct Explain {
+pub struct ExplainArgs {
     /// Name of the diagnostic, as in `error[unknown-key]` [default: list all]
     pub name: Option<String>,
 }
@@ -22,7 +22,7 @@ pub struct Explain {
 const MOST_OFFERED: usize = 5;
 
 /// Prints the page of one diagnostic as markdown, at a terminal lightly styled; without a name, one line for each.
-pub fn explain(options: &Explain) -> Result<Exit, EngineError> {
+pub fn explain(options: &ExplainArgs) -> Result<Exit, EngineError> {
     let styled = color();
     let text = match &options.name {
         None => list(styled),

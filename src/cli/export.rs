@@ -11,13 +11,13 @@ use crate::cli::report;
 use bcc_engine::error::EngineError;
 use bcc_engine::export::export;
 use bcc_engine::markdown::markdown;
-use bcc_engine::notebook_file::write::{Asked, cell_count, page_of, write_file, write_to};
+use bcc_engine::notebook_file::write::{NotebookFileRequest, cell_count, page_of, write_file, write_to};
 use bcc_lang::message::language::Language;
-use bcc_runtime::notebook::export::form::Form;
-use bcc_store::contract::Archive;
+use bcc_runtime::notebook::export::form::ExportForm;
+use bcc_store::contract::Store;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum ExportFormat {
     /// One JSON document
     Json,
     /// The notebook as Markdown, or the transcript if there are no cells
@@ -29,32 +29,32 @@ pub enum Format {
 }
 
 pub async fn export_as(
-    archive: &dyn Archive,
+    archive: &dyn Store,
     id: &str,
-    format: Option<Format>,
+    format: Option<ExportFormat>,
     calls: bool,
     output: Option<&Path>,
 ) -> Result<Exit, EngineError> {
-    let format = format.or_else(|| output.and_then(of_ending)).unwrap_or(Format::Json);
+    let format = format.or_else(|| output.and_then(of_ending)).unwrap_or(ExportFormat::Json);
     if let Some(path) = output.filter(|path| path.is_dir()) {
         let path = path.display();
         return Err(EngineError::usage(format!("{path} is a directory, and the document is one file"))
             .with_help("give the name of a file, as in `-o notebook.ipynb`"));
     }
     let form = match format {
-        Format::Json => None,
-        Format::Md => Some(Form::Markdown),
-        Format::Html => Some(Form::Html),
-        Format::Ipynb => Some(Form::Ipynb),
+        ExportFormat::Json => None,
+        ExportFormat::Md => Some(ExportForm::Markdown),
+        ExportFormat::Html => Some(ExportForm::Html),
+        ExportFormat::Ipynb => Some(ExportForm::Ipynb),
     };
     let cells = cell_count(archive, id).await?;
-    let Some(form) = form.filter(|form| cells > 0 || *form == Form::Ipynb) else {
+    let Some(form) = form.filter(|form| cells > 0 || *form == ExportForm::Ipynb) else {
         return whole(&document(archive, id, format, calls).await?, output);
     };
     if cells == 0 {
         report::quiet(&format!("session {id} has no cells: its notebook is empty"));
     }
-    let asked = Asked { session: id.to_owned(), form, language: chosen() };
+    let asked = NotebookFileRequest { session: id.to_owned(), form, language: chosen() };
     match output {
         Some(path) => drop(write_file(archive, &asked, path).await?),
         None => {
@@ -81,25 +81,27 @@ pub async fn export_as(
     Ok(Exit::Done)
 }
 
-fn of_ending(path: &Path) -> Option<Format> {
-    Some(match Form::of_path(path)? {
-        Form::Ipynb => Format::Ipynb,
-        Form::Markdown => Format::Md,
-        Form::Html => Format::Html,
+fn of_ending(path: &Path) -> Option<ExportFormat> {
+    Some(match ExportForm::of_path(path)? {
+        ExportForm::Ipynb => ExportFormat::Ipynb,
+        ExportForm::Markdown => ExportFormat::Md,
+        ExportForm::Html => ExportFormat::Html,
     })
 }
 
 /// A document that is not written cell by cell.
-async fn document(archive: &dyn Archive, id: &str, format: Format, calls: bool) -> Result<String, EngineError> {
+async fn document(archive: &dyn Store, id: &str, format: ExportFormat, calls: bool) -> Result<String, EngineError> {
     let document = export(archive, id, calls).await?;
     match format {
-        Format::Json => serde_json::to_string_pretty(&document).map_err(|error| EngineError::failed(error.to_string())),
-        Format::Html => {
-            let asked = Asked { session: id.to_owned(), form: Form::Html, language: chosen() };
+        ExportFormat::Json => {
+            serde_json::to_string_pretty(&document).map_err(|error| EngineError::failed(error.to_string()))
+        }
+        ExportFormat::Html => {
+            let asked = NotebookFileRequest { session: id.to_owned(), form: ExportForm::Html, language: chosen() };
             let page = page_of(archive, &asked, markdown(&document, chosen())).await?;
             Ok(page.trim_end().to_owned())
         }
-        Format::Md | Format::Ipynb => Ok(markdown(&document, Language::English)),
+        ExportFormat::Md | ExportFormat::Ipynb => Ok(markdown(&document, Language::English)),
     }
 }
 

@@ -20,8 +20,8 @@ use bcc_lang::source::render::sarif::{RuleText, sarif};
 #[derive(Clone, Debug, Args)]
 pub struct Reporting {
     /// Output format of the diagnostics
-    #[arg(long, value_enum, default_value_t = Findings::Human)]
-    pub format: Findings,
+    #[arg(long, value_enum, default_value_t = FindingsFormat::Human)]
+    pub format: FindingsFormat,
     /// Also fail on these diagnostics
     #[arg(long, value_enum, value_name = "SEVERITY")]
     pub deny: Option<Deny>,
@@ -34,7 +34,7 @@ pub struct Reporting {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Findings {
+pub enum FindingsFormat {
     /// For people
     Human,
     /// One JSON document
@@ -61,19 +61,19 @@ impl Reporting {
     /// anybody reads on.
     pub fn write(&self, report: &ValidateReport) -> Result<bool, EngineError> {
         let text = match self.format {
-            Findings::Human => {
+            FindingsFormat::Human => {
                 human::report(&report.diagnostics, &human::Options { color: color(), all: self.all, say: said })
             }
-            Findings::Json => json(report.files, &report.diagnostics),
-            Findings::Sarif => {
+            FindingsFormat::Json => json(report.files, &report.diagnostics),
+            FindingsFormat::Sarif => {
                 let rule = |page: &'static Page| RuleText { slug: page.slug, severity: page.severity, page: page.text };
                 sarif(&report.diagnostics, &DIAGNOSTICS.iter().map(rule).collect::<Vec<_>>())
             }
-            Findings::Github => github(&report.diagnostics),
+            FindingsFormat::Github => github(&report.diagnostics),
         };
         let read = write(text.as_bytes())
             .map_err(|error| EngineError::failed(format!("the findings cannot be written: {error}")))?;
-        if self.format == Findings::Human {
+        if self.format == FindingsFormat::Human {
             report::note(&summary(report));
         }
         Ok(read)

@@ -7,14 +7,14 @@ use clap::{Args, ValueEnum};
 use crate::cli::exit::Exit;
 use crate::cli::print::{keep, print};
 use crate::cli::report;
-use bcc_authoring::graph::choose::{Format, GraphRequest, graph as draw};
 use bcc_authoring::graph::fold::Depth;
+use bcc_authoring::graph::request::{GraphFormat, GraphRequest, graph as draw};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::files::write::is_same_file;
 
 #[derive(Debug, Args)]
-pub struct Graph {
+pub struct GraphArgs {
     /// Script to run
     pub file: PathBuf,
     /// Output format [default: mermaid, or dot if --output ends in .dot or .gv]
@@ -43,12 +43,12 @@ pub enum DrawnAs {
     Dot,
 }
 
-pub fn graph(options: &Graph, environment: &Environment) -> Result<Exit, EngineError> {
+pub fn graph(options: &GraphArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let named = options.output.as_deref().and_then(|path| path.extension()).and_then(|extension| extension.to_str());
     let format = match options.format {
-        Some(DrawnAs::Dot) => Format::Dot,
-        None if matches!(named, Some("dot" | "gv")) => Format::Dot,
-        Some(DrawnAs::Mermaid) | None => Format::Mermaid,
+        Some(DrawnAs::Dot) => GraphFormat::Dot,
+        None if matches!(named, Some("dot" | "gv")) => GraphFormat::Dot,
+        Some(DrawnAs::Mermaid) | None => GraphFormat::Mermaid,
     };
     let request = GraphRequest {
         file: options.file.clone(),

@@ -7,7 +7,7 @@ use clap::Args;
 use crate::cli::exit::Exit;
 use crate::cli::print::{print, tell};
 use crate::cli::report;
-use bcc_authoring::scaffold::init::{Begun, InitRequest, init as begin};
+use bcc_authoring::scaffold::init::{CreatedProject, InitRequest, init as begin};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
@@ -17,7 +17,7 @@ use bcc_lang::message::language::Language;
 const NEXT: [&str; 3] = ["bcc-script run scripts/first_talk.yaml", "bcc-script validate", "bcc-script test"];
 
 #[derive(Debug, Args)]
-pub struct Init {
+pub struct InitArgs {
     /// Project directory; created if missing, existing files are kept [default: the current directory]
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
@@ -30,7 +30,7 @@ pub struct Init {
 }
 
 /// Runs the subcommand. What is written is in `language`.
-pub fn init(options: &Init, language: Language, environment: &Environment) -> Result<Exit, EngineError> {
+pub fn init(options: &InitArgs, language: Language, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = options.directory.clone().unwrap_or_else(|| PathBuf::from("."));
     let request =
         InitRequest { directory: &directory, language, scheme: options.scheme.as_deref(), nested: options.nested };
@@ -63,7 +63,7 @@ fn here() -> PathBuf {
 }
 
 /// The files that were written; of the schemas and templates, how many.
-fn written(begun: &Begun) -> Vec<String> {
+fn written(begun: &CreatedProject) -> Vec<String> {
     let scheme = format!("_system/config/custom/{}/", begun.scheme);
     let mut lines: Vec<String> = Vec::new();
     for path in &begun.written {

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Input {
+pub enum InputLine {
     Answer {
         text: String,
         /// The wait that it answers, when the sender says so.
@@ -19,7 +19,7 @@ pub enum Input {
 }
 
 #[async_trait(?Send)]
-pub trait Source {
+pub trait InputSource {
     /// The next input. May be dropped and called again without losing any.
-    async fn next(&mut self) -> Input;
+    async fn next(&mut self) -> InputLine;
 }

@@ -10,13 +10,13 @@ use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 use tokio::sync::mpsc;
 
-use crate::cli::input::{Input, Source};
+use crate::cli::input::{InputLine, InputSource};
 use crate::cli::lines::MOST_ANSWER_BYTES;
 
 /// Reads answers from a person. The editor blocks, so it lives on a thread of its own; signals are heard meanwhile.
 pub struct LineEditor {
     ask: Sender<()>,
-    inputs: mpsc::Receiver<Input>,
+    inputs: mpsc::Receiver<InputLine>,
     asked: bool,
     /// The terminal as it was before anything was edited on it.
     before: Option<Termios>,
@@ -61,21 +61,21 @@ impl Drop for LineEditor {
 }
 
 #[async_trait(?Send)]
-impl Source for LineEditor {
-    async fn next(&mut self) -> Input {
+impl InputSource for LineEditor {
+    async fn next(&mut self) -> InputLine {
         if !self.asked {
             self.asked = true;
             if self.ask.send(()).is_err() {
-                return Input::End;
+                return InputLine::End;
             }
         }
-        let input = self.inputs.recv().await.unwrap_or(Input::End);
+        let input = self.inputs.recv().await.unwrap_or(InputLine::End);
         self.asked = false;
         input
     }
 }
 
-fn serve(mut editor: DefaultEditor, asked: &Receiver<()>, send: &mpsc::Sender<Input>) {
+fn serve(mut editor: DefaultEditor, asked: &Receiver<()>, send: &mpsc::Sender<InputLine>) {
     while asked.recv().is_ok() {
         let input = read(&mut editor);
         if send.blocking_send(input).is_err() {
@@ -84,7 +84,7 @@ fn serve(mut editor: DefaultEditor, asked: &Receiver<()>, send: &mpsc::Sender<In
     }
 }
 
-fn read(editor: &mut DefaultEditor) -> Input {
+fn read(editor: &mut DefaultEditor) -> InputLine {
     let mut text = String::new();
     loop {
         let prompt = if text.is_empty() { "> " } else { "… " };
@@ -99,31 +99,31 @@ fn read(editor: &mut DefaultEditor) -> Input {
                     break;
                 }
             },
-            Err(ReadlineError::Interrupted) => return Input::Interrupted,
+            Err(ReadlineError::Interrupted) => return InputLine::Interrupted,
             // Whatever else ends the terminal ends the talk; nothing is lost by it.
-            Err(_) => return Input::End,
+            Err(_) => return InputLine::End,
         }
     }
     if text.len() > MOST_ANSWER_BYTES {
-        return Input::Unusable(format!("an answer longer than {MOST_ANSWER_BYTES} bytes was not taken"));
+        return InputLine::Unusable(format!("an answer longer than {MOST_ANSWER_BYTES} bytes was not taken"));
     }
     if text.trim().is_empty() {
         // An empty line at a prompt is a slip of the finger more often than an answer.
-        return Input::Unusable(String::new());
+        return InputLine::Unusable(String::new());
     }
     let _ = editor.add_history_entry(text.as_str());
     classify(text)
 }
 
 /// A line that begins with one slash is a command; two slashes are one slash of an answer.
-fn classify(text: String) -> Input {
+fn classify(text: String) -> InputLine {
     match text.strip_prefix('/') {
-        Some(rest) if rest.starts_with('/') => Input::Answer { text: rest.to_owned(), answer_id: None },
+        Some(rest) if rest.starts_with('/') => InputLine::Answer { text: rest.to_owned(), answer_id: None },
         Some(command) => match command.trim() {
-            "quit" | "exit" => Input::End,
-            command => Input::Command(command.to_owned()),
+            "quit" | "exit" => InputLine::End,
+            command => InputLine::Command(command.to_owned()),
         },
-        None => Input::Answer { text, answer_id: None },
+        None => InputLine::Answer { text, answer_id: None },
     }
 }
 
@@ -133,9 +133,9 @@ mod tests {
 
     #[test]
     fn one_slash_is_a_command_and_two_are_words() {
-        assert_eq!(classify("/vars".into()), Input::Command("vars".into()));
-        assert_eq!(classify("/quit ".into()), Input::End);
-        assert_eq!(classify("//etc".into()), Input::Answer { text: "/etc".into(), answer_id: None });
-        assert_eq!(classify("小林".into()), Input::Answer { text: "小林".into(), answer_id: None });
+        assert_eq!(classify("/vars".into()), InputLine::Command("vars".into()));
+        assert_eq!(classify("/quit ".into()), InputLine::End);
+        assert_eq!(classify("//etc".into()), InputLine::Answer { text: "/etc".into(), answer_id: None });
+        assert_eq!(classify("小林".into()), InputLine::Answer { text: "小林".into(), answer_id: None });
     }
 }

@@ -6,15 +6,15 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use tokio::sync::mpsc::{Receiver, channel};
 
-use crate::cli::input::{Input, Source};
+use crate::cli::input::{InputLine, InputSource};
 use bcc_lang::template::names::MAX_VALUE_BYTES;
 
 /// The longest answer, in bytes: what a variable may hold and a text may use (prompt::names).
 pub const MOST_ANSWER_BYTES: usize = MAX_VALUE_BYTES;
 
 /// The lines of standard input, read on a thread of their own so that signals are heard meanwhile.
-pub struct Lines {
-    lines: Receiver<Input>,
+pub struct InputLines {
+    lines: Receiver<InputLine>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -23,7 +23,7 @@ struct Sent {
     answer_id: Option<String>,
 }
 
-impl Lines {
+impl InputLines {
     /// Begins to read. With `json`, a line that is a JSON object with `user` is one answer with its `answer_id`.
     pub fn of_standard_input(json: bool) -> Self {
         // One line ahead: what nobody has asked for yet stays with the sender.
@@ -41,9 +41,9 @@ impl Lines {
 }
 
 #[async_trait(?Send)]
-impl Source for Lines {
-    async fn next(&mut self) -> Input {
-        self.lines.recv().await.unwrap_or(Input::End)
+impl InputSource for InputLines {
+    async fn next(&mut self) -> InputLine {
+        self.lines.recv().await.unwrap_or(InputLine::End)
     }
 }
 
@@ -82,9 +82,9 @@ fn skip_line(reader: &mut impl BufRead) {
     }
 }
 
-fn input(line: Result<Vec<u8>, ()>, json: bool) -> Input {
+fn input(line: Result<Vec<u8>, ()>, json: bool) -> InputLine {
     let Ok(bytes) = line else {
-        return Input::Unusable(format!("an answer longer than {MOST_ANSWER_BYTES} bytes was not taken"));
+        return InputLine::Unusable(format!("an answer longer than {MOST_ANSWER_BYTES} bytes was not taken"));
     };
     // Bytes that are no text become replacement characters: an answer is never lost over its encoding.
     let text = match String::from_utf8(bytes) {
@@ -93,36 +93,36 @@ fn input(line: Result<Vec<u8>, ()>, json: bool) -> Input {
     };
     if json && text.trim_start().starts_with('{') {
         match serde_json::from_str::<Sent>(&text) {
-            Ok(sent) => return Input::Answer { text: sent.user, answer_id: sent.answer_id },
+            Ok(sent) => return InputLine::Answer { text: sent.user, answer_id: sent.answer_id },
             // A JSON object that is not an answer object is more likely a program's mistake than a person's words.
             Err(error) if serde_json::from_str::<serde_json::Value>(&text).is_ok() => {
-                return Input::Unusable(format!(
+                return InputLine::Unusable(format!(
                     "a JSON line must be {{\"user\": \"…\", \"answer_id\": \"…\"}}: {error}"
                 ));
             }
             // Likewise the beginning of one, as a program that died in the middle leaves it.
             Err(error) if text.trim_start().trim_start_matches('{').trim_start().starts_with('"') => {
-                return Input::Unusable(format!(
+                return InputLine::Unusable(format!(
                     "a line that begins like a JSON object is none, and was not taken: {error}; send it whole, on one line"
                 ));
             }
             Err(_) => {}
         }
     }
-    Input::Answer { text, answer_id: None }
+    InputLine::Answer { text, answer_id: None }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn inputs(bytes: &[u8], json: bool) -> Vec<Input> {
+    fn inputs(bytes: &[u8], json: bool) -> Vec<InputLine> {
         let mut reader = std::io::BufReader::new(bytes);
         std::iter::from_fn(|| read_line(&mut reader)).map(|line| input(line, json)).collect()
     }
 
-    fn answer(text: &str, answer_id: Option<&str>) -> Input {
-        Input::Answer { text: text.into(), answer_id: answer_id.map(str::to_owned) }
+    fn answer(text: &str, answer_id: Option<&str>) -> InputLine {
+        InputLine::Answer { text: text.into(), answer_id: answer_id.map(str::to_owned) }
     }
 
     #[test]
@@ -136,9 +136,9 @@ mod tests {
         let lines = "{\"user\": \"{{ x }}\", \"answer_id\": \"a1\"}\n{not json\nplain\n";
         let expected = [answer("{{ x }}", Some("a1")), answer("{not json", None), answer("plain", None)];
         assert_eq!(inputs(lines.as_bytes(), true), expected);
-        assert!(matches!(inputs(b"{\"text\": 1}\n", true).as_slice(), [Input::Unusable(_)]));
+        assert!(matches!(inputs(b"{\"text\": 1}\n", true).as_slice(), [InputLine::Unusable(_)]));
         for cut_off in ["{\"user\": \"halb", "{ \"user\": \"x\", \"answer_id\"", "{\"user\": \"x\"} and more"] {
-            assert!(matches!(inputs(cut_off.as_bytes(), true).as_slice(), [Input::Unusable(_)]), "{cut_off}");
+            assert!(matches!(inputs(cut_off.as_bytes(), true).as_slice(), [InputLine::Unusable(_)]), "{cut_off}");
             assert_eq!(inputs(cut_off.as_bytes(), false), [answer(cut_off, None)]);
         }
     }
@@ -148,7 +148,7 @@ mod tests {
         let mut bytes = vec![b'x'; MOST_ANSWER_BYTES + 10];
         bytes.extend_from_slice(b"\nnext\n");
         let inputs = inputs(&bytes, false);
-        assert!(matches!(inputs.as_slice(), [Input::Unusable(_), Input::Answer { .. }]), "{}", inputs.len());
+        assert!(matches!(inputs.as_slice(), [InputLine::Unusable(_), InputLine::Answer { .. }]), "{}", inputs.len());
     }
 
     #[test]

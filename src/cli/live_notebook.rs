@@ -9,13 +9,13 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use crate::cli::front::Front;
+use crate::cli::front_end::FrontEnd;
 use crate::cli::language::chosen;
 use bcc_engine::error::EngineError;
-use bcc_engine::notebook_file::taken::{form_of, may_become};
-use bcc_engine::notebook_file::write::{Asked, write_file};
+use bcc_engine::notebook_file::ownership::{form_of, may_become};
+use bcc_engine::notebook_file::write::{NotebookFileRequest, write_file};
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
-use bcc_store::contract::Archive;
+use bcc_store::contract::Store;
 
 /// How much time lies between two writings while the session runs, at least.
 const BETWEEN: Duration = Duration::from_secs(2);
@@ -31,7 +31,7 @@ pub struct LiveNotebook {
 
 struct Live {
     path: std::path::PathBuf,
-    asked: Asked,
+    asked: NotebookFileRequest,
     changes: Arc<Changes>,
     /// How many changes the file has; none before it was written.
     written: Option<u64>,
@@ -75,7 +75,7 @@ impl LiveNotebook {
         let Some(path) = path else { return Ok(Self { live: None }) };
         let form = form_of(path)?;
         may_become(path, form, id)?;
-        let asked = Asked { session: id.unwrap_or_default().to_owned(), form, language: chosen() };
+        let asked = NotebookFileRequest { session: id.unwrap_or_default().to_owned(), form, language: chosen() };
         let live = Live {
             path: path.to_path_buf(),
             asked,
@@ -112,7 +112,7 @@ impl LiveNotebook {
     }
 
     /// The session rests: the file is written now, unless nothing changed since it was.
-    pub async fn catch_up(&mut self, archive: &dyn Archive, front: Front) {
+    pub async fn catch_up(&mut self, archive: &dyn Store, front: FrontEnd) {
         let behind =
             |live: &Live| live.written.is_none_or(|written| written < live.changes.count.load(Ordering::Relaxed));
         if self.live.as_ref().is_some_and(behind) {
@@ -121,7 +121,7 @@ impl LiveNotebook {
     }
 
     /// Writes the file. One that cannot be written is told once, and stops nothing.
-    pub async fn write(&mut self, archive: &dyn Archive, front: Front) {
+    pub async fn write(&mut self, archive: &dyn Store, front: FrontEnd) {
         let Some(live) = &mut self.live else { return };
         live.written = Some(live.changes.count.load(Ordering::Relaxed));
         let begun = Instant::now();

@@ -9,14 +9,14 @@ use crate::cli::print::{keep, tell, write_out};
 use bcc_engine::error::EngineError;
 
 #[derive(Debug, Args)]
-pub struct Man {
+pub struct ManArgs {
     /// Directory for the pages, one per command; existing pages are overwritten [default: print the main page]
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
 }
 
 /// `whole`: the command line of the program.
-pub fn man(options: &Man, whole: Command) -> Result<Exit, EngineError> {
+pub fn man(options: &ManArgs, whole: Command) -> Result<Exit, EngineError> {
     // Without it, `help` would be a command with the pages of all others below it. Pages are in English: they are read long
     // after the language was chosen, and by others.
     let mut whole = whole.disable_help_subcommand(true);

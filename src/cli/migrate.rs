@@ -6,18 +6,18 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::exit::Exit;
-use crate::cli::mended::{told, untried};
+use crate::cli::fixed_files::{told, untried};
 use crate::cli::report;
 use crate::cli::terminal::{color, plain};
 use bcc_authoring::fix::diff::{Mark, diff};
-use bcc_authoring::fix::mend::{MendReport, MendRequest, MendedFile, mend};
+use bcc_authoring::fix::fix::{FixReport, FixRequest, FixedFile, mend};
 use bcc_authoring::fix::rules::Rules;
 use bcc_authoring::validate::request::ValidateRequest;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 
 #[derive(Debug, Args)]
-pub struct Migrate {
+pub struct MigrateArgs {
     /// Files and directories to migrate [default: scripts/, skills/, tests/ and _system/ of the current project]
     #[arg(value_name = "FILE | DIR")]
     pub paths: Vec<PathBuf>,
@@ -33,15 +33,15 @@ pub struct Migrate {
     pub project: Option<PathBuf>,
 }
 
-pub fn migrate(options: &Migrate, environment: &Environment) -> Result<Exit, EngineError> {
+pub fn migrate(options: &MigrateArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let check = ValidateRequest {
         paths: options.paths.clone(),
         project: options.project.clone(),
         ..ValidateRequest::default()
     };
-    let report = mend(&MendRequest { check, rules: Rules::OlderForms, write: options.write }, environment)?;
+    let report = mend(&FixRequest { check, rules: Rules::OlderForms, write: options.write }, environment)?;
     if options.write || options.check {
-        let line = |file: &MendedFile| if options.write { told(file) } else { would(file) };
+        let line = |file: &FixedFile| if options.write { told(file) } else { would(file) };
         report.mended.iter().for_each(|file| report::note(&line(file)));
     } else {
         show(&report)?;
@@ -56,14 +56,14 @@ pub fn migrate(options: &Migrate, environment: &Environment) -> Result<Exit, Eng
     Ok(if fails { Exit::Failed } else { Exit::Done })
 }
 
-fn would(file: &MendedFile) -> String {
+fn would(file: &FixedFile) -> String {
     match file.made.len() {
         1 => format!("{}: 1 older form", file.after.name()),
         count => format!("{}: {count} older forms", file.after.name()),
     }
 }
 
-fn show(report: &MendReport) -> Result<(), EngineError> {
+fn show(report: &FixReport) -> Result<(), EngineError> {
     let (terminal, color) = (io::stdout().is_terminal(), color());
     let mut output = io::BufWriter::new(io::stdout().lock());
     let mut write = || {
@@ -91,7 +91,7 @@ fn show(report: &MendReport) -> Result<(), EngineError> {
 }
 
 /// What became of all of them, in one sentence: each of these stands as a whole in the catalogue of other languages.
-fn summary(report: &MendReport, options: &Migrate) -> String {
+fn summary(report: &FixReport, options: &MigrateArgs) -> String {
     let files = match report.files {
         1 => "1 file".to_owned(),
         count => format!("{count} files"),

@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand, and the readers of events for a terminal, a pipe and a program.
 
+pub mod async_runtime;
 pub mod cells;
 pub mod cli;
 pub mod commands;
@@ -10,7 +11,8 @@ pub mod exit;
 pub mod explain;
 pub mod export;
 pub mod findings;
-pub mod front;
+pub mod fixed_files;
+pub mod front_end;
 pub mod graph;
 pub mod help;
 pub mod init;
@@ -21,14 +23,13 @@ pub mod line_editor;
 pub mod lines;
 pub mod live_notebook;
 pub mod man;
-pub mod mended;
 pub mod migrate;
 pub mod models;
 pub mod new;
 pub mod piped;
 pub mod print;
 pub mod render;
-pub mod rendered;
+pub mod render_output;
 pub mod report;
 pub mod run;
 pub mod schema;
@@ -45,5 +46,4 @@ pub mod test_report;
 pub mod trust;
 pub mod validate;
 pub mod version;
-pub mod wait;
 pub mod watch;

@@ -14,28 +14,28 @@ use crate::cli::table::table;
 use crate::cli::terminal::plain;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
-use bcc_engine::models::check::{Checked, check, every};
-use bcc_engine::models::list::{KeyState, ListedModel, Listing, list};
+use bcc_engine::models::check::{ModelCheck, check, every};
+use bcc_engine::models::list::{KeyState, ListedModel, ModelListing, list};
 use bcc_engine::project::Project;
 use bcc_engine::shell::quoted;
 
 #[derive(Debug, Subcommand)]
-pub enum Models {
+pub enum ModelsCommand {
     /// List the models, the default model, and whether their keys are set
-    List(ModelsOf),
+    List(ModelsArgs),
     /// Send a short prompt to models and report what each supports
     Check {
         /// Models to check [default: all]
         #[arg(value_name = "NAME")]
         names: Vec<String>,
         #[command(flatten)]
-        of: ModelsOf,
+        of: ModelsArgs,
     },
 }
 
 /// Whose models.
 #[derive(Debug, Args)]
-pub struct ModelsOf {
+pub struct ModelsArgs {
     /// Project directory [default: the current project]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
@@ -50,9 +50,9 @@ pub struct ModelsOf {
 /// Nothing to tell in a cell.
 const NOTHING: &str = "–";
 
-pub async fn models(command: Models, environment: Environment) -> Result<Exit, EngineError> {
+pub async fn models(command: ModelsCommand, environment: Environment) -> Result<Exit, EngineError> {
     match command {
-        Models::List(of) => {
+        ModelsCommand::List(of) => {
             let project = project(&of, &environment)?;
             let listing = list(&project, &environment);
             if of.json {
@@ -62,15 +62,15 @@ pub async fn models(command: Models, environment: Environment) -> Result<Exit, E
             }
             Ok(Exit::Done)
         }
-        Models::Check { names, of } => checked(&names, &of, &environment).await,
+        ModelsCommand::Check { names, of } => checked(&names, &of, &environment).await,
     }
 }
 
-fn project(of: &ModelsOf, environment: &Environment) -> Result<Project, EngineError> {
+fn project(of: &ModelsArgs, environment: &Environment) -> Result<Project, EngineError> {
     Project::of(Path::new("."), of.project.as_deref(), of.trust, environment)
 }
 
-fn shown(listing: &Listing, project: &Project) -> Result<(), EngineError> {
+fn shown(listing: &ModelListing, project: &Project) -> Result<(), EngineError> {
     if !listing.models.is_empty() {
         let names = ["NAME", "PROVIDER", "MODEL", "SERVER", "KEY", "FALLBACK", "LIMITS", "PRICE"].map(head);
         let rows: Vec<Vec<String>> = std::iter::once(names.to_vec()).chain(listing.models.iter().map(row)).collect();
@@ -144,7 +144,7 @@ fn row(model: &ListedModel) -> Vec<String> {
     ]
 }
 
-async fn checked(names: &[String], of: &ModelsOf, environment: &Environment) -> Result<Exit, EngineError> {
+async fn checked(names: &[String], of: &ModelsArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let project = project(of, environment)?;
     let mut asked: Vec<String> = Vec::new();
     for name in names {
@@ -163,7 +163,7 @@ async fn checked(names: &[String], of: &ModelsOf, environment: &Environment) -> 
     let results = check(&project, environment, &asked).await?;
     let ok = results.iter().all(|result| result.ok);
     if of.json {
-        let models: Vec<_> = results.iter().map(Checked::json).collect();
+        let models: Vec<_> = results.iter().map(ModelCheck::json).collect();
         print_json(&json!({ "version": 1, "ok": ok, "models": models }))?;
     } else {
         let names = ["NAME", "MODEL", "ANSWERS", "STREAMS", "TOKENS", "JSON SCHEMA", "JSON", "TOOL", "FIRST", "ALL"];
@@ -177,7 +177,7 @@ async fn checked(names: &[String], of: &ModelsOf, environment: &Environment) -> 
     Ok(if ok { Exit::Done } else { Exit::Failed })
 }
 
-fn result(checked: &Checked) -> Vec<String> {
+fn result(checked: &ModelCheck) -> Vec<String> {
     let truth =
         |truth: Option<bool>| truth.map_or(NOTHING.into(), |truth| said(if truth { "yes" } else { "no" })).into_owned();
     let ms = |ms: Option<u64>| ms.map_or_else(|| NOTHING.to_owned(), |ms| format!("{ms} ms"));
@@ -196,7 +196,7 @@ fn result(checked: &Checked) -> Vec<String> {
 }
 
 /// What stands in no column.
-fn told(checked: &Checked) {
+fn told(checked: &ModelCheck) {
     let name = &checked.name;
     if let Some(note) = &checked.note {
         report::note(&format!("{name}: {note}"));

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
+use crate::cli::async_runtime::wait_for;
 use crate::cli::exit::Exit;
 use crate::cli::print::{print, tell};
 use crate::cli::report;
-use crate::cli::wait::wait_for;
 use bcc_authoring::scaffold::new::{built_in_scheme, language as language_of, project, script, skill};
 use bcc_authoring::scaffold::test::test;
 use bcc_authoring::templates::new::{NewScheme, new_scheme, usual_source};
-use bcc_engine::discovery::names::Names;
+use bcc_engine::discovery::names::PathNames;
 use bcc_engine::discovery::walk::here;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -19,21 +19,21 @@ use bcc_engine::shell::quoted;
 use bcc_lang::message::language::Language;
 
 #[derive(Debug, Args)]
-pub struct New {
+pub struct NewCommand {
     #[command(subcommand)]
-    pub what: What,
+    pub what: NewKind,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum What {
+pub enum NewKind {
     /// Create scripts/NAME.yaml, a script with one question
-    Script(Named),
+    Script(NewArgs),
     /// Create skills/NAME.yaml, actions that scripts can call
-    Skill(Named),
+    Skill(NewArgs),
     /// Create tests/NAME.yaml, a test that records what the script says now
     Test {
         #[command(flatten)]
-        named: Named,
+        named: NewArgs,
         /// Script to test [default: scripts/NAME.yaml]
         #[arg(long, value_name = "FILE")]
         script: Option<PathBuf>,
@@ -41,7 +41,7 @@ pub enum What {
     /// Copy the prompt templates into _system/config/custom/NAME/ for editing
     Scheme {
         #[command(flatten)]
-        named: Named,
+        named: NewArgs,
         /// Scheme to copy from [default: by `--lang`, otherwise that of bcc-script.toml, otherwise by the language of
         /// the project's prompts]
         #[arg(long, value_name = "SCHEME")]
@@ -51,7 +51,7 @@ pub enum What {
 
 /// Its name, and where it goes.
 #[derive(Debug, Args)]
-pub struct Named {
+pub struct NewArgs {
     /// Name: letters, digits, _ and -
     #[arg(value_name = "NAME")]
     pub name: String,
@@ -64,7 +64,7 @@ pub struct Named {
 /// `usual`.
 /// Errors: as the functions of `engine::begin`, and [`new_scheme`].
 pub fn new(
-    options: &New,
+    options: &NewCommand,
     asked: Option<Language>,
     usual: Language,
     environment: &Environment,
@@ -72,26 +72,26 @@ pub fn new(
     let named = options.what.named();
     let project = project(named.project.as_deref(), environment)?;
     let language = language_of(&project, asked, usual);
-    let names = Names::seen_from(here()?);
+    let names = PathNames::seen_from(here()?);
     let shown = |path: &Path| names.shown(path);
     match &options.what {
-        What::Script(_) => {
+        NewKind::Script(_) => {
             let written = script(&project, &named.name, language)?;
             let path = shown(&written.path);
             told(&path, &format!("bcc-script run {}", quoted(&path)))
         }
-        What::Skill(_) => {
+        NewKind::Skill(_) => {
             let written = skill(&project, &named.name, language)?;
             let path = shown(&written.path);
             told(&path, &format!("bcc-script validate {}", quoted(&path)))
         }
-        What::Test { script, .. } => {
+        NewKind::Test { script, .. } => {
             let about = test(&project, &named.name, script.as_deref(), language, environment);
             let written = wait_for(about)?;
             let path = shown(&written.path);
             told(&path, &format!("bcc-script test {}", quoted(&path)))
         }
-        What::Scheme { from, .. } => {
+        NewKind::Scheme { from, .. } => {
             let from = match (from, asked) {
                 (Some(from), _) => from.clone(),
                 (None, Some(language)) => built_in_scheme(language).to_owned(),
@@ -114,8 +114,8 @@ pub fn new(
     }
 }
 
-impl What {
-    fn named(&self) -> &Named {
+impl NewKind {
+    fn named(&self) -> &NewArgs {
         match self {
             Self::Script(named) | Self::Skill(named) | Self::Test { named, .. } | Self::Scheme { named, .. } => named,
         }

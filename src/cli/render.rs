@@ -4,26 +4,26 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use crate::cli::async_runtime::wait_for;
 use crate::cli::exit::Exit;
 use crate::cli::print::{print_json, write_out};
-use crate::cli::rendered;
+use crate::cli::render_output;
 use crate::cli::report;
 use crate::cli::terminal::color;
-use crate::cli::wait::wait_for;
 use bcc_authoring::render::action::of_action;
-use bcc_authoring::render::alone::{looks_like_a_script, of_template};
-use bcc_authoring::render::changed::changed;
-use bcc_authoring::render::faults::explained;
-use bcc_authoring::render::kept::store;
+use bcc_authoring::render::comparison::changed;
+use bcc_authoring::render::errors::explained;
 use bcc_authoring::render::prompt::Prompt;
 use bcc_authoring::render::request::{RenderRequest, SentRequest};
+use bcc_authoring::render::stored_session::store;
+use bcc_authoring::render::template_only::{looks_like_a_script, of_template};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::Project;
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
-pub struct Render {
+pub struct RenderArgs {
     /// Template, such as `ai_ask` or `ai_ask_v2`; with --action also `ai_ask_monitor` or `topic_orchestrator` [default
     /// with --action: the template of the action]
     #[arg(value_name = "NAME", required_unless_present = "action")]
@@ -78,7 +78,7 @@ yet. `--round 1 --answer TEXT` is the call that judges TEXT as the answer to it,
 judges the answer of round N. Missing answers and model replies are shown as ⟦answer of round 1⟧ and ⟦reply of \
 round 1⟧.";
 
-pub fn render(options: &Render, environment: &Environment) -> Result<Exit, EngineError> {
+pub fn render(options: &RenderArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let start = options.script.as_deref().unwrap_or(Path::new("."));
     let project = Project::of(start, options.project.as_deref(), false, environment)?;
     let scheme = options.scheme.as_deref();
@@ -96,7 +96,7 @@ pub fn render(options: &Render, environment: &Environment) -> Result<Exit, Engin
     }
 }
 
-async fn of_now(options: &Render, project: &Project) -> Result<Exit, EngineError> {
+async fn of_now(options: &RenderArgs, project: &Project) -> Result<Exit, EngineError> {
     let request = RenderRequest {
         name: options.name.clone(),
         scheme: options.scheme.clone(),
@@ -128,20 +128,20 @@ fn show(prompt: &Prompt, json: bool) -> Result<(), EngineError> {
     if json {
         return print_json(&prompt.as_value());
     }
-    report::quiet(&rendered::head(prompt));
+    report::quiet(&render_output::head(prompt));
     for note in &prompt.notes {
         report::quiet(&format!("note: {note}"));
     }
     let unknown: Vec<&str> = prompt.unknown.iter().map(|lack| lack.name.as_str()).collect();
-    write(&rendered::messages(&prompt.messages, &unknown, color()))?;
-    for line in rendered::lacks(prompt) {
+    write(&render_output::messages(&prompt.messages, &unknown, color()))?;
+    for line in render_output::lacks(prompt) {
         report::note(&line);
     }
     Ok(())
 }
 
 async fn of_session(
-    options: &Render,
+    options: &RenderArgs,
     session: &str,
     project: &Project,
     environment: &Environment,
@@ -161,13 +161,13 @@ async fn of_session(
     if options.json {
         print_json(&changed.as_value())?;
     } else {
-        report::quiet(&rendered::head_of_sent(&changed));
+        report::quiet(&render_output::head_of_sent(&changed));
         for note in &changed.notes {
             report::quiet(&format!("note: {note}"));
         }
-        write(&rendered::changed(&changed, color()))?;
+        write(&render_output::changed(&changed, color()))?;
         if let Ok(now) = &changed.now {
-            for line in rendered::lacks(now) {
+            for line in render_output::lacks(now) {
                 report::note(&line);
             }
         }

@@ -6,21 +6,21 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::drive::{ResumeHint, drive};
 use crate::cli::exit::Exit;
-use crate::cli::front::Front;
+use crate::cli::front_end::FrontEnd;
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::report;
 use bcc_engine::engine::{Engine, RunRequest, store_path};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
-use bcc_engine::loaded::Loaded;
-use bcc_engine::outside::{outside, permitted};
+use bcc_engine::host_services::{outside, permitted};
+use bcc_engine::loaded::LoadedProgram;
 use bcc_engine::project::Project;
-use bcc_engine::replay::Replayed;
-use bcc_llm::providers::replay::recording::By;
+use bcc_engine::replay::ReplayRequest;
+use bcc_llm::providers::replay::recording::ReplayMatching;
 use bcc_runtime::program::limits::Budget;
 
 #[derive(Debug, Args)]
-pub struct Run {
+pub struct RunArgs {
     /// Script to run
     pub file: PathBuf,
     /// Session id; resumes the unfinished session of this id, if there is one
@@ -85,12 +85,12 @@ pub enum ReplayBy {
     Order,
 }
 
-pub async fn run(options: Run, environment: Environment) -> Result<Exit, EngineError> {
-    let front = Front::of(options.json);
+pub async fn run(options: RunArgs, environment: Environment) -> Result<Exit, EngineError> {
+    let front = FrontEnd::of(options.json);
     front.told(begin(options, environment, front).await)
 }
 
-async fn begin(options: Run, environment: Environment, front: Front) -> Result<Exit, EngineError> {
+async fn begin(options: RunArgs, environment: Environment, front: FrontEnd) -> Result<Exit, EngineError> {
     let project = Project::of(&options.file, options.project.as_deref(), options.trust, &environment)?;
     let store = options.store.as_deref();
     let options_trust = options.trust;
@@ -113,7 +113,7 @@ async fn begin(options: Run, environment: Environment, front: Front) -> Result<E
     let record = request.record.clone();
     let hint = ResumeHint { store: store_hint, trust: options_trust, record, notebook: options.notebook };
     let budget = asked(&options.budget)?;
-    let loaded = Loaded::of(&project, &request)?;
+    let loaded = LoadedProgram::of(&project, &request)?;
     // One that is there goes on as it was begun, whatever the script needs now.
     if request.session.is_none() || !path.exists() {
         permitted(&loaded.program, &outside(&project, &environment))?;
@@ -127,12 +127,12 @@ async fn begin(options: Run, environment: Environment, front: Front) -> Result<E
     drive(opened.session, engine.archive().as_ref(), front, &hint, notebook).await
 }
 
-pub fn replayed(file: Option<&Path>, by: Option<ReplayBy>) -> Option<Replayed> {
+pub fn replayed(file: Option<&Path>, by: Option<ReplayBy>) -> Option<ReplayRequest> {
     let by = match by {
-        Some(ReplayBy::Order) => By::Order,
-        Some(ReplayBy::Prompt) | None => By::Prompt,
+        Some(ReplayBy::Order) => ReplayMatching::Order,
+        Some(ReplayBy::Prompt) | None => ReplayMatching::Prompt,
     };
-    Some(Replayed::new(file?, by))
+    Some(ReplayRequest::new(file?, by))
 }
 
 pub fn asked(budget: &[String]) -> Result<Budget, EngineError> {

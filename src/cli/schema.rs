@@ -15,7 +15,7 @@ use bcc_engine::project::{Project, given_directory};
 use bcc_lang::source::near::near_miss;
 
 #[derive(Debug, Args)]
-pub struct Schema {
+pub struct SchemaArgs {
     /// What to describe: script, skill, test, document (any of the three), template, config (bcc-script.toml), or an
     /// action type such as ai_ask
     #[arg(value_name = "NAME", default_value = "script")]
@@ -28,7 +28,7 @@ pub struct Schema {
     pub project: Option<PathBuf>,
 }
 
-pub fn schema(options: &Schema, environment: &Environment) -> Result<Exit, EngineError> {
+pub fn schema(options: &SchemaArgs, environment: &Environment) -> Result<Exit, EngineError> {
     if options.list {
         let lines: Vec<String> = list().iter().map(|(name, says)| format!("{name:20} {}", said(says))).collect();
         print(&lines.join("\n"))?;

@@ -9,8 +9,8 @@ use clap::{Args, Subcommand};
 
 use crate::cli::drive::{ResumeHint, drive};
 use crate::cli::exit::Exit;
-use crate::cli::export::{Format, export_as};
-use crate::cli::front::Front;
+use crate::cli::export::{ExportFormat, export_as};
+use crate::cli::front_end::FrontEnd;
 use crate::cli::json::{self, CatchUp};
 use crate::cli::language::{chosen, filled, said};
 use crate::cli::live_notebook::LiveNotebook;
@@ -19,24 +19,24 @@ use crate::cli::report;
 use crate::cli::run::{ReplayBy, asked, needs_store, replayed};
 use bcc_engine::calls::table;
 use bcc_engine::clock::{now, stamp};
-use bcc_engine::engine::{Engine, Opened, ResumeRequest, store_path};
+use bcc_engine::engine::{Engine, OpenedSession, ResumeRequest, store_path};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::export::export;
 use bcc_engine::markdown::markdown;
 use bcc_engine::notebook_file::outline::outline;
 use bcc_engine::project::{Project, absolute};
-use bcc_engine::used::{told, used};
+use bcc_engine::usage::{told, used};
 use bcc_runtime::program::event::Observer;
-use bcc_store::contract::Archive;
-use bcc_store::error::ArchiveError;
+use bcc_store::contract::Store;
+use bcc_store::error::StoreError;
 use bcc_store::rows::SessionRow;
 use bcc_store::sqlite::open::{open, open_read_only};
 
 #[derive(Debug, Subcommand)]
-pub enum Sessions {
+pub enum SessionsCommand {
     /// List sessions, newest first
-    List(Store),
+    List(StoreArgs),
     /// Show a session: its state, variables and transcript
     Show {
         /// Session id
@@ -45,17 +45,17 @@ pub enum Sessions {
         #[arg(long)]
         calls: bool,
         #[command(flatten)]
-        store: Store,
+        store: StoreArgs,
     },
     /// Resume a session
-    Resume(Resume),
+    Resume(ResumeArgs),
     /// Export a session as one document
     Export {
         /// Session id
         id: String,
         /// Format [default: from the extension of --output, otherwise json]
         #[arg(long, value_enum)]
-        format: Option<Format>,
+        format: Option<ExportFormat>,
         /// Include prompts and raw replies
         #[arg(long)]
         calls: bool,
@@ -63,14 +63,14 @@ pub enum Sessions {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
         #[command(flatten)]
-        store: Store,
+        store: StoreArgs,
     },
     /// Delete a session
     Delete {
         /// Session id
         id: String,
         #[command(flatten)]
-        store: Store,
+        store: StoreArgs,
     },
     /// Delete sessions that have not been used for a while
     Prune {
@@ -78,20 +78,20 @@ pub enum Sessions {
         #[arg(long, value_name = "TIME")]
         older_than: String,
         #[command(flatten)]
-        store: Store,
+        store: StoreArgs,
     },
 }
 
 /// Where sessions are looked for.
 #[derive(Clone, Debug, Default, Args)]
-pub struct Store {
+pub struct StoreArgs {
     /// Session store [default: .bcc/sessions.db in the current project]
     #[arg(long, value_name = "PATH")]
     pub store: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
-pub struct Resume {
+pub struct ResumeArgs {
     /// Session id
     pub id: String,
     /// Print each event as one JSON object per line
@@ -123,16 +123,16 @@ pub struct Resume {
     #[arg(long)]
     pub trust: bool,
     #[command(flatten)]
-    pub store: Store,
+    pub store: StoreArgs,
 }
 
 /// How many events are written again at a time: one may hold a prompt and a reply of megabytes.
 const PAGE: usize = 64;
 
-pub async fn sessions(command: Sessions, environment: Environment) -> Result<Exit, EngineError> {
+pub async fn sessions(command: SessionsCommand, environment: Environment) -> Result<Exit, EngineError> {
     match command {
-        Sessions::List(store) => list(&store, &environment).await,
-        Sessions::Show { id, calls, store } => {
+        SessionsCommand::List(store) => list(&store, &environment).await,
+        SessionsCommand::Show { id, calls, store } => {
             let archive = existing(&store, &environment, Access::Read)?;
             let document = export(archive.as_ref(), &id, false).await?;
             print(&if calls { table(&document, chosen()) } else { markdown(&document, chosen()) })?;
@@ -141,15 +141,15 @@ pub async fn sessions(command: Sessions, environment: Environment) -> Result<Exi
             }
             Ok(Exit::Done)
         }
-        Sessions::Resume(options) => {
-            let front = Front::of(options.json);
+        SessionsCommand::Resume(options) => {
+            let front = FrontEnd::of(options.json);
             front.told(resume(options, environment, front).await)
         }
-        Sessions::Export { id, format, calls, output, store } => {
+        SessionsCommand::Export { id, format, calls, output, store } => {
             let archive = existing(&store, &environment, Access::Read)?;
             export_as(archive.as_ref(), &id, format, calls, output.as_deref()).await
         }
-        Sessions::Delete { id, store } => {
+        SessionsCommand::Delete { id, store } => {
             let archive = existing(&store, &environment, Access::Write)?;
             if !archive.delete(&id).await? {
                 return Err(EngineError::usage(format!("there is no session `{id}` in this store")));
@@ -157,7 +157,7 @@ pub async fn sessions(command: Sessions, environment: Environment) -> Result<Exi
             report::note(&format!("deleted {id}"));
             Ok(Exit::Done)
         }
-        Sessions::Prune { older_than, store } => prune(&older_than, &store, &environment).await,
+        SessionsCommand::Prune { older_than, store } => prune(&older_than, &store, &environment).await,
     }
 }
 
@@ -168,7 +168,7 @@ enum Access {
 }
 
 /// Where the store that is meant lies. One that is named is found without asking the project around this directory.
-fn located(store: &Store, environment: &Environment) -> Result<PathBuf, EngineError> {
+fn located(store: &StoreArgs, environment: &Environment) -> Result<PathBuf, EngineError> {
     if let Some(path) = &store.store {
         return Ok(absolute(path));
     }
@@ -177,7 +177,7 @@ fn located(store: &Store, environment: &Environment) -> Result<PathBuf, EngineEr
 }
 
 /// The store that is meant, which must exist: looking for sessions makes no files.
-fn existing(store: &Store, environment: &Environment, access: Access) -> Result<Arc<dyn Archive>, EngineError> {
+fn existing(store: &StoreArgs, environment: &Environment, access: Access) -> Result<Arc<dyn Store>, EngineError> {
     let path = located(store, environment)?;
     if !path.exists() {
         return Err(EngineError::usage(format!("there is no store {path}", path = path.display()))
@@ -187,14 +187,14 @@ fn existing(store: &Store, environment: &Environment, access: Access) -> Result<
         Access::Write => open(&path)?,
         Access::Read => match open_read_only(&path) {
             // A store of an earlier release is brought along, where it can be.
-            Err(outdated @ ArchiveError::Outdated { .. }) => open(&path).map_err(|_| outdated)?,
+            Err(outdated @ StoreError::Outdated { .. }) => open(&path).map_err(|_| outdated)?,
             opened => opened?,
         },
     };
     Ok(Arc::new(archive))
 }
 
-async fn list(store: &Store, environment: &Environment) -> Result<Exit, EngineError> {
+async fn list(store: &StoreArgs, environment: &Environment) -> Result<Exit, EngineError> {
     if store.store.is_none() && !located(store, environment)?.exists() {
         report::note("no sessions yet: `bcc-script run FILE` begins one");
         return Ok(Exit::Done);
@@ -216,7 +216,7 @@ fn spent(row: &SessionRow) -> String {
     told(&json!({ "used": used, "budget": budget }))
 }
 
-async fn resume(options: Resume, environment: Environment, front: Front) -> Result<Exit, EngineError> {
+async fn resume(options: ResumeArgs, environment: Environment, front: FrontEnd) -> Result<Exit, EngineError> {
     let project = Project::of(Path::new("."), None, options.trust, &environment)?;
     let path = store_path(&project, &environment, options.store.store.as_deref());
     if !path.exists() {
@@ -250,7 +250,7 @@ async fn resume_after(
     request: &ResumeRequest,
     after: u64,
     notebook: &LiveNotebook,
-) -> Result<Opened, EngineError> {
+) -> Result<OpenedSession, EngineError> {
     let observer = Arc::new(CatchUp::default());
     let opened = engine.resume_as(id, request, notebook.observer(Arc::clone(&observer) as Arc<dyn Observer>)).await;
     // A session that is over cannot be resumed, but what was missed of its end can be told.
@@ -263,7 +263,7 @@ async fn resume_after(
 }
 
 /// Writes again what was committed after `after` and before `before`.
-async fn write_again(archive: &dyn Archive, id: &str, after: u64, before: u64) -> Result<(), EngineError> {
+async fn write_again(archive: &dyn Store, id: &str, after: u64, before: u64) -> Result<(), EngineError> {
     let mut after = after;
     loop {
         let rows = archive.journal(id, after, PAGE).await?;
@@ -275,7 +275,7 @@ async fn write_again(archive: &dyn Archive, id: &str, after: u64, before: u64) -
     }
 }
 
-async fn prune(older_than: &str, store: &Store, environment: &Environment) -> Result<Exit, EngineError> {
+async fn prune(older_than: &str, store: &StoreArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let age = humantime::parse_duration(older_than).map_err(|error| {
         EngineError::usage(format!("`{older_than}` is no duration: {error}")).with_help("write for example 30d or 12h")
     })?;

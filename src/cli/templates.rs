@@ -8,39 +8,39 @@ use clap::{Args, Subcommand};
 use crate::cli::exit::Exit;
 use crate::cli::findings::Reporting;
 use crate::cli::print::{print, write_out};
-use crate::cli::render::{Render, render};
+use crate::cli::render::{RenderArgs, render};
 use crate::cli::report;
-use crate::cli::templates_diff::{Diff, diff};
-use crate::cli::templates_list::{List, list};
+use crate::cli::templates_diff::{DiffArgs, diff};
+use crate::cli::templates_list::{ListArgs, list};
 use crate::cli::terminal::plain;
+use bcc_authoring::templates::catalog::{CatalogEntry, TemplateCatalog};
 use bcc_authoring::templates::check::check;
 use bcc_authoring::templates::find::find;
 use bcc_authoring::templates::new::{MadeScheme, NewScheme, new_scheme, usual_source};
-use bcc_authoring::templates::place::{directory, scheme_of_project};
-use bcc_authoring::templates::shelf::{Shelf, Standing};
+use bcc_authoring::templates::project::{directory, scheme_of_project};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::Project;
 use bcc_lang::template::layers::DEFAULT_SCHEME;
 
 #[derive(Debug, Subcommand)]
-pub enum Templates {
+pub enum TemplatesCommand {
     /// List templates with the layer each comes from, what it overrides, and which are unused
-    List(List),
+    List(ListArgs),
     /// Print a template unchanged; its source is printed to standard error
-    Show(Show),
+    Show(ShowArgs),
     /// Show the messages that would be sent to the model, without sending them
-    Render(Render),
+    Render(RenderArgs),
     /// Compare a scheme with the default one; exit code 0 if equal, 1 if different, 2 on errors
-    Diff(Diff),
+    Diff(DiffArgs),
     /// Copy templates into a scheme of the project for editing; never overwrites a file
-    New(NewTemplates),
+    New(NewTemplatesArgs),
     /// Check only the templates of the project, as `validate` does
-    Check(Check),
+    Check(CheckArgs),
 }
 
 #[derive(Debug, Args)]
-pub struct Show {
+pub struct ShowArgs {
     /// Template: `ai_ask`, `ai_ask_v2`, `ai_ask_v2.md` or an included file such as `safety.md`
     pub name: String,
     /// Scheme [default: that of bcc-script.toml, otherwise `default`]
@@ -55,7 +55,7 @@ pub struct Show {
 }
 
 #[derive(Debug, Args)]
-pub struct NewTemplates {
+pub struct NewTemplatesArgs {
     /// Name of the scheme: letters, digits, `_` and `-`
     pub scheme: String,
     /// Templates to copy [default: all]
@@ -71,7 +71,7 @@ pub struct NewTemplates {
 }
 
 #[derive(Debug, Args)]
-pub struct Check {
+pub struct CheckArgs {
     /// Scheme to check [default: all schemes of the project]
     #[arg(long, value_name = "SCHEME")]
     pub scheme: Option<String>,
@@ -82,14 +82,14 @@ pub struct Check {
     pub project: Option<PathBuf>,
 }
 
-pub fn templates(options: &Templates, environment: &Environment) -> Result<Exit, EngineError> {
+pub fn templates(options: &TemplatesCommand, environment: &Environment) -> Result<Exit, EngineError> {
     match options {
-        Templates::List(options) => list(options, environment),
-        Templates::Show(options) => show(options, environment),
-        Templates::Render(options) => render(options, environment),
-        Templates::Diff(options) => diff(options, environment),
-        Templates::New(options) => new(options, environment),
-        Templates::Check(options) => {
+        TemplatesCommand::List(options) => list(options, environment),
+        TemplatesCommand::Show(options) => show(options, environment),
+        TemplatesCommand::Render(options) => render(options, environment),
+        TemplatesCommand::Diff(options) => diff(options, environment),
+        TemplatesCommand::New(options) => new(options, environment),
+        TemplatesCommand::Check(options) => {
             let directory = directory(options.project.as_deref(), environment)?;
             let report = check(&directory, options.scheme.as_deref(), &options.reporting.rules, environment)?;
             options.reporting.write(&report)?;
@@ -98,16 +98,16 @@ pub fn templates(options: &Templates, environment: &Environment) -> Result<Exit,
     }
 }
 
-fn show(options: &Show, environment: &Environment) -> Result<Exit, EngineError> {
+fn show(options: &ShowArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = directory(options.project.as_deref(), environment)?;
     let scheme = match &options.scheme {
         Some(scheme) => scheme.clone(),
         None => scheme_of_project(&directory, environment)?.unwrap_or_else(|| DEFAULT_SCHEME.to_owned()),
     };
-    let shelf = Shelf::of(&directory);
+    let shelf = TemplateCatalog::of(&directory);
     let served = find(&shelf, &scheme, &options.name, options.version)?;
     let text = served.file.readable()?;
-    let overridden = served.overrides.iter().copied().map(Standing::shown).collect::<Vec<_>>().join(", ");
+    let overridden = served.overrides.iter().copied().map(CatalogEntry::shown).collect::<Vec<_>>().join(", ");
     report::quiet(&match overridden.as_str() {
         "" => format!("{}, as the scheme `{scheme}` is served it", served.file.shown()),
         files => format!("{}, as the scheme `{scheme}` is served it; it overrides {files}", served.file.shown()),
@@ -117,7 +117,7 @@ fn show(options: &Show, environment: &Environment) -> Result<Exit, EngineError> 
     Ok(Exit::Done)
 }
 
-fn new(options: &NewTemplates, environment: &Environment) -> Result<Exit, EngineError> {
+fn new(options: &NewTemplatesArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = directory(options.project.as_deref(), environment)?;
     let scheme = options.scheme.as_str();
     let from = match (&options.from, Project::in_directory(directory.clone(), false, environment)) {

@@ -9,15 +9,15 @@ use crate::cli::exit::Exit;
 use crate::cli::print::write_out;
 use crate::cli::report;
 use crate::cli::terminal::plain;
-use bcc_authoring::templates::diff::{Against, Difference, diff as differences, nearer};
-use bcc_authoring::templates::place::{directory, scheme_of_project};
-use bcc_authoring::templates::shelf::Shelf;
+use bcc_authoring::templates::catalog::TemplateCatalog;
+use bcc_authoring::templates::diff::{ComparisonBase, TemplateDifference, diff as differences, nearer};
+use bcc_authoring::templates::project::{directory, scheme_of_project};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_lang::template::layers::DEFAULT_SCHEME;
 
 #[derive(Debug, Args)]
-pub struct Diff {
+pub struct DiffArgs {
     /// Template [default: all that differ]
     pub name: Option<String>,
     /// Scheme to compare [default: that of bcc-script.toml, otherwise `default`]
@@ -38,25 +38,25 @@ pub struct Diff {
 }
 
 /// Errors: `Usage`, whatever keeps the two from being compared: exit code 2, as that of diff(1).
-pub fn diff(options: &Diff, environment: &Environment) -> Result<Exit, EngineError> {
+pub fn diff(options: &DiffArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = directory(options.project.as_deref(), environment)?;
     let scheme = match &options.scheme {
         Some(scheme) => scheme.clone(),
         None => scheme_of_project(&directory, environment)?.unwrap_or_else(|| DEFAULT_SCHEME.to_owned()),
     };
     let against = match &options.against {
-        Some(other) => Against::Scheme(other),
-        None if options.against_built_in => Against::BuiltIn,
-        None => Against::usual(&scheme),
+        Some(other) => ComparisonBase::Scheme(other),
+        None if options.against_built_in => ComparisonBase::BuiltIn,
+        None => ComparisonBase::usual(&scheme),
     };
-    let shelf = Shelf::of(&directory);
+    let shelf = TemplateCatalog::of(&directory);
     let typed = options.name.as_deref().map(|name| (name, options.version));
     let found = differences(&shelf, &scheme, against, typed)?;
     let text: String = found.iter().map(|difference| difference.unified.as_str()).collect();
     write(&text)?;
     let other = match against {
-        Against::Scheme(other) => format!("the scheme `{other}`"),
-        Against::BuiltIn => "the binary".to_owned(),
+        ComparisonBase::Scheme(other) => format!("the scheme `{other}`"),
+        ComparisonBase::BuiltIn => "the binary".to_owned(),
     };
     for difference in &found {
         told(difference, &scheme, &other);
@@ -81,7 +81,7 @@ pub fn diff(options: &Diff, environment: &Environment) -> Result<Exit, EngineErr
 }
 
 /// What a diff does not show at a glance.
-fn told(difference: &Difference, scheme: &str, other: &str) {
+fn told(difference: &TemplateDifference, scheme: &str, other: &str) {
     let name = &difference.name;
     if let Some(fault) = &difference.fault {
         report::note(fault);

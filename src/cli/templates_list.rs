@@ -12,18 +12,18 @@ use crate::cli::print::{print, print_json, tell};
 use crate::cli::report;
 use crate::cli::table::table;
 use crate::cli::terminal::plain;
-use bcc_authoring::templates::list::{Listing, SchemeListed, TemplateListed, list as listing};
-use bcc_authoring::templates::place::{directory, scheme_of_project};
-use bcc_authoring::templates::shelf::Fault;
+use bcc_authoring::templates::catalog::CatalogError;
+use bcc_authoring::templates::list::{SchemeEntry, TemplateEntry, TemplateListing, list as listing};
+use bcc_authoring::templates::project::{directory, scheme_of_project};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
-use bcc_lang::template::layers::{DEFAULT_SCHEME, Layer};
+use bcc_lang::template::layers::{DEFAULT_SCHEME, TemplateLayer};
 
 /// Nothing to tell in a cell.
 const NOTHING: &str = "–";
 
 #[derive(Debug, Args)]
-pub struct List {
+pub struct ListArgs {
     /// Show only this scheme, in more detail
     #[arg(long, value_name = "SCHEME")]
     pub scheme: Option<String>,
@@ -36,7 +36,7 @@ pub struct List {
 }
 
 /// Runs the subcommand. The exit code is 1 when something cannot be read; the rest is listed all the same.
-pub fn list(options: &List, environment: &Environment) -> Result<Exit, EngineError> {
+pub fn list(options: &ListArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = directory(options.project.as_deref(), environment)?;
     let (chosen, broken) = match scheme_of_project(&directory, environment) {
         Ok(chosen) => (chosen, None),
@@ -57,20 +57,20 @@ pub fn list(options: &List, environment: &Environment) -> Result<Exit, EngineErr
     } else if let Some(chosen) = chosen.filter(|chosen| options.scheme.is_none() && !has(&found, chosen)) {
         report::note(&format!("bcc-script.toml asks for the scheme `{chosen}`, and there is none of that name"));
     }
-    for Fault { path, why, .. } in &found.faults {
+    for CatalogError { path, why, .. } in &found.faults {
         report::note(&on_one_line(&format!("{path}: {why}")));
     }
     let failed = broken.is_some() || found.faults.iter().any(|fault| fault.fatal);
     Ok(if failed { Exit::Failed } else { Exit::Done })
 }
 
-fn has(listing: &Listing, scheme: &str) -> bool {
+fn has(listing: &TemplateListing, scheme: &str) -> bool {
     listing.schemes.iter().any(|listed| listed.name == scheme)
 }
 
 /// Which layer serves each template in each scheme, then the files of the project.
-fn many(schemes: &[SchemeListed]) -> Result<(), EngineError> {
-    let mut by_name: BTreeMap<(bool, &str, Option<u32>), BTreeMap<&str, &TemplateListed>> = BTreeMap::new();
+fn many(schemes: &[SchemeEntry]) -> Result<(), EngineError> {
+    let mut by_name: BTreeMap<(bool, &str, Option<u32>), BTreeMap<&str, &TemplateEntry>> = BTreeMap::new();
     for scheme in schemes {
         for template in &scheme.templates {
             let key = (template.version.is_none(), template.name.as_str(), template.version);
@@ -81,7 +81,7 @@ fn many(schemes: &[SchemeListed]) -> Result<(), EngineError> {
     let mut rows = vec![head.collect::<Vec<_>>()];
     for ((_, name, version), in_schemes) in &by_name {
         let mut row = vec![on_one_line(name), number(*version)];
-        let cell = |scheme: &SchemeListed| in_schemes.get(scheme.name.as_str()).map_or(NOTHING, |it| layer(it, scheme));
+        let cell = |scheme: &SchemeEntry| in_schemes.get(scheme.name.as_str()).map_or(NOTHING, |it| layer(it, scheme));
         row.extend(schemes.iter().map(|scheme| cell(scheme).to_owned()));
         rows.push(row);
     }
@@ -91,7 +91,7 @@ fn many(schemes: &[SchemeListed]) -> Result<(), EngineError> {
     print("")?;
     let own = schemes.iter().flat_map(|scheme| scheme.templates.iter().filter(|it| layer(it, scheme) == OWN));
     let head = ["FILE", "OVERRIDES", "DESCRIPTION"].map(word).to_vec();
-    let row = |it: &TemplateListed| vec![on_one_line(&it.path), overrides(it), description(it)];
+    let row = |it: &TemplateEntry| vec![on_one_line(&it.path), overrides(it), description(it)];
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(own.map(row)).collect();
     if rows.len() > 1 {
         print(&plain(&table(&rows)))
@@ -105,20 +105,20 @@ fn many(schemes: &[SchemeListed]) -> Result<(), EngineError> {
 const OWN: &str = "own";
 
 /// Where a template of a scheme comes from, in a word.
-fn layer(template: &TemplateListed, scheme: &SchemeListed) -> &'static str {
+fn layer(template: &TemplateEntry, scheme: &SchemeEntry) -> &'static str {
     match (template.layer, scheme.name == DEFAULT_SCHEME) {
-        (Layer::Scheme, _) | (Layer::Default, true) => OWN,
-        (Layer::BuiltinScheme, _) | (Layer::Builtin, true) => "built-in",
-        (Layer::Default | Layer::Builtin, false) => "default",
+        (TemplateLayer::Scheme, _) | (TemplateLayer::Default, true) => OWN,
+        (TemplateLayer::BuiltinScheme, _) | (TemplateLayer::Builtin, true) => "built-in",
+        (TemplateLayer::Default | TemplateLayer::Builtin, false) => "default",
     }
 }
 
-fn one(scheme: &SchemeListed) -> String {
+fn one(scheme: &SchemeEntry) -> String {
     let head = ["TEMPLATE", "VERSION", "FILE", "OVERRIDES", "DESCRIPTION"].map(word).to_vec();
-    let row = |it: &TemplateListed| {
+    let row = |it: &TemplateEntry| {
         vec![on_one_line(&it.name), number(it.version), on_one_line(&it.path), overrides(it), description(it)]
     };
-    let mut templates: Vec<&TemplateListed> = scheme.templates.iter().collect();
+    let mut templates: Vec<&TemplateEntry> = scheme.templates.iter().collect();
     templates.sort_by_key(|it| (it.version.is_none(), it.name.as_str(), it.version));
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(templates.into_iter().map(row)).collect();
     table(&rows)
@@ -133,7 +133,7 @@ fn number(version: Option<u32>) -> String {
 }
 
 /// The layers of the files behind, without what they share with the one before.
-fn overrides(template: &TemplateListed) -> String {
+fn overrides(template: &TemplateEntry) -> String {
     let end = format!("/{}", template.file);
     let short = |path: &String| path.replace("_system/config/", "").trim_end_matches(end.as_str()).to_owned();
     match template.overrides.as_slice() {
@@ -142,7 +142,7 @@ fn overrides(template: &TemplateListed) -> String {
     }
 }
 
-fn description(template: &TemplateListed) -> String {
+fn description(template: &TemplateEntry) -> String {
     let unreadable = template.fault.as_ref().map(|_| word("cannot be read"));
     let part = (!template.pulled_by.is_empty())
         .then(|| word(&on_one_line(&format!("part of {}", template.pulled_by.join(", ")))));
@@ -151,15 +151,15 @@ fn description(template: &TemplateListed) -> String {
 }
 
 /// What is of no use.
-fn unused(listing: &Listing, only: bool) -> Result<(), EngineError> {
-    let idle = |scheme: &&SchemeListed| scheme.of_project && scheme.named == Some(false);
+fn unused(listing: &TemplateListing, only: bool) -> Result<(), EngineError> {
+    let idle = |scheme: &&SchemeEntry| scheme.of_project && scheme.named == Some(false);
     let schemes: Vec<String> = listing
         .schemes
         .iter()
         .filter(idle)
         .map(|scheme| format!("scheme `{}`: no script of this project names it, nor does bcc-script.toml", scheme.name))
         .collect();
-    let of_others = |fault: &&Fault| {
+    let of_others = |fault: &&CatalogError| {
         let scheme = fault.path.strip_prefix("_system/config/custom/").and_then(|path| path.split_once('/'));
         only && scheme.is_some_and(|(scheme, _)| !has(listing, scheme))
     };
@@ -180,21 +180,21 @@ fn on_one_line(name: &str) -> String {
     name.chars().map(shown).collect()
 }
 
-fn document(listing: &Listing, chosen: Option<&str>) -> Value {
-    let template = |it: &TemplateListed| {
+fn document(listing: &TemplateListing, chosen: Option<&str>) -> Value {
+    let template = |it: &TemplateEntry| {
         json!({
             "file": it.file, "name": it.name, "version": it.version, "layer": name_of(it.layer), "path": it.path,
             "overrides": it.overrides, "description": it.description, "pulls_in": it.pulls, "pulled_in_by": it.pulled_by,
             "unused": it.unused, "fault": it.fault,
         })
     };
-    let scheme = |it: &SchemeListed| {
+    let scheme = |it: &SchemeEntry| {
         json!({
             "name": it.name, "of_project": it.of_project, "named": it.named,
             "templates": it.templates.iter().map(template).collect::<Vec<_>>(),
         })
     };
-    let faults = |faults: &[Fault]| {
+    let faults = |faults: &[CatalogError]| {
         faults.iter().map(|fault| json!({ "path": fault.path, "why": fault.why })).collect::<Vec<_>>()
     };
     json!({
@@ -206,11 +206,11 @@ fn document(listing: &Listing, chosen: Option<&str>) -> Value {
     })
 }
 
-const fn name_of(layer: Layer) -> &'static str {
+const fn name_of(layer: TemplateLayer) -> &'static str {
     match layer {
-        Layer::Scheme => "scheme",
-        Layer::BuiltinScheme => "built_in_scheme",
-        Layer::Default => "default",
-        Layer::Builtin => "built_in_default",
+        TemplateLayer::Scheme => "scheme",
+        TemplateLayer::BuiltinScheme => "built_in_scheme",
+        TemplateLayer::Default => "default",
+        TemplateLayer::Builtin => "built_in_default",
     }
 }

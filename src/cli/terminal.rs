@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use crate::cli::cells::{CellView, Look};
+use crate::cli::cells::{CellView, LineStyle};
 use crate::cli::language::{chosen, filled, said};
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
 
@@ -203,11 +203,11 @@ pub fn quiet(text: &str) {
 }
 
 /// A line of a cell in its colour.
-fn looking(look: Look, text: &str) -> String {
+fn looking(look: LineStyle, text: &str) -> String {
     match look {
-        Look::Heading if color() => format!("\u{1b}[1m{text}\u{1b}[0m"),
-        Look::Quiet if color() => format!("\u{1b}[2m{text}\u{1b}[0m"),
-        Look::Error => red(text),
+        LineStyle::Heading if color() => format!("\u{1b}[1m{text}\u{1b}[0m"),
+        LineStyle::Quiet if color() => format!("\u{1b}[2m{text}\u{1b}[0m"),
+        LineStyle::Error => red(text),
         _ => text.to_owned(),
     }
 }

@@ -18,10 +18,10 @@ use bcc_authoring::test_runner::coverage::json::json as coverage_json;
 use bcc_authoring::test_runner::coverage::table::table;
 use bcc_authoring::test_runner::find::find;
 use bcc_authoring::test_runner::junit::report::junit;
-use bcc_authoring::test_runner::ran::Ran;
-use bcc_authoring::test_runner::request::TrialRequest;
+use bcc_authoring::test_runner::request::TestRequest;
+use bcc_authoring::test_runner::result::TestResult;
 use bcc_authoring::test_runner::run::run;
-use bcc_engine::discovery::names::Names;
+use bcc_engine::discovery::names::PathNames;
 use bcc_engine::discovery::walk::here;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -29,7 +29,7 @@ use bcc_lang::message::language::Language;
 use bcc_lang::source::diagnostic::sort;
 
 #[derive(Debug, Args)]
-pub struct Test {
+pub struct TestArgs {
     /// Test files and directories to run [default: tests/ of the current project]
     #[arg(value_name = "FILE | DIR")]
     pub paths: Vec<PathBuf>,
@@ -44,14 +44,14 @@ pub struct Test {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub jobs: Option<u8>,
     /// Output format of the results
-    #[arg(long, value_enum, default_value_t = Results::Human)]
-    pub format: Results,
+    #[arg(long, value_enum, default_value_t = ResultsFormat::Human)]
+    pub format: ResultsFormat,
     /// Also write the results to this file as JUnit XML
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
     /// Report which phases, topics, actions, routes and branches ran [default format: table]
     #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
-    pub coverage: Option<Format>,
+    pub coverage: Option<TestFormat>,
     /// Write the coverage report to this file instead of standard output
     #[arg(long, value_name = "FILE", requires = "coverage")]
     pub coverage_out: Option<PathBuf>,
@@ -73,7 +73,7 @@ pub struct Test {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum TestFormat {
     /// For the terminal
     Table,
     /// One JSON document
@@ -83,7 +83,7 @@ pub enum Format {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Results {
+pub enum ResultsFormat {
     /// For people
     Human,
     /// One JSON document
@@ -91,8 +91,8 @@ pub enum Results {
 }
 
 /// Errors: as [`EngineError`] sorts them: that there is nothing to test is `Usage`.
-pub fn test(options: &Test, environment: &Environment) -> Result<Exit, EngineError> {
-    let request = TrialRequest {
+pub fn test(options: &TestArgs, environment: &Environment) -> Result<Exit, EngineError> {
+    let request = TestRequest {
         paths: options.paths.clone(),
         project: options.project.clone(),
         filter: options.filter.clone(),
@@ -114,10 +114,10 @@ pub fn test(options: &Test, environment: &Environment) -> Result<Exit, EngineErr
     found.extend(outcome.untried.iter().flat_map(|untried| untried.diagnostics.iter().cloned()));
     sort(&mut found);
     // A document on standard output stands there alone.
-    let aside = options.coverage_out.is_none() && matches!(options.coverage, Some(Format::Json | Format::Html));
+    let aside = options.coverage_out.is_none() && matches!(options.coverage, Some(TestFormat::Json | TestFormat::Html));
     let write = |text: &str| if aside { write_aside(text) } else { write(text) };
     match options.format {
-        Results::Human => {
+        ResultsFormat::Human => {
             report::diagnostics(&found);
             let color = color();
             let mut text = String::new();
@@ -127,7 +127,7 @@ pub fn test(options: &Test, environment: &Environment) -> Result<Exit, EngineErr
             text.push_str(&summary(&outcome.ran, tests.unreadable(), tests.passed_over, chosen()));
             write(&text)?;
         }
-        Results::Json => write(&json(&outcome.ran, &found, &outcome.stale))?,
+        ResultsFormat::Json => write(&json(&outcome.ran, &found, &outcome.stale))?,
     }
     if let Some(file) = &options.junit {
         keep(file, junit(&outcome.ran, &|ran| case(ran, false, Language::English))?.as_bytes())?;
@@ -141,7 +141,7 @@ pub fn test(options: &Test, environment: &Environment) -> Result<Exit, EngineErr
 }
 
 /// Tells what of the scripts ran, when that is asked for. Gives whether it is as much as must be.
-fn covered(options: &Test, ran: &[Ran]) -> Result<bool, EngineError> {
+fn covered(options: &TestArgs, ran: &[TestResult]) -> Result<bool, EngineError> {
     if options.coverage.is_none() && options.coverage_min.is_none() {
         return Ok(true);
     }
@@ -154,7 +154,7 @@ fn covered(options: &Test, ran: &[Ran]) -> Result<bool, EngineError> {
             None => {}
         }
     }
-    let names = Names::seen_from(here()?);
+    let names = PathNames::seen_from(here()?);
     let coverage = coverage.renamed(|name| names.shown(Path::new(name)));
     if let Some(format) = options.coverage {
         tell(options, format, &coverage)?;
@@ -172,11 +172,11 @@ fn covered(options: &Test, ran: &[Ran]) -> Result<bool, EngineError> {
     Ok(false)
 }
 
-fn tell(options: &Test, format: Format, coverage: &Coverage) -> Result<(), EngineError> {
+fn tell(options: &TestArgs, format: TestFormat, coverage: &Coverage) -> Result<(), EngineError> {
     let text = match format {
-        Format::Table => table(coverage, options.coverage_out.is_none() && color(), chosen()),
-        Format::Json => format!("{:#}\n", coverage_json(coverage)),
-        Format::Html => html(coverage),
+        TestFormat::Table => table(coverage, options.coverage_out.is_none() && color(), chosen()),
+        TestFormat::Json => format!("{:#}\n", coverage_json(coverage)),
+        TestFormat::Html => html(coverage),
     };
     match &options.coverage_out {
         Some(file) => keep(file, text.as_bytes()),

@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json as value};
 
-use bcc_authoring::test_runner::ran::{Failure, Line, Ran, Status};
+use bcc_authoring::test_runner::result::{TestFailure, TestResult, TestStatus, TranscriptLine};
 use bcc_lang::source::diagnostic::Diagnostic;
 
 /// All that came of the tests, as one document. `stale` are the snapshots that no test keeps any more.
-pub fn json(ran: &[Ran], diagnostics: &[Diagnostic], stale: &[String]) -> String {
+pub fn json(ran: &[TestResult], diagnostics: &[Diagnostic], stale: &[String]) -> String {
     let count = |status| ran.iter().filter(|ran| ran.status == status).count();
     let document = value!({
         "version": 1,
-        "passed": count(Status::Passed),
-        "failed": count(Status::Failed) + count(Status::Broken),
-        "skipped": count(Status::Skipped),
+        "passed": count(TestStatus::Passed),
+        "failed": count(TestStatus::Failed) + count(TestStatus::Broken),
+        "skipped": count(TestStatus::Skipped),
         "tests": ran.iter().map(case).collect::<Vec<_>>(),
         "stale_snapshots": stale,
         "diagnostics": diagnostics.iter().map(finding).collect::<Vec<_>>(),
@@ -20,7 +20,7 @@ pub fn json(ran: &[Ran], diagnostics: &[Diagnostic], stale: &[String]) -> String
     format!("{document:#}\n")
 }
 
-fn case(ran: &Ran) -> Value {
+fn case(ran: &TestResult) -> Value {
     value!({
         "file": ran.file.name(),
         "test": ran.test,
@@ -37,7 +37,7 @@ fn case(ran: &Ran) -> Value {
     })
 }
 
-fn failure(failure: &Failure) -> Value {
+fn failure(failure: &TestFailure) -> Value {
     value!({
         "line": failure.line,
         "message": failure.message,
@@ -48,7 +48,7 @@ fn failure(failure: &Failure) -> Value {
     })
 }
 
-fn line(line: &Line) -> Value {
+fn line(line: &TranscriptLine) -> Value {
     value!({ "role": line.speaker.name(), "text": line.text, "action_id": line.action_id, "seq": line.seq })
 }
 

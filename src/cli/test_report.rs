@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::cli::table::padded;
 use crate::cli::terminal::plain;
-use bcc_authoring::test_runner::difference::{Piece, condensed, difference, in_line};
-use bcc_authoring::test_runner::ran::{Failure, Line, Ran, Status};
+use bcc_authoring::test_runner::diff::{DiffPiece, condensed, difference, in_line};
+use bcc_authoring::test_runner::result::{TestFailure, TestResult, TestStatus, TranscriptLine};
 use bcc_lang::message::language::Language;
 use bcc_runtime::program::event::Speaker;
 
@@ -21,13 +21,13 @@ const YELLOW: &str = "33";
 const QUIET: &str = "2";
 
 /// One case, told in `language`. What was said in it is never translated, nor are values.
-pub fn case(ran: &Ran, color: bool, language: Language) -> String {
+pub fn case(ran: &TestResult, color: bool, language: Language) -> String {
     let paint = Paint { color, language };
     let mut out = String::new();
     let (sign, code) = match ran.status {
-        Status::Passed => ("✓", GREEN),
-        Status::Failed | Status::Broken => ("✗", RED),
-        Status::Skipped => ("–", YELLOW),
+        TestStatus::Passed => ("✓", GREEN),
+        TestStatus::Failed | TestStatus::Broken => ("✗", RED),
+        TestStatus::Skipped => ("–", YELLOW),
     };
     let place = match ran.failures.first() {
         Some(failure) => format!("{}:{}", ran.file.name(), failure.line),
@@ -56,7 +56,7 @@ pub fn case(ran: &Ran, color: bool, language: Language) -> String {
 }
 
 /// The conversation up to the failure, and what is otherwise.
-fn story(ran: &Ran, paint: Paint, out: &mut String) {
+fn story(ran: &TestResult, paint: Paint, out: &mut String) {
     let said = ran.failures.first().map_or(ran.transcript.len(), |failure| failure.said);
     let hidden = said.saturating_sub(MOST_LINES);
     if hidden > 0 {
@@ -71,7 +71,7 @@ fn story(ran: &Ran, paint: Paint, out: &mut String) {
     }
 }
 
-fn spoken(line: &Line, paint: Paint, out: &mut String) {
+fn spoken(line: &TranscriptLine, paint: Paint, out: &mut String) {
     let (who, code) = if line.speaker == Speaker::Ai { ("AI", QUIET) } else { ("user", "1") };
     let who = paint.in_color(code, &padded(&paint.language.said(who), 4));
     let text = cut(line.text.trim_end(), paint.language);
@@ -82,7 +82,7 @@ fn spoken(line: &Line, paint: Paint, out: &mut String) {
     }
 }
 
-fn told(ran: &Ran, failure: &Failure, paint: Paint, out: &mut String) {
+fn told(ran: &TestResult, failure: &TestFailure, paint: Paint, out: &mut String) {
     let written =
         ran.file.line_span(failure.line).map(|span| ran.file.slice(span).trim().to_owned()).unwrap_or_default();
     let language = paint.language;
@@ -136,9 +136,9 @@ fn block(name: &str, text: &str, language: Language, out: &mut String) {
     }
 }
 
-pub fn summary(ran: &[Ran], unreadable: usize, passed_over: usize, language: Language) -> String {
+pub fn summary(ran: &[TestResult], unreadable: usize, passed_over: usize, language: Language) -> String {
     let count = |status| ran.iter().filter(|ran| ran.status == status).count();
-    let failed = count(Status::Failed) + count(Status::Broken) + unreadable;
+    let failed = count(TestStatus::Failed) + count(TestStatus::Broken) + unreadable;
     let others = match passed_over {
         0 => "",
         1 => " (1 YAML file is no test and was passed over)",
@@ -146,7 +146,8 @@ pub fn summary(ran: &[Ran], unreadable: usize, passed_over: usize, language: Lan
     };
     let others = language.filled(others, &[("passed_over", &passed_over.to_string())]);
     let number = |number: usize| number.to_string();
-    let (passed, failed, skipped) = (number(count(Status::Passed)), number(failed), number(count(Status::Skipped)));
+    let (passed, failed, skipped) =
+        (number(count(TestStatus::Passed)), number(failed), number(count(TestStatus::Skipped)));
     let values = [("passed", passed.as_str()), ("failed", &failed), ("skipped", &skipped)];
     format!("{}{others}\n", language.filled("{passed} passed, {failed} failed, {skipped} skipped", &values))
 }
@@ -162,14 +163,14 @@ impl Paint {
         if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
-    fn difference(self, pieces: &[Piece]) -> String {
+    fn difference(self, pieces: &[DiffPiece]) -> String {
         if !self.color {
             return plain(&in_line(pieces));
         }
-        let mark = |piece: &Piece| match piece {
-            Piece::Same(text) => plain(text),
-            Piece::Expected(text) => format!("\u{1b}[9;{GREEN}m{}\u{1b}[0m", plain(text)),
-            Piece::Found(text) => format!("\u{1b}[4;{RED}m{}\u{1b}[0m", plain(text)),
+        let mark = |piece: &DiffPiece| match piece {
+            DiffPiece::Same(text) => plain(text),
+            DiffPiece::Expected(text) => format!("\u{1b}[9;{GREEN}m{}\u{1b}[0m", plain(text)),
+            DiffPiece::Found(text) => format!("\u{1b}[4;{RED}m{}\u{1b}[0m", plain(text)),
         };
         pieces.iter().map(mark).collect()
     }

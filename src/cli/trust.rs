@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::cli::exit::Exit;
 use crate::cli::report;
-use bcc_engine::config::values::Given;
+use bcc_engine::config::values::TextOrEnv;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::models::list::address;
@@ -14,12 +14,12 @@ use bcc_engine::project::{CONFIG_FILE, Project, absolute, config_bytes};
 use bcc_engine::trust::trust as keep;
 
 #[derive(Debug, Args)]
-pub struct Trust {
+pub struct TrustArgs {
     /// Directory to trust [default: the current project]
     pub directory: Option<PathBuf>,
 }
 
-pub fn trust(options: &Trust, environment: &Environment) -> Result<Exit, EngineError> {
+pub fn trust(options: &TrustArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = match &options.directory {
         Some(directory) if directory.is_dir() => absolute(directory),
         Some(directory) => {
@@ -42,13 +42,13 @@ pub fn trust(options: &Trust, environment: &Environment) -> Result<Exit, EngineE
         }
         for given in model.proxy.iter().filter(|_| model.provider.sends()) {
             match given {
-                Given::Text(proxy) if proxy == "none" => {}
-                Given::Text(proxy) => report::note(&format!("  … through the proxy {}", address(proxy))),
-                Given::Env(variable) => report::note(&format!("  … through the proxy that {variable} names")),
+                TextOrEnv::Text(proxy) if proxy == "none" => {}
+                TextOrEnv::Text(proxy) => report::note(&format!("  … through the proxy {}", address(proxy))),
+                TextOrEnv::Env(variable) => report::note(&format!("  … through the proxy that {variable} names")),
             }
         }
         for (header, given) in &model.headers {
-            if let Given::Env(variable) = given {
+            if let TextOrEnv::Env(variable) = given {
                 let variable = format!("the environment variable {variable}");
                 report::note(&format!("  model `{name}` may send {variable} in the header {header}"));
             }

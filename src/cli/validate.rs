@@ -6,10 +6,10 @@ use clap::Args;
 
 use crate::cli::exit::Exit;
 use crate::cli::findings::Reporting;
-use crate::cli::mended::{told, untried};
+use crate::cli::fixed_files::{told, untried};
 use crate::cli::report;
 use crate::cli::watch::watch;
-use bcc_authoring::fix::mend::{MendRequest, mend};
+use bcc_authoring::fix::fix::{FixRequest, mend};
 use bcc_authoring::fix::rules::Rules;
 use bcc_authoring::validate::request::ValidateRequest;
 use bcc_authoring::validate::validate::validate as check;
@@ -17,7 +17,7 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 
 #[derive(Debug, Args)]
-pub struct Validate {
+pub struct ValidateArgs {
     /// Files and directories to check [default: scripts/, skills/, tests/ and _system/ of the current project]
     #[arg(value_name = "FILE | DIR")]
     pub paths: Vec<PathBuf>,
@@ -38,7 +38,7 @@ pub struct Validate {
     pub fix: bool,
 }
 
-pub fn validate(options: &Validate, environment: &Environment) -> Result<Exit, EngineError> {
+pub fn validate(options: &ValidateArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let request = ValidateRequest {
         paths: options.paths.clone(),
         project: options.project.clone(),
@@ -56,7 +56,7 @@ pub fn validate(options: &Validate, environment: &Environment) -> Result<Exit, E
 
 /// Mends the files, and tells of each what became of it. Says whether one could not be written.
 fn mend_first(request: &ValidateRequest, environment: &Environment) -> Result<bool, EngineError> {
-    let report = mend(&MendRequest { check: request.clone(), rules: Rules::All, write: true }, environment)?;
+    let report = mend(&FixRequest { check: request.clone(), rules: Rules::All, write: true }, environment)?;
     report.mended.iter().for_each(|file| report::note(&told(file)));
     report.cut.iter().for_each(|name| report::note(&untried(name)));
     Ok(report.kept_any())

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::cli::exit::Exit;
-use crate::cli::findings::{Findings, Reporting};
+use crate::cli::findings::{FindingsFormat, Reporting};
 use crate::cli::language::filled;
 use crate::cli::report;
 use crate::cli::signals::Signals;
-use bcc_authoring::validate::memory::Memory;
-use bcc_authoring::validate::places::{Places, places};
+use bcc_authoring::validate::cache::CheckCache;
 use bcc_authoring::validate::request::ValidateRequest;
 use bcc_authoring::validate::validate::validate_again;
+use bcc_authoring::validate::watched_paths::{WatchedPaths, places};
 use bcc_engine::clock::now;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -51,7 +51,7 @@ pub fn watch(reporting: &Reporting, request: &ValidateRequest, environment: &Env
     .map_err(|error| unwatchable(&error))?;
     let mut watched = BTreeSet::new();
     let mut seen = places(request, environment)?;
-    let memory = Memory::default();
+    let memory = CheckCache::default();
     let mut first = true;
     // What documents name by their paths, which only their check tells.
     let mut named = BTreeSet::new();
@@ -90,7 +90,7 @@ pub fn watch(reporting: &Reporting, request: &ValidateRequest, environment: &Env
 }
 
 /// Waits for a change that matters, and for the end of the save. False when the end is asked for.
-fn next(news: &Receiver<News>, places: &Places) -> bool {
+fn next(news: &Receiver<News>, places: &WatchedPaths) -> bool {
     let mut until: Option<Instant> = None;
     loop {
         let message = match until {
@@ -113,7 +113,7 @@ fn next(news: &Receiver<News>, places: &Places) -> bool {
 fn renew(
     watcher: &mut RecommendedWatcher,
     watched: &mut BTreeSet<PathBuf>,
-    places: &Places,
+    places: &WatchedPaths,
 ) -> Result<(), EngineError> {
     for gone in watched.difference(&places.folders) {
         let _ = watcher.unwatch(gone);
@@ -141,7 +141,7 @@ fn unwatchable(error: &notify::Error) -> EngineError {
 
 /// A line between two reports for people; a program tells them apart by themselves.
 fn separate(reporting: &Reporting) {
-    if reporting.format != Findings::Human {
+    if reporting.format != FindingsFormat::Human {
         return;
     }
     let time = jiff::Zoned::new(now(), jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string();

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use bcc_authoring::validate::request::ValidateRequest;
 use bcc_authoring::validate::validate::validate;
 use bcc_engine::config::config::{Config, parse, read};
-use bcc_engine::config::values::Given;
+use bcc_engine::config::values::TextOrEnv;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_lang::schema::compiled::Compiled;
@@ -241,7 +241,7 @@ fn every_key_of_a_model_is_read() {
     let config: Config = parse("bcc-script.toml", WHOLE).unwrap();
     let main = &config.models["main"];
     assert_eq!(main.temperature, Some(1.0));
-    assert_eq!(main.headers["Authorization"], Given::Env("EXAMPLE_HEADER".into()));
+    assert_eq!(main.headers["Authorization"], TextOrEnv::Env("EXAMPLE_HEADER".into()));
     assert_eq!(main.extra["stop_sequences"], serde_json::json!(["###"]));
     assert_eq!(main.structured, Some(Structured::Tool));
     assert!(main.manners().repair && main.manners().reask == 1);

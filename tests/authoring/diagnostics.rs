@@ -11,7 +11,7 @@ use bcc_check::diagnostics::{DIAGNOSTICS, Page};
 use bcc_engine::engine::RunRequest;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
-use bcc_engine::loaded::Loaded;
+use bcc_engine::loaded::LoadedProgram;
 use bcc_engine::project::Project;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::render::human::human;
@@ -69,7 +69,7 @@ fn findings(slug: &str, example: &Example) -> Vec<Diagnostic> {
 fn refused_by_run(directory: &Path) -> Vec<Diagnostic> {
     let file = directory.join(Example::SCRIPT);
     let project = Project::of(&file, Some(directory), false, &Environment::default()).unwrap();
-    match Loaded::of(&project, &RunRequest { file, ..RunRequest::default() }) {
+    match LoadedProgram::of(&project, &RunRequest { file, ..RunRequest::default() }) {
         Ok(_) => vec![],
         Err(EngineError::Invalid(mut found)) => {
             found.retain(|diagnostic| diagnostic.rule == NOT_A_SESSION);

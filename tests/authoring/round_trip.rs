@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use bcc_authoring::fix::mend::{MendRequest, mend};
+use bcc_authoring::fix::fix::{FixRequest, mend};
 use bcc_authoring::fix::rules::{OLDER_FORMS, Rules};
 use bcc_authoring::validate::request::ValidateRequest;
 use bcc_authoring::validate::validate::validate;
@@ -19,19 +19,19 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::Project;
 use bcc_lang::script::findings::Findings;
-use bcc_lang::script::oldest::nesting::oldest_nesting;
-use bcc_lang::script::oldest::technique::older_skill_form;
-use bcc_lang::script::read::{Document, document};
+use bcc_lang::script::legacy::nesting::oldest_nesting;
+use bcc_lang::script::legacy::technique::older_skill_form;
+use bcc_lang::script::read::{ScriptDocument, document};
 use bcc_lang::source::comments::comments;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::edits::apply;
 use bcc_lang::source::render::human::human;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::{Node, NodeKind};
+use bcc_lang::source::yaml::{NodeKind, YamlNode};
 use bcc_runtime::program::event::{Delta, Observer};
-use bcc_runtime::run::session::Pause;
-use bcc_store::memory::MemoryArchive;
+use bcc_runtime::run::session::SessionPause;
+use bcc_store::memory::MemoryStore;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -86,17 +86,17 @@ impl Place {
 
     /// Migrates the script; gives how many findings were mended, and what is left.
     fn migrate(&self) -> (usize, Vec<Diagnostic>) {
-        let request = MendRequest { check: self.request(), rules: Rules::OlderForms, write: true };
+        let request = FixRequest { check: self.request(), rules: Rules::OlderForms, write: true };
         let report = mend(&request, &Environment::default()).unwrap();
         assert!(!report.kept_any());
         (report.mended.iter().map(|file| file.made.len()).sum(), report.left)
     }
 
     /// Every event of a session on the offline responder, without what names the text itself.
-    fn run(&self) -> Result<(Pause, Vec<Value>), String> {
+    fn run(&self) -> Result<(SessionPause, Vec<Value>), String> {
         let environment = Environment::default();
         let project = Project::in_directory(self.folder.path().to_path_buf(), false, &environment).unwrap();
-        let engine = Engine::new(project, environment, Arc::new(MemoryArchive::default()));
+        let engine = Engine::new(project, environment, Arc::new(MemoryStore::default()));
         let request = RunRequest {
             file: self.script.clone(),
             session: Some("s".to_owned()),
@@ -112,7 +112,7 @@ impl Place {
             let mut given = 0;
             loop {
                 let pause = session.advance().await.map_err(|error| error.to_string())?;
-                if pause != Pause::Waiting || given == MOST_ANSWERS {
+                if pause != SessionPause::Waiting || given == MOST_ANSWERS {
                     return Ok(pause);
                 }
                 session.answer(ANSWERS[given % ANSWERS.len()], None).await.map_err(|error| error.to_string())?;
@@ -191,7 +191,7 @@ fn round_trip(name: &str, found: &[Diagnostic], before: &Place, after: &Place) -
 fn is_session(text: &str) -> bool {
     let file = Arc::new(SourceFile::new("a.yaml", text));
     let root = parse(&file).root.unwrap();
-    matches!(document(&file, &root, &Findings::new()), Some(Document::Session(_)))
+    matches!(document(&file, &root, &Findings::new()), Some(ScriptDocument::Session(_)))
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn scripts_in_the_oldest_nesting_become_todays_and_run_to_their_end() {
         assert!(made > 0 && left.is_empty(), "{name}\n{}", human(&left, false));
         assert_eq!(place.migrate().0, 0, "{name}: a second time changes nothing");
         let (pause, events) = place.run().unwrap_or_else(|report| panic!("{name}\n{report}\n{}", place.text()));
-        assert_eq!(pause, Pause::Completed, "{name}");
+        assert_eq!(pause, SessionPause::Completed, "{name}");
         assert!(events.iter().any(|event| event["type"] == "message"), "{name}");
         let mut settings = insta::Settings::clone_current();
         settings.set_snapshot_path("../oldest");
@@ -340,7 +340,7 @@ fn mistakes_of_a_migrated_script_are_told_in_todays_form() {
 }
 
 /// The texts of all scalars, but for those of routes: what they name may have got another id.
-fn scalars(node: &Node, found: &mut Vec<String>) {
+fn scalars(node: &YamlNode, found: &mut Vec<String>) {
     match &node.kind {
         NodeKind::Scalar(scalar) => found.push(scalar.text.clone()),
         NodeKind::Sequence(items) => items.iter().for_each(|item| scalars(item, found)),

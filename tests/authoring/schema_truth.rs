@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bcc_authoring::schemas::document;
 use bcc_check::diagnostics::DIAGNOSTICS;
-use bcc_lang::schema::assemble::Document;
+use bcc_lang::schema::assemble::SchemaDocument;
 use bcc_lang::schema::compiled::Compiled;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::read;
@@ -70,7 +70,7 @@ fn yaml_files(folder: &str) -> Vec<PathBuf> {
 #[test]
 fn every_sound_script_is_valid() {
     crate::at_root();
-    let (script, any) = (document(Document::Script), document(Document::Any));
+    let (script, any) = (document(SchemaDocument::Script), document(SchemaDocument::Any));
     let (script, any) = (Compiled::new(&script).unwrap(), Compiled::new(&any).unwrap());
     let mut sound: Vec<(String, Value)> = Vec::new();
     for folder in ["scripts", "tests/scripts/ok"] {
@@ -95,7 +95,7 @@ fn every_sound_script_is_valid() {
 #[test]
 fn a_script_is_invalid_when_its_mistakes_are_mistakes_of_shape_and_only_then() {
     crate::at_root();
-    let script = Compiled::new(&document(Document::Script)).unwrap();
+    let script = Compiled::new(&document(SchemaDocument::Script)).unwrap();
     let rule = Regex::new(r"(?m)^error\[([a-z-]+)\]").unwrap();
     let (mut refused, mut accepted, mut problems) = (0, 0, String::new());
     let mut compare = |name: &str, rules: &BTreeSet<&str>, value: &Value| {
@@ -240,7 +240,7 @@ impl Level {
 
 #[test]
 fn the_schema_offers_the_fields_that_the_reader_knows_and_no_others() {
-    let schema = document(Document::Any);
+    let schema = document(SchemaDocument::Any);
     let mut listed = 0;
     for level in levels() {
         let described: BTreeSet<String> = level.described(&schema).into_keys().collect();
@@ -257,7 +257,7 @@ fn the_schema_offers_the_fields_that_the_reader_knows_and_no_others() {
 
 #[test]
 fn the_schema_requires_what_the_reader_misses() {
-    let schema = document(Document::Any);
+    let schema = document(SchemaDocument::Any);
     for level in levels() {
         let required = level.schema(&schema)["required"].as_array().into_iter().flatten();
         let required: BTreeSet<&str> = required.filter_map(Value::as_str).collect();
@@ -309,7 +309,7 @@ fn samples(property: &Value) -> Vec<(Value, bool)> {
 
 #[test]
 fn the_schema_and_the_reader_take_the_same_values() {
-    let schema = document(Document::Any);
+    let schema = document(SchemaDocument::Any);
     let compiled = Compiled::new(&schema).unwrap();
     let mut compared = 0;
     for level in levels() {

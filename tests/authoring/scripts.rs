@@ -15,7 +15,7 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::edits::apply;
 use bcc_lang::source::render::human::human;
 use bcc_runtime::program::event::{Delta, Observer};
-use bcc_store::memory::MemoryArchive;
+use bcc_store::memory::MemoryStore;
 
 struct Nobody;
 
@@ -27,7 +27,7 @@ impl Observer for Nobody {
 fn begin(file: &Path) -> Result<String, String> {
     let environment = Environment::default();
     let project = Project::in_directory(file.parent().unwrap().to_path_buf(), false, &environment).unwrap();
-    let engine = Engine::new(project, environment, Arc::new(MemoryArchive::default()));
+    let engine = Engine::new(project, environment, Arc::new(MemoryStore::default()));
     let request = RunRequest { file: file.to_path_buf(), model: Some("offline".to_owned()), ..RunRequest::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     match runtime.block_on(engine.run(&request, Arc::new(Nobody))) {

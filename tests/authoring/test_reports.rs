@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use bcc_authoring::test_runner::coverage::coverage::Coverage;
 use bcc_authoring::test_runner::find::find;
-use bcc_authoring::test_runner::ran::{Ran, Status};
-use bcc_authoring::test_runner::request::TrialRequest;
-use bcc_authoring::test_runner::run::{Report, run};
+use bcc_authoring::test_runner::request::TestRequest;
+use bcc_authoring::test_runner::result::{TestResult, TestStatus};
+use bcc_authoring::test_runner::run::{TestReport, run};
 use bcc_engine::environment::Environment;
 use bcc_lang::source::render::human::human;
 use tempfile::TempDir;
@@ -45,12 +45,12 @@ fn write_test(folder: &TempDir, name: &str, text: &str) {
     std::fs::write(folder.path().join("tests").join(name), text).unwrap();
 }
 
-fn report(folder: &Path, update: bool, filter: Option<&str>) -> Report {
-    let request = TrialRequest {
+fn report(folder: &Path, update: bool, filter: Option<&str>) -> TestReport {
+    let request = TestRequest {
         paths: vec![folder.join("tests")],
         filter: filter.map(str::to_owned),
         update,
-        ..TrialRequest::default()
+        ..TestRequest::default()
     };
     let environment = Environment::default();
     let tests = find(&request, &environment).unwrap();
@@ -59,7 +59,7 @@ fn report(folder: &Path, update: bool, filter: Option<&str>) -> Report {
 }
 
 /// The only case of the only test.
-fn one(folder: &TempDir, update: bool) -> Ran {
+fn one(folder: &TempDir, update: bool) -> TestResult {
     let mut ran = report(folder.path(), update, None).ran;
     assert_eq!(ran.len(), 1);
     ran.remove(0)
@@ -95,14 +95,14 @@ fn a_snapshot_is_asked_for_kept_compared_and_masked() {
     let folder =
         project(&[("a.yaml", &format!("{TALK}snapshot: [variables, transcript, outcomes, events, prompts]\n"))]);
     let missing = one(&folder, false);
-    assert_eq!(missing.status, Status::Failed);
+    assert_eq!(missing.status, TestStatus::Failed);
     let failure = &missing.failures[0];
     assert!(failure.message.ends_with("tests/snapshots/a.yaml yet"), "{}", failure.message);
     assert!(failure.help.as_deref().unwrap().contains("--update"));
     assert_eq!(files(&folder), Vec::<String>::new(), "nothing is kept that nobody asked for");
 
     let kept = one(&folder, true);
-    assert_eq!(kept.status, Status::Passed, "{:?} {:?}", kept.why, kept.failures);
+    assert_eq!(kept.status, TestStatus::Passed, "{:?} {:?}", kept.why, kept.failures);
     assert!(kept.notes.iter().any(|note| note.contains("snapshots/a.yaml is new")), "{:?}", kept.notes);
     let text = std::fs::read_to_string(folder.path().join("tests/snapshots/a.yaml")).unwrap();
     assert!(
@@ -118,15 +118,15 @@ fn a_snapshot_is_asked_for_kept_compared_and_masked() {
     // Again and again the same, and nothing is written.
     let again = one(&folder, true);
     assert!(!again.notes.iter().any(|note| note.contains("snapshot")), "{:?}", again.notes);
-    assert_eq!(one(&folder, false).status, Status::Passed);
+    assert_eq!(one(&folder, false).status, TestStatus::Passed);
 
     write_test(&folder, "a.yaml", &format!("{}snapshot: transcript\n", TALK.replace("好的。", "好。")));
     let other = one(&folder, false);
-    assert_eq!(other.status, Status::Failed);
+    assert_eq!(other.status, TestStatus::Failed);
     assert!(other.failures[0].found.to_string().contains('-'), "{}", other.failures[0].found);
     let written = one(&folder, true);
     assert!(written.notes.iter().any(|note| note.contains("written anew")), "{:?}", written.notes);
-    assert_eq!(one(&folder, false).status, Status::Passed);
+    assert_eq!(one(&folder, false).status, TestStatus::Passed);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_test_that_fails_keeps_nothing() {
         "a.yaml",
         &format!("{TALK}expect: {{ variables: {{ user_name: 别人 }} }}\nsnapshot: transcript\n"),
     )]);
-    assert_eq!(one(&folder, true).status, Status::Failed);
+    assert_eq!(one(&folder, true).status, TestStatus::Failed);
     assert_eq!(files(&folder), Vec::<String>::new());
 }
 
@@ -146,7 +146,7 @@ fn each_case_has_a_snapshot_and_those_of_none_are_told() {
         TALK.replace("user_name: 小林", "user_name: '{{ name }}'").replace("- user: 小林", "- user: 我是{{ name }}");
     let folder = project(&[("a.yaml", &format!("{text}{cases}snapshot: transcript\n")), ("b.yaml", TALK)]);
     let first = report(folder.path(), true, None);
-    assert!(first.ran.iter().all(|ran| ran.status == Status::Passed), "{:?}", first.ran[0].failures);
+    assert!(first.ran.iter().all(|ran| ran.status == TestStatus::Passed), "{:?}", first.ran[0].failures);
     let names = files(&folder);
     assert_eq!(names.len(), 2, "{names:?}");
     assert!(names.contains(&"a/小林.yaml".to_owned()) && names.iter().all(|name| name.starts_with("a/")), "{names:?}");
@@ -183,7 +183,7 @@ expect: { status: completed, variables: { user_name: 小周 } }
 ";
     let folder = project(&[("a.yaml", text)]);
     let ran = one(&folder, false);
-    assert_eq!(ran.status, Status::Passed, "{:?} {:?} {:?}", ran.why, ran.failures, ran.notes);
+    assert_eq!(ran.status, TestStatus::Passed, "{:?} {:?} {:?}", ran.why, ran.failures, ran.notes);
     let said: Vec<&str> = ran.transcript.iter().map(|line| line.text.as_str()).collect();
     let expected = ["怎么称呼您？", "你好", "您是？", "随便聊聊", "昵称也好。", "小周", "好的。", "再见，小周。"];
     assert_eq!(said, expected);
@@ -197,18 +197,21 @@ fn a_simulated_person_who_comes_to_no_end_fails_unless_that_is_fine() {
     let replies = "[一, 二, 三]";
     let folder = project(&[("a.yaml", &played("{ persona: 谁, turns: 3 }", replies, 3))]);
     let ran = one(&folder, false);
-    assert_eq!(ran.status, Status::Failed);
+    assert_eq!(ran.status, TestStatus::Failed);
     assert_eq!(ran.failures[0].message, "the simulated person spoke 3 times, and the session still waits");
     write_test(&folder, "a.yaml", &played("{ persona: 谁, turns: 3, bound: ok }", replies, 3));
     let ran = one(&folder, false);
-    assert_eq!(ran.status, Status::Passed, "{:?} {:?}", ran.why, ran.failures);
+    assert_eq!(ran.status, TestStatus::Passed, "{:?} {:?}", ran.why, ran.failures);
 }
 
 #[test]
 fn a_simulated_person_who_is_silent_or_stuck_fails_with_what_to_do() {
     let folder = project(&[("a.yaml", &played("{ persona: 谁 }", "['   ']", 1))]);
     let ran = one(&folder, false);
-    assert_eq!((ran.status, ran.failures[0].message.as_str()), (Status::Failed, "the simulated person said nothing"));
+    assert_eq!(
+        (ran.status, ran.failures[0].message.as_str()),
+        (TestStatus::Failed, "the simulated person said nothing")
+    );
     write_test(&folder, "a.yaml", &played("{ persona: 谁 }", "[嗯, 嗯, 嗯, 嗯]", 4));
     let ran = one(&folder, false);
     assert_eq!(ran.failures[0].message, "the simulated person said the same 3 times in a row");
@@ -216,7 +219,7 @@ fn a_simulated_person_who_is_silent_or_stuck_fails_with_what_to_do() {
     let essay = "长".repeat(5_000);
     write_test(&folder, "a.yaml", &played("{ persona: 谁, turns: 1, bound: ok }", &format!("[{essay}]"), 1));
     let ran = one(&folder, false);
-    assert_eq!(ran.status, Status::Passed, "{:?} {:?}", ran.why, ran.failures);
+    assert_eq!(ran.status, TestStatus::Passed, "{:?} {:?}", ran.why, ran.failures);
     assert_eq!(ran.transcript[1].text.chars().count(), 2_000);
 }
 
@@ -224,7 +227,7 @@ fn a_simulated_person_who_is_silent_or_stuck_fails_with_what_to_do() {
 fn without_a_model_a_test_with_a_simulated_person_is_skipped_and_says_why() {
     let folder = project(&[("a.yaml", "test: a person\nuser: { persona: 谁 }\n")]);
     let ran = one(&folder, false);
-    assert_eq!(ran.status, Status::Skipped);
+    assert_eq!(ran.status, TestStatus::Skipped);
     assert!(ran.why.as_deref().unwrap().contains("--model"), "{:?}", ran.why);
 }
 

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bcc_authoring::validate::memory::Memory;
+use bcc_authoring::validate::cache::CheckCache;
 use bcc_authoring::validate::request::{ValidateReport, ValidateRequest};
 use bcc_authoring::validate::validate::{validate, validate_again};
 use bcc_engine::engine::RunRequest;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
-use bcc_engine::loaded::Loaded;
+use bcc_engine::loaded::LoadedProgram;
 use bcc_engine::project::Project;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::render::human::human;
@@ -37,7 +37,7 @@ fn validate_finds_in_a_script_all_that_run_finds() {
             }
             let project = Project::of(&file, None, false, &Environment::default()).unwrap();
             let request = RunRequest { file: file.clone(), ..RunRequest::default() };
-            let of_run = match Loaded::of(&project, &request) {
+            let of_run = match LoadedProgram::of(&project, &request) {
                 Ok(loaded) => loaded.diagnostics().to_vec(),
                 Err(EngineError::Invalid(diagnostics)) => diagnostics,
                 Err(error) => panic!("{}: {error}", file.display()),
@@ -106,7 +106,7 @@ fn what_is_remembered_of_an_earlier_check_is_never_out_of_date() {
         fs::write(path, text).unwrap();
     };
     let script = fs::read_to_string("scripts/interview_en.yaml").unwrap();
-    let memory = Memory::default();
+    let memory = CheckCache::default();
     let steps: [(&str, &str); 14] = [
         ("scripts/a.yaml", &script),
         ("scripts/b.yaml", &script.replace("action_type", "acton_type")),

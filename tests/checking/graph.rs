@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use bcc_check::against::Against;
 use bcc_check::checker::Checker;
-use bcc_check::facts::Facts;
-use bcc_check::graph::{Graph, Work};
-use bcc_check::library::Library;
+use bcc_check::context::CheckContext;
+use bcc_check::edges;
+use bcc_check::graph::{ControlFlowGraph, NodeWork};
+use bcc_check::library::SkillLibrary;
+use bcc_check::semantic_model::SemanticModel;
 use bcc_check::walk;
-use bcc_check::ways;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::read::read;
 use bcc_lang::source::compose::parse;
@@ -20,7 +20,7 @@ use bcc_lang::template::templates::Templates;
 use bcc_runtime::actions::KINDS;
 
 /// Looks at the graph of a script of one phase with these topics.
-fn graph<T>(topics: &str, look: impl FnOnce(&Graph, &dyn Fn(&str) -> usize) -> T) -> T {
+fn graph<T>(topics: &str, look: impl FnOnce(&ControlFlowGraph, &dyn Fn(&str) -> usize) -> T) -> T {
     let text = format!("session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n{topics}");
     let file = Arc::new(SourceFile::new("s.yaml", text));
     let templates = ["ai_ask", "ai_say"].map(|kind| TemplateFile {
@@ -29,8 +29,8 @@ fn graph<T>(topics: &str, look: impl FnOnce(&Graph, &dyn Fn(&str) -> usize) -> T
         text: "{{ task }}".into(),
     });
     let templates = Arc::new(Templates::new(&templates, "0123456789abcdef0123456789abcdef").unwrap());
-    let (schemas, library) = (BTreeMap::new(), Library::default());
-    let against = Against {
+    let (schemas, library) = (BTreeMap::new(), SkillLibrary::default());
+    let against = CheckContext {
         kinds: KINDS,
         custom: &Default::default(),
         templates,
@@ -42,9 +42,9 @@ fn graph<T>(topics: &str, look: impl FnOnce(&Graph, &dyn Fn(&str) -> usize) -> T
     let script = read(&file, &parse(&file).root.unwrap(), &findings).unwrap();
     let mut checker = Checker::new(&file, &against, &findings);
     walk::script(&mut checker, &script, &[]);
-    let facts = Facts::new(&file, Some(&script), &[], &against, checker.seen);
+    let facts = SemanticModel::new(&file, Some(&script), &[], &against, checker.seen);
     let number = |id: &str| facts.seen.actions.iter().position(|action| action.id.value == id).unwrap();
-    look(ways::graph(&facts), &number)
+    look(edges::graph(&facts), &number)
 }
 
 fn ask(id: &str, more: &str) -> String {
@@ -62,7 +62,7 @@ fn what_every_way_jumps_over_is_not_reached_and_costs_nothing() {
     let topics = topic("t", &ask("a", on)) + &topic("u", &ask("b", end)) + &topic("v", &ask("c", ""));
     graph(&topics, |graph, number| {
         assert!(!graph.reached_action(number("b")) && graph.reached_action(number("c")));
-        let turns = |work| u64::from(matches!(work, Work::Action(_)));
+        let turns = |work| u64::from(matches!(work, NodeWork::Action(_)));
         assert_eq!(graph.cheapest(turns), Some(2));
     });
 }

@@ -8,15 +8,15 @@ use std::fs::read_to_string;
 use std::time::Duration;
 
 use bcc_runtime::effects::behavior_server::client::HttpServer;
-use bcc_runtime::effects::behavior_server::settings::{Form, Paths, Settings};
-use bcc_runtime::effects::behaviors::{BehaviorServer, Piece, ServerError};
+use bcc_runtime::effects::behavior_server::settings::{EndpointPaths, ProtocolForm, ServerSettings};
+use bcc_runtime::effects::behaviors::{BehaviorPiece, BehaviorServer, ServerError};
 use bcc_runtime::notebook::protocol::response::{reflection, response};
 use process::Process;
 use serde_json::{Value, json};
 
 /// A client that waits for nothing longer than a test may take.
-fn client(process: &Process, change: impl FnOnce(&mut Settings)) -> HttpServer {
-    let mut settings = Settings::new("gauges", &process.url);
+fn client(process: &Process, change: impl FnOnce(&mut ServerSettings)) -> HttpServer {
+    let mut settings = ServerSettings::new("gauges", &process.url);
     settings.first_backoff = Duration::ZERO;
     change(&mut settings);
     HttpServer::new(settings).unwrap()
@@ -28,7 +28,7 @@ fn observation() -> Value {
 }
 
 /// All pieces of an answer, and how it ended.
-async fn all(server: &HttpServer) -> (Vec<Piece>, Result<(), ServerError>) {
+async fn all(server: &HttpServer) -> (Vec<BehaviorPiece>, Result<(), ServerError>) {
     let mut pieces = Vec::new();
     let mut arriving = match server.actions(&observation()).await {
         Ok(arriving) => arriving,
@@ -43,10 +43,12 @@ async fn all(server: &HttpServer) -> (Vec<Piece>, Result<(), ServerError>) {
     }
 }
 
-fn actions_of(pieces: &[Piece]) -> Vec<Value> {
-    let of = |piece: &Piece| match piece {
-        Piece::Action(value) => vec![value.get("action").filter(|inner| inner.is_object()).unwrap_or(value).clone()],
-        Piece::Response(value) => response(value).unwrap().actions,
+fn actions_of(pieces: &[BehaviorPiece]) -> Vec<Value> {
+    let of = |piece: &BehaviorPiece| match piece {
+        BehaviorPiece::Action(value) => {
+            vec![value.get("action").filter(|inner| inner.is_object()).unwrap_or(value).clone()]
+        }
+        BehaviorPiece::Response(value) => response(value).unwrap().actions,
     };
     pieces.iter().flat_map(of).collect()
 }
@@ -58,11 +60,11 @@ async fn one_document_and_every_stream_bring_the_same_actions() {
         let process = Process::start(&["--stream", stream, "--code", "--pause", "1"]);
         let (pieces, ended) = all(&client(&process, |_| {})).await;
         ended.unwrap();
-        let streamed = pieces.iter().filter(|piece| matches!(piece, Piece::Action(_))).count();
+        let streamed = pieces.iter().filter(|piece| matches!(piece, BehaviorPiece::Action(_))).count();
         assert_eq!(streamed, if stream == "json" { 0 } else { 3 }, "{stream}");
         let actions = actions_of(&pieces);
         assert_eq!(&actions, expected.get_or_insert(actions.clone()), "{stream}");
-        if let Some(Piece::Response(around)) = pieces.last() {
+        if let Some(BehaviorPiece::Response(around)) = pieces.last() {
             let read = response(around).unwrap();
             assert_eq!((read.target.as_str(), read.transition.continue_behaviors), ("part 1 of 看", Some(true)));
         }
@@ -72,11 +74,11 @@ async fn one_document_and_every_stream_bring_the_same_actions() {
 
 #[tokio::test]
 async fn older_names_of_endpoints_and_forms_lead_to_the_same_judgement() {
-    for (form, paths) in [("new", Paths::V1), ("older", Paths::Planning)] {
+    for (form, paths) in [("new", EndpointPaths::V1), ("older", EndpointPaths::Planning)] {
         let process = Process::start(&["--form", form, "--behaviors", "1"]);
         let server = client(&process, |settings| {
             settings.paths = paths;
-            settings.form = if form == "older" { Form::Older } else { Form::New };
+            settings.form = if form == "older" { ProtocolForm::Older } else { ProtocolForm::New };
         });
         assert_eq!(server.older_form(), form == "older");
         let (pieces, ended) = all(&server).await;
@@ -147,7 +149,7 @@ async fn every_fault_has_its_outcome_and_none_repeats_what_was_sent() {
                 assert_eq!(pieces.len(), before, "{fault}");
             }
             Ok(()) if fault == "wrong-types" => {
-                let [Piece::Response(value)] = pieces.as_slice() else { panic!("{pieces:?}") };
+                let [BehaviorPiece::Response(value)] = pieces.as_slice() else { panic!("{pieces:?}") };
                 assert!(response(value).is_err());
             }
             Ok(()) => {
@@ -204,7 +206,7 @@ async fn nobody_there_is_told_with_where_to_look() {
         let process = Process::start(&[]);
         process.url.clone()
     };
-    let settings = Settings { first_backoff: Duration::ZERO, ..Settings::new("gauges", url) };
+    let settings = ServerSettings { first_backoff: Duration::ZERO, ..ServerSettings::new("gauges", url) };
     let error = all(&HttpServer::new(settings).unwrap()).await.1.unwrap_err();
     assert_eq!(error.code, "server-unreachable");
     assert!(error.help.unwrap().contains("[behavior_servers.gauges]"));

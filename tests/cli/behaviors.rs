@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use bcc_runtime::effects::behaviors::Piece;
-use bcc_runtime::notebook::state::State;
-use bcc_runtime::program::models::Models;
+use bcc_runtime::effects::behaviors::BehaviorPiece;
+use bcc_runtime::notebook::state::NotebookState;
+use bcc_runtime::program::models::ModelProviders;
 use bcc_runtime::program::program::Program;
-use bcc_runtime::run::session::Pause;
-use bcc_store::contract::Archive;
+use bcc_runtime::run::session::SessionPause;
+use bcc_store::contract::Store;
 use behaving::{Answer, Log, Said, Shared, World};
 use mortal::{Death, MortalArchive};
 use serde_json::{Value, json};
@@ -54,28 +54,28 @@ fn world(behaviors: Value, judgements: Value) -> Arc<World> {
     })
 }
 
-fn nobody() -> Arc<dyn Models> {
+fn nobody() -> Arc<dyn ModelProviders> {
     said(&[])
 }
 
-fn said(replies: &[(&str, &str)]) -> Arc<dyn Models> {
+fn said(replies: &[(&str, &str)]) -> Arc<dyn ModelProviders> {
     let replies = replies.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
     stage::Only::without_monitors(Some(Arc::new(Said(replies, Mutex::default()))))
 }
 
 /// What a session came to.
 struct Ran {
-    pause: Pause,
+    pause: SessionPause,
     journal: Vec<Value>,
-    state: State,
+    state: NotebookState,
     contents: Vec<String>,
     lives: usize,
 }
 
 /// Runs a session until it waits or ends, dying as `death` says, at each commit.
-async fn run(program: &Arc<Program>, world: &Arc<World>, models: &Arc<dyn Models>, death: Death) -> Ran {
+async fn run(program: &Arc<Program>, world: &Arc<World>, models: &Arc<dyn ModelProviders>, death: Death) -> Ran {
     let archive = MortalArchive::new(death);
-    let stored = || Arc::clone(&archive) as Arc<dyn Archive>;
+    let stored = || Arc::clone(&archive) as Arc<dyn Store>;
     let mut session = stage::begin_in(program, stored(), Arc::clone(models), None, world.outside()).await;
     let mut lives = 1;
     let pause = loop {
@@ -87,9 +87,9 @@ async fn run(program: &Arc<Program>, world: &Arc<World>, models: &Arc<dyn Models
                 drop(session);
                 // The last commit of all was deadly, too.
                 match archive.session(stage::SESSION).await.unwrap().unwrap().status.as_str() {
-                    "completed" => break Pause::Completed,
-                    "stopped" => break Pause::Stopped,
-                    "failed" => break Pause::Failed,
+                    "completed" => break SessionPause::Completed,
+                    "stopped" => break SessionPause::Stopped,
+                    "failed" => break SessionPause::Failed,
                     _ => {}
                 }
                 session = stage::resume_in(program, stored(), Arc::clone(models), None, world.outside()).await;
@@ -167,7 +167,7 @@ async fn a_loop_goes_on_until_the_judgement_says_that_the_target_is_achieved_and
     });
     let world = world(behaviors, judgements);
     let ran = run(&program("server: s"), &world, &nobody(), Death::Never).await;
-    assert_eq!(ran.pause, Pause::Completed);
+    assert_eq!(ran.pause, SessionPause::Completed);
     let expected =
         ["behavior_001 1 false reflection", "behavior_002 2 true reflection", "behavior_003 1 true transition"];
     assert_eq!(ran.behaviors(), expected);
@@ -212,7 +212,7 @@ async fn killed_at_every_commit_a_loop_comes_to_the_same_end_and_does_nothing_tw
         let world = world(behaviors.clone(), judgements.clone());
         let ran = run(&program, &world, &nobody(), Death::Sometimes(seed)).await;
         lives += ran.lives;
-        assert_eq!(ran.pause, Pause::Completed);
+        assert_eq!(ran.pause, SessionPause::Completed);
         assert_eq!(ran.contents, undisturbed.contents, "seed {seed}");
         assert_eq!(ran.behaviors(), undisturbed.behaviors(), "seed {seed}");
         assert_eq!(ran.state.todo_list, ["more"]);
@@ -233,11 +233,11 @@ async fn killed_at_every_commit_a_loop_comes_to_the_same_end_and_does_nothing_tw
 
 #[tokio::test]
 async fn a_stream_is_carried_out_as_it_arrives_and_what_is_lost_of_it_is_never_done() {
-    let action = |content: &str| Ok(Piece::Action(text(content)));
+    let action = |content: &str| Ok(BehaviorPiece::Action(text(content)));
     let around = json!({ "behavior": { "id": "theirs", "iteration": 4, "target": "t" }, "transition": { "continue_behaviors": true },
         "context_update": { "todo_list_update": { "operation": "replace", "items": ["left"] } } });
     let streams = |broken: bool| {
-        let mut first = vec![action("one"), action("two"), Ok(Piece::Response(around.clone()))];
+        let mut first = vec![action("one"), action("two"), Ok(BehaviorPiece::Response(around.clone()))];
         if broken {
             first[2] = Err("server-timeout");
         }
@@ -274,7 +274,7 @@ async fn a_stream_is_carried_out_as_it_arrives_and_what_is_lost_of_it_is_never_d
     // The process dies after the first commit of the stream: its rest is lost, and nothing is repeated.
     let world = streams(false);
     let ran = run(&program, &world, &nobody(), Death::After).await;
-    assert_eq!(ran.pause, Pause::Completed);
+    assert_eq!(ran.pause, SessionPause::Completed);
     assert_eq!(ran.contents, ["one"], "what arrived first stands in the frame, the rest was in memory");
     assert_eq!(ran.behaviors()[0], "behavior_001 1 false interrupted");
 }
@@ -287,7 +287,7 @@ async fn a_source_that_never_comes_to_its_end_is_bounded() {
         json!({ "*": { "target_achieved": false } }),
     );
     let ran = run(&program("server: s, max_behaviors: 3, max_actions: 4"), &world, &nobody(), Death::Never).await;
-    assert_eq!(ran.pause, Pause::Completed);
+    assert_eq!(ran.pause, SessionPause::Completed);
     assert_eq!(ran.contents.len(), 3 * 4 * 2);
     let outcome = ran.outcome("loop_a");
     assert_eq!(outcome["exit_reason"], "max_rounds_reached");
@@ -311,7 +311,7 @@ async fn an_answer_that_cannot_be_used_is_asked_for_again_three_times_and_then_t
         world.behaviors.insert("*".into(), answer.clone());
         let world = Arc::new(world);
         let ran = run(&program("server: s"), &world, &nobody(), Death::Never).await;
-        assert_eq!(ran.pause, Pause::Stopped, "{answer:?}");
+        assert_eq!(ran.pause, SessionPause::Stopped, "{answer:?}");
         assert_eq!(world.log.lock().unwrap().asked.len(), asked, "{answer:?}");
         assert_eq!(ran.events("error")[0]["code"], code, "{answer:?}");
         assert_eq!(ran.codes().len(), asked - 1);
@@ -323,9 +323,9 @@ async fn an_answer_that_cannot_be_used_is_asked_for_again_three_times_and_then_t
     judged.behaviors.insert("*".into(), Answer::Whole(json!({ "actions": [text("one")] })));
     judged.judgements.insert("*".into(), Answer::Whole(json!([1])));
     let ran = run(&program("server: s"), &Arc::new(judged), &nobody(), Death::Never).await;
-    assert_eq!((ran.pause, ran.contents.len()), (Pause::Stopped, 1));
+    assert_eq!((ran.pause, ran.contents.len()), (SessionPause::Stopped, 1));
     let ran = run(&program("server: elsewhere"), &world(json!({}), json!({})), &nobody(), Death::Never).await;
-    assert_eq!((ran.pause, &ran.events("error")[0]["code"]), (Pause::Stopped, &json!("server-unknown")));
+    assert_eq!((ran.pause, &ran.events("error")[0]["code"]), (SessionPause::Stopped, &json!("server-unknown")));
 }
 
 #[tokio::test]
@@ -335,7 +335,7 @@ async fn a_source_moves_the_session_only_to_where_its_plan_has_something() {
     let behaviors = json!({ "a#1": to(json!("nowhere"), json!("never")), "a#2": done(), "b#1": done() });
     let ran =
         run(&program("server: s, reflection: 'off'"), &world(behaviors, json!({})), &nobody(), Death::Never).await;
-    assert_eq!((ran.pause, ran.topics()), (Pause::Completed, vec!["a", "b", "c"]));
+    assert_eq!((ran.pause, ran.topics()), (SessionPause::Completed, vec!["a", "b", "c"]));
     assert_eq!(ran.codes(), ["unknown-step"]);
     // A topic of the script: the session goes there, past what lies between.
     let ran = run(
@@ -345,7 +345,7 @@ async fn a_source_moves_the_session_only_to_where_its_plan_has_something() {
         Death::Never,
     )
     .await;
-    assert_eq!((ran.pause, ran.topics()), (Pause::Completed, vec!["a", "c"]));
+    assert_eq!((ran.pause, ran.topics()), (SessionPause::Completed, vec!["a", "c"]));
     // A step that was planned since: the loop goes on with it, counted from 1, and then with the script.
     let plan = json!({ "name": "p", "stages": [{ "id": "p", "steps": [{ "id": "a" }, { "id": "extra", "name": "Extra", "goal": "more" }, { "id": "b" }, { "id": "c" }] }] });
     let behaviors = json!({
@@ -354,7 +354,7 @@ async fn a_source_moves_the_session_only_to_where_its_plan_has_something() {
     });
     let world = world(behaviors, json!({}));
     let ran = run(&program("server: s, reflection: 'off'"), &world, &nobody(), Death::After).await;
-    assert_eq!((ran.pause, ran.topics()), (Pause::Completed, vec!["a", "b", "c"]));
+    assert_eq!((ran.pause, ran.topics()), (SessionPause::Completed, vec!["a", "b", "c"]));
     let expected = [
         "behavior_001 1 true transition",
         "behavior_002 1 false nobody",
@@ -371,7 +371,7 @@ async fn two_topics_that_send_a_session_back_and_forth_do_not_do_so_for_ever() {
     let behaviors = json!({ "a#1": to("b"), "b#1": to("a"), "*": done() });
     let ran =
         run(&program("server: s, reflection: 'off'"), &world(behaviors, json!({})), &nobody(), Death::Never).await;
-    assert_eq!(ran.pause, Pause::Completed);
+    assert_eq!(ran.pause, SessionPause::Completed);
     assert!(ran.codes().contains(&"too-many-moves"));
     assert_eq!(ran.topics().iter().filter(|topic| **topic == "b").count(), 26);
 }
@@ -387,7 +387,7 @@ async fn code_that_is_not_allowed_is_a_failure_and_unknown_actions_are_skipped()
     forbidden.may_run = false;
     let world = Arc::new(forbidden);
     let ran = run(&program("server: s"), &world, &nobody(), Death::Never).await;
-    assert_eq!(ran.pause, Pause::Completed);
+    assert_eq!(ran.pause, SessionPause::Completed);
     assert_eq!(world.log.lock().unwrap().ran, Vec::<String>::new());
     assert!(ran.events("effect_started").is_empty());
     assert_eq!(ran.codes(), ["unknown-action", "unknown-action"]);
@@ -441,7 +441,7 @@ async fn a_model_is_a_source_and_is_asked_for_its_judgement() {
     let program = stage::checked(&script, Path::new(crate::ROOT));
     for death in [Death::Never, Death::Before, Death::After] {
         let ran = run(&program, &world(json!({}), json!({})), &models, death).await;
-        assert_eq!(ran.pause, Pause::Completed);
+        assert_eq!(ran.pause, SessionPause::Completed);
         assert_eq!(ran.contents, ["### Data", "the rest", "and more"]);
         assert_eq!(ran.behaviors(), ["behavior_001 1 false reflection", "behavior_002 2 true reflection"]);
         assert_eq!(ran.state.todo_list, ["of housing.csv"]);
@@ -453,7 +453,7 @@ async fn a_model_is_a_source_and_is_asked_for_its_judgement() {
 async fn prose_from_a_model_is_asked_for_again_and_never_breaks_a_session() {
     let models = said(&[("*", "I am sorry, I cannot do that.")]);
     let ran = run(&program("target: x"), &world(json!({}), json!({})), &models, Death::Never).await;
-    assert_eq!(ran.pause, Pause::Stopped);
+    assert_eq!(ran.pause, SessionPause::Stopped);
     assert_eq!(ran.codes().iter().filter(|code| **code == "behavior-unreadable").count(), 3);
     assert_eq!(ran.events("model_call").len(), 4);
 }
@@ -470,7 +470,7 @@ async fn the_worked_example_of_001_is_carried_out_as_it_says() {
         .replace("todo_list: [x]", &format!("todo_list: {}", case["todo_list"]));
     let program = stage::checked(&script, Path::new(crate::ROOT));
     let ran = run(&program, &world, &nobody(), Death::Never).await;
-    assert_eq!(ran.pause, Pause::Completed);
+    assert_eq!(ran.pause, SessionPause::Completed);
     let log = world.log.lock().unwrap();
     for (at, expected) in case["requests"].as_array().unwrap().iter().enumerate() {
         let asked = &log.asked[at];

@@ -9,8 +9,8 @@ use bcc_engine::engine::{Engine, RunRequest};
 use bcc_engine::environment::Environment;
 use bcc_engine::project::Project;
 use bcc_runtime::program::event::{Delta, Observer};
-use bcc_runtime::run::session::Pause;
-use bcc_store::memory::MemoryArchive;
+use bcc_runtime::run::session::SessionPause;
+use bcc_store::memory::MemoryStore;
 use serde_json::Value;
 
 use crate::process::Home;
@@ -55,7 +55,7 @@ async fn talk() -> Vec<Value> {
     let environment = Environment::default();
     let file = root().join(SCRIPT);
     let project = Project::of(&file, None, false, &environment).unwrap();
-    let engine = Engine::new(project, environment, Arc::new(MemoryArchive::default()));
+    let engine = Engine::new(project, environment, Arc::new(MemoryStore::default()));
     let events = Arc::new(Events::default());
     let model = Some(format!("replay:{}", root().join(REPLIES).display()));
     let request = RunRequest { file, model, ..RunRequest::default() };
@@ -63,14 +63,14 @@ async fn talk() -> Vec<Value> {
     assert!(opened.diagnostics.is_empty(), "{:?}", opened.diagnostics[0].message);
     let mut session = opened.session;
     for answer in answers().lines() {
-        assert_eq!(session.advance().await.unwrap(), Pause::Waiting);
+        assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
         let thought = std::time::Duration::from_secs(1_000);
         while tokio::time::timeout(thought, session.arrived()).await.is_ok() {
             session.note_arrivals().await.unwrap();
         }
         session.answer(answer, None).await.unwrap();
     }
-    assert_eq!(session.advance().await.unwrap(), Pause::Completed);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Completed);
     events.0.lock().unwrap().clone()
 }
 

@@ -6,15 +6,15 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use bcc_authoring::graph::choose::{Format, GraphRequest, graph};
-use bcc_authoring::graph::drawing::{Drawing, Item};
+use bcc_authoring::graph::build::gather;
+use bcc_authoring::graph::drawing::{Drawing, DrawingItem};
 use bcc_authoring::graph::fold::{Depth, fold};
-use bcc_authoring::graph::gather::gather;
-use bcc_authoring::graph::parts::{Kind, Whole};
+use bcc_authoring::graph::request::{GraphFormat, GraphRequest, graph};
+use bcc_authoring::graph::script_graph::{GraphNodeKind, ScriptGraph};
 use bcc_engine::engine::RunRequest;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
-use bcc_engine::loaded::Loaded;
+use bcc_engine::loaded::LoadedProgram;
 use bcc_engine::project::Project;
 
 use crate::process::{Finished, finished};
@@ -25,13 +25,14 @@ fn folder(path: &str) -> PathBuf {
     Path::new(crate::ROOT).join(path)
 }
 
-fn request(file: &Path, format: Format, depth: Option<Depth>) -> GraphRequest {
+fn request(file: &Path, format: GraphFormat, depth: Option<Depth>) -> GraphRequest {
     GraphRequest { file: file.to_path_buf(), project: None, format, depth, only: vec![] }
 }
 
-fn whole(file: &Path) -> Whole {
+fn whole(file: &Path) -> ScriptGraph {
     let project = Project::of(file, None, false, &Environment::default()).unwrap();
-    let loaded = Loaded::of(&project, &RunRequest { file: file.to_path_buf(), ..RunRequest::default() }).unwrap();
+    let loaded =
+        LoadedProgram::of(&project, &RunRequest { file: file.to_path_buf(), ..RunRequest::default() }).unwrap();
     gather(&loaded.into_parts().1)
 }
 
@@ -64,10 +65,10 @@ fn crowd(topics: usize) -> (tempfile::TempDir, PathBuf) {
 fn drawings_are_as_they_were_read() {
     for name in ["routes", "choices", "names"] {
         let file = folder("tests/drawings").join(format!("{name}.yaml"));
-        for (format, shown) in [(Format::Mermaid, "mermaid"), (Format::Dot, "dot")] {
+        for (format, shown) in [(GraphFormat::Mermaid, "mermaid"), (GraphFormat::Dot, "dot")] {
             for (number, depth) in DEPTHS.into_iter().enumerate() {
                 // The forms differ in how they are written, and the depths in what: a few of each tell both.
-                if depth != Depth::All && (format == Format::Dot || name == "names") {
+                if depth != Depth::All && (format == GraphFormat::Dot || name == "names") {
                     continue;
                 }
                 let drawn = graph(&request(&file, format, Some(depth)), &Environment::default()).unwrap();
@@ -77,11 +78,11 @@ fn drawings_are_as_they_were_read() {
     }
 }
 
-fn boxes(items: &[Item], found: &mut Vec<usize>) {
+fn boxes(items: &[DrawingItem], found: &mut Vec<usize>) {
     for item in items {
         match item {
-            Item::Box(node) => found.push(node.number),
-            Item::Group(group) => {
+            DrawingItem::Box(node) => found.push(node.number),
+            DrawingItem::Group(group) => {
                 assert!(!group.items.is_empty(), "a frame around nothing");
                 boxes(&group.items, found);
             }
@@ -119,8 +120,11 @@ fn every_arrow_leads_from_a_box_to_a_box_however_a_script_is_folded() {
         let whole = whole(&file);
         for depth in DEPTHS {
             is_sound(&fold(&whole, depth, &BTreeSet::new()), &format!("{} at {depth:?}", file.display()));
-            let places =
-                whole.parts.iter().enumerate().filter(|(_, part)| matches!(part.kind, Kind::Phase | Kind::Topic));
+            let places = whole
+                .parts
+                .iter()
+                .enumerate()
+                .filter(|(_, part)| matches!(part.kind, GraphNodeKind::Phase | GraphNodeKind::Topic));
             for (only, _) in places {
                 is_sound(&fold(&whole, depth, &BTreeSet::from([only])), &format!("{} only {only}", file.display()));
             }
@@ -138,7 +142,7 @@ fn what_is_not_said_is_chosen_by_size_and_told() {
         (90, Depth::Phases, Some("450 actions in 90 topics are folded into phases")),
     ] {
         let (_home, file) = crowd(topics);
-        let drawn = graph(&request(&file, Format::Mermaid, None), &environment).unwrap();
+        let drawn = graph(&request(&file, GraphFormat::Mermaid, None), &environment).unwrap();
         assert_eq!(drawn.depth, depth, "{topics}");
         match part {
             Some(part) => assert!(drawn.notices[0].contains(part), "{:?}", drawn.notices),
@@ -156,12 +160,12 @@ fn a_drawing_of_two_hundred_actions_has_no_arrow_across_phases() {
     assert!(drawing.boxes() < 80, "{}", drawing.boxes());
     let phase = |number: usize| {
         drawing.items.iter().position(|item| match item {
-            Item::Group(group) => {
+            DrawingItem::Group(group) => {
                 let mut inside = Vec::new();
                 boxes(&group.items, &mut inside);
                 inside.contains(&number)
             }
-            Item::Box(node) => node.number == number,
+            DrawingItem::Box(node) => node.number == number,
         })
     };
     let crossing = drawing.arrows.iter().filter(|arrow| {
@@ -174,7 +178,7 @@ fn a_drawing_of_two_hundred_actions_has_no_arrow_across_phases() {
 #[test]
 fn a_run_of_plain_actions_is_one_box_and_what_leads_elsewhere_is_not_in_it() {
     let drawn = graph(
-        &request(&folder("tests/drawings/choices.yaml"), Format::Dot, Some(Depth::Actions)),
+        &request(&folder("tests/drawings/choices.yaml"), GraphFormat::Dot, Some(Depth::Actions)),
         &Environment::default(),
     );
     let text = drawn.unwrap().text;
@@ -185,7 +189,7 @@ fn a_run_of_plain_actions_is_one_box_and_what_leads_elsewhere_is_not_in_it() {
 #[test]
 fn one_part_alone_is_unfolded() {
     let file = folder("scripts/cbt_intake.yaml");
-    let request = GraphRequest { only: vec!["safety_topic".into()], ..request(&file, Format::Mermaid, None) };
+    let request = GraphRequest { only: vec!["safety_topic".into()], ..request(&file, GraphFormat::Mermaid, None) };
     let text = graph(&request, &Environment::default()).unwrap().text;
     assert!(text.contains("say_crisis_help") && !text.contains("ask_father_relation"), "{text}");
     assert!(text.contains("3 topics, 7 actions"), "{text}");
@@ -206,11 +210,11 @@ fn a_script_with_errors_gives_its_findings_and_one_with_warnings_is_drawn() {
         )
     };
     std::fs::write(&file, script("content: 好, tune: x")).unwrap();
-    let error = graph(&request(&file, Format::Mermaid, None), &Environment::default()).unwrap_err();
+    let error = graph(&request(&file, GraphFormat::Mermaid, None), &Environment::default()).unwrap_err();
     let EngineError::Invalid(found) = error else { panic!("{error}") };
     assert_eq!(found[0].rule, "unknown-key");
     std::fs::write(&file, script("content_template: 好")).unwrap();
-    let drawn = graph(&request(&file, Format::Mermaid, None), &Environment::default()).unwrap();
+    let drawn = graph(&request(&file, GraphFormat::Mermaid, None), &Environment::default()).unwrap();
     assert_eq!(drawn.diagnostics[0].rule, "deprecated-field");
     assert!(drawn.text.contains("ai_say"));
 }

@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bcc_authoring::render::changed::{Changed, changed};
+use bcc_authoring::render::comparison::{PromptComparison, changed};
 use bcc_authoring::render::request::SentRequest;
 use bcc_engine::engine::{Engine, RunRequest};
 use bcc_engine::environment::Environment;
 use bcc_engine::export::export;
 use bcc_engine::project::Project;
 use bcc_runtime::program::event::{Delta, Observer};
-use bcc_runtime::run::session::Pause;
-use bcc_store::contract::Archive;
-use bcc_store::memory::MemoryArchive;
+use bcc_runtime::run::session::SessionPause;
+use bcc_store::contract::Store;
+use bcc_store::memory::MemoryStore;
 use serde_json::Value;
 
 use crate::process::{Finished, Home};
@@ -436,23 +436,23 @@ impl Observer for Nobody {
 }
 
 /// Runs the demonstration, whose monitors and planner come in while the person thinks.
-async fn demonstration() -> (Arc<dyn Archive>, Project, String) {
+async fn demonstration() -> (Arc<dyn Store>, Project, String) {
     let root = PathBuf::from(crate::ROOT);
     let environment = Environment::default();
     let file = root.join("scripts/cbt_anxiety.yaml");
     let project = Project::of(&file, None, false, &environment).unwrap();
-    let engine = Engine::new(project.clone(), environment, Arc::new(MemoryArchive::default()));
+    let engine = Engine::new(project.clone(), environment, Arc::new(MemoryStore::default()));
     let model = Some(format!("replay:{}", root.join("examples/cbt_anxiety.replies.yaml").display()));
     let request = RunRequest { file, model, session: Some("s".into()), ..RunRequest::default() };
     let mut session = engine.run(&request, Arc::new(Nobody)).await.unwrap().session;
     for answer in fs::read_to_string(Path::new(&root).join("examples/cbt_anxiety.answers.txt")).unwrap().lines() {
-        assert_eq!(session.advance().await.unwrap(), Pause::Waiting);
+        assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
         while tokio::time::timeout(Duration::from_secs(1_000), session.arrived()).await.is_ok() {
             session.note_arrivals().await.unwrap();
         }
         session.answer(answer, None).await.unwrap();
     }
-    assert_eq!(session.advance().await.unwrap(), Pause::Completed);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Completed);
     (Arc::clone(engine.archive()), project, "s".to_owned())
 }
 
@@ -480,7 +480,7 @@ async fn a_talk_with_routes_skills_triggers_lists_monitors_and_a_plan_is_repeate
             call: Some(*call),
             ..SentRequest::default()
         };
-        let Changed { same, repeated, now, .. } = changed(archive.as_ref(), &project, &request).await.unwrap();
+        let PromptComparison { same, repeated, now, .. } = changed(archive.as_ref(), &project, &request).await.unwrap();
         assert!(repeated && same, "{action} {round} {call}: {:?}", now.err());
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use bcc_authoring::fix::mend::{MendReport, MendRequest, mend};
+use bcc_authoring::fix::fix::{FixReport, FixRequest, mend};
 use bcc_authoring::fix::rules::Rules;
 use bcc_authoring::validate::request::ValidateRequest;
 use bcc_authoring::validate::validate::validate;
@@ -18,7 +18,7 @@ use bcc_engine::environment::Environment;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, Fix};
 use bcc_lang::source::edits::{apart, apply};
-use bcc_lang::source::yaml::{Node, NodeKind};
+use bcc_lang::source::yaml::{NodeKind, YamlNode};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -66,8 +66,8 @@ fn request(folder: &Path) -> ValidateRequest {
     ValidateRequest { paths: vec![folder.to_path_buf()], project, ..ValidateRequest::default() }
 }
 
-fn mended(folder: &Path, rules: Rules) -> MendReport {
-    mend(&MendRequest { check: request(folder), rules, write: true }, &Environment::default()).unwrap()
+fn mended(folder: &Path, rules: Rules) -> FixReport {
+    mend(&FixRequest { check: request(folder), rules, write: true }, &Environment::default()).unwrap()
 }
 
 fn found(folder: &Path) -> Vec<Diagnostic> {
@@ -204,7 +204,7 @@ proptest! {
 }
 
 /// All values of a tree in their order, those of aliases wherever they are named.
-fn values(node: &Node, into: &mut Vec<Value>) {
+fn values(node: &YamlNode, into: &mut Vec<Value>) {
     match &node.kind {
         NodeKind::Scalar(scalar) => into.push(scalar.value()),
         NodeKind::Sequence(items) => items.iter().for_each(|item| values(item, into)),

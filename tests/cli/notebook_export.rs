@@ -9,15 +9,16 @@ use std::process::Command;
 use bcc_lang::message::language::Language;
 use bcc_runtime::notebook::cell::Cell;
 use bcc_runtime::notebook::export::brief::Brief;
-use bcc_runtime::notebook::export::form::{Form, Writer};
-use bcc_store::contract::Archive;
+use bcc_runtime::notebook::export::form::{ExportForm, Writer};
+use bcc_store::contract::Store;
 use bcc_store::rows::{CellRow, Commit, VariableRow};
 use bcc_store::sqlite::open::open;
 use serde_json::{Value, json};
 
 use process::Home;
 
-const FORMS: [(Form, &str); 3] = [(Form::Ipynb, "ipynb"), (Form::Markdown, "md"), (Form::Html, "html")];
+const FORMS: [(ExportForm, &str); 3] =
+    [(ExportForm::Ipynb, "ipynb"), (ExportForm::Markdown, "md"), (ExportForm::Html, "html")];
 
 /// A notebook of `tests/notebooks/`.
 struct Case {
@@ -52,7 +53,7 @@ fn case(path: &Path) -> Case {
     }
 }
 
-fn written(form: Form, brief: &Brief, cells: &[Cell]) -> String {
+fn written(form: ExportForm, brief: &Brief, cells: &[Cell]) -> String {
     let mut writer = Writer::new(form, brief.clone());
     let mut file = writer.head();
     for cell in cells {
@@ -73,7 +74,7 @@ fn every_form_holds_the_notebook() {
             let file = written(form, &case.brief, &case.cells);
             // How the page looks is seen with eyes, not in a snapshot.
             let shown = match (file.split_once("<style>"), file.split_once("</style>\n</head>")) {
-                (Some((before, _)), Some((_, after))) if form == Form::Html => format!("{before}…{after}"),
+                (Some((before, _)), Some((_, after))) if form == ExportForm::Html => format!("{before}…{after}"),
                 _ => file,
             };
             settings.bind(|| insta::assert_snapshot!(format!("{}.{ending}", case.name), shown));
@@ -104,7 +105,7 @@ fn python_finds_every_notebook_valid_and_would_write_the_same_bytes() {
     let home = Home::new();
     let (mut paths, mut expected) = (Vec::new(), String::new());
     for case in cases() {
-        let file = written(Form::Ipynb, &case.brief, &case.cells);
+        let file = written(ExportForm::Ipynb, &case.brief, &case.cells);
         paths.push(home.file(&format!("{}.ipynb", case.name), &file));
         expected += &format!("{}\n", case.cells.len());
     }
@@ -115,7 +116,7 @@ fn python_finds_every_notebook_valid_and_would_write_the_same_bytes() {
 #[test]
 fn nothing_that_a_notebook_holds_becomes_part_of_the_page() {
     for case in cases() {
-        let page = written(Form::Html, &case.brief, &case.cells);
+        let page = written(ExportForm::Html, &case.brief, &case.cells);
         // What is between quotes of attributes holds no quote and no `<`, so the tags of the page can be read off simply.
         let body = page.split_once("</style>\n</head>").unwrap().1;
         for tag in body.split('<').skip(1).map(|tag| tag.split_once('>').unwrap().0) {

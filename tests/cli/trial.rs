@@ -6,17 +6,17 @@ use std::fs;
 use std::path::PathBuf;
 
 use bcc_authoring::test_runner::find::find;
-use bcc_authoring::test_runner::ran::{Ran, Status};
-use bcc_authoring::test_runner::request::TrialRequest;
+use bcc_authoring::test_runner::request::TestRequest;
+use bcc_authoring::test_runner::result::{TestResult, TestStatus};
 use bcc_authoring::test_runner::run::run;
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
 use bcc_lang::source::render::human::human;
 use bcc_script::cli::test_report::{case, summary};
 
-fn of(paths: &[PathBuf], change: impl FnOnce(&mut TrialRequest)) -> (Vec<Ran>, String) {
+fn of(paths: &[PathBuf], change: impl FnOnce(&mut TestRequest)) -> (Vec<TestResult>, String) {
     let environment = Environment::default();
-    let mut request = TrialRequest { paths: paths.to_vec(), ..TrialRequest::default() };
+    let mut request = TestRequest { paths: paths.to_vec(), ..TestRequest::default() };
     change(&mut request);
     let tests = find(&request, &environment).unwrap();
     let report = run(&tests, &request, &environment).unwrap();
@@ -40,7 +40,7 @@ fn files(folder: &str) -> Vec<PathBuf> {
 #[test]
 fn what_must_pass_passes() {
     let (ran, text) = of(&["tests/trials/passes".into()], |_| ());
-    assert!(ran.iter().all(|ran| ran.status == Status::Passed), "{text}");
+    assert!(ran.iter().all(|ran| ran.status == TestStatus::Passed), "{text}");
     assert!(ran.len() > 12);
 }
 
@@ -48,7 +48,7 @@ fn what_must_pass_passes() {
 fn a_failure_is_told_as_a_story() {
     for file in files("fails") {
         let (ran, text) = of(std::slice::from_ref(&file), |_| ());
-        assert!(ran.iter().any(Ran::failed), "{}", file.display());
+        assert!(ran.iter().any(TestResult::failed), "{}", file.display());
         let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
         insta::with_settings!({ snapshot_path => "../trials/fails", prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!(name, text);
@@ -60,7 +60,7 @@ fn a_failure_is_told_as_a_story() {
 fn what_is_wrong_with_a_test_is_told_before_it_runs() {
     for file in files("wrong") {
         let (ran, text) = of(std::slice::from_ref(&file), |_| ());
-        assert!(ran.iter().all(|ran| ran.status == Status::Broken), "{text}");
+        assert!(ran.iter().all(|ran| ran.status == TestStatus::Broken), "{text}");
         assert!(text.contains("0 passed, 1 failed"), "{text}");
         let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
         insta::with_settings!({ snapshot_path => "../trials/wrong", prepend_module_to_snapshot => false, omit_expression => true }, {
@@ -81,12 +81,12 @@ fn the_order_of_the_report_does_not_depend_on_the_number_of_threads() {
 #[test]
 fn a_filter_leaves_what_it_names_and_a_failure_may_end_the_run() {
     let (ran, _) = of(&["tests/trials/fails".into()], |request| request.filter = Some("小李".into()));
-    assert_eq!(ran.iter().map(Ran::title).collect::<Vec<_>>(), ["one of two cases fails [小李]"]);
+    assert_eq!(ran.iter().map(TestResult::title).collect::<Vec<_>>(), ["one of two cases fails [小李]"]);
     let (ran, text) = of(&["tests/trials/fails".into()], |request| {
         request.fail_fast = true;
         request.jobs = Some(1);
     });
-    assert!(ran[0].failed() && ran[1..].iter().all(|ran| ran.status == Status::Skipped), "{text}");
+    assert!(ran[0].failed() && ran[1..].iter().all(|ran| ran.status == TestStatus::Skipped), "{text}");
 }
 
 /// A folder with the script and one test.
@@ -107,7 +107,7 @@ fn ten_thousand_cases_run_and_more_are_refused() {
     };
     let many = folder(&test(500));
     let (ran, text) = of(&[many.path().to_path_buf()], |_| ());
-    assert!(ran.len() == 500 && ran.iter().all(|ran| ran.status == Status::Passed), "{text}");
+    assert!(ran.len() == 500 && ran.iter().all(|ran| ran.status == TestStatus::Passed), "{text}");
     let more = folder(&test(10_001));
     let (ran, text) = of(&[more.path().to_path_buf()], |_| ());
     assert!(ran.len() == 1 && text.contains("10002 cases") && text.contains("out-of-range"), "{text}");
@@ -119,7 +119,11 @@ fn a_script_that_is_wrong_breaks_its_tests_and_no_others() {
     fs::write(both.path().join("bad.yaml"), "session:\n  session_id: bad\n").unwrap();
     fs::write(both.path().join("b.test.yaml"), "test: unsound\nscript: bad.yaml\ndialogue:\n  - ai: 好\n").unwrap();
     let (ran, text) = of(&[both.path().to_path_buf()], |_| ());
-    assert_eq!(ran.iter().map(|ran| ran.status).collect::<Vec<_>>(), [Status::Passed, Status::Broken], "{text}");
+    assert_eq!(
+        ran.iter().map(|ran| ran.status).collect::<Vec<_>>(),
+        [TestStatus::Passed, TestStatus::Broken],
+        "{text}"
+    );
     assert!(ran[1].why.as_ref().unwrap().contains("the script has an error"), "{text}");
     assert!(
         text.ends_with("1 passed, 1 failed, 0 skipped (2 YAML files are no tests and were passed over)\n"),
@@ -131,7 +135,7 @@ fn a_script_that_is_wrong_breaks_its_tests_and_no_others() {
 fn a_simulated_person_is_passed_over_where_no_real_model_is() {
     let alone = folder("test: talks\nscript: talk.yaml\nuser: { persona: 话不多 }\nexpect: { status: completed }\n");
     let (ran, text) = of(&[alone.path().to_path_buf()], |_| ());
-    assert_eq!(ran[0].status, Status::Skipped, "{text}");
+    assert_eq!(ran[0].status, TestStatus::Skipped, "{text}");
     assert!(text.contains("– talks") && text.contains("needs a configured model"), "{text}");
 }
 
@@ -139,7 +143,7 @@ fn a_simulated_person_is_passed_over_where_no_real_model_is() {
 fn a_simulated_person_whose_model_does_not_exist_breaks_the_test() {
     let mistyped = folder("test: talks\nscript: talk.yaml\nuser: { persona: 话不多, model: gtp }\n");
     let (ran, text) = of(&[mistyped.path().to_path_buf()], |_| ());
-    assert_eq!(ran[0].status, Status::Broken, "{text}");
+    assert_eq!(ran[0].status, TestStatus::Broken, "{text}");
     assert!(text.contains("the model of the simulated person: there is no model `gtp`"), "{text}");
 }
 
@@ -150,7 +154,7 @@ fn a_text_of_a_megabyte_is_said_and_compared() {
         "test: long\nscript: talk.yaml\nmodel: {{ ask_name: [{{ content: {long} }}] }}\ndialogue:\n  - ai: {long}二\n"
     );
     let (ran, text) = of(&[folder(&test).path().to_path_buf()], |_| ());
-    assert_eq!(ran[0].status, Status::Failed);
+    assert_eq!(ran[0].status, TestStatus::Failed);
     assert!(text.len() < 100_000 && text.contains("300000 characters"), "{}", text.len());
 }
 
@@ -158,10 +162,10 @@ fn a_text_of_a_megabyte_is_said_and_compared() {
 fn there_is_nothing_to_test_where_no_test_is() {
     let empty = tempfile::tempdir().unwrap();
     fs::write(empty.path().join("a.yaml"), "a: 1\n").unwrap();
-    let request = TrialRequest { paths: vec![empty.path().to_path_buf()], ..TrialRequest::default() };
+    let request = TestRequest { paths: vec![empty.path().to_path_buf()], ..TestRequest::default() };
     let error = find(&request, &Environment::default()).unwrap_err().to_string();
     assert!(error.contains("there is nothing to test") && error.contains("1 other YAML file"), "{error}");
-    let script = TrialRequest { paths: vec!["tests/trials/talk.yaml".into()], ..TrialRequest::default() };
+    let script = TestRequest { paths: vec!["tests/trials/talk.yaml".into()], ..TestRequest::default() };
     let error = find(&script, &Environment::default()).unwrap_err().to_string();
     assert!(error.contains("holds no test"), "{error}");
 }
@@ -188,9 +192,10 @@ fn every_example_of_the_page_about_tests_runs() {
     let (ran, text) = of(&[folder.path().join("tests")], |request| request.update = true);
     assert!(tests >= 5 && ran.len() > tests);
     // Nobody is configured to play a person here.
-    let (others, skipped): (Vec<Ran>, Vec<Ran>) = ran.into_iter().partition(|ran| ran.status != Status::Skipped);
-    assert!(others.iter().all(|ran| ran.status == Status::Passed), "{text}");
-    assert_eq!(skipped.iter().map(Ran::title).collect::<Vec<_>>(), ["somebody of few words gets through"]);
+    let (others, skipped): (Vec<TestResult>, Vec<TestResult>) =
+        ran.into_iter().partition(|ran| ran.status != TestStatus::Skipped);
+    assert!(others.iter().all(|ran| ran.status == TestStatus::Passed), "{text}");
+    assert_eq!(skipped.iter().map(TestResult::title).collect::<Vec<_>>(), ["somebody of few words gets through"]);
 }
 
 #[test]
@@ -204,7 +209,7 @@ fn the_limits_of_a_model_hold_for_all_conversations_together() {
     fs::write(many.path().join("slow.replies"), replies).unwrap();
     let began = std::time::Instant::now();
     let (ran, text) = of(&[many.path().to_path_buf()], |request| (request.jobs, request.trust) = (Some(4), true));
-    assert!(ran.len() == 4 && ran.iter().all(|ran| ran.status == Status::Passed), "{text}");
+    assert!(ran.len() == 4 && ran.iter().all(|ran| ran.status == TestStatus::Passed), "{text}");
     // Four calls one after the other take at least so long, on any machine; at the same time they would not.
     assert!(began.elapsed() >= std::time::Duration::from_millis(400), "{:?}", began.elapsed());
 }
@@ -247,14 +252,14 @@ fn a_snapshot_is_kept_when_it_is_told_to_and_compared_from_then_on() {
     let folder = folder(&said("怎么称呼？"));
     let path = [folder.path().to_path_buf()];
     let (ran, text) = of(&path, |_| ());
-    assert!(ran[0].status == Status::Failed && text.contains("there is no snapshot"), "{text}");
+    assert!(ran[0].status == TestStatus::Failed && text.contains("there is no snapshot"), "{text}");
     let (ran, text) = of(&path, |request| request.update = true);
-    assert!(ran[0].status == Status::Passed && text.contains("is new"), "{text}");
+    assert!(ran[0].status == TestStatus::Passed && text.contains("is new"), "{text}");
     let (ran, text) = of(&path, |_| ());
-    assert!(ran[0].status == Status::Passed && ran[0].notes.is_empty(), "{text}");
+    assert!(ran[0].status == TestStatus::Passed && ran[0].notes.is_empty(), "{text}");
     fs::write(folder.path().join("a.test.yaml"), said("叫什么？")).unwrap();
     let (ran, text) = of(&path, |_| ());
-    assert!(ran[0].status == Status::Failed && text.contains("叫什么？") && text.contains("怎么称呼？"), "{text}");
+    assert!(ran[0].status == TestStatus::Failed && text.contains("叫什么？") && text.contains("怎么称呼？"), "{text}");
 }
 
 #[test]

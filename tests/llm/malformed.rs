@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use bcc_llm::reply::live::LiveContent;
-use bcc_llm::reply::repair::mend::Mend;
-use bcc_llm::reply::strategies::{Parsed, Strategy, parse};
+use bcc_llm::reply::repair::record::RepairKind;
+use bcc_llm::reply::strategies::{ParseStrategy, ParsedReply, parse};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ fn cases() -> Vec<Case> {
     families().into_iter().flat_map(|(_, cases)| cases).collect()
 }
 
-fn told(read: Result<&Parsed, &String>) -> String {
+fn told(read: Result<&ParsedReply, &String>) -> String {
     match read {
         Ok(parsed) => {
             let mends: Vec<String> = parsed.repairs.iter().map(|mend| format!("{}@{}", mend.kind, mend.at)).collect();
@@ -43,7 +43,7 @@ fn told(read: Result<&Parsed, &String>) -> String {
     }
 }
 
-fn read(raw: &str, repair: bool) -> Result<Parsed, String> {
+fn read(raw: &str, repair: bool) -> Result<ParsedReply, String> {
     parse(raw, repair).map_err(|failures| failures.last().unwrap().error.clone())
 }
 
@@ -74,7 +74,8 @@ fn the_summary_counts_what_each_strategy_recovers() {
     for (repair, word) in [(false, "off"), (true, "on")] {
         let reads: Vec<_> = cases.iter().map(|case| read(&case.raw, repair)).collect();
         let count = |strategy| reads.iter().flatten().filter(|parsed| parsed.strategy == strategy).count();
-        let by: Vec<String> = Strategy::ALL.iter().map(|strategy| format!("{strategy} {}", count(*strategy))).collect();
+        let by: Vec<String> =
+            ParseStrategy::ALL.iter().map(|strategy| format!("{strategy} {}", count(*strategy))).collect();
         let refused = reads.iter().filter(|read| read.is_err()).count();
         writeln!(text, "repair {word}: {}, refused {refused}", by.join(", ")).unwrap();
     }
@@ -138,7 +139,7 @@ fn no_text_is_changed_in_silence() {
             assert!(stands_in(text, &raw), "{name}: {text:?} is not in {raw}");
         }
         let changes = value.to_string().contains('\u{fffd}');
-        assert!(!changes || parsed.repairs.iter().any(|mend| mend.kind == Mend::LoneSurrogate), "{name}");
+        assert!(!changes || parsed.repairs.iter().any(|mend| mend.kind == RepairKind::LoneSurrogate), "{name}");
     }
 }
 
@@ -152,7 +153,7 @@ fn what_is_shown_live_of_a_malformed_reply_is_the_beginning_of_its_content_or_ta
         let Ok(parsed) = read(&raw, true) else { continue };
         let content = parsed.object.get("content").and_then(Value::as_str);
         shown_whole += usize::from(content == Some(live.shown()));
-        let cut = parsed.repairs.iter().any(|mend| mend.kind == Mend::CutField);
+        let cut = parsed.repairs.iter().any(|mend| mend.kind == RepairKind::CutField);
         let begins = content.is_some_and(|content| content.starts_with(live.shown()));
         if !begins && !live.shown().is_empty() && !cut {
             others.push(name);
@@ -171,13 +172,13 @@ fn what_is_shown_live_of_a_malformed_reply_is_the_beginning_of_its_content_or_ta
 
 #[test]
 fn every_kind_of_mend_has_a_case() {
-    let mended: Vec<Mend> = cases()
+    let mended: Vec<RepairKind> = cases()
         .iter()
         .filter_map(|case| read(&case.raw, true).ok())
         .flat_map(|parsed| parsed.repairs)
         .map(|mend| mend.kind)
         .collect();
-    for (kind, _) in Mend::ALL {
+    for (kind, _) in RepairKind::ALL {
         assert!(mended.contains(&kind), "{kind}");
     }
 }
@@ -185,7 +186,7 @@ fn every_kind_of_mend_has_a_case() {
 #[test]
 fn the_page_about_replies_says_what_is_true() {
     let page = fs::read_to_string(Path::new(crate::ROOT).join("docs/replies.md")).unwrap();
-    for (kind, _) in Mend::ALL {
+    for (kind, _) in RepairKind::ALL {
         assert!(page.contains(&format!("`{kind}`")), "{kind} is not in the page");
     }
     let blocks: Vec<&str> = page.split("```").skip(1).step_by(2).collect();

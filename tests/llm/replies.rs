@@ -11,8 +11,8 @@ use bcc_lang::value::declared::DeclaredType;
 use bcc_llm::reply::exit::is_yes;
 use bcc_llm::reply::live::LiveContent;
 use bcc_llm::reply::read::{Reply, read};
-use bcc_llm::reply::shape::{ReplyShape, Wanted};
-use bcc_llm::reply::strategies::Strategy;
+use bcc_llm::reply::shape::{OutputField, ReplyShape};
+use bcc_llm::reply::strategies::ParseStrategy;
 use proptest::prelude::{any, prop, prop_oneof, proptest};
 use proptest::strategy::Strategy as _;
 use serde::Deserialize;
@@ -45,7 +45,7 @@ struct Output {
 struct Exchange {
     raw: String,
     /// The strategy that reads it; none when all fail.
-    strategy: Option<Strategy>,
+    strategy: Option<ParseStrategy>,
     parse_retry_count: u8,
     /// Every bend, in order, as `/path how`.
     #[serde(default)]
@@ -67,7 +67,7 @@ fn base(kind: &str) -> Value {
 }
 
 fn shape(case: &Case) -> ReplyShape {
-    let wanted = |output: &Output| Wanted {
+    let wanted = |output: &Output| OutputField {
         name: output.get.clone(),
         declared: output.declared,
         choices: output.choices.clone(),
@@ -87,7 +87,7 @@ fn check_read(exchange: &Exchange, shape: &ReplyShape, reply: &Reply, at: &str) 
     assert_eq!(strategy.number(), reply.parse_retry_count, "{at}: strategy");
     assert_eq!(reply.parse_retry_count, exchange.parse_retry_count, "{at}: parse_retry_count");
     let failed: Vec<_> = reply.failures.iter().map(|failure| failure.strategy).collect();
-    let before: Vec<_> = Strategy::ALL.into_iter().take_while(|earlier| *earlier != strategy).collect();
+    let before: Vec<_> = ParseStrategy::ALL.into_iter().take_while(|earlier| *earlier != strategy).collect();
     assert_eq!(failed, before, "{at}: failures");
     let how = |bending| serde_json::to_value(bending).unwrap().as_str().unwrap().to_owned();
     let bends: Vec<_> = reply.bends.iter().map(|bend| format!("{} {}", bend.path, how(bend.bending))).collect();
@@ -263,7 +263,7 @@ proptest! {
         kind in prop::sample::select(embedded::replies().collect::<Vec<_>>()),
         repair in any::<bool>(),
     ) {
-        let wanted = [Wanted { name: "用户名".into(), declared: Some(DeclaredType::Date), ..Wanted::default() }];
+        let wanted = [OutputField { name: "用户名".into(), declared: Some(DeclaredType::Date), ..OutputField::default() }];
         let shape = ReplyShape::new(&base(kind), &wanted).unwrap();
         let raw = pieces.concat();
         shown(&raw);

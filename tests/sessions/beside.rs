@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bcc_llm::model::error::ModelError;
-use bcc_llm::model::provider::{Live, Provider};
+use bcc_llm::model::provider::{LiveObserver, Provider};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Purpose};
-use bcc_runtime::run::session::{Pause, Taken};
-use bcc_store::contract::Archive;
-use bcc_store::memory::MemoryArchive;
+use bcc_runtime::run::session::{SessionPause, TakenAnswer};
+use bcc_store::contract::Store;
+use bcc_store::memory::MemoryStore;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -47,7 +47,7 @@ impl Provider for Paced {
         "paced"
     }
 
-    async fn complete(&self, request: &ModelRequest, _live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+    async fn complete(&self, request: &ModelRequest, _live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         let text = if request.task.purpose == Purpose::Action {
             sleep(TALKS).await;
             let mood = format!("mood {}", self.turns.fetch_add(1, Ordering::Relaxed));
@@ -63,7 +63,7 @@ impl Provider for Paced {
 /// How long each turn took, from the answer to the next question, and all that happened.
 async fn talk(monitors: Option<Duration>, person: Duration) -> (Vec<Duration>, Vec<Value>) {
     let program = stage::program(SCRIPT);
-    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+    let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let model = Arc::new(Paced { thinks: monitors, turns: AtomicU32::default() });
     let models = if monitors.is_some() { stage::Only::of(model) } else { stage::Only::without_monitors(Some(model)) };
     let mut session = stage::begin(&program, Arc::clone(&archive), models).await;
@@ -72,7 +72,7 @@ async fn talk(monitors: Option<Duration>, person: Duration) -> (Vec<Duration>, V
     loop {
         let pause = session.advance().await.unwrap();
         turns.push(began.elapsed());
-        if pause == Pause::Completed {
+        if pause == SessionPause::Completed {
             drop(session);
             return (turns, stage::journal(archive.as_ref()).await);
         }
@@ -82,7 +82,7 @@ async fn talk(monitors: Option<Duration>, person: Duration) -> (Vec<Duration>, V
             session.note_arrivals().await.unwrap();
         }
         began = Instant::now();
-        assert_eq!(session.answer("嗯", None).await.unwrap(), Taken::Yes);
+        assert_eq!(session.answer("嗯", None).await.unwrap(), TakenAnswer::Yes);
     }
 }
 

@@ -8,8 +8,8 @@ use bcc_engine::environment::Environment;
 use bcc_engine::handle::{SessionEvent, SessionHandle};
 use bcc_engine::project::Project;
 use bcc_runtime::program::event::{Event, Speaker};
-use bcc_runtime::run::session::{Pause, Taken};
-use bcc_store::memory::MemoryArchive;
+use bcc_runtime::run::session::{SessionPause, TakenAnswer};
+use bcc_store::memory::MemoryStore;
 
 /// How many sessions run at once.
 const SESSIONS: usize = 200;
@@ -21,7 +21,7 @@ fn file() -> PathBuf {
 fn engine() -> Engine {
     let environment = Environment::default();
     let project = Project::of(&file(), None, false, &environment).unwrap();
-    Engine::new(project, environment, Arc::new(MemoryArchive::default()))
+    Engine::new(project, environment, Arc::new(MemoryStore::default()))
 }
 
 fn request(id: &str) -> RunRequest {
@@ -39,7 +39,7 @@ async fn talk(session: &mut SessionHandle, answers: &[&str]) -> (Vec<u64>, Vec<S
             Event::Message { role: Speaker::Ai, text, .. } => said.push(text),
             Event::Waiting { answer_id, .. } => {
                 let Some(answer) = answers.next() else { break };
-                assert_eq!(session.answer(answer, Some(&answer_id)).await.unwrap(), Taken::Yes);
+                assert_eq!(session.answer(answer, Some(&answer_id)).await.unwrap(), TakenAnswer::Yes);
             }
             _ => {}
         }
@@ -59,7 +59,7 @@ async fn many_sessions_run_on_many_threads_and_none_hears_another() {
                 let (numbers, said) = talk(&mut session, &[&name, "3 times"]).await;
                 let last = numbers.len() as u64;
                 assert_eq!(numbers, (1..=last).collect::<Vec<_>>());
-                assert_eq!(session.close().await.unwrap(), Pause::Completed);
+                assert_eq!(session.close().await.unwrap(), SessionPause::Completed);
                 let others = said.iter().filter(|text| text.contains("Guest")).filter(|text| !text.contains(&name));
                 assert_eq!(others.count(), 0, "{said:?}");
                 said.iter().filter(|text| text.contains(&name)).count()
@@ -78,14 +78,14 @@ async fn a_session_whose_handle_is_closed_rests_and_is_taken_up_where_it_was() {
     assert_eq!(session.id(), "s");
     assert!(session.notices().iter().any(|notice| notice.contains("offline")), "{:?}", session.notices());
     let (seen, _) = talk(&mut session, &["Ann"]).await;
-    assert_eq!(session.close().await.unwrap(), Pause::Waiting);
+    assert_eq!(session.close().await.unwrap(), SessionPause::Waiting);
 
     let mut session = engine.take_up("s", &ResumeRequest::default()).await.unwrap();
     let (numbers, said) = talk(&mut session, &["3 times"]).await;
     assert!(numbers[0] == seen.last().unwrap() + 1 && !said.is_empty());
     let late = session.answer("more", None).await.unwrap_err().to_string();
     assert!(late.contains("takes no answers any more"), "{late}");
-    assert_eq!(session.close().await.unwrap(), Pause::Completed);
+    assert_eq!(session.close().await.unwrap(), SessionPause::Completed);
     let over = engine.take_up("s", &ResumeRequest::default()).await.unwrap_err().to_string();
     assert!(over.contains("complete"), "{over}");
 }
@@ -101,7 +101,7 @@ async fn an_answer_is_taken_once_however_often_it_is_sent() {
             break answer_id;
         }
     };
-    assert_eq!(session.answer("Ann", Some(&id)).await.unwrap(), Taken::Yes);
-    assert_eq!(session.answer("Ann", Some(&id)).await.unwrap(), Taken::Before);
-    assert_eq!(session.close().await.unwrap(), Pause::Waiting);
+    assert_eq!(session.answer("Ann", Some(&id)).await.unwrap(), TakenAnswer::Yes);
+    assert_eq!(session.answer("Ann", Some(&id)).await.unwrap(), TakenAnswer::Before);
+    assert_eq!(session.close().await.unwrap(), SessionPause::Waiting);
 }

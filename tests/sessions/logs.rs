@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use bcc_lang::schema::embedded;
 use bcc_llm::model::error::ModelError;
-use bcc_llm::model::provider::{Live, Provider};
+use bcc_llm::model::provider::{LiveObserver, Provider};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Purpose};
 use bcc_llm::reply::read::read;
 use bcc_llm::reply::shape::ReplyShape;
 use bcc_runtime::program::messages::log_unreadable;
-use bcc_store::contract::Archive;
-use bcc_store::memory::MemoryArchive;
+use bcc_store::contract::Store;
+use bcc_store::memory::MemoryStore;
 use tracing::Level;
 
 /// Held while something is logged, so that the tests of this file take turns.
@@ -124,7 +124,7 @@ impl Provider for Refused {
         "refused"
     }
 
-    async fn complete(&self, request: &ModelRequest, _live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+    async fn complete(&self, request: &ModelRequest, _live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         if request.task.purpose == Purpose::Action {
             let text = stage::reply(&request.task.kind, "好", false, "continue_needed");
             return Ok(ModelReply { text, ..ModelReply::default() });
@@ -142,7 +142,7 @@ fn of_a_monitor_that_gets_no_reply_the_kind_of_the_fault_is_logged_and_not_what_
     let log = logged(Level::TRACE, || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         runtime.block_on(async {
-            let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+            let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
             let mut session = stage::begin(&program, archive, stage::Only::of(Arc::new(Refused))).await;
             session.advance().await.unwrap();
             session.answer("嗯", None).await.unwrap();

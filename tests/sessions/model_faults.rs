@@ -10,17 +10,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::message::{Message, Role};
-use bcc_llm::model::provider::{Live, Manners, Provider};
+use bcc_llm::model::provider::{LiveObserver, Provider, ReplyPolicy};
 use bcc_llm::model::reply::{ModelReply, PassedOver};
 use bcc_llm::model::request::{ModelRequest, Purpose, Task};
 use bcc_llm::providers::anthropic::MESSAGES;
 use bcc_llm::providers::http::caller::Caller;
 use bcc_llm::providers::http::config::ServerConfig;
 use bcc_llm::providers::openai::CHAT_COMPLETIONS;
-use bcc_runtime::program::models::Models;
-use bcc_runtime::run::session::{Pause, Taken};
-use bcc_store::contract::Archive;
-use bcc_store::memory::MemoryArchive;
+use bcc_runtime::program::models::ModelProviders;
+use bcc_runtime::run::session::{SessionPause, TakenAnswer};
+use bcc_store::contract::Store;
+use bcc_store::memory::MemoryStore;
 use serde_json::Value;
 
 use crate::faulty::{Answer, Faulty, Good, PROTOCOLS, Protocol, http, streamed, whole};
@@ -73,7 +73,7 @@ fn request() -> ModelRequest {
 #[derive(Default)]
 struct Heard(String);
 
-impl Live for Heard {
+impl LiveObserver for Heard {
     fn text(&mut self, piece: &str) {
         assert!(!piece.is_empty());
         self.0.push_str(piece);
@@ -275,10 +275,10 @@ fn said(journal: &[Value], role: &str) -> Vec<String> {
 }
 
 /// The session until it waits for nothing: every question is answered.
-async fn talk(session: &mut bcc_runtime::run::session::Session) -> Pause {
+async fn talk(session: &mut bcc_runtime::run::session::Session) -> SessionPause {
     loop {
         match session.advance().await.unwrap() {
-            Pause::Waiting => assert_eq!(session.answer("嗯", None).await.unwrap(), Taken::Yes),
+            SessionPause::Waiting => assert_eq!(session.answer("嗯", None).await.unwrap(), TakenAnswer::Yes),
             pause => return pause,
         }
     }
@@ -289,7 +289,8 @@ async fn no_fault_loses_a_session() {
     let program = stage::program(SCRIPT);
     for protocol in PROTOCOLS {
         let server = Faulty::start().await;
-        let models: Arc<dyn Models> = stage::Only::without_monitors(Some(provider(protocol, &server, SHORT * 4, 2)));
+        let models: Arc<dyn ModelProviders> =
+            stage::Only::without_monitors(Some(provider(protocol, &server, SHORT * 4, 2)));
         let ends = stage::reply("ai_ask", "好", true, "continue_needed");
         let goes_on = stage::reply("ai_ask", "好", false, "continue_needed");
         let good = |text: &str| streamed(protocol, text);
@@ -310,20 +311,20 @@ async fn no_fault_loses_a_session() {
         ];
         let all = [&goes_on, &ends, &ends].map(|text| Answer::Bytes(good(text).raw));
         server.answers(all.clone());
-        let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+        let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let mut session = stage::begin(&program, Arc::clone(&archive), Arc::clone(&models)).await;
-        assert_eq!(talk(&mut session).await, Pause::Completed);
+        assert_eq!(talk(&mut session).await, SessionPause::Completed);
         drop(session);
         let undisturbed = stage::journal(archive.as_ref()).await;
         let calls = server.requests();
         for (name, fault) in faults {
             // The fault meets each call of the session in turn.
             for call in 0..calls {
-                let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+                let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
                 let before = all.iter().take(call).cloned();
                 server.answers(before.chain([fault.clone()]));
                 let mut session = stage::begin(&program, Arc::clone(&archive), Arc::clone(&models)).await;
-                assert_eq!(talk(&mut session).await, Pause::Stopped, "{protocol:?} {name} in call {call}");
+                assert_eq!(talk(&mut session).await, SessionPause::Stopped, "{protocol:?} {name} in call {call}");
                 drop(session);
                 let journal = stage::journal(archive.as_ref()).await;
                 let error = journal.iter().find(|event| event["type"] == "error").unwrap();
@@ -331,7 +332,7 @@ async fn no_fault_loses_a_session() {
 
                 server.answers(all.iter().skip(call).cloned());
                 let mut session = stage::resume(&program, Arc::clone(&archive), Arc::clone(&models)).await;
-                assert_eq!(talk(&mut session).await, Pause::Completed, "{protocol:?} {name} in call {call}");
+                assert_eq!(talk(&mut session).await, SessionPause::Completed, "{protocol:?} {name} in call {call}");
                 drop(session);
                 let journal = stage::journal(archive.as_ref()).await;
                 for role in ["ai", "user"] {
@@ -352,11 +353,11 @@ impl Provider for Told {
         "told"
     }
 
-    fn manners(&self) -> Manners {
-        Manners { repair: false, reask: 1 }
+    fn manners(&self) -> ReplyPolicy {
+        ReplyPolicy { repair: false, reask: 1 }
     }
 
-    async fn complete(&self, _request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+    async fn complete(&self, _request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         let next = self.0.lock().unwrap().pop_front().unwrap();
         if let Ok(reply) = &next {
             live.text(&reply.text);
@@ -370,7 +371,7 @@ fn refused(status: u16, message: &str) -> ModelError {
 }
 
 /// What one action comes to whose calls come out like this, and all that happened.
-async fn told(came: Vec<Result<ModelReply, ModelError>>) -> (Pause, Vec<Value>) {
+async fn told(came: Vec<Result<ModelReply, ModelError>>) -> (SessionPause, Vec<Value>) {
     let script = "
 session:
   session_id: s
@@ -381,7 +382,7 @@ session:
         - topic_id: t
           actions: [{ action_type: ai_ask, action_id: ask, config: { content: 问, output: [{ get: phone }] } }]
 ";
-    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+    let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let models = stage::Only::without_monitors(Some(Arc::new(Told(Mutex::new(came.into())))));
     let mut session = stage::begin(&stage::program(script), Arc::clone(&archive), models).await;
     let pause = talk(&mut session).await;
@@ -401,7 +402,7 @@ async fn a_sensitive_value_that_a_server_repeats_stands_in_no_event() {
     let passed = PassedOver { model: "first".into(), error: refused(403, said).to_string(), attempts: 1 };
     let fallen = ModelReply { passed_over: vec![passed], ..phone(true, Some("13800001111")) };
     let (pause, journal) = told(vec![Ok(phone(false, None)), Ok(fallen)]).await;
-    assert_eq!(pause, Pause::Completed);
+    assert_eq!(pause, SessionPause::Completed);
     let warned = journal.iter().find(|event| event["code"] == "model-fallback").unwrap();
     assert!(warned["message"].as_str().unwrap().contains("content filter: ***"), "{warned}");
     let call = journal.iter().find(|event| !event["passed_over"].is_null()).unwrap();
@@ -418,7 +419,7 @@ async fn where_only_asking_again_fails_the_reply_that_was_there_counts() {
     };
     let opening = || Ok(phone(false, None));
     let (pause, journal) = told(vec![opening(), Ok(half()), Err(refused(401, "no"))]).await;
-    assert_eq!(pause, Pause::Completed);
+    assert_eq!(pause, SessionPause::Completed);
     let calls: Vec<_> = journal.iter().filter(|event| event["type"] == "model_call").collect();
     assert_eq!(calls.len(), 3);
     assert!(calls[2]["error"].as_str().unwrap().contains("401"), "{}", calls[2]);
@@ -432,6 +433,6 @@ async fn where_only_asking_again_fails_the_reply_that_was_there_counts() {
     let nothing = ModelReply { text: "不会".into(), ..ModelReply::default() };
     let written = ModelError::NoReply { key: "ask".into(), help: "no more".into() };
     for came in [vec![opening(), Ok(nothing), Err(refused(401, "no"))], vec![opening(), Ok(half()), Err(written)]] {
-        assert_eq!(told(came).await.0, Pause::Stopped);
+        assert_eq!(told(came).await.0, SessionPause::Stopped);
     }
 }

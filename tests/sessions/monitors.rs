@@ -11,19 +11,25 @@ use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::Scopes;
 use bcc_llm::model::message::Role;
 use bcc_llm::model::request::Purpose;
-use bcc_runtime::notebook::state::State;
-use bcc_runtime::program::analysis::{Analysed, InterventionReason, MonitorAnalysis, MonitorMetadata};
+use bcc_runtime::notebook::state::NotebookState;
+use bcc_runtime::program::analysis::{AnalysisResult, InterventionReason, MonitorAnalysis, MonitorMetadata};
+use bcc_runtime::program::cell_reader::NoCells;
+use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::program::outcome::Outcome;
-use bcc_runtime::program::place::Place;
-use bcc_runtime::program::recent::Recent;
 use bcc_runtime::program::services::Services;
-use bcc_runtime::program::shelf::EmptyShelf;
-use bcc_runtime::program::turn::{Lent, Turn};
+use bcc_runtime::program::transcript::RecentTranscript;
+use bcc_runtime::program::turn::{Turn, TurnResources};
 use serde_json::{Map, Value, json};
 
 use watching::{BLOCKED, NEXT, SCRIPT, Seeded, Still, context, monitor_of, program, put, watched};
 
-async fn analysed(kind: &str, id: &str, action: usize, scheme: Option<&str>, reply: &str) -> (Analysed, Arc<Seeded>) {
+async fn analysed(
+    kind: &str,
+    id: &str,
+    action: usize,
+    scheme: Option<&str>,
+    reply: &str,
+) -> (AnalysisResult, Arc<Seeded>) {
     let project = tempfile::tempdir().unwrap();
     let program = program(project.path(), scheme);
     let provider = Seeded::new(reply, 0);
@@ -281,10 +287,10 @@ async fn advised(project: &Path, action: usize, advice: Option<&str>) -> (String
         recorder: None,
         outside: Default::default(),
     };
-    let (recent, place) = (Recent::new(20, 8000), Place::default());
+    let (recent, place) = (RecentTranscript::new(20, 8000), EventLocation::default());
     let topic = &program.phases[0].topics[0];
-    let notebook = State::default();
-    let lent = Lent {
+    let notebook = NotebookState::default();
+    let lent = TurnResources {
         program: &program,
         phase: &program.phases[0],
         topic,
@@ -303,7 +309,7 @@ async fn advised(project: &Path, action: usize, advice: Option<&str>) -> (String
         calls_before: 0,
         last_seq: 0,
         notebook: &notebook,
-        shelf: &EmptyShelf,
+        shelf: &NoCells,
         masker: &Masker::default(),
         effect: None,
         effect_is_due: false,

@@ -17,7 +17,7 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::layers::collect;
 use bcc_lang::value::scopes::Scopes;
 use bcc_llm::model::error::ModelError;
-use bcc_llm::model::provider::{Live, Provider};
+use bcc_llm::model::provider::{LiveObserver, Provider};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::ModelRequest;
 use bcc_llm::providers::replay::Replay;
@@ -25,16 +25,16 @@ use bcc_llm::reply::read::read;
 use bcc_llm::reply::shape::ReplyShape;
 use bcc_runtime::program::analysis::{InterventionReason, MonitorAnalysis};
 use bcc_runtime::program::event::Event;
-use bcc_runtime::program::orchestration::asking::{OrchestrationContext, Planning};
+use bcc_runtime::program::location::EventLocation;
+use bcc_runtime::program::orchestration::asking::{OrchestrationContext, PlanRequest};
 use bcc_runtime::program::orchestration::edits::{id_of, is_skipped};
-use bcc_runtime::program::orchestration::plan::{Cursor, OrchestrationPlan, Refused, Revision};
+use bcc_runtime::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanRefusal, Revision};
 use bcc_runtime::program::orchestration::plans::{Accepted, Plans};
 use bcc_runtime::program::orchestration::{Generated, MOST_ASKED, generate_orchestration_plan, should_orchestrate};
-use bcc_runtime::program::place::Place;
 use bcc_runtime::program::program::Program;
-use bcc_runtime::program::recent::{Recent, Said};
 use bcc_runtime::program::recheck::Recheck;
 use bcc_runtime::program::services::Services;
+use bcc_runtime::program::transcript::{RecentTranscript, TranscriptEntry};
 use serde_json::{Value, json};
 
 use crate::stage;
@@ -74,7 +74,7 @@ fn plan(reply: &Value, revision: Revision) -> OrchestrationPlan {
 }
 
 /// Runs one case and gives the plans of the visit with what became of the last one.
-fn run(case: &Value, recheck: &dyn Recheck) -> (Plans, Result<Accepted, Refused>) {
+fn run(case: &Value, recheck: &dyn Recheck) -> (Plans, Result<Accepted, PlanRefusal>) {
     let index = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
     let cursor = Cursor { at: index(&case["at"]), begun: case["begun"].as_bool().unwrap_or(true) };
     let mut plans = Plans::default();
@@ -241,7 +241,7 @@ fn the_event_of_a_plan_tells_the_plan_and_the_actions_before_and_after() {
     assert!(came.is_ok());
     let analysis = needed();
     let original = recheck.actions(FAMILY).unwrap();
-    let told = |refused: Option<&Refused>| -> Event {
+    let told = |refused: Option<&PlanRefusal>| -> Event {
         plans.told(&plans.applied[0].plan, refused, (&analysis, "ask_father"), &original)
     };
     let expected = json!({
@@ -253,7 +253,7 @@ fn the_event_of_a_plan_tells_the_plan_and_the_actions_before_and_after() {
         "now": ["greet", "ask_father", "ask_detail", "ask_mother", "check"],
     });
     assert_eq!(serde_json::to_value(told(None)).unwrap(), expected);
-    let refused = serde_json::to_value(told(Some(&Refused::new("too-late", "`rest` has begun")))).unwrap();
+    let refused = serde_json::to_value(told(Some(&PlanRefusal::new("too-late", "`rest` has begun")))).unwrap();
     assert_eq!((&refused["accepted"], &refused["why"]), (&json!(false), &json!("`rest` has begun")));
 }
 
@@ -289,7 +289,7 @@ impl Provider for Hangs {
         "hangs"
     }
 
-    async fn complete(&self, _request: &ModelRequest, _live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+    async fn complete(&self, _request: &ModelRequest, _live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         std::future::pending().await
     }
 }
@@ -307,10 +307,13 @@ fn context(script: &str, model: Option<Arc<dyn Provider>>, plans: &Plans, cursor
         recorder: None,
         outside: Default::default(),
     };
-    let mut recent = Recent::new(20, 8000);
-    recent.push(Said { speaker: bcc_runtime::program::event::Speaker::User, text: "{{ nickname }} 不想说".into() });
-    let place = Place { action_id: Some("ask_father".into()), round: Some(2), ..Place::default() };
-    OrchestrationContext::new(Planning {
+    let mut recent = RecentTranscript::new(20, 8000);
+    recent.push(TranscriptEntry {
+        speaker: bcc_runtime::program::event::Speaker::User,
+        text: "{{ nickname }} 不想说".into(),
+    });
+    let place = EventLocation { action_id: Some("ask_father".into()), round: Some(2), ..EventLocation::default() };
+    OrchestrationContext::new(PlanRequest {
         program: &program,
         services: &services,
         phase: &program.phases[0],

@@ -10,17 +10,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bcc_engine::recheck::PinnedScript;
 use bcc_llm::model::error::ModelError;
-use bcc_llm::model::provider::{Live, Provider};
+use bcc_llm::model::provider::{LiveObserver, Provider};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Purpose};
-use bcc_runtime::program::models::Models;
+use bcc_runtime::program::host_services::HostServices;
+use bcc_runtime::program::models::ModelProviders;
 use bcc_runtime::program::orchestration::MOST_ASKED;
-use bcc_runtime::program::outside::Outside;
 use bcc_runtime::program::program::Program;
 use bcc_runtime::program::recheck::Recheck;
-use bcc_runtime::run::session::{Pause, Session, Taken};
-use bcc_store::contract::Archive;
-use bcc_store::memory::MemoryArchive;
+use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
+use bcc_store::contract::Store;
+use bcc_store::memory::MemoryStore;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
@@ -57,7 +57,7 @@ impl Provider for Model {
         "test"
     }
 
-    async fn complete(&self, request: &ModelRequest, _live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+    async fn complete(&self, request: &ModelRequest, _live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         let text = match request.task.purpose {
             Purpose::Action => {
                 let mood = format!("mood {}", self.turns.fetch_add(1, Ordering::Relaxed));
@@ -101,7 +101,7 @@ impl Recheck for Script {
 struct World {
     program: Arc<Program>,
     script: Arc<Script>,
-    archive: Arc<dyn Archive>,
+    archive: Arc<dyn Store>,
     model: Arc<Model>,
 }
 
@@ -111,7 +111,7 @@ impl World {
         Self {
             program,
             script: Arc::new(Script { pinned, read: AtomicUsize::default(), is_another: AtomicBool::default() }),
-            archive: Arc::new(MemoryArchive::default()),
+            archive: Arc::new(MemoryStore::default()),
             model: Arc::new(Model {
                 monitor,
                 plan,
@@ -121,7 +121,7 @@ impl World {
         }
     }
 
-    fn models(&self) -> Arc<dyn Models> {
+    fn models(&self) -> Arc<dyn ModelProviders> {
         stage::Only::of(self.model.clone())
     }
 
@@ -131,10 +131,10 @@ impl World {
             self.archive.clone(),
             self.models(),
             Some(self.script.clone()),
-            Outside::default(),
+            HostServices::default(),
         )
         .await;
-        assert_eq!(session.advance().await.unwrap(), Pause::Waiting);
+        assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
         session
     }
 
@@ -144,7 +144,7 @@ impl World {
             self.archive.clone(),
             self.models(),
             Some(self.script.clone()),
-            Outside::default(),
+            HostServices::default(),
         )
         .await
     }
@@ -163,8 +163,8 @@ impl World {
 
 /// Answers, and notes what comes in during the next seconds.
 async fn answer(session: &mut Session, text: &str) {
-    assert_eq!(session.answer(text, None).await.unwrap(), Taken::Yes);
-    assert_eq!(session.advance().await.unwrap(), Pause::Waiting);
+    assert_eq!(session.answer(text, None).await.unwrap(), TakenAnswer::Yes);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
     rest(session, Duration::from_secs(3)).await;
 }
 
@@ -215,12 +215,12 @@ async fn a_plan_that_was_under_way_for_a_topic_that_is_over_is_told_once_after_a
     world.model.wishes.store(1, Ordering::Relaxed);
     let mut session = world.begin().await;
     answer(&mut session, "嗯").await;
-    assert_eq!(session.answer("完了", None).await.unwrap(), Taken::Yes);
-    assert_eq!(session.advance().await.unwrap(), Pause::Waiting);
+    assert_eq!(session.answer("完了", None).await.unwrap(), TakenAnswer::Yes);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
     drop(session);
     for _ in 0..2 {
         let mut session = world.resume().await;
-        assert_eq!(session.advance().await.unwrap(), Pause::Waiting);
+        assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
         rest(&mut session, LONG * 2).await;
         assert_eq!(world.warnings().await, [OVER]);
     }

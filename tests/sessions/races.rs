@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bcc_llm::model::error::ModelError;
-use bcc_llm::model::provider::{Live, Provider};
+use bcc_llm::model::provider::{LiveObserver, Provider};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Purpose};
-use bcc_runtime::program::models::Models;
+use bcc_runtime::program::models::ModelProviders;
 use bcc_runtime::program::program::Program;
-use bcc_runtime::run::head::Status;
-use bcc_runtime::run::session::{Pause, Session, Taken};
-use bcc_store::contract::Archive;
+use bcc_runtime::run::head::SessionStatus;
+use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
+use bcc_store::contract::Store;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -155,7 +155,7 @@ impl Provider for Process {
         "moody"
     }
 
-    async fn complete(&self, request: &ModelRequest, _live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+    async fn complete(&self, request: &ModelRequest, _live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         let prompt: String = request.messages.iter().map(|message| message.content.as_str()).collect();
         let text = match request.task.purpose {
             Purpose::Action => self.act(request).await,
@@ -172,11 +172,11 @@ struct Schedule {
 }
 
 impl Schedule {
-    fn models(&self) -> Arc<dyn Models> {
+    fn models(&self) -> Arc<dyn ModelProviders> {
         stage::Only::of(Arc::new(Process { world: Arc::clone(&self.world), watched: Arc::default() }))
     }
 
-    fn archive(&self) -> Arc<dyn Archive> {
+    fn archive(&self) -> Arc<dyn Store> {
         Arc::<MortalArchive>::clone(&self.world.archive)
     }
 
@@ -189,7 +189,7 @@ impl Schedule {
         drop(dead);
         sleep(self.pause(2_000)).await;
         let row = self.world.archive.session(SESSION).await.unwrap().unwrap();
-        let over = Status::parse(&row.status).unwrap().is_final();
+        let over = SessionStatus::parse(&row.status).unwrap().is_final();
         if over { None } else { Some(stage::resume(&self.program, self.archive(), self.models()).await) }
     }
 
@@ -222,7 +222,7 @@ impl Schedule {
         loop {
             match self.mortal(session.answer("嗯", Some(&id))).await {
                 Some(taken) => {
-                    assert!(matches!(taken.unwrap(), Taken::Yes | Taken::Before));
+                    assert!(matches!(taken.unwrap(), TakenAnswer::Yes | TakenAnswer::Before));
                     return Some(session);
                 }
                 None => session = self.again(session).await?,
@@ -237,7 +237,7 @@ impl Schedule {
         while let Some(mut session) = living.take() {
             living = match self.mortal(session.advance()).await {
                 None => self.again(session).await,
-                Some(Ok(Pause::Waiting)) if answers < most => {
+                Some(Ok(SessionPause::Waiting)) if answers < most => {
                     answers += 1;
                     match self.think(session).await {
                         Some(session) => self.answer(session, answers).await,

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use bcc_engine::engine::{Engine, RunRequest};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
-use bcc_engine::loaded::Loaded;
+use bcc_engine::loaded::LoadedProgram;
 use bcc_engine::project::Project;
 use bcc_lang::source::render::human::human;
-use bcc_store::contract::Archive;
-use bcc_store::memory::MemoryArchive;
+use bcc_store::contract::Store;
+use bcc_store::memory::MemoryStore;
 
 use crate::stage;
 
@@ -54,7 +54,7 @@ fn opened(folder: &Path) -> Project {
 
 /// What keeps the script of a project from running, in words; empty when nothing does.
 fn refused(folder: &Path) -> String {
-    match Loaded::of(&opened(folder), &request(folder)) {
+    match LoadedProgram::of(&opened(folder), &request(folder)) {
         Ok(_) => String::new(),
         Err(EngineError::Invalid(found)) => human(&found, false),
         Err(error) => panic!("{error}"),
@@ -116,7 +116,7 @@ async fn a_session_keeps_the_skills_that_it_began_with() {
         ("skills/a.yaml", &skill("comfort", "好")),
         ("skills/b.yaml", &skill("other", "好")),
     ]);
-    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+    let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let engine = Engine::new(opened(folder.path()), Environment::default(), Arc::clone(&archive));
     let id = "begun";
     let request = RunRequest { session: Some(id.into()), ..request(folder.path()) };
@@ -141,7 +141,7 @@ fn sessions_that_are_kept_beside_a_script_hide_no_skills_from_the_next_run() {
     let scripts = folder.path().join("scripts");
     for _run in 0..2 {
         let project = Project::in_directory(scripts.clone(), false, &Environment::default()).unwrap();
-        assert!(Loaded::of(&project, &request(folder.path())).is_ok());
+        assert!(LoadedProgram::of(&project, &request(folder.path())).is_ok());
         fs::create_dir_all(scripts.join(".bcc")).unwrap();
     }
 }

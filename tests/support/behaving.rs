@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bcc_llm::model::error::ModelError;
-use bcc_llm::model::provider::{Live, Provider};
+use bcc_llm::model::provider::{LiveObserver, Provider};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::ModelRequest;
-use bcc_runtime::effects::behaviors::{Arriving, BehaviorServer, Piece, ServerError};
-use bcc_runtime::notebook::cell::Ended;
+use bcc_runtime::effects::behaviors::{BehaviorPiece, BehaviorServer, ResponseStream, ServerError};
+use bcc_runtime::notebook::cell::CellEnd;
 use bcc_runtime::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
-use bcc_runtime::program::outside::{BehaviorServers, Outside};
+use bcc_runtime::program::host_services::{BehaviorServers, HostServices};
 use serde_json::{Map, Value, json};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     Whole(Value),
     /// Pieces, one after the other; an error breaks the stream.
-    Stream(Vec<Result<Piece, &'static str>>),
+    Stream(Vec<Result<BehaviorPiece, &'static str>>),
     Nothing(&'static str),
 }
 
@@ -54,22 +54,22 @@ fn key(observation: &Value) -> String {
     format!("{}#{}", location["current_step_id"].as_str().unwrap_or("-"), location["behavior_iteration"])
 }
 
-struct Pieces(VecDeque<Result<Piece, &'static str>>);
+struct Pieces(VecDeque<Result<BehaviorPiece, &'static str>>);
 
 #[async_trait]
-impl Arriving for Pieces {
-    async fn next(&mut self) -> Result<Option<Piece>, ServerError> {
+impl ResponseStream for Pieces {
+    async fn next(&mut self) -> Result<Option<BehaviorPiece>, ServerError> {
         self.0.pop_front().transpose().map_err(error)
     }
 }
 
 #[async_trait]
 impl BehaviorServer for World {
-    async fn actions(&self, observation: &Value) -> Result<Box<dyn Arriving>, ServerError> {
+    async fn actions(&self, observation: &Value) -> Result<Box<dyn ResponseStream>, ServerError> {
         self.log.lock().unwrap().asked.push(observation.clone());
         let found = self.behaviors.get(&key(observation)).or_else(|| self.behaviors.get("*"));
         let pieces = match found.unwrap_or_else(|| panic!("no behavior for {}", key(observation))).clone() {
-            Answer::Whole(value) => vec![Ok(Piece::Response(value))],
+            Answer::Whole(value) => vec![Ok(BehaviorPiece::Response(value))],
             Answer::Stream(pieces) => pieces,
             Answer::Nothing(code) => return Err(error(code)),
         };
@@ -116,7 +116,7 @@ impl Kernel for Noting {
 
     async fn execute(&self, code: &str, _: Duration, _: &KernelSettings) -> Result<Execution, KernelError> {
         self.0.log.lock().unwrap().ran.push(code.to_owned());
-        let ended = if code.contains("raise") { Ended::Error } else { Ended::Ok };
+        let ended = if code.contains("raise") { CellEnd::Error } else { CellEnd::Ok };
         let output = json!({ "output_type": "stream", "name": "stdout", "text": format!("ran {code}\n") });
         Ok(Execution {
             outputs: vec![output],
@@ -133,11 +133,11 @@ impl Kernel for Noting {
 
 impl World {
     /// The outside of one process of a test.
-    pub(crate) fn outside(self: &Arc<Self>) -> Outside {
-        Outside {
+    pub(crate) fn outside(self: &Arc<Self>) -> HostServices {
+        HostServices {
             kernel: Arc::new(Noting(Arc::clone(self))),
             servers: Arc::new(Servers(Arc::clone(self))),
-            ..Outside::default()
+            ..HostServices::default()
         }
     }
 }
@@ -151,7 +151,7 @@ impl Provider for Said {
         "said"
     }
 
-    async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+    async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         self.1.lock().unwrap().push(request.clone());
         let key = format!("{} {}", request.task.kind, request.task.round);
         let Some(text) = self.0.get(&key).or_else(|| self.0.get("*")) else {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bcc_engine::clock::FixedClock;
-use bcc_engine::engine::{Engine, Opened, RunRequest};
+use bcc_engine::engine::{Engine, OpenedSession, RunRequest};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::export::export;
@@ -17,8 +17,8 @@ use bcc_lang::source::render::human::human;
 use bcc_runtime::program::clock::Clock;
 use bcc_runtime::program::event::{Delta, Observer};
 use bcc_runtime::program::limits::Budget;
-use bcc_runtime::run::session::{Pause, Session, Taken};
-use bcc_store::contract::Archive;
+use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
+use bcc_store::contract::Store;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -274,7 +274,7 @@ impl Driver {
                     living = self.resume(id, &watcher).await;
                 }
                 Some(pause) => {
-                    if pause.unwrap() == Pause::Waiting
+                    if pause.unwrap() == SessionPause::Waiting
                         && let Some((number, answer)) = answers.next()
                         && let Some(session) = self.thought(session, &watcher).await
                     {
@@ -312,7 +312,7 @@ impl Driver {
             let observer: Arc<dyn Observer> = Arc::<Watcher>::clone(watcher);
             let begun = self.archive.mortal(self.engine.run(request, observer)).await;
             match begun {
-                Some(Ok(Opened { session, .. })) => return Ok(Some(session)),
+                Some(Ok(OpenedSession { session, .. })) => return Ok(Some(session)),
                 Some(Err(error)) => return Err(Refused(shown(&error))),
                 None if self.archive.session(id).await.unwrap().is_some() => {
                     return Ok(self.resume(id, watcher).await);
@@ -348,7 +348,7 @@ impl Driver {
             match sent {
                 Some(taken) => {
                     let taken = taken.unwrap();
-                    assert!(taken == Taken::Yes || (died && taken == Taken::Before), "{taken:?}");
+                    assert!(taken == TakenAnswer::Yes || (died && taken == TakenAnswer::Before), "{taken:?}");
                     return Some(session);
                 }
                 None => {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bcc_check::templates::examine::{self, Project};
-use bcc_check::templates::set::SystemFile;
+use bcc_check::templates::examine::{self, TemplateProject};
+use bcc_check::templates::template_set::SystemFile;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
 use bcc_runtime::actions::KINDS;
@@ -36,5 +36,5 @@ pub(crate) fn examine(
         Some((name.to_owned(), Arc::new(SourceFile::new(path.as_str(), text.as_str()))))
     };
     let schemas: BTreeMap<String, Arc<SourceFile>> = files.iter().filter_map(schema).collect();
-    examine::examine(&Project { files: system, kinds: KINDS, schemas: &schemas, variables })
+    examine::examine(&TemplateProject { files: system, kinds: KINDS, schemas: &schemas, variables })
 }

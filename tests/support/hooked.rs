@@ -3,126 +3,120 @@
 use std::pin::Pin;
 
 use async_trait::async_trait;
-use bcc_store::contract::{Archive, SessionLock};
-use bcc_store::error::ArchiveError;
-use bcc_store::memory::MemoryArchive;
+use bcc_store::contract::{SessionLock, Store};
+use bcc_store::error::StoreError;
+use bcc_store::memory::MemoryStore;
 use bcc_store::rows::{
-    CellRow, Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSession, SessionRow, VariableRow,
+    CellRow, Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSessionRow, SessionRow, VariableRow,
 };
 
 /// A session that is made, and its documents.
-pub(crate) type Birth<'a> = (&'a NewSession, &'a [DocumentRow]);
+pub(crate) type Birth<'a> = (&'a NewSessionRow, &'a [DocumentRow]);
 
 /// The writing itself, which happens when it is awaited.
-pub(crate) type Writing<'a> = Pin<Box<dyn Future<Output = Result<(), ArchiveError>> + Send + 'a>>;
+pub(crate) type Writing<'a> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send + 'a>>;
 
 #[async_trait]
 pub(crate) trait Hook: Send + Sync {
     /// Called in the place of each write; with `birth` for the first one of a session.
-    async fn around(&self, birth: Option<Birth<'_>>, commit: &Commit, write: Writing<'_>) -> Result<(), ArchiveError>;
+    async fn around(&self, birth: Option<Birth<'_>>, commit: &Commit, write: Writing<'_>) -> Result<(), StoreError>;
 }
 
 #[derive(Default)]
 pub(crate) struct Hooked<H> {
-    inner: MemoryArchive,
+    inner: MemoryStore,
     pub(crate) hook: H,
 }
 
 impl<H> Hooked<H> {
     pub(crate) fn with(hook: H) -> Self {
-        Self { inner: MemoryArchive::default(), hook }
+        Self { inner: MemoryStore::default(), hook }
     }
 }
 
 #[async_trait]
-impl<H: Hook> Archive for Hooked<H> {
-    async fn create(&self, new: &NewSession, documents: &[DocumentRow], first: &Commit) -> Result<(), ArchiveError> {
+impl<H: Hook> Store for Hooked<H> {
+    async fn create(&self, new: &NewSessionRow, documents: &[DocumentRow], first: &Commit) -> Result<(), StoreError> {
         self.hook.around(Some((new, documents)), first, self.inner.create(new, documents, first)).await
     }
 
-    async fn commit(&self, id: &str, commit: &Commit) -> Result<(), ArchiveError> {
+    async fn commit(&self, id: &str, commit: &Commit) -> Result<(), StoreError> {
         self.hook.around(None, commit, self.inner.commit(id, commit)).await
     }
 
-    async fn session(&self, id: &str) -> Result<Option<SessionRow>, ArchiveError> {
+    async fn session(&self, id: &str) -> Result<Option<SessionRow>, StoreError> {
         self.inner.session(id).await
     }
 
-    async fn sessions(&self) -> Result<Vec<SessionRow>, ArchiveError> {
+    async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
         self.inner.sessions().await
     }
 
-    async fn frames(&self, id: &str) -> Result<Vec<FrameRow>, ArchiveError> {
+    async fn frames(&self, id: &str) -> Result<Vec<FrameRow>, StoreError> {
         self.inner.frames(id).await
     }
 
-    async fn variables(&self, id: &str) -> Result<Vec<VariableRow>, ArchiveError> {
+    async fn variables(&self, id: &str) -> Result<Vec<VariableRow>, StoreError> {
         self.inner.variables(id).await
     }
 
-    async fn user_variables(&self, user: &str) -> Result<Vec<VariableRow>, ArchiveError> {
+    async fn user_variables(&self, user: &str) -> Result<Vec<VariableRow>, StoreError> {
         self.inner.user_variables(user).await
     }
 
-    async fn counters(&self, id: &str) -> Result<Vec<CounterRow>, ArchiveError> {
+    async fn counters(&self, id: &str) -> Result<Vec<CounterRow>, StoreError> {
         self.inner.counters(id).await
     }
 
-    async fn journal(&self, id: &str, after: u64, limit: usize) -> Result<Vec<JournalRow>, ArchiveError> {
+    async fn journal(&self, id: &str, after: u64, limit: usize) -> Result<Vec<JournalRow>, StoreError> {
         self.inner.journal(id, after, limit).await
     }
 
-    async fn journal_of(
-        &self,
-        id: &str,
-        kind: &str,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<JournalRow>, ArchiveError> {
+    async fn journal_of(&self, id: &str, kind: &str, after: u64, limit: usize) -> Result<Vec<JournalRow>, StoreError> {
         self.inner.journal_of(id, kind, after, limit).await
     }
 
-    async fn last_of(&self, id: &str, kind: &str) -> Result<Option<JournalRow>, ArchiveError> {
+    async fn last_of(&self, id: &str, kind: &str) -> Result<Option<JournalRow>, StoreError> {
         self.inner.last_of(id, kind).await
     }
 
-    async fn messages_tail(&self, id: &str, count: usize) -> Result<Vec<MessageRow>, ArchiveError> {
+    async fn messages_tail(&self, id: &str, count: usize) -> Result<Vec<MessageRow>, StoreError> {
         self.inner.messages_tail(id, count).await
     }
 
-    async fn messages(&self, id: &str, after: u64, limit: usize) -> Result<Vec<MessageRow>, ArchiveError> {
+    async fn messages(&self, id: &str, after: u64, limit: usize) -> Result<Vec<MessageRow>, StoreError> {
         self.inner.messages(id, after, limit).await
     }
 
-    async fn cell(&self, id: &str, cell_id: &str) -> Result<Option<CellRow>, ArchiveError> {
+    async fn cell(&self, id: &str, cell_id: &str) -> Result<Option<CellRow>, StoreError> {
         self.inner.cell(id, cell_id).await
     }
 
-    async fn cells(&self, id: &str, after: u64, limit: usize) -> Result<Vec<CellRow>, ArchiveError> {
+    async fn cells(&self, id: &str, after: u64, limit: usize) -> Result<Vec<CellRow>, StoreError> {
         self.inner.cells(id, after, limit).await
     }
 
-    async fn cells_tail(&self, id: &str, count: usize) -> Result<Vec<CellRow>, ArchiveError> {
+    async fn cells_tail(&self, id: &str, count: usize) -> Result<Vec<CellRow>, StoreError> {
         self.inner.cells_tail(id, count).await
     }
 
-    async fn answer_taken(&self, id: &str, answer_id: &str) -> Result<bool, ArchiveError> {
+    async fn answer_taken(&self, id: &str, answer_id: &str) -> Result<bool, StoreError> {
         self.inner.answer_taken(id, answer_id).await
     }
 
-    async fn document(&self, sha256: &str) -> Result<Option<String>, ArchiveError> {
+    async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError> {
         self.inner.document(sha256).await
     }
 
-    async fn delete(&self, id: &str) -> Result<bool, ArchiveError> {
+    async fn delete(&self, id: &str) -> Result<bool, StoreError> {
         self.inner.delete(id).await
     }
 
-    async fn prune(&self, updated_before: &str) -> Result<Vec<String>, ArchiveError> {
+    async fn prune(&self, updated_before: &str) -> Result<Vec<String>, StoreError> {
         self.inner.prune(updated_before).await
     }
 
-    async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, ArchiveError> {
+    async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, StoreError> {
         self.inner.lock(id, holder).await
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use bcc_store::error::ArchiveError;
+use bcc_store::error::StoreError;
 use bcc_store::rows::Commit;
 use tokio::sync::Notify;
 
@@ -67,7 +67,7 @@ impl Mortality {
 
 #[async_trait]
 impl Hook for Mortality {
-    async fn around(&self, _: Option<Birth<'_>>, _: &Commit, write: Writing<'_>) -> Result<(), ArchiveError> {
+    async fn around(&self, _: Option<Birth<'_>>, _: &Commit, write: Writing<'_>) -> Result<(), StoreError> {
         let death = {
             let mut fate = self.fate.lock().unwrap();
             match self.death {

@@ -14,14 +14,14 @@ use bcc_lang::template::layers::collect;
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::provider::Provider;
 use bcc_runtime::program::event::{Delta, Observer};
-use bcc_runtime::program::models::Models;
-use bcc_runtime::program::outside::Outside;
+use bcc_runtime::program::host_services::HostServices;
+use bcc_runtime::program::models::ModelProviders;
 use bcc_runtime::program::program::Program;
 use bcc_runtime::program::recheck::Recheck;
 use bcc_runtime::program::services::Services;
 use bcc_runtime::run::session::Session;
-use bcc_runtime::run::start::{Birth, Parts};
-use bcc_store::contract::Archive;
+use bcc_runtime::run::start::{NewSession, SessionParts};
+use bcc_store::contract::Store;
 use serde_json::Value;
 
 pub(crate) const SESSION: &str = "s";
@@ -108,7 +108,7 @@ impl Only {
     }
 }
 
-impl Models for Only {
+impl ModelProviders for Only {
     fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
         self.speaks.clone().ok_or_else(|| ModelError::Config { message: "there is no such model".into() })
     }
@@ -120,13 +120,13 @@ impl Models for Only {
 
 async fn parts(
     program: &Arc<Program>,
-    archive: Arc<dyn Archive>,
-    models: Arc<dyn Models>,
+    archive: Arc<dyn Store>,
+    models: Arc<dyn ModelProviders>,
     recheck: Option<Arc<dyn Recheck>>,
-    outside: Outside,
-) -> Parts {
+    outside: HostServices,
+) -> SessionParts {
     let clock = FixedClock::new("2026-11-21T20:00:00Z".parse().unwrap());
-    Parts {
+    SessionParts {
         id: SESSION.to_owned(),
         program: Arc::clone(program),
         services: Services {
@@ -145,19 +145,19 @@ async fn parts(
     }
 }
 
-pub(crate) async fn begin(program: &Arc<Program>, archive: Arc<dyn Archive>, models: Arc<dyn Models>) -> Session {
-    begin_in(program, archive, models, None, Outside::default()).await
+pub(crate) async fn begin(program: &Arc<Program>, archive: Arc<dyn Store>, models: Arc<dyn ModelProviders>) -> Session {
+    begin_in(program, archive, models, None, HostServices::default()).await
 }
 
 /// A new session whose topics plans may change, as far as `recheck` lets them, and that may touch this outside world.
 pub(crate) async fn begin_in(
     program: &Arc<Program>,
-    archive: Arc<dyn Archive>,
-    models: Arc<dyn Models>,
+    archive: Arc<dyn Store>,
+    models: Arc<dyn ModelProviders>,
     recheck: Option<Arc<dyn Recheck>>,
-    outside: Outside,
+    outside: HostServices,
 ) -> Session {
-    let birth = Birth {
+    let birth = NewSession {
         user: "default".to_owned(),
         script_sha256: String::new(),
         settings: "{}".to_owned(),
@@ -169,22 +169,26 @@ pub(crate) async fn begin_in(
 }
 
 /// The session again, in a new process, so to speak.
-pub(crate) async fn resume(program: &Arc<Program>, archive: Arc<dyn Archive>, models: Arc<dyn Models>) -> Session {
-    resume_in(program, archive, models, None, Outside::default()).await
+pub(crate) async fn resume(
+    program: &Arc<Program>,
+    archive: Arc<dyn Store>,
+    models: Arc<dyn ModelProviders>,
+) -> Session {
+    resume_in(program, archive, models, None, HostServices::default()).await
 }
 
 /// The same with what [`begin_in`] takes.
 pub(crate) async fn resume_in(
     program: &Arc<Program>,
-    archive: Arc<dyn Archive>,
-    models: Arc<dyn Models>,
+    archive: Arc<dyn Store>,
+    models: Arc<dyn ModelProviders>,
     recheck: Option<Arc<dyn Recheck>>,
-    outside: Outside,
+    outside: HostServices,
 ) -> Session {
     Session::resume(parts(program, archive, models, recheck, outside).await).await.unwrap()
 }
 
-pub(crate) async fn journal(archive: &dyn Archive) -> Vec<Value> {
+pub(crate) async fn journal(archive: &dyn Store) -> Vec<Value> {
     let rows = archive.journal(SESSION, 0, usize::MAX).await.unwrap();
     rows.iter().map(|row| serde_json::from_str(&row.body).unwrap()).collect()
 }

@@ -7,13 +7,13 @@ use bcc_engine::engine::{Engine, RunRequest};
 use bcc_engine::environment::Environment;
 use bcc_engine::project::Project;
 use bcc_runtime::program::event::{Delta, Observer};
-use bcc_runtime::run::session::Pause;
-use bcc_store::memory::MemoryArchive;
+use bcc_runtime::run::session::SessionPause;
+use bcc_store::memory::MemoryStore;
 use serde_json::Value;
 
 pub(crate) struct Talk {
     /// Why the session came back last.
-    pub(crate) pause: Pause,
+    pub(crate) pause: SessionPause,
     pub(crate) events: Vec<Value>,
     /// How many of the answers were taken.
     pub(crate) answers: usize,
@@ -42,7 +42,7 @@ pub(crate) async fn offline(file: &Path, answers: &[String], then: Option<&str>)
     const MOST_ANSWERS: usize = 200;
     let environment = Environment::default();
     let project = Project::of(file, None, false, &environment).unwrap();
-    let engine = Engine::new(project, environment, Arc::new(MemoryArchive::default()));
+    let engine = Engine::new(project, environment, Arc::new(MemoryStore::default()));
     let events = Arc::new(Events::default());
     let request = RunRequest { file: file.to_owned(), ..RunRequest::default() };
     let opened = engine.run(&request, events.clone()).await.unwrap();
@@ -57,7 +57,7 @@ pub(crate) async fn offline(file: &Path, answers: &[String], then: Option<&str>)
         let pause = session.advance().await.unwrap();
         let next = answers.get(given).map(String::as_str).or(then).filter(|_| given < MOST_ANSWERS);
         match next {
-            Some(answer) if pause == Pause::Waiting => session.answer(answer, None).await.unwrap(),
+            Some(answer) if pause == SessionPause::Waiting => session.answer(answer, None).await.unwrap(),
             _ => {
                 let events = events.0.lock().unwrap().clone();
                 return Talk { pause, events, answers: given };

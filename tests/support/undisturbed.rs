@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bcc_engine::export::export;
-use bcc_store::contract::Archive;
+use bcc_store::contract::Store;
 use bcc_store::sqlite::open::open_read_only;
 use serde_json::Value;
 

@@ -8,15 +8,15 @@ use async_trait::async_trait;
 use bcc_lang::value::scopes::Scopes;
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::message::Role;
-use bcc_llm::model::provider::{Live, Manners, Provider};
+use bcc_llm::model::provider::{LiveObserver, Provider, ReplyPolicy};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::ModelRequest;
 use bcc_runtime::actions::KINDS;
-use bcc_runtime::program::analysis::Watched;
+use bcc_runtime::program::analysis::WatchedTurn;
 use bcc_runtime::program::clock::Clock;
 use bcc_runtime::program::monitor::{Monitor, MonitorContext, USUAL_LIMIT, monitor_names};
 use bcc_runtime::program::program::Program;
-use bcc_runtime::program::recent::Recent;
+use bcc_runtime::program::transcript::RecentTranscript;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
@@ -82,11 +82,11 @@ impl Provider for Seeded {
     }
 
     /// It may be asked again as often as it has further replies.
-    fn manners(&self) -> Manners {
-        Manners { repair: false, reask: u32::try_from(self.text.matches(NEXT).count()).unwrap() }
+    fn manners(&self) -> ReplyPolicy {
+        ReplyPolicy { repair: false, reask: u32::try_from(self.text.matches(NEXT).count()).unwrap() }
     }
 
-    async fn complete(&self, request: &ModelRequest, _live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+    async fn complete(&self, request: &ModelRequest, _live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         let before = {
             let mut asked = self.asked.lock().unwrap();
             asked.push(request.clone());
@@ -132,7 +132,7 @@ pub(crate) fn monitor_of(kind: &str) -> &'static dyn Monitor {
 }
 
 pub(crate) fn context(program: &Arc<Program>, action: usize, provider: &Arc<Seeded>, seq: u64) -> MonitorContext {
-    let (phase, recent) = (&program.phases[0], Recent::new(20, 8000));
+    let (phase, recent) = (&program.phases[0], RecentTranscript::new(20, 8000));
     let topic = &phase.topics[0];
     MonitorContext {
         program: Arc::clone(program),
@@ -155,8 +155,8 @@ pub(crate) fn metrics(engagement: &str) -> Map<String, Value> {
     metrics.as_object().unwrap().clone()
 }
 
-pub(crate) fn watched(kind: &str, id: &str, engagement: &str) -> Watched {
-    Watched {
+pub(crate) fn watched(kind: &str, id: &str, engagement: &str) -> WatchedTurn {
+    WatchedTurn {
         action_type: kind.into(),
         action_id: id.into(),
         round: 2,
@@ -167,7 +167,7 @@ pub(crate) fn watched(kind: &str, id: &str, engagement: &str) -> Watched {
         user_feedback_history: vec!["不太想说".into()],
         min_completeness_requirement: "至少知道大致行业".into(),
         max_retry_count: 2,
-        ..Watched::default()
+        ..WatchedTurn::default()
     }
 }
 

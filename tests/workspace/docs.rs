@@ -13,11 +13,11 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::value::declared::DeclaredType;
 use bcc_llm::providers::replay::Replay;
 use bcc_llm::reply::read::read;
-use bcc_llm::reply::shape::{ReplyShape, Wanted};
+use bcc_llm::reply::shape::{OutputField, ReplyShape};
 use bcc_runtime::program::exchange::PROMPT_NAMES;
 use bcc_runtime::program::monitor::MONITOR_NAMES;
 use bcc_runtime::program::turn::ENGINE_NAMES;
-use bcc_runtime::run::session::Pause;
+use bcc_runtime::run::session::SessionPause;
 use bcc_script::cli::cli::Arguments;
 use checking::{findings, told};
 use clap::Parser;
@@ -155,11 +155,11 @@ fn every_other_block_of_data_is_what_it_says() {
 }
 
 /// The outputs that the first YAML example of a page asks for.
-fn wanted(page: &Page) -> Vec<Wanted> {
+fn wanted(page: &Page) -> Vec<OutputField> {
     let actions: Value = serde_yaml::from_str(&page.blocks_in(&["yaml"]).next().unwrap().text).unwrap();
     let outputs = actions.pointer("/0/config/output").and_then(Value::as_array).cloned().unwrap_or_default();
     let text = |output: &Value, name: &str| output[name].as_str().map(str::to_owned);
-    let wanted = |output: Value| Wanted {
+    let wanted = |output: Value| OutputField {
         name: text(&output, "get").unwrap(),
         declared: text(&output, "type").map(|name| DeclaredType::parse(&name).unwrap()),
         choices: output["enum"].as_array().cloned().unwrap_or_default(),
@@ -436,7 +436,7 @@ async fn the_transcript_of_the_chinese_readme_is_a_run_of_the_welcome() {
     let shown = &readme.blocks_in(&["text"]).find(|block| block.text.starts_with("── 欢迎")).unwrap().text;
     let answers: Vec<String> = shown.lines().filter_map(|line| line.strip_prefix("> ").map(str::to_owned)).collect();
     let talk = talks::offline(&root().join("scripts/welcome.yaml"), &answers, None).await;
-    assert_eq!(talk.pause, Pause::Completed);
+    assert_eq!(talk.pause, SessionPause::Completed);
     // As the terminal shows it: a quiet line where the place has changed, before the next words.
     let (mut lines, mut phase, mut topic, mut place) = (Vec::new(), String::new(), String::new(), String::new());
     for event in &talk.events {

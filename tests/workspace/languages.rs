@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use bcc_lang::message::chinese::{FILES, UNTRANSLATED, of_file};
 use bcc_lang::message::language::Language;
-use bcc_lang::message::pattern::{Piece, pieces};
+use bcc_lang::message::pattern::{PatternPiece, pieces};
 use bcc_script::cli::cli::whole;
 use clap::Command;
 use process::{Finished, Home};
@@ -24,7 +24,7 @@ const CATALOGUE: &str = "crates/lang/src/message/chinese";
 const OPEN: [&str; 0] = [];
 
 /// A literal as the catalogue knows it: how a place is formatted makes no difference.
-type Key = Vec<Piece>;
+type Key = Vec<PatternPiece>;
 
 fn root() -> PathBuf {
     Path::new(crate::ROOT).to_path_buf()

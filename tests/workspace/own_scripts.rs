@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use bcc_authoring::test_runner::coverage::coverage::Coverage;
 use bcc_authoring::test_runner::coverage::table::table;
 use bcc_authoring::test_runner::find::find;
-use bcc_authoring::test_runner::ran::{Ran, Status};
-use bcc_authoring::test_runner::request::TrialRequest;
+use bcc_authoring::test_runner::request::TestRequest;
+use bcc_authoring::test_runner::result::{TestResult, TestStatus};
 use bcc_authoring::test_runner::run::run;
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
 use bcc_lang::source::render::human::human;
 use bcc_script::cli::test_report::case;
 
-fn all() -> Vec<Ran> {
-    let request = TrialRequest { paths: vec!["scripts/tests".into()], ..TrialRequest::default() };
+fn all() -> Vec<TestResult> {
+    let request = TestRequest { paths: vec!["scripts/tests".into()], ..TestRequest::default() };
     let environment = Environment::default();
     let tests = find(&request, &environment).unwrap();
     assert!(tests.diagnostics.is_empty(), "{}", human(&tests.diagnostics, false));
@@ -25,7 +25,7 @@ fn all() -> Vec<Ran> {
 #[test]
 fn the_tests_of_our_own_scripts_pass() {
     for ran in all() {
-        assert_eq!(ran.status, Status::Passed, "{}", case(&ran, false, Language::English));
+        assert_eq!(ran.status, TestStatus::Passed, "{}", case(&ran, false, Language::English));
     }
 }
 

@@ -8,7 +8,7 @@ mod embed;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bcc_runtime::run::session::Pause;
+use bcc_runtime::run::session::SessionPause;
 use serde::Deserialize;
 
 /// A file of `tests/people/`: one script with several people who talk to it.
@@ -46,7 +46,7 @@ async fn run(script: &Path, person: &Person) {
     let who = format!("{} with {}", script.file_name().unwrap().to_string_lossy(), person.who);
     let said = talk.said();
     let transcript = said.join("\n");
-    assert_eq!(talk.pause, Pause::Completed, "{who} after {} answers:\n{transcript}", talk.answers);
+    assert_eq!(talk.pause, SessionPause::Completed, "{who} after {} answers:\n{transcript}", talk.answers);
     assert!(talk.answers >= person.answers.len(), "{who}: answers are left over:\n{transcript}");
     let mut rest = transcript.as_str();
     for part in &person.hears {

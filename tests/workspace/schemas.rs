@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use bcc_authoring::schemas::{document, list, text};
 use bcc_check::checker::LATER_KINDS;
-use bcc_lang::schema::assemble::{Document, subschemas};
+use bcc_lang::schema::assemble::{SchemaDocument, subschemas};
 use bcc_lang::schema::compiled::Compiled;
 use bcc_lang::script::findings::Findings;
-use bcc_lang::script::older::todays_spelling;
+use bcc_lang::script::legacy_fields::todays_spelling;
 use bcc_lang::script::read::read;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::template::front::{self, KEYS};
+use bcc_lang::template::front_matter::{self, KEYS};
 use bcc_runtime::actions::KINDS;
 use serde_json::{Map, Value, json};
 
@@ -23,14 +23,14 @@ fn root() -> &'static Path {
     Path::new(crate::ROOT)
 }
 
-fn compiled(of: Document) -> Compiled {
+fn compiled(of: SchemaDocument) -> Compiled {
     Compiled::new(&document(of)).unwrap()
 }
 
 #[test]
 fn every_file_of_schemas_is_what_the_program_puts_together() {
     let mut stale = String::new();
-    for document in Document::ALL {
+    for document in SchemaDocument::ALL {
         let (name, file) = (document.name(), format!("schemas/{}.schema.json", document.name()));
         if fs::read_to_string(root().join(&file)).unwrap_or_default() != text(name).unwrap() {
             stale += &format!("  cargo run -- schema {name} > {file}\n");
@@ -39,7 +39,7 @@ fn every_file_of_schemas_is_what_the_program_puts_together() {
     assert!(stale.is_empty(), "schemas/ is not what schemas/parts/, schemas/actions/ and the kinds give; run\n{stale}");
     let on_disk = fs::read_dir(root().join("schemas")).unwrap().map(|entry| entry.unwrap().file_name());
     let on_disk: BTreeSet<String> = on_disk.map(|name| name.into_string().unwrap()).collect();
-    let files = Document::ALL.map(|document| format!("{}.schema.json", document.name()));
+    let files = SchemaDocument::ALL.map(|document| format!("{}.schema.json", document.name()));
     let folders = ["actions", "parts", "protocol", "replies"].map(str::to_owned);
     // That of bcc-script.toml is written by hand; tests/authoring/configuration.rs holds it against the reader.
     let by_hand = ["config.schema.json".to_owned()];
@@ -57,7 +57,7 @@ fn each<'s>(path: &str, schema: &'s Value, aside: bool, see: &mut impl FnMut(&st
 
 #[test]
 fn every_schema_is_draft_2020_12_and_every_reference_leads_into_it() {
-    for of in Document::ALL {
+    for of in SchemaDocument::ALL {
         let (name, schema) = (of.name(), document(of));
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema", "{name}");
         if let Err(error) = jsonschema::draft202012::meta::validate(&schema) {
@@ -80,7 +80,7 @@ fn every_schema_is_draft_2020_12_and_every_reference_leads_into_it() {
 
 #[test]
 fn every_property_says_what_it_is_and_its_default_stands_where_editors_show_it() {
-    for of in Document::ALL {
+    for of in SchemaDocument::ALL {
         let (name, schema) = (of.name(), document(of));
         let mut count = 0;
         each("", &schema, false, &mut |path, inner, aside| {
@@ -102,7 +102,7 @@ fn every_property_says_what_it_is_and_its_default_stands_where_editors_show_it()
 
 #[test]
 fn every_example_and_every_default_is_valid_where_it_stands() {
-    for of in Document::ALL {
+    for of in SchemaDocument::ALL {
         let (name, schema) = (of.name(), document(of));
         // All of them under names of their own in one schema: compiling is what takes time.
         let (mut properties, mut values) = (Map::new(), Vec::new());
@@ -133,7 +133,7 @@ fn every_default_that_the_reader_gives_is_the_one_of_the_schema() {
     let findings = Findings::new();
     let file = Arc::new(SourceFile::new("a.yaml", script.to_string()));
     let script = read(&file, &parse(&file).root.unwrap(), &findings).unwrap();
-    let schema = document(Document::Script);
+    let schema = document(SchemaDocument::Script);
     let default = |pointer: &str| schema.pointer(&format!("/$defs/{pointer}/default")).unwrap().clone();
     assert_eq!(default("history/properties/messages"), script.history.messages);
     assert_eq!(default("history/properties/chars"), script.history.chars);
@@ -142,7 +142,7 @@ fn every_default_that_the_reader_gives_is_the_one_of_the_schema() {
 
 #[test]
 fn a_kind_of_action_takes_its_own_config_and_no_other() {
-    let script = compiled(Document::Script);
+    let script = compiled(SchemaDocument::Script);
     let around = |action: Value| {
         json!({ "session": { "session_id": "s", "phases": [
             { "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [action] }] }
@@ -179,7 +179,7 @@ fn a_kind_of_action_takes_its_own_config_and_no_other() {
 #[test]
 fn every_older_spelling_in_the_schema_is_one_that_the_reader_takes() {
     let mut count = 0;
-    for of in Document::ALL {
+    for of in SchemaDocument::ALL {
         each("", &document(of), false, &mut |path, inner, _| {
             let Some(properties) = inner.get("properties").and_then(Value::as_object) else { return };
             for (name, _) in properties.iter().filter(|(_, property)| property["deprecated"] == true) {
@@ -210,17 +210,17 @@ fn each_document_is_told_apart_by_the_key_at_its_root() {
     let session = json!({ "session": { "session_id": "s", "skills": ["../a.yaml", skill["skill"]], "phases": [
         { "phase_id": "p", "topics": [{ "topic_id": "t", "actions": actions }] }
     ] }, "x-mine": 1 });
-    let any = compiled(Document::Any);
+    let any = compiled(SchemaDocument::Any);
     let table = [
-        (&session, Some(Document::Script)),
-        (&skill, Some(Document::Skill)),
-        (&technique, Some(Document::Skill)),
-        (&test, Some(Document::Test)),
+        (&session, Some(SchemaDocument::Script)),
+        (&skill, Some(SchemaDocument::Skill)),
+        (&technique, Some(SchemaDocument::Skill)),
+        (&test, Some(SchemaDocument::Test)),
         (&workflow, None),
     ];
     for (value, own) in table {
         assert!(any.is_valid(value), "{value}: {:?}", any.violations(value));
-        for of in [Document::Script, Document::Skill, Document::Test] {
+        for of in [SchemaDocument::Script, SchemaDocument::Skill, SchemaDocument::Test] {
             assert_eq!(compiled(of).is_valid(value), own == Some(of), "{} {value}", of.name());
         }
         let mut wrong = value.clone();
@@ -237,10 +237,10 @@ fn each_document_is_told_apart_by_the_key_at_its_root() {
 
 #[test]
 fn the_front_matter_of_a_template_has_the_keys_and_the_limits_of_its_reader() {
-    let schema = document(Document::Template);
+    let schema = document(SchemaDocument::Template);
     let described: BTreeSet<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(described, KEYS.iter().copied().collect());
-    let compiled = compiled(Document::Template);
+    let compiled = compiled(SchemaDocument::Template);
     let table = [
         json!({}),
         json!({ "description": "x", "model": "m", "fallback": "f", "output_schema": "a.json" }),
@@ -268,7 +268,7 @@ fn the_front_matter_of_a_template_has_the_keys_and_the_limits_of_its_reader() {
         json!([]),
     ];
     for value in table {
-        let read = front::cut(&format!("---\n{value}\n---\nbody"));
+        let read = front_matter::cut(&format!("---\n{value}\n---\nbody"));
         assert_eq!(compiled.is_valid(&value), read.is_ok(), "{value}: {read:?}");
     }
 }

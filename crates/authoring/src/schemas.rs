@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use bcc_check::checker::LATER_KINDS;
-use bcc_lang::schema::assemble::{Document, Kinds, assemble};
+use bcc_lang::schema::assemble::{Kinds, SchemaDocument, assemble};
 use bcc_lang::schema::embedded::{CONFIG, PROTOCOL};
 use bcc_runtime::actions::{KINDS, PROJECT_SCHEMA};
 use bcc_runtime::program::custom::CustomKind;
@@ -16,12 +16,12 @@ const CONFIG_NAME: &str = "config";
 pub type OwnKinds = BTreeMap<String, CustomKind>;
 
 /// The schema of `document`, with every registered kind in it.
-pub fn document(document: Document) -> Value {
+pub fn document(document: SchemaDocument) -> Value {
     document_in(document, &OwnKinds::new())
 }
 
 /// The same for a project that makes kinds of its own.
-fn document_in(document: Document, own: &OwnKinds) -> Value {
+fn document_in(document: SchemaDocument, own: &OwnKinds) -> Value {
     let own: Vec<(&str, String)> = own.values().map(|kind| (kind.name.as_str(), schema_of(kind))).collect();
     let registered = KINDS.iter().map(|kind| (kind.name(), kind.schema()));
     let registered: Vec<(&str, &str)> =
@@ -49,7 +49,7 @@ pub fn text(name: &str) -> Option<String> {
 ///
 /// `None` when there is no schema of this name.
 pub fn text_in(name: &str, own: &OwnKinds) -> Option<String> {
-    if let Some(found) = Document::ALL.into_iter().find(|document| document.name() == name) {
+    if let Some(found) = SchemaDocument::ALL.into_iter().find(|document| document.name() == name) {
         return serde_json::to_string_pretty(&document_in(found, own)).ok().map(|text| text + "\n");
     }
     if name == CONFIG_NAME {
@@ -64,7 +64,7 @@ pub fn text_in(name: &str, own: &OwnKinds) -> Option<String> {
 
 /// The names that [`text`] knows: documents first, then the configuration, then the protocol, then kinds, each with what its schema says of itself.
 pub fn list() -> Vec<(&'static str, String)> {
-    let documents = Document::ALL.into_iter().map(|found| (found.name(), document(found)));
+    let documents = SchemaDocument::ALL.into_iter().map(|found| (found.name(), document(found)));
     let config = [(CONFIG_NAME, serde_json::from_str(CONFIG).unwrap_or_default())];
     let protocol = PROTOCOL.iter().map(|(name, text)| (*name, serde_json::from_str(text).unwrap_or_default()));
     let kinds = KINDS.iter().map(|kind| (kind.name(), serde_json::from_str(kind.schema()).unwrap_or_default()));

@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::checker::Checker;
+use crate::collected::{TextFact, UseKind, UseLocation};
 use crate::expressions::unknown_name_of;
 use crate::placeholders::{Modern, modernise};
 use crate::repairs::fix as fix_of;
-use crate::seen::{By, Place, TextFact};
-use bcc_lang::script::fields::Words;
+use bcc_lang::script::fields::TextField;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::locate::locate_bytes;
 use bcc_lang::source::misreading::quote;
@@ -22,7 +22,7 @@ const TEXT_HELP: &str = "every `{{` needs its `}}`, every `{%` its `%}`, every `
 
 impl Checker<'_> {
     /// Compiles an author text; older placeholders are read.
-    pub(crate) fn author_text(&mut self, words: &Words) -> Option<Text> {
+    pub(crate) fn author_text(&mut self, words: &TextField) -> Option<Text> {
         let known = |name: &str| self.known.knows(name) || ENGINE_NAMES.contains(&name);
         let modern = modernise(&words.text, known);
         for (range, today) in &modern.replaced {
@@ -38,15 +38,15 @@ impl Checker<'_> {
     }
 
     /// Compiles a text, and keeps the names that it uses.
-    pub(crate) fn compiled(&mut self, words: &Words, modern: &Modern) -> Option<Text> {
+    pub(crate) fn compiled(&mut self, words: &TextField, modern: &Modern) -> Option<Text> {
         let place = |range: &Range<usize>| locate_bytes(self.file, &words.node, modern.original(range));
         match self.texts.add(&modern.text) {
             Ok(text) => {
                 for name in text.names() {
                     let original = modern.original(&name.range);
                     let older = modern.replaced.iter().any(|(range, _)| *range == original);
-                    let place = Place::Within(Arc::clone(&words.node), original);
-                    self.used(&name.name, place, By::Text, name.optional, !older);
+                    let place = UseLocation::Within(Arc::clone(&words.node), original);
+                    self.used(&name.name, place, UseKind::Text, name.optional, !older);
                 }
                 Some(text)
             }
@@ -69,7 +69,7 @@ impl Checker<'_> {
         }
     }
 
-    fn older_placeholder(&self, words: &Words, range: &Range<usize>, today: &str) {
+    fn older_placeholder(&self, words: &TextField, range: &Range<usize>, today: &str) {
         let older = words.text.get(range.clone()).unwrap_or_default();
         let span = locate_bytes(self.file, &words.node, range.clone());
         let message = format!("`{older}` is an older spelling of `{today}`");

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::library::{Library, Named, SkillOutline};
-use crate::seen::{ActionFact, Body};
+use crate::collected::{ActionFact, CalleeBody};
+use crate::library::{SkillLibrary, SkillOutline, SkillPathTarget};
 use bcc_lang::script::script::Script;
 use bcc_lang::script::skill::{SkillItem, WrittenSkill};
 use bcc_lang::source::span::Spanned;
@@ -14,7 +14,7 @@ use bcc_lang::source::text::SourceFile;
 pub struct Callables<'a> {
     own: BTreeMap<String, SkillOutline>,
     actions: BTreeMap<String, usize>,
-    library: &'a Library,
+    library: &'a SkillLibrary,
     whole: bool,
 }
 
@@ -23,12 +23,12 @@ impl<'a> Callables<'a> {
         file: &Arc<SourceFile>,
         script: Option<&Script>,
         skills: &[&WrittenSkill],
-        library: &'a Library,
+        library: &'a SkillLibrary,
         actions: &[ActionFact],
     ) -> Self {
         let own = skills.iter().map(|skill| SkillOutline::of(file, skill));
         let actions = actions.iter().enumerate();
-        let found = |path: &Spanned<String>| matches!(library.named(&path.value), Some(Named::Skill(_)));
+        let found = |path: &Spanned<String>| matches!(library.named(&path.value), Some(SkillPathTarget::Skill(_)));
         Self {
             own: own.map(|skill| (skill.id.clone(), skill)).filter(|(id, _)| !id.is_empty()).collect(),
             actions: actions.map(|(number, action)| (action.id.value.clone(), number)).collect(),
@@ -66,7 +66,7 @@ pub fn paths(script: &Script) -> impl Iterator<Item = &Spanned<String>> {
 }
 
 /// Whether an action can be inserted where `from` stands: a skill knows its own actions only, and nothing else knows them.
-pub fn can_insert(from: Body, action: &ActionFact) -> bool {
-    let skill = |body| matches!(body, Body::Skill(_));
+pub fn can_insert(from: CalleeBody, action: &ActionFact) -> bool {
+    let skill = |body| matches!(body, CalleeBody::Skill(_));
     from == action.body || !skill(from) && !skill(action.body)
 }

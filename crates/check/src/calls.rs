@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::callables::can_insert;
-use crate::facts::Facts;
+use crate::collected::{CallBy, CalleeBody};
 use crate::library::SkillOutline;
-use crate::reasons::{REASONS, Table, possible};
-use crate::seen::{Body, CallBy};
+use crate::reasons::{REASONS, ReasonTable, possible};
+use crate::semantic_model::SemanticModel;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::text::SourceFile;
 
 /// By what one calls another.
 #[derive(Clone, Copy)]
-pub struct By<'f> {
+pub struct CallKind<'f> {
     /// The callee's id, as written.
     pub id: &'f Spanned<String>,
     pub file: &'f Arc<SourceFile>,
@@ -24,21 +24,21 @@ pub struct By<'f> {
 
 /// From what calls to what is called.
 #[derive(Clone, Copy)]
-pub struct Way<'f> {
+pub struct CallEdge<'f> {
     pub to: usize,
     /// The exit reason of an insertion.
     pub reason: Option<&'static str>,
     /// None where an action merely stands inside of what calls.
-    pub by: Option<By<'f>>,
+    pub by: Option<CallKind<'f>>,
     /// Whether nothing but an exit reason decides if it is taken: no `condition`, and no case.
     pub sure: bool,
 }
 
 /// Who calls whom: the actions of the document by their numbers, then its skills, then those of the project that are called.
 pub struct Calls<'f, 'a> {
-    facts: &'f Facts<'a>,
+    facts: &'f SemanticModel<'a>,
     /// By the number of each node, what it calls.
-    pub ways: Vec<Vec<Way<'f>>>,
+    pub ways: Vec<Vec<CallEdge<'f>>>,
     own: BTreeMap<&'f str, usize>,
     /// The same of those of the project that were met so far.
     others: BTreeMap<&'f str, (usize, &'f SkillOutline)>,
@@ -47,7 +47,7 @@ pub struct Calls<'f, 'a> {
 }
 
 impl<'f, 'a> Calls<'f, 'a> {
-    pub fn of(facts: &'f Facts<'a>) -> Self {
+    pub fn of(facts: &'f SemanticModel<'a>) -> Self {
         let (actions, skills) = (facts.seen.actions.len(), facts.skills.len());
         let own = facts.skills.iter().enumerate().map(|(number, skill)| (skill.id.value.as_str(), actions + number));
         let ways = (0..actions + skills).map(|_| Vec::new()).collect();
@@ -55,20 +55,20 @@ impl<'f, 'a> Calls<'f, 'a> {
         for (number, action) in facts.seen.actions.iter().enumerate() {
             let holder = match (action.parent, action.body) {
                 (Some(parent), _) => Some(parent),
-                (None, Body::Skill(skill)) => Some(actions + skill),
+                (None, CalleeBody::Skill(skill)) => Some(actions + skill),
                 (None, _) => None,
             };
             if let Some(holder) = holder {
                 // What stands in a case is not always done.
                 let sure = !action.conditional && action.parent.is_none();
-                calls.way(holder, Way { to: number, reason: None, by: None, sure });
+                calls.way(holder, CallEdge { to: number, reason: None, by: None, sure });
             }
         }
         // What may be called when somebody says so need not be: no circle goes through it.
         for call in facts.seen.calls.iter().filter(|call| !matches!(call.by, CallBy::Maybe(_))) {
-            let by = By { id: &call.skill, file: facts.file, is_here: true, inserts: false };
+            let by = CallKind { id: &call.skill, file: facts.file, is_here: true, inserts: false };
             if let (Some(from), Some(to)) = (call.at.action, calls.skill(&call.skill.value)) {
-                calls.way(from, Way { to, reason: None, by: Some(by), sure: true });
+                calls.way(from, CallEdge { to, reason: None, by: Some(by), sure: true });
             }
         }
         calls.insertions();
@@ -81,12 +81,12 @@ impl<'f, 'a> Calls<'f, 'a> {
     fn insertions(&mut self) {
         let facts = self.facts;
         for (number, action) in facts.seen.actions.iter().enumerate() {
-            let own = Table::of(action.on_exit.as_ref());
+            let own = ReasonTable::of(action.on_exit.as_ref());
             for reason in possible(facts, action) {
                 let Some(id) = own.route(reason).and_then(|route| route.insert.as_ref()) else { continue };
                 let Some(to) = self.inserted(id, action.body) else { continue };
-                let by = By { id, file: facts.file, is_here: true, inserts: true };
-                self.way(number, Way { to, reason: Some(reason), by: Some(by), sure: true });
+                let by = CallKind { id, file: facts.file, is_here: true, inserts: true };
+                self.way(number, CallEdge { to, reason: Some(reason), by: Some(by), sure: true });
             }
         }
     }
@@ -103,8 +103,8 @@ impl<'f, 'a> Calls<'f, 'a> {
                 let reason = call.reason.as_ref().map(|reason| REASONS.into_iter().find(|known| known == reason));
                 // What happens at a reason that does not exist never happens.
                 if let (Some(to), None | Some(Some(_))) = (to, reason) {
-                    let by = By { id: &call.id, file: &skill.file, is_here: false, inserts: false };
-                    self.way(from, Way { to, reason: reason.flatten(), by: Some(by), sure: call.sure });
+                    let by = CallKind { id: &call.id, file: &skill.file, is_here: false, inserts: false };
+                    self.way(from, CallEdge { to, reason: reason.flatten(), by: Some(by), sure: call.sure });
                 }
             }
         }
@@ -124,19 +124,19 @@ impl<'f, 'a> Calls<'f, 'a> {
     }
 
     /// The node of what is inserted where `from` stands, when it was met.
-    pub fn known(&self, id: &Spanned<String>, from: Body) -> Option<usize> {
+    pub fn known(&self, id: &Spanned<String>, from: CalleeBody) -> Option<usize> {
         let id = id.value.as_str();
         let skill = || self.own.get(id).copied().or_else(|| self.others.get(id).map(|(node, _)| *node));
         skill().or_else(|| self.action(id, from))
     }
 
-    fn action(&self, id: &str, from: Body) -> Option<usize> {
+    fn action(&self, id: &str, from: CalleeBody) -> Option<usize> {
         let number = self.facts.callables().action(id)?;
         self.facts.seen.actions.get(number).is_some_and(|action| can_insert(from, action)).then_some(number)
     }
 
     /// The node of what is inserted where `from` stands.
-    fn inserted(&mut self, id: &Spanned<String>, from: Body) -> Option<usize> {
+    fn inserted(&mut self, id: &Spanned<String>, from: CalleeBody) -> Option<usize> {
         self.skill(&id.value).or_else(|| self.action(&id.value, from))
     }
 
@@ -158,7 +158,7 @@ impl<'f, 'a> Calls<'f, 'a> {
         number
     }
 
-    fn way(&mut self, from: usize, way: Way<'f>) {
+    fn way(&mut self, from: usize, way: CallEdge<'f>) {
         if let Some(ways) = self.ways.get_mut(from) {
             ways.push(way);
         }

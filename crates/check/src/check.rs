@@ -3,25 +3,29 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::against::Against;
-use crate::documents::{Asked, session, skill};
-use crate::reach::reached;
+use crate::context::CheckContext;
+use crate::documents::{RuleSelection, session, skill};
+use crate::reachable_skills::reached;
 use crate::secrets::secrets;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::kernel::WrittenKernel;
-use bcc_lang::script::read::{Document, document, read};
+use bcc_lang::script::read::{ScriptDocument, document, read};
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::shared::unsure_where_shared;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::{Node, Parsed};
-use bcc_lang::template::text::Texts;
+use bcc_lang::source::yaml::{ParsedYaml, YamlNode};
+use bcc_lang::template::text::AuthorTexts;
 use bcc_runtime::notebook::kernel::contract::{KernelSettings, OnResume};
 use bcc_runtime::program::limits::Budget;
 use bcc_runtime::program::program::Program;
 
 /// Checks the script in a parsed file and the skills that it reaches, as `run` does: what could not be run is an error. Gives
 /// the program when there is no error, and everything that was found, by file and in the order of each.
-pub fn check(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> (Option<Program>, Vec<Diagnostic>) {
+pub fn check(
+    file: &Arc<SourceFile>,
+    parsed: ParsedYaml,
+    against: &CheckContext<'_>,
+) -> (Option<Program>, Vec<Diagnostic>) {
     let findings = Findings::new();
     findings.extend(parsed.diagnostics);
     let root = parsed.root;
@@ -29,8 +33,8 @@ pub fn check(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> (
     let Some(script) = root.as_ref().and_then(|root| read(file, root, &findings)) else {
         return (None, in_order(findings));
     };
-    let mut texts = Texts::new();
-    let walked = session(&script, against, &mut texts, &findings, Asked::Essential);
+    let mut texts = AuthorTexts::new();
+    let walked = session(&script, against, &mut texts, &findings, RuleSelection::Essential);
     let reached = reached(&script, walked.needs, against, &mut texts, &findings);
     let sound = !findings.has_errors() && !reached.broken;
     let mut diagnostics = in_order(findings);
@@ -85,7 +89,7 @@ pub struct Examined {
 }
 
 /// Checks whatever document a parsed file holds with every rule, as `validate` does.
-pub fn examine(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> Examined {
+pub fn examine(file: &Arc<SourceFile>, parsed: ParsedYaml, against: &CheckContext<'_>) -> Examined {
     let findings = Findings::new();
     let broken = parsed.root.is_none();
     findings.extend(parsed.diagnostics);
@@ -93,26 +97,26 @@ pub fn examine(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) ->
     findings.extend(secrets(file));
     let root = parsed.root;
     match root.as_ref().and_then(|root| document(file, root, &findings)) {
-        Some(Document::Session(script)) => {
-            names = session(&script, against, &mut Texts::new(), &findings, Asked::All).names;
+        Some(ScriptDocument::Session(script)) => {
+            names = session(&script, against, &mut AuthorTexts::new(), &findings, RuleSelection::All).names;
         }
-        Some(Document::Skill(written)) => {
-            names = skill(file, &written, against, &mut Texts::new(), &findings, Asked::All).names;
+        Some(ScriptDocument::Skill(written)) => {
+            names = skill(file, &written, against, &mut AuthorTexts::new(), &findings, RuleSelection::All).names;
         }
-        Some(Document::Workflow(span)) => {
+        Some(ScriptDocument::Workflow(span)) => {
             let message = "this file is a workflow state file, which this release cannot check or run yet";
             let help = "docs/language.md tells what this release runs";
             findings.report(Diagnostic::error("not-supported-yet", message, file, span).with_help(help));
         }
         // What it says about its script is checked where the script is known.
-        Some(Document::Test(_)) => {}
+        Some(ScriptDocument::Test(_)) => {}
         None => names = None,
     }
     Examined { diagnostics: in_order(findings, file, root.as_deref()), names }
 }
 
 /// The findings in the order of the file, each once: an alias repeats what stands at its anchor, and all that is wrong there.
-fn in_order(findings: Findings, file: &Arc<SourceFile>, root: Option<&Node>) -> Vec<Diagnostic> {
+fn in_order(findings: Findings, file: &Arc<SourceFile>, root: Option<&YamlNode>) -> Vec<Diagnostic> {
     let mut diagnostics = findings.into_vec();
     sort(&mut diagnostics);
     diagnostics

@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::against::Against;
+use crate::collected::{
+    ActionFact, ActionPosition, AssignmentKind, CallBy, CallFact, CalleeBody, Collected, Definition, ExpressionRole,
+    OutputFact, PromptFact, SetFact, UnknownUse, Use, UseKind, UseLocation,
+};
+use crate::context::CheckContext;
 use crate::declarations::reserved;
 use crate::known::Known;
 use crate::placeholders::Modern;
-use crate::seen::{
-    ActionFact, At, Body, By, CallBy, CallFact, Definition, How, OutputFact, Place, PromptFact, Role, Seen, SetFact,
-    UnknownUse, Use,
-};
 use bcc_lang::expr::parse::Expr;
-use bcc_lang::script::fields::{Fields, Words, shortened};
+use bcc_lang::script::fields::{Fields, TextField, shortened};
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::read;
 use bcc_lang::script::script::RawAction;
@@ -23,16 +23,16 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::{Entry, Node, NodeKind};
+use bcc_lang::source::yaml::{NodeKind, YamlEntry, YamlNode};
 use bcc_lang::template::templates::Templates;
-use bcc_lang::template::text::{Text, Texts};
+use bcc_lang::template::text::{AuthorTexts, Text};
 use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::scopes::Scope;
-use bcc_llm::reply::shape::Base;
+use bcc_llm::reply::shape::BaseSchema;
 use bcc_runtime::program::custom::CustomKind;
-use bcc_runtime::program::kind::{Checking, Described, Given, Kind};
-use bcc_runtime::program::output::Output;
-use bcc_runtime::program::program::{Step, Steps};
+use bcc_runtime::program::kind::{Described, Kind, KindChecker, SkillArgument};
+use bcc_runtime::program::output::OutputVariable;
+use bcc_runtime::program::program::{ProgramStep, ProgramSteps};
 use bcc_runtime::program::prompt::PromptOf;
 use bcc_runtime::program::routes::RouteTable;
 use bcc_runtime::program::turn::ENGINE_NAMES;
@@ -44,7 +44,7 @@ pub const LATER_KINDS: [&str; 6] = ["parallel", "approval", "command", "read_fil
 const MOST_ADVISED: usize = 1_000;
 
 /// Names that a template asks of the author, each with whether it needs it.
-pub type AskedNames = Arc<[(String, bool)]>;
+pub type RequestedNames = Arc<[(String, bool)]>;
 
 pub struct Checker<'a> {
     pub file: &'a Arc<SourceFile>,
@@ -53,20 +53,20 @@ pub struct Checker<'a> {
     /// Those of them that the project makes, by name.
     pub custom: &'a BTreeMap<String, CustomKind>,
     pub reply_schemas: &'a BTreeMap<String, Value>,
-    pub texts: Texts,
+    pub texts: AuthorTexts,
     pub templates: &'a Templates,
     pub known: Known,
     /// What was reported about templates: it is said once, at the first action that needs them.
     pub faults_of_templates: BTreeSet<String>,
     /// The schemas of replies that were asked for and are sound, by kind and version of its template.
-    pub replies: BTreeMap<(&'static str, u32), Arc<Base>>,
+    pub replies: BTreeMap<(&'static str, u32), Arc<BaseSchema>>,
     /// The names that a template, by name and version, asks of the author, and whether it needs them.
-    pub asked_by_templates: BTreeMap<(&'static str, u32), AskedNames>,
-    /// The actions that could be made, by their numbers in [`Seen::actions`].
-    pub made: BTreeMap<usize, Step>,
+    pub asked_by_templates: BTreeMap<(&'static str, u32), RequestedNames>,
+    /// The actions that could be made, by their numbers in [`Collected::actions`].
+    pub made: BTreeMap<usize, ProgramStep>,
     pub action_ids: BTreeMap<String, Span>,
-    pub seen: Seen,
-    pub body: Body,
+    pub seen: Collected,
+    pub body: CalleeBody,
     /// The actions inside of which it stands, outermost first.
     pub inside: Vec<usize>,
     /// The number of the list of actions where it stands, and how many there were so far.
@@ -77,14 +77,14 @@ pub struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     /// A walk that has not begun.
-    pub fn new(file: &'a Arc<SourceFile>, against: &'a Against<'_>, findings: &'a Findings) -> Self {
+    pub fn new(file: &'a Arc<SourceFile>, against: &'a CheckContext<'_>, findings: &'a Findings) -> Self {
         Self {
             file,
             findings,
             kinds: against.kinds,
             custom: against.custom,
             reply_schemas: against.reply_schemas,
-            texts: Texts::new(),
+            texts: AuthorTexts::new(),
             templates: &against.templates,
             known: Known::default(),
             faults_of_templates: BTreeSet::new(),
@@ -92,8 +92,8 @@ impl<'a> Checker<'a> {
             asked_by_templates: BTreeMap::new(),
             made: BTreeMap::new(),
             action_ids: BTreeMap::new(),
-            seen: Seen { whole: true, ..Seen::default() },
-            body: Body::Session,
+            seen: Collected { whole: true, ..Collected::default() },
+            body: CalleeBody::Session,
             inside: Vec::new(),
             block: 0,
             blocks: 0,
@@ -102,11 +102,11 @@ impl<'a> Checker<'a> {
 }
 
 impl Checker<'_> {
-    pub fn here(&self) -> At {
-        At { body: self.body, action: self.inside.last().copied() }
+    pub fn here(&self) -> ActionPosition {
+        ActionPosition { body: self.body, action: self.inside.last().copied() }
     }
 
-    pub fn step(&mut self, raw: &RawAction) -> Option<Step> {
+    pub fn step(&mut self, raw: &RawAction) -> Option<ProgramStep> {
         self.unique(&raw.id, "action_id");
         let number = self.seen.actions.len();
         let begins = self.seen.tick();
@@ -140,7 +140,7 @@ impl Checker<'_> {
         step
     }
 
-    fn checked(&mut self, raw: &RawAction, number: usize) -> Option<Step> {
+    fn checked(&mut self, raw: &RawAction, number: usize) -> Option<ProgramStep> {
         let before = self.seen.expressions.len();
         let condition = raw.condition.as_ref().map(|words| self.expression(words));
         if let Some(action) = self.seen.actions.get_mut(number).filter(|_| matches!(condition, Some(Some(_)))) {
@@ -176,7 +176,7 @@ impl Checker<'_> {
             None => None,
         };
         let described = self.seen.actions.get(number).and_then(|fact| fact.described.as_ref());
-        Some(Step {
+        Some(ProgramStep {
             id: raw.id.value.clone(),
             kind: kind.name(),
             exits: described.and_then(|described| described.exits).unwrap_or(kind.exits()),
@@ -189,11 +189,11 @@ impl Checker<'_> {
 
     /// Takes for known what an action of an unknown kind would probably set, so that one mistake is not reported wherever
     /// its consequences show.
-    fn learn_what_it_may(&mut self, node: &Node) {
+    fn learn_what_it_may(&mut self, node: &YamlNode) {
         match &node.kind {
             NodeKind::Sequence(items) => items.iter().for_each(|item| self.learn_what_it_may(item)),
             NodeKind::Mapping(entries) => {
-                for Entry { key, value } in entries {
+                for YamlEntry { key, value } in entries {
                     match key.value.as_str() {
                         "get" | "target_variable" => {
                             if let Some(name) = value.as_scalar() {
@@ -259,7 +259,7 @@ impl Checker<'_> {
 
     /// Keeps a use of a name that stands at `place`, and that it is not known there. `alone`: whether nothing but the name
     /// stands there.
-    pub(crate) fn used(&mut self, name: &str, place: Place, by: By, optional: bool, alone: bool) {
+    pub(crate) fn used(&mut self, name: &str, place: UseLocation, by: UseKind, optional: bool, alone: bool) {
         if !optional && !self.is_known(name) {
             let advise = self.findings.may_advise() && self.seen.unknown.len() < MOST_ADVISED;
             let near = if advise { near_miss(name, self.known.names().chain(ENGINE_NAMES)) } else { None };
@@ -271,24 +271,24 @@ impl Checker<'_> {
     }
 }
 
-impl Checking for Checker<'_> {
-    fn text(&mut self, words: &Words) -> Option<Text> {
+impl KindChecker for Checker<'_> {
+    fn text(&mut self, words: &TextField) -> Option<Text> {
         self.author_text(words)
     }
 
-    fn code(&mut self, words: &Words) -> Option<Text> {
+    fn code(&mut self, words: &TextField) -> Option<Text> {
         self.compiled(words, &Modern::as_it_is(&words.text))
     }
 
-    fn expression(&mut self, words: &Words) -> Option<Expr> {
-        self.compile(words, 0..words.text.len(), Role::Condition)
+    fn expression(&mut self, words: &TextField) -> Option<Expr> {
+        self.compile(words, 0..words.text.len(), ExpressionRole::Condition)
     }
 
-    fn expression_within(&mut self, words: &Words, within: Range<usize>) -> Option<Expr> {
-        self.compile(words, within, Role::Value)
+    fn expression_within(&mut self, words: &TextField, within: Range<usize>) -> Option<Expr> {
+        self.compile(words, within, ExpressionRole::Value)
     }
 
-    fn steps(&mut self, nodes: &[Arc<Node>]) -> Steps {
+    fn steps(&mut self, nodes: &[Arc<YamlNode>]) -> ProgramSteps {
         let raw: Vec<RawAction> =
             nodes.iter().filter_map(|node| read::action(node, self.file, self.findings)).collect();
         self.blocks += 1;
@@ -306,7 +306,7 @@ impl Checking for Checker<'_> {
             name: name.value.clone(),
             span: name.span,
             at,
-            how: How::Written,
+            how: AssignmentKind::Written,
             scope,
             to,
             order,
@@ -315,7 +315,7 @@ impl Checking for Checker<'_> {
         });
     }
 
-    fn extracts(&mut self, name: &Spanned<String>, output: &Output) {
+    fn extracts(&mut self, name: &Spanned<String>, output: &OutputVariable) {
         let (declared, at) = (self.declared(&name.value), self.here());
         self.seen.outputs.push(OutputFact { output: output.clone(), span: name.span, declared, at });
     }
@@ -337,12 +337,12 @@ impl Checking for Checker<'_> {
         self.seen.gotos.push((id.clone(), at));
     }
 
-    fn skill(&mut self, skill: &Spanned<String>, inputs: Vec<Given>, outputs: Vec<Spanned<String>>) {
+    fn skill(&mut self, skill: &Spanned<String>, inputs: Vec<SkillArgument>, outputs: Vec<Spanned<String>>) {
         let at = self.here();
         self.seen.calls.push(CallFact { by: CallBy::Author, skill: skill.clone(), inputs, outputs, at });
     }
 
-    fn runs(&mut self, kind: &CustomKind, given: Vec<Given>, taken: Vec<Spanned<String>>) {
+    fn runs(&mut self, kind: &CustomKind, given: Vec<SkillArgument>, taken: Vec<Spanned<String>>) {
         self.runs_kind(kind, Some((given, taken)));
     }
 
@@ -355,7 +355,7 @@ impl Checking for Checker<'_> {
     }
 
     fn must_know(&mut self, name: &Spanned<String>) {
-        self.used(&name.value, Place::Whole(name.span), By::Field, false, true);
+        self.used(&name.value, UseLocation::Whole(name.span), UseKind::Field, false, true);
     }
 
     fn template(&mut self, name: &'static str, version: u32, prompt: PromptOf, at: &Fields<'_>) {
@@ -372,11 +372,11 @@ impl Checking for Checker<'_> {
         self.templates.get(name, version).ok().and_then(|template| template.front().fallback.clone())
     }
 
-    fn reply_schema(&mut self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Arc<Base>> {
+    fn reply_schema(&mut self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Arc<BaseSchema>> {
         if let Some(base) = self.replies.get(&(kind, version)) {
             return Some(Arc::clone(base));
         }
-        let base = Arc::new(Base::new(self.schema_of_reply(kind, version, at)?));
+        let base = Arc::new(BaseSchema::new(self.schema_of_reply(kind, version, at)?));
         self.replies.insert((kind, version), Arc::clone(&base));
         Some(base)
     }

@@ -8,18 +8,18 @@ use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::value::scopes::{Declarations, Scope};
+use bcc_lang::value::scopes::{DeclarationMap, Scope};
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
 /// Declarations of one scope while they are collected, with the places of their names.
 #[derive(Debug, Default)]
-pub struct Collected {
+pub struct CollectedDeclarations {
     /// By name.
-    pub declarations: Declarations,
+    pub declarations: DeclarationMap,
     places: HashMap<String, Span>,
 }
 
-impl Collected {
+impl CollectedDeclarations {
     fn add(&mut self, declared: &Declared, file: &Arc<SourceFile>, findings: &Findings) {
         let name = &declared.declaration.name;
         if let Some(first) = self.places.get(name) {
@@ -36,7 +36,7 @@ impl Collected {
 
 /// Takes those of `list`, which stands at the scope `place`, that belong to the scope `wanted`.
 pub fn collect(
-    into: &mut Collected,
+    into: &mut CollectedDeclarations,
     list: &[Declared],
     place: Scope,
     wanted: Scope,

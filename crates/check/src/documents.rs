@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::against::Against;
 use crate::callables::can_insert;
 use crate::checker::Checker;
-use crate::facts::Facts;
+use crate::collected::CalleeBody;
+use crate::context::CheckContext;
 use crate::rules::RULES;
-use crate::seen::Body;
+use crate::semantic_model::SemanticModel;
 use crate::unknown_names::unknown_names;
 use crate::walk::{self, Tree};
 use bcc_lang::script::findings::Findings;
@@ -17,12 +17,12 @@ use bcc_lang::script::skill::WrittenSkill;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::template::text::Texts;
-use bcc_runtime::program::program::{Needing, Skill, Step};
+use bcc_lang::template::text::AuthorTexts;
+use bcc_runtime::program::program::{Needing, ProgramStep, Skill};
 
 /// Which rules are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum RuleSelection {
     /// Those without which nothing could run.
     Essential,
     All,
@@ -30,7 +30,7 @@ pub enum Asked {
 
 /// A skill that a document needs and does not hold itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Needed {
+pub struct RequiredInputs {
     /// Its id, as written.
     pub id: Spanned<String>,
     /// Whether a route or a trigger inserts it; else an action calls it.
@@ -38,14 +38,14 @@ pub struct Needed {
 }
 
 /// What a document came to.
-pub struct Walked<T> {
+pub struct CheckedDocument<T> {
     /// What was made of it; none when not all of it could be read.
     pub tree: Option<T>,
     /// The names that it gives values to, where all rules were asked; none when something is missing from them.
     pub names: Option<BTreeSet<String>>,
-    pub needs: Vec<Needed>,
+    pub needs: Vec<RequiredInputs>,
     /// For a script, its own actions that it inserts.
-    pub inserts: BTreeMap<String, Step>,
+    pub inserts: BTreeMap<String, ProgramStep>,
     /// What the project must allow, each with the first action that needs it.
     pub permits: BTreeMap<&'static str, Needing>,
 }
@@ -53,17 +53,17 @@ pub struct Walked<T> {
 /// Walks a script; what is wrong is reported.
 pub fn session(
     script: &Script,
-    against: &Against<'_>,
-    texts: &mut Texts,
+    against: &CheckContext<'_>,
+    texts: &mut AuthorTexts,
     findings: &Findings,
-    asked: Asked,
-) -> Walked<Tree> {
+    asked: RuleSelection,
+) -> CheckedDocument<Tree> {
     let skills = script.inline_skills();
     let mut checker = begin(&script.file, against, texts, findings);
     let tree = walk::script(&mut checker, script, &skills);
     let Checker { texts: read, seen, made, .. } = checker;
     *texts = read;
-    let facts = Facts::new(&script.file, Some(script), &skills, against, seen);
+    let facts = SemanticModel::new(&script.file, Some(script), &skills, against, seen);
     unknown_names(&facts, findings);
     ask(&facts, findings, asked);
     let mut inserted = inserted(&facts, &made);
@@ -74,37 +74,37 @@ pub fn session(
         }
         tree
     });
-    Walked { tree, names: names_of(&facts, asked), needs: needs(&facts), inserts, permits: permits(&facts) }
+    CheckedDocument { tree, names: names_of(&facts, asked), needs: needs(&facts), inserts, permits: permits(&facts) }
 }
 
 /// Walks the skill of a file; what is wrong is reported.
 pub fn skill(
     file: &Arc<SourceFile>,
     written: &WrittenSkill,
-    against: &Against<'_>,
-    texts: &mut Texts,
+    against: &CheckContext<'_>,
+    texts: &mut AuthorTexts,
     findings: &Findings,
-    asked: Asked,
-) -> Walked<Skill> {
+    asked: RuleSelection,
+) -> CheckedDocument<Skill> {
     let mut checker = begin(file, against, texts, findings);
     let tree = walk::skill(&mut checker, 0, written);
     let Checker { texts: read, seen, made, .. } = checker;
     *texts = read;
     let skills = [written];
-    let facts = Facts::new(file, None, &skills, against, seen);
+    let facts = SemanticModel::new(file, None, &skills, against, seen);
     unknown_names(&facts, findings);
     ask(&facts, findings, asked);
     let inserts = inserted(&facts, &made).remove(&Some(0)).unwrap_or_default();
     let tree = tree.map(|skill| Skill { inserts, file: Some(Arc::clone(file)), ..skill });
     let (names, needs, permits) = (names_of(&facts, asked), needs(&facts), permits(&facts));
-    Walked { tree, names, needs, inserts: BTreeMap::new(), permits }
+    CheckedDocument { tree, names, needs, inserts: BTreeMap::new(), permits }
 }
 
 /// A walk whose texts join those of the program.
 fn begin<'a>(
     file: &'a Arc<SourceFile>,
-    against: &'a Against<'_>,
-    texts: &mut Texts,
+    against: &'a CheckContext<'_>,
+    texts: &mut AuthorTexts,
     findings: &'a Findings,
 ) -> Checker<'a> {
     let mut checker = Checker::new(file, against, findings);
@@ -115,24 +115,24 @@ fn begin<'a>(
 }
 
 /// The names of what was seen; none when something is missing from it.
-fn names_of(facts: &Facts<'_>, asked: Asked) -> Option<BTreeSet<String>> {
+fn names_of(facts: &SemanticModel<'_>, asked: RuleSelection) -> Option<BTreeSet<String>> {
     let names = || facts.seen.definitions.iter().map(|definition| definition.name.clone()).collect();
-    (asked == Asked::All && facts.whole()).then(names)
+    (asked == RuleSelection::All && facts.whole()).then(names)
 }
 
 /// The skills that are called or inserted, but for those that stand in the document; what can only be an action is none.
-fn needs(facts: &Facts<'_>) -> Vec<Needed> {
+fn needs(facts: &SemanticModel<'_>) -> Vec<RequiredInputs> {
     let own = |id: &str| facts.skills.iter().any(|skill| skill.id.value == id);
-    let calls = facts.seen.calls.iter().map(|call| Needed { id: call.skill.clone(), inserted: false });
+    let calls = facts.seen.calls.iter().map(|call| RequiredInputs { id: call.skill.clone(), inserted: false });
     let callables = facts.callables();
     let action = |id: &str| callables.skill(id).is_none() && callables.action(id).is_some();
     let inserts = facts.inserts().into_iter().filter(|(id, _)| !action(&id.value));
-    let inserts = inserts.map(|(id, _)| Needed { id: id.clone(), inserted: true });
+    let inserts = inserts.map(|(id, _)| RequiredInputs { id: id.clone(), inserted: true });
     calls.chain(inserts).filter(|needed| !own(&needed.id.value)).collect()
 }
 
 /// What the actions need to be allowed, as their kinds tell.
-fn permits(facts: &Facts<'_>) -> BTreeMap<&'static str, Needing> {
+fn permits(facts: &SemanticModel<'_>) -> BTreeMap<&'static str, Needing> {
     let mut permits = BTreeMap::new();
     for action in &facts.seen.actions {
         for what in action.described.iter().flat_map(|described| &described.needs) {
@@ -147,9 +147,12 @@ fn permits(facts: &Facts<'_>) -> BTreeMap<&'static str, Needing> {
 }
 
 /// The actions that are inserted, by the number of the skill in which they and their routes stand; none for the script.
-fn inserted(facts: &Facts<'_>, made: &BTreeMap<usize, Step>) -> BTreeMap<Option<usize>, BTreeMap<String, Step>> {
+fn inserted(
+    facts: &SemanticModel<'_>,
+    made: &BTreeMap<usize, ProgramStep>,
+) -> BTreeMap<Option<usize>, BTreeMap<String, ProgramStep>> {
     let callables = facts.callables();
-    let mut inserted: BTreeMap<Option<usize>, BTreeMap<String, Step>> = BTreeMap::new();
+    let mut inserted: BTreeMap<Option<usize>, BTreeMap<String, ProgramStep>> = BTreeMap::new();
     for (id, body) in facts.inserts() {
         if callables.skill(&id.value).is_some() {
             continue;
@@ -158,11 +161,11 @@ fn inserted(facts: &Facts<'_>, made: &BTreeMap<usize, Step>) -> BTreeMap<Option<
         let Some(action) = facts.seen.actions.get(number).filter(|action| can_insert(body, action)) else { continue };
         let Some(step) = made.get(&number) else { continue };
         let skill = match action.body {
-            Body::Skill(number) => Some(number),
-            Body::Session | Body::Phase(_) | Body::Topic(..) => None,
+            CalleeBody::Skill(number) => Some(number),
+            CalleeBody::Session | CalleeBody::Phase(_) | CalleeBody::Topic(..) => None,
         };
         // Whoever inserts it means it to run.
-        let step = Step { condition: None, ..step.clone() };
+        let step = ProgramStep { condition: None, ..step.clone() };
         inserted.entry(skill).or_default().insert(id.value.clone(), step);
     }
     inserted
@@ -170,10 +173,10 @@ fn inserted(facts: &Facts<'_>, made: &BTreeMap<usize, Step>) -> BTreeMap<Option<
 
 /// Asks the rules. What they find inside of something that is already reported as an error is not said: the first mistake
 /// explains it.
-fn ask(facts: &Facts<'_>, findings: &Findings, asked: Asked) {
+fn ask(facts: &SemanticModel<'_>, findings: &Findings, asked: RuleSelection) {
     let broken = findings.broken();
     let found = Findings::new();
-    for rule in RULES.iter().filter(|rule| asked == Asked::All || rule.essential) {
+    for rule in RULES.iter().filter(|rule| asked == RuleSelection::All || rule.essential) {
         (rule.check)(facts, &found);
     }
     let follows = |diagnostic: &Diagnostic| Arc::ptr_eq(&diagnostic.file, facts.file) && broken.holds(diagnostic.span);

@@ -5,19 +5,19 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::checker::Checker;
+use crate::collected::{ExpressionFact, ExpressionRole, UseKind, UseLocation};
 use crate::repairs::fix;
-use crate::seen::{By, ExpressionFact, Place, Role};
 use bcc_lang::expr::parse::Expr;
-use bcc_lang::script::fields::Words;
+use bcc_lang::script::fields::TextField;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::locate::locate_bytes;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::template::features::Named;
+use bcc_lang::template::features::FeatureKind;
 
 impl Checker<'_> {
     /// Compiles the expression in `within` of `words`.
-    pub(crate) fn compile(&mut self, words: &Words, within: Range<usize>, role: Role) -> Option<Expr> {
+    pub(crate) fn compile(&mut self, words: &TextField, within: Range<usize>, role: ExpressionRole) -> Option<Expr> {
         let source = words.text.get(within.clone()).unwrap_or_default();
         let place = |range: &Range<usize>| {
             let range = range.start + within.start..range.end + within.start;
@@ -51,12 +51,12 @@ impl Checker<'_> {
         }
     }
 
-    fn keep(&mut self, words: &Words, start: usize, role: Role, expression: &Expr) {
+    fn keep(&mut self, words: &TextField, start: usize, role: ExpressionRole, expression: &Expr) {
         let mut declared = BTreeMap::new();
         for name in expression.names() {
             let within = name.range.start + start..name.range.end + start;
-            let place = Place::Within(Arc::clone(&words.node), within);
-            self.used(&name.name, place, By::Expression, name.optional, true);
+            let place = UseLocation::Within(Arc::clone(&words.node), within);
+            self.used(&name.name, place, UseKind::Expression, name.optional, true);
             if let Some(known) = self.known.declaration(&name.name) {
                 declared.entry(name.name.clone()).or_insert_with(|| (known.declared, known.choices.clone()));
             }
@@ -66,11 +66,11 @@ impl Checker<'_> {
     }
 }
 
-pub(crate) fn unknown_name_of(what: Named, message: String, file: &Arc<SourceFile>, span: Span) -> Diagnostic {
+pub(crate) fn unknown_name_of(what: FeatureKind, message: String, file: &Arc<SourceFile>, span: Span) -> Diagnostic {
     match what {
-        Named::Filter => Diagnostic::error("unknown-filter", message, file, span),
-        Named::Test => Diagnostic::error("unknown-test", message, file, span),
-        Named::Function => Diagnostic::error("unknown-function", message, file, span),
+        FeatureKind::Filter => Diagnostic::error("unknown-filter", message, file, span),
+        FeatureKind::Test => Diagnostic::error("unknown-test", message, file, span),
+        FeatureKind::Function => Diagnostic::error("unknown-function", message, file, span),
     }
 }
 

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use bcc_lang::value::scopes::{Declaration, Declarations, Scope};
+use bcc_lang::value::scopes::{Declaration, DeclarationMap, Scope};
 
 /// The names of one open scope.
 #[derive(Debug)]
 struct Open {
     scope: Scope,
-    declared: Declarations,
+    declared: DeclarationMap,
     /// Extracted or set without being declared anywhere: they hold null until then.
-    learned: Declarations,
+    learned: DeclarationMap,
 }
 
 impl Open {
@@ -26,12 +26,12 @@ pub struct Known {
 }
 
 impl Known {
-    pub fn enter(&mut self, scope: Scope, declared: Declarations) {
-        self.open.push(Open { scope, declared, learned: Declarations::new() });
+    pub fn enter(&mut self, scope: Scope, declared: DeclarationMap) {
+        self.open.push(Open { scope, declared, learned: DeclarationMap::new() });
     }
 
     /// Leaves the narrowest scope; gives its declarations, those that were learned included.
-    pub fn leave(&mut self) -> Arc<Declarations> {
+    pub fn leave(&mut self) -> Arc<DeclarationMap> {
         let Some(open) = self.open.pop() else { return Arc::default() };
         let mut all = open.declared;
         for (name, declaration) in open.learned {

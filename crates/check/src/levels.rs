@@ -6,13 +6,13 @@ use crate::diagnostics::{near, page};
 use bcc_lang::source::diagnostic::{Diagnostic, Severity};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum RuleLevel {
     Off,
     Warn,
     Error,
 }
 
-impl Level {
+impl RuleLevel {
     /// The level of this name: `off`, `warn`, `error`.
     pub fn named(name: &str) -> Option<Self> {
         match name {
@@ -26,8 +26,8 @@ impl Level {
 
 /// The rules that are set to something else than their page says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Levels {
-    set: BTreeMap<&'static str, Level>,
+pub struct RuleLevels {
+    set: BTreeMap<&'static str, RuleLevel>,
 }
 
 /// A setting that cannot be.
@@ -64,7 +64,7 @@ impl LevelError {
     }
 }
 
-impl Levels {
+impl RuleLevels {
     /// Levels from names and levels as they are written in `[rules]` of `bcc-script.toml` and on the command line
     /// (docs/configuration.md). Of two for one rule the later one counts: give those of the command line last.
     /// Errors: For a rule or a level that does not exist, and where a rule that finds what keeps a script from running should be
@@ -74,18 +74,18 @@ impl Levels {
         for (slug, level) in pairs {
             let (slug, name) = (slug.as_ref(), level.as_ref());
             let known = page(slug).ok_or_else(|| LevelError::UnknownRule { slug: slug.into(), near: near(slug) })?;
-            let level =
-                Level::named(name).ok_or_else(|| LevelError::UnknownLevel { slug: slug.into(), level: name.into() })?;
+            let level = RuleLevel::named(name)
+                .ok_or_else(|| LevelError::UnknownLevel { slug: slug.into(), level: name.into() })?;
             if known.adjustable {
                 set.insert(known.slug, level);
-            } else if level != Level::Error {
+            } else if level != RuleLevel::Error {
                 return Err(LevelError::Fixed { slug: slug.into(), level: name.into() });
             }
         }
         Ok(Self { set })
     }
 
-    /// `NAME=LEVEL` of the command line as a pair for [`Levels::parse`].
+    /// `NAME=LEVEL` of the command line as a pair for [`RuleLevels::parse`].
     /// Errors: Where there is no `=`, or nothing on one side of it.
     pub fn pair(text: &str) -> Result<(&str, &str), LevelError> {
         let pair = text.split_once('=').map(|(slug, level)| (slug.trim(), level.trim()));
@@ -101,9 +101,9 @@ impl Levels {
         }
         let set = |mut diagnostic: Diagnostic| {
             diagnostic.severity = match self.set.get(diagnostic.rule) {
-                Some(Level::Off) => return None,
-                Some(Level::Warn) => Severity::Warning,
-                Some(Level::Error) => Severity::Error,
+                Some(RuleLevel::Off) => return None,
+                Some(RuleLevel::Warn) => Severity::Warning,
+                Some(RuleLevel::Error) => Severity::Error,
                 None => diagnostic.severity,
             };
             Some(diagnostic)
@@ -121,7 +121,7 @@ mod tests {
     use bcc_lang::source::span::Span;
     use bcc_lang::source::text::SourceFile;
 
-    fn found(levels: &Levels) -> Vec<(&'static str, Severity)> {
+    fn found(levels: &RuleLevels) -> Vec<(&'static str, Severity)> {
         let file = Arc::new(SourceFile::new("a.yaml", "x"));
         let given = vec![
             Diagnostic::warning("deprecated-field", "", &file, Span::default()),
@@ -135,21 +135,21 @@ mod tests {
     #[test]
     fn what_is_off_is_not_told_and_what_is_set_counts_as_that() {
         use Severity::{Error, Warning};
-        let levels = Levels::parse([
+        let levels = RuleLevels::parse([
             ("deprecated-field", "off"),
             ("deprecated-placeholder", "error"),
             ("not-supported-yet", "error"),
         ]);
         let expected = [("unknown-key", Error), ("not-supported-yet", Warning), ("deprecated-placeholder", Error)];
         assert_eq!(found(&levels.unwrap()), expected);
-        let untouched = found(&Levels::default());
+        let untouched = found(&RuleLevels::default());
         assert_eq!(untouched.len(), 4);
-        assert_eq!(found(&Levels::parse([("deprecated-field", "warn")]).unwrap()), untouched);
+        assert_eq!(found(&RuleLevels::parse([("deprecated-field", "warn")]).unwrap()), untouched);
     }
 
     #[test]
     fn of_two_levels_for_one_rule_the_later_counts() {
-        let levels = Levels::parse([("deprecated-field", "off"), ("deprecated-field", "error")]).unwrap();
+        let levels = RuleLevels::parse([("deprecated-field", "off"), ("deprecated-field", "error")]).unwrap();
         assert_eq!(found(&levels)[0], ("deprecated-field", Severity::Error));
     }
 
@@ -157,7 +157,7 @@ mod tests {
     fn what_keeps_a_script_from_running_stays_an_error() {
         for page in DIAGNOSTICS {
             for level in ["off", "warn", "error"] {
-                let parsed = Levels::parse([(page.slug, level)]);
+                let parsed = RuleLevels::parse([(page.slug, level)]);
                 assert_eq!(parsed.is_ok(), page.adjustable || level == "error", "{} {level}", page.slug);
             }
             assert!(page.adjustable || page.severity == Severity::Error, "{}", page.slug);
@@ -177,7 +177,7 @@ mod tests {
             ("=off", "`=off` does not set a level", "`=`"),
         ];
         for (text, message, help) in table {
-            let error = Levels::pair(text).and_then(|pair| Levels::parse([pair])).unwrap_err();
+            let error = RuleLevels::pair(text).and_then(|pair| RuleLevels::parse([pair])).unwrap_err();
             assert!(error.to_string().contains(message), "{text}: {error}");
             assert!(error.help().contains(help), "{text}: {}", error.help());
         }

@@ -1,13 +1,12 @@
 //! From a document and the kinds of actions to a `Program`, or to diagnostics.
 //!
-//! [`check`] is the whole of it: the walk collects what a document says ([`walk`], [`seen`]), [`facts`] answers questions about
+//! [`check`] is the whole of it: the walk collects what a document says ([`walk`], [`collected`]), [`semantic_model`] answers questions about
 //! it, [`rules`] has one file for each rule of `validate`, [`typing`] finds what an expression can never be, and [`templates`]
-//! looks at prompts. [`diagnostics`] lists every diagnostic with its page. [`against`] is what a document is checked against.
+//! looks at prompts. [`diagnostics`] lists every diagnostic with its page. [`context`] is what a document is checked against.
 //!
 //! This crate promises that checking does not stop at the first mistake, that only a document without errors becomes a
 //! program, and that a rule speaks only where it is sure. It runs nothing.
 
-pub mod against;
 pub mod allow;
 pub mod allow_comments;
 pub mod author_texts;
@@ -15,35 +14,36 @@ pub mod callables;
 pub mod calls;
 pub mod check;
 pub mod checker;
+pub mod collected;
 pub mod components;
+pub mod context;
 pub mod declarations;
 pub mod diagnostics;
+pub mod document_paths;
 pub mod documents;
+pub mod edges;
+pub mod escape_analysis;
 pub mod expressions;
-pub mod facts;
 pub mod graph;
+pub mod jump_targets;
 pub mod known;
-pub mod leads;
-pub mod leaving;
 pub mod levels;
 pub mod library;
 pub mod listing;
 pub mod name_table;
 pub mod other_kinds;
 pub mod paths;
-pub mod paths_of_documents;
 pub mod placeholders;
 pub mod prompts;
-pub mod reach;
+pub mod reachable_skills;
 pub mod reasons;
 pub mod repairs;
 pub mod rules;
 pub mod secrets;
-pub mod seen;
+pub mod semantic_model;
 pub mod tables;
 pub mod templates;
 pub mod test;
 pub mod typing;
 pub mod unknown_names;
 pub mod walk;
-pub mod ways;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::paths_of_documents::Refused;
+use crate::document_paths::DocumentPathError;
 use bcc_lang::script::findings::Findings;
-use bcc_lang::script::read::{Document, document};
+use bcc_lang::script::read::{ScriptDocument, document};
 use bcc_lang::script::routes::Go;
 use bcc_lang::script::script::RawAction;
 use bcc_lang::script::skill::WrittenSkill;
@@ -13,16 +13,16 @@ use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::Node;
+use bcc_lang::source::yaml::YamlNode;
 use bcc_lang::value::declared::DeclaredType;
 
 /// Skills by their ids.
 #[derive(Clone, Debug, Default)]
-pub struct Library {
+pub struct SkillLibrary {
     /// By id; several where files share one, in the order in which they were added.
     skills: BTreeMap<String, Vec<Arc<SkillOutline>>>,
     /// What the paths of a script's `skills` lead to, as they are written there.
-    paths: BTreeMap<String, Named>,
+    paths: BTreeMap<String, SkillPathTarget>,
     /// Files that seem to hold skills and cannot be read as such.
     pub broken: Vec<BrokenFile>,
     /// Whether every skill that there is was looked up and could be read: only then one that is not here does not exist.
@@ -39,7 +39,7 @@ pub struct BrokenFile {
 
 /// What the path of a skill leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Named {
+pub enum SkillPathTarget {
     /// The skill with this id, which is in the library.
     Skill(String),
     /// A file that holds something else, as a script.
@@ -47,7 +47,7 @@ pub enum Named {
     /// A text that is broken, which is reported there.
     Unreadable,
     /// Nothing that could be read.
-    Refused(Refused),
+    Refused(DocumentPathError),
 }
 
 /// What a caller must know of a skill.
@@ -57,12 +57,12 @@ pub struct SkillOutline {
     pub file: Arc<SourceFile>,
     /// Where its id stands.
     pub span: Span,
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<SkillInput>,
     /// Its outputs, where each is listed.
     pub outputs: Vec<Spanned<String>>,
     /// The skills that it calls or inserts itself, or what looks like one.
     pub calls: Vec<SkillCall>,
-    pub leaves: Leaves,
+    pub leaves: SkillExits,
 }
 
 /// A skill that another one calls.
@@ -78,7 +78,7 @@ pub struct SkillCall {
 
 /// Where the routes of a skill's actions lead out of what called it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Leaves {
+pub struct SkillExits {
     /// One says `skip_topic`.
     pub topic: bool,
     /// One says `skip_phase`.
@@ -87,7 +87,7 @@ pub struct Leaves {
     pub session: bool,
 }
 
-impl Leaves {
+impl SkillExits {
     pub fn of(go: &Go) -> Self {
         Self { topic: *go == Go::SkipTopic, phase: *go == Go::SkipPhase, session: *go == Go::End }
     }
@@ -102,7 +102,7 @@ impl Leaves {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Input {
+pub struct SkillInput {
     pub name: String,
     /// Whether a caller must give it: it has no value of its own.
     pub needed: bool,
@@ -110,12 +110,12 @@ pub struct Input {
     pub span: Span,
 }
 
-impl Library {
+impl SkillLibrary {
     /// The skills of these files, which are all that there are: those that a session is pinned to.
     pub fn of_files(files: &[Arc<SourceFile>]) -> Self {
         let mut library = Self { whole: true, ..Self::default() };
         for file in files {
-            if let Some(Document::Skill(skill)) =
+            if let Some(ScriptDocument::Skill(skill)) =
                 parse(file).root.and_then(|root| document(file, &root, &Findings::new()))
             {
                 library.add(file, &skill);
@@ -141,7 +141,7 @@ impl Library {
     }
 
     /// Says what a path in a script's `skills` leads to.
-    pub fn name(&mut self, path: impl Into<String>, named: Named) {
+    pub fn name(&mut self, path: impl Into<String>, named: SkillPathTarget) {
         self.paths.insert(path.into(), named);
     }
 
@@ -160,14 +160,14 @@ impl Library {
     }
 
     /// What a path in the script's `skills` leads to, where somebody looked.
-    pub fn named(&self, path: &str) -> Option<&Named> {
+    pub fn named(&self, path: &str) -> Option<&SkillPathTarget> {
         self.paths.get(path)
     }
 }
 
 impl SkillOutline {
     pub fn of(file: &Arc<SourceFile>, skill: &WrittenSkill) -> Self {
-        let input = |input: &bcc_lang::script::declare::Declared| Input {
+        let input = |input: &bcc_lang::script::declare::Declared| SkillInput {
             name: input.declaration.name.clone(),
             needed: input.declaration.value.is_null(),
             declared: input.declaration.declared,
@@ -195,7 +195,7 @@ impl SkillOutline {
 #[derive(Default)]
 struct Collected {
     calls: Vec<SkillCall>,
-    leaves: Leaves,
+    leaves: SkillExits,
 }
 
 impl Collected {
@@ -205,7 +205,7 @@ impl Collected {
         }
         for route in action.on_exit.iter().flat_map(|table| &table.routes) {
             if let Some(go) = &route.then {
-                self.leaves = self.leaves.or(Leaves::of(&go.value));
+                self.leaves = self.leaves.or(SkillExits::of(&go.value));
             }
             if let Some(id) = route.insert.clone() {
                 let sure = action.condition.is_none();
@@ -215,7 +215,7 @@ impl Collected {
     }
 
     /// The skill that a config names, and those of the actions that stand inside of it.
-    fn config(&mut self, config: &Node, sure: bool) {
+    fn config(&mut self, config: &YamlNode, sure: bool) {
         for entry in config.as_mapping().unwrap_or_default() {
             if let Some(scalar) = entry.value.as_scalar().filter(|_| entry.key.value == "skill") {
                 let id = Spanned::new(scalar.text.clone(), entry.value.span);
@@ -226,7 +226,7 @@ impl Collected {
     }
 
     /// Goes down to whatever looks like an action.
-    fn nested(&mut self, node: &Node) {
+    fn nested(&mut self, node: &YamlNode) {
         let entries = node.as_mapping().unwrap_or_default();
         let is_action = entries.iter().any(|entry| entry.key.value == "action_type");
         for entry in entries {
@@ -241,7 +241,7 @@ impl Collected {
         }
     }
 
-    fn table(&mut self, table: &Node) {
+    fn table(&mut self, table: &YamlNode) {
         for route in table.as_mapping().unwrap_or_default() {
             self.word(&route.value);
             for entry in route.value.as_mapping().unwrap_or_default() {
@@ -259,9 +259,9 @@ impl Collected {
     }
 
     /// A route of one word.
-    fn word(&mut self, node: &Node) {
+    fn word(&mut self, node: &YamlNode) {
         if let Some(go) = node.as_scalar().and_then(|scalar| Go::word(scalar.text.trim())) {
-            self.leaves = self.leaves.or(Leaves::of(&go));
+            self.leaves = self.leaves.or(SkillExits::of(&go));
         }
     }
 }

@@ -6,19 +6,19 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::collected::{ActionPosition, CalleeBody, Collected};
 use crate::name_table::{begin, end};
-use crate::seen::{At, Body, Seen};
 use bcc_lang::script::routes::Go;
 use bcc_lang::script::script::Script;
 
 #[derive(Debug, Default)]
-pub struct Paths {
+pub struct DocumentPaths {
     /// By the tick of the clock: the first tick that can be reached from there.
     reach: Vec<usize>,
 }
 
-impl Paths {
-    pub fn of(seen: &Seen, script: Option<&Script>) -> Self {
+impl DocumentPaths {
+    pub fn of(seen: &Collected, script: Option<&Script>) -> Self {
         // By the tick from which it may be taken: the first tick to which a way back leads.
         let mut back: Vec<usize> = (0..=seen.clock).collect();
         for (from, to) in ways_back(seen, script) {
@@ -52,15 +52,17 @@ impl Paths {
     }
 }
 
-fn ways_back(seen: &Seen, script: Option<&Script>) -> Vec<(usize, usize)> {
+fn ways_back(seen: &Collected, script: Option<&Script>) -> Vec<(usize, usize)> {
     let mut ways = Vec::new();
-    let whole = At { body: Body::Session, action: None };
-    let part = |body: Body| (end(seen, At { body, action: None }), begin(seen, At { body, action: None }));
+    let whole = ActionPosition { body: CalleeBody::Session, action: None };
+    let part = |body: CalleeBody| {
+        (end(seen, ActionPosition { body, action: None }), begin(seen, ActionPosition { body, action: None }))
+    };
     let mut targets: HashMap<&str, usize> = HashMap::new();
     for (number, phase) in script.into_iter().flat_map(|script| &script.phases).enumerate() {
-        targets.entry(&phase.id.value).or_insert(part(Body::Phase(number)).1);
+        targets.entry(&phase.id.value).or_insert(part(CalleeBody::Phase(number)).1);
         for (topic_number, topic) in phase.topics.iter().enumerate() {
-            let topic_part = part(Body::Topic(number, topic_number));
+            let topic_part = part(CalleeBody::Topic(number, topic_number));
             targets.entry(&topic.id.value).or_insert(topic_part.1);
             // The actions run once for each element, or in an order that is made while they run.
             if topic.for_each.is_some() || topic.strategy.as_ref().is_some_and(|strategy| strategy.orchestration) {
@@ -71,7 +73,7 @@ fn ways_back(seen: &Seen, script: Option<&Script>) -> Vec<(usize, usize)> {
     let by_id: HashMap<&str, usize> =
         seen.actions.iter().enumerate().rev().map(|(number, action)| (action.id.value.as_str(), number)).collect();
     let inserted = |id: &str| by_id.get(id).and_then(|number| seen.actions.get(*number)).map(|action| &action.order);
-    let mut again: BTreeSet<Body> = BTreeSet::new();
+    let mut again: BTreeSet<CalleeBody> = BTreeSet::new();
     for table in &seen.routes {
         for route in &table.on_exit.routes {
             match route.then.as_ref().map(|then| &then.value) {
@@ -102,8 +104,8 @@ fn ways_back(seen: &Seen, script: Option<&Script>) -> Vec<(usize, usize)> {
     for action in &seen.actions {
         // What one round extracts, the texts of the next one may show.
         let rounds = action.described.as_ref().is_some_and(|described| described.max_rounds > 1);
-        let phase = action.body.phase().map(Body::Phase);
-        let retried = [Some(action.body), phase, Some(Body::Session)].into_iter().flatten();
+        let phase = action.body.phase().map(CalleeBody::Phase);
+        let retried = [Some(action.body), phase, Some(CalleeBody::Session)].into_iter().flatten();
         if rounds || retried.into_iter().any(|body| again.contains(&body)) {
             ways.push((action.order.end.min(seen.clock), action.order.start));
         }

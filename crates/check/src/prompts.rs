@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::checker::{AskedNames, Checker};
-use crate::seen::{By, Place};
-use crate::templates::told::{at_mistake, at_name, at_schema};
+use crate::checker::{Checker, RequestedNames};
+use crate::collected::{UseKind, UseLocation};
+use crate::templates::deduplication::{at_mistake, at_name, at_schema};
 use bcc_lang::schema::embedded;
 use bcc_lang::script::fields::{Fields, shortened};
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -41,9 +41,9 @@ impl Checker<'_> {
                 let is_given = |name: &str| ENGINE_NAMES.into_iter().chain(prompt.given()).any(|known| known == name);
                 let (shown, asked): (Vec<_>, Vec<_>) = template.mentioned().partition(|(name, _)| is_given(name));
                 for (name, _) in shown {
-                    self.used(name, Place::Whole(at.span()), By::Prompt, true, false);
+                    self.used(name, UseLocation::Whole(at.span()), UseKind::Prompt, true, false);
                 }
-                let asked: AskedNames = asked.into_iter().map(|(name, needed)| (name.to_owned(), needed)).collect();
+                let asked: RequestedNames = asked.into_iter().map(|(name, needed)| (name.to_owned(), needed)).collect();
                 self.asked_by_templates.insert((name, version), Arc::clone(&asked));
                 asked
             }
@@ -53,7 +53,7 @@ impl Checker<'_> {
             let name = name.as_str();
             if self.known.knows(name) {
                 // What a template shows, the script uses.
-                self.used(name, Place::Whole(at.span()), By::Prompt, true, false);
+                self.used(name, UseLocation::Whole(at.span()), UseKind::Prompt, true, false);
                 continue;
             }
             if !needed {

@@ -1,7 +1,7 @@
 //! Exit reasons: which there are, what happens without a route, and which of them an action can give (docs/routes.md).
 
-use crate::facts::Facts;
-use crate::seen::ActionFact;
+use crate::collected::ActionFact;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::routes::{OnExit, WrittenRoute};
 
 /// Every exit reason.
@@ -23,23 +23,23 @@ pub const ERROR: &str = "error";
 
 /// What happens for a reason for which nobody wrote a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Usual {
+pub enum DefaultRoute {
     /// It goes on with what stands next.
     Next,
     Again,
     Fail,
 }
 
-pub fn usual(reason: &str) -> Usual {
+pub fn usual(reason: &str) -> DefaultRoute {
     match reason {
-        "user_blocked" | "off_topic" => Usual::Again,
-        ERROR | "failed" | "branch_failed" | "rejected" | "timed_out" => Usual::Fail,
-        _ => Usual::Next,
+        "user_blocked" | "off_topic" => DefaultRoute::Again,
+        ERROR | "failed" | "branch_failed" | "rejected" | "timed_out" => DefaultRoute::Fail,
+        _ => DefaultRoute::Next,
     }
 }
 
 /// The reasons that an action can give as it is configured, `error` among them; every reason for one of an unknown kind.
-pub fn possible(facts: &Facts<'_>, action: &ActionFact) -> impl Iterator<Item = &'static str> {
+pub fn possible(facts: &SemanticModel<'_>, action: &ActionFact) -> impl Iterator<Item = &'static str> {
     let own = action.described.as_ref().and_then(|described| described.exits);
     let given = own.or_else(|| facts.kind_of(action).map(|kind| kind.exits()));
     REASONS.into_iter().filter(move |reason| *reason == ERROR || given.is_none_or(|given| given.contains(reason)))
@@ -48,9 +48,9 @@ pub fn possible(facts: &Facts<'_>, action: &ActionFact) -> impl Iterator<Item = 
 /// The routes of a table, by the numbers of their reasons in [`REASONS`]. A table is asked for each action below it, so it
 /// is looked through once.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Table<'a>([Option<&'a WrittenRoute>; REASONS.len()]);
+pub struct ReasonTable<'a>([Option<&'a WrittenRoute>; REASONS.len()]);
 
-impl<'a> Table<'a> {
+impl<'a> ReasonTable<'a> {
     /// The routes of a table, when there is one.
     pub fn of(on_exit: Option<&'a OnExit>) -> Self {
         let mut table = Self::default();

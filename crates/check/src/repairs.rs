@@ -3,18 +3,18 @@
 use bcc_lang::source::diagnostic::{Edit, Fix};
 use bcc_lang::source::locate::locate_bytes;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::{Node, ScalarStyle};
-use bcc_lang::template::unknown::Repair;
+use bcc_lang::source::yaml::{ScalarStyle, YamlNode};
+use bcc_lang::template::unknown::SourceRepair;
 
 /// The fix of the file that makes `repair` in the scalar `node`, in whose decoded text the repaired source begins at `start`.
 /// `None` where that cannot be written the way the scalar is written.
-pub fn fix(file: &SourceFile, node: &Node, start: usize, repair: &Repair) -> Option<Fix> {
+pub fn fix(file: &SourceFile, node: &YamlNode, start: usize, repair: &SourceRepair) -> Option<Fix> {
     let scalar = node.as_scalar()?;
     let shifted: Vec<_> =
         repair.edits.iter().map(|(range, text)| (range.start + start..range.end + start, text.clone())).collect();
     let title = repair.title.clone();
     if scalar.style == ScalarStyle::Plain {
-        let after = Repair { title: String::new(), edits: shifted.clone(), sure: false }.apply(&scalar.text)?;
+        let after = SourceRepair { title: String::new(), edits: shifted.clone(), sure: false }.apply(&scalar.text)?;
         let brackets = |text: &str| text.matches([',', '[', ']', '{', '}']).count();
         if !may_stand_plain(&after) || brackets(&after) > brackets(&scalar.text) {
             let text = quoted(&after)?;
@@ -69,7 +69,7 @@ mod tests {
             let root = compose::parse(&file).root.unwrap();
             let node = root.get("a").or_else(|| root.get("b")?.get("a")).unwrap();
             let at = node.as_scalar().unwrap().text.find(old).unwrap();
-            let fix = fix(&file, node, 0, &Repair::one("", at..at + old.len(), new)).unwrap();
+            let fix = fix(&file, node, 0, &SourceRepair::one("", at..at + old.len(), new)).unwrap();
             let mut mended = text.to_owned();
             for edit in fix.edits.iter().rev() {
                 mended.replace_range(edit.span.range(), &edit.text);

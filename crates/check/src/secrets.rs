@@ -1,5 +1,5 @@
 //! `secret`: a file holds what looks like an API key, a token or a password. No report shows it: see
-//! [`bcc_lang::source::render::hidden`].
+//! [`bcc_lang::source::render::redaction`].
 
 use std::sync::Arc;
 

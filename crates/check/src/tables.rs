@@ -1,15 +1,15 @@
 //! What stands beside the actions: routes, triggers, the list of `for_each`.
 
 use crate::checker::Checker;
-use crate::seen::{Definition, How, Role, RoutesFact};
+use crate::collected::{AssignmentKind, Definition, ExpressionRole, RoutesFact};
 use bcc_lang::expr::parse::Expr;
-use bcc_lang::script::fields::{Fields, Words};
+use bcc_lang::script::fields::{Fields, TextField};
 use bcc_lang::script::routes::{OnExit, WrittenTrigger};
 use bcc_lang::source::span::Spanned;
 use bcc_lang::value::declared::DeclaredType;
-use bcc_lang::value::scopes::{Declaration, Declarations, Scope};
+use bcc_lang::value::scopes::{Declaration, DeclarationMap, Scope};
 use bcc_runtime::program::assignments::read_values;
-use bcc_runtime::program::kind::Checking;
+use bcc_runtime::program::kind::KindChecker;
 use bcc_runtime::program::outcome::ExitReason;
 use bcc_runtime::program::routes::{Route, RouteTable, Trigger};
 
@@ -46,10 +46,13 @@ impl Checker<'_> {
             sensitive: false,
             implied: true,
         };
-        self.known.enter(Scope::Topic, Declarations::from_iter([("metadata".to_owned(), metadata)]));
+        self.known.enter(Scope::Topic, DeclarationMap::from_iter([("metadata".to_owned(), metadata)]));
         let mut compiled = Vec::with_capacity(triggers.len());
         for written in triggers {
-            let when = written.when.as_ref().and_then(|when| self.compile(when, 0..when.text.len(), Role::Condition));
+            let when = written
+                .when
+                .as_ref()
+                .and_then(|when| self.compile(when, 0..when.text.len(), ExpressionRole::Condition));
             if let (Some(when), Some(insert)) = (when, &written.insert) {
                 let (id, insert) = (written.id.value.clone(), insert.value.clone());
                 compiled.push(Trigger { id, when, insert, ends: written.ends, once: written.once });
@@ -61,15 +64,15 @@ impl Checker<'_> {
     }
 
     /// Checks the expression that gives the list of `for_each`.
-    pub fn list(&mut self, words: &Words) -> Option<Expr> {
-        self.compile(words, 0..words.text.len(), Role::List)
+    pub fn list(&mut self, words: &TextField) -> Option<Expr> {
+        self.compile(words, 0..words.text.len(), ExpressionRole::List)
     }
 
     pub fn element(&mut self, name: &Spanned<String>) {
         self.learn(name, Some(Scope::Topic));
         if let Some(definition) = self.seen.definitions.last_mut() {
             let kept: &mut Definition = definition;
-            kept.how = How::Element;
+            kept.how = AssignmentKind::Element;
         }
     }
 }

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::against::Against;
 use crate::checker::Checker;
+use crate::context::CheckContext;
+use crate::document_paths::DocumentPathError;
 use crate::listing::and;
-use crate::paths_of_documents::Refused;
 use crate::rules::unknown_exit_reason::unknown;
 use crate::walk;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
-use bcc_lang::script::read::{Document, document};
+use bcc_lang::script::read::{ScriptDocument, document};
 use bcc_lang::script::test::cases::cases;
 use bcc_lang::script::test::replies::Asker;
 use bcc_lang::script::test::test::{Expected, MOST_LOOKED_AT, WrittenTest, one};
@@ -19,7 +19,7 @@ use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::Node;
+use bcc_lang::source::yaml::YamlNode;
 use bcc_lang::value::scopes::Scope;
 
 /// What a script has that a test may name.
@@ -36,7 +36,7 @@ pub struct ScriptOutline {
 
 /// What the path of a test's script leads to.
 #[derive(Clone, Debug)]
-pub enum Tested {
+pub enum TestedScript {
     Script(Arc<ScriptOutline>),
     /// A file that holds something else, as a skill.
     Other,
@@ -45,13 +45,13 @@ pub enum Tested {
     /// No file; with the name of a file beside it that was probably meant.
     Absent(Option<String>),
     /// Nothing that could be read.
-    Refused(Refused),
+    Refused(DocumentPathError),
 }
 
 /// The outline of the script in a parsed file; none when it holds no script. What is wrong with it is not said here.
-pub fn outline(file: &Arc<SourceFile>, root: &Node, against: &Against<'_>) -> Option<ScriptOutline> {
+pub fn outline(file: &Arc<SourceFile>, root: &YamlNode, against: &CheckContext<'_>) -> Option<ScriptOutline> {
     let findings = Findings::new();
-    let Some(Document::Session(script)) = document(file, root, &findings) else { return None };
+    let Some(ScriptDocument::Session(script)) = document(file, root, &findings) else { return None };
     let skills = script.inline_skills();
     let mut checker = Checker::new(file, against, &findings);
     walk::script(&mut checker, &script, &skills);
@@ -74,9 +74,9 @@ pub fn outline(file: &Arc<SourceFile>, root: &Node, against: &Against<'_>) -> Op
 
 /// Checks what the test in a parsed file says about its script. What is wrong with the test itself is not said here; a file
 /// that holds no test is left alone.
-pub fn examine_test(file: &Arc<SourceFile>, root: &Node, tested: &Tested) -> Vec<Diagnostic> {
+pub fn examine_test(file: &Arc<SourceFile>, root: &YamlNode, tested: &TestedScript) -> Vec<Diagnostic> {
     let reading = Findings::new();
-    let Some(Document::Test(test)) = document(file, root, &reading) else { return vec![] };
+    let Some(ScriptDocument::Test(test)) = document(file, root, &reading) else { return vec![] };
     let findings = Findings::new();
     if let Some(path) = &test.script {
         findings.extend(wrong_script(path, tested, file));
@@ -98,7 +98,7 @@ pub fn examine_test(file: &Arc<SourceFile>, root: &Node, tested: &Tested) -> Vec
 /// What was told already: a rule, a place and a name.
 type Told = BTreeSet<(&'static str, Span, String)>;
 
-fn against(test: &WrittenTest, tested: &Tested, file: &Arc<SourceFile>, told: &mut Told, findings: &Findings) {
+fn against(test: &WrittenTest, tested: &TestedScript, file: &Arc<SourceFile>, told: &mut Told, findings: &Findings) {
     for expected in test.expected() {
         if let Expected::ExitReason(reason) = expected
             && let Some(found) = unknown(reason, file)
@@ -107,18 +107,18 @@ fn against(test: &WrittenTest, tested: &Tested, file: &Arc<SourceFile>, told: &m
             findings.report(found);
         }
     }
-    if let Tested::Script(script) = tested
+    if let TestedScript::Script(script) = tested
         && script.whole
     {
         named(test, script, file, told, findings);
     }
 }
 
-fn wrong_script(path: &Spanned<String>, tested: &Tested, file: &Arc<SourceFile>) -> Option<Diagnostic> {
+fn wrong_script(path: &Spanned<String>, tested: &TestedScript, file: &Arc<SourceFile>) -> Option<Diagnostic> {
     let shown = shortened(&path.value);
     let (message, help) = match tested {
-        Tested::Script(_) | Tested::Unreadable => return None,
-        Tested::Absent(Some(near)) => {
+        TestedScript::Script(_) | TestedScript::Unreadable => return None,
+        TestedScript::Absent(Some(near)) => {
             let folder = path.value.rfind('/').and_then(|end| path.value.get(..=end)).unwrap_or_default();
             let meant = format!("{folder}{near}");
             let message = format!("there is no script `{shown}`");
@@ -128,12 +128,12 @@ fn wrong_script(path: &Spanned<String>, tested: &Tested, file: &Arc<SourceFile>)
             let plain = meant.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '/' | '_' | '-'));
             return Some(diagnostic.with_replacement(Some(meant.as_str()).filter(|_| plain)));
         }
-        Tested::Absent(None) => (
+        TestedScript::Absent(None) => (
             format!("there is no script `{shown}`"),
             "the path begins at the folder of this test, as in `../scripts/intake.yaml`".to_owned(),
         ),
-        Tested::Refused(refused) => refused.words(&shown, "script", "test", "../scripts/intake.yaml"),
-        Tested::Other => (
+        TestedScript::Refused(refused) => refused.words(&shown, "script", "test", "../scripts/intake.yaml"),
+        TestedScript::Other => (
             format!("the file `{shown}` is no script"),
             "a script begins with `session:`; write the path of one".to_owned(),
         ),

@@ -4,20 +4,20 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::collected::{ActionPosition, AssignmentKind, CalleeBody, Definition, UnknownUse, Use, UseKind, UseLocation};
 use crate::expressions::word_meant;
-use crate::facts::Facts;
 use crate::name_table::begin;
 use crate::repairs::fix;
-use crate::seen::{At, Body, By, Definition, How, Place, UnknownUse, Use};
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit, Fix};
 use bcc_lang::source::span::Span;
 use bcc_lang::source::yaml::ScalarStyle;
-use bcc_lang::template::unknown::Repair;
+use bcc_lang::template::unknown::SourceRepair;
 use bcc_lang::value::scopes::Scope;
 
-pub fn unknown_names(facts: &Facts<'_>, findings: &Findings) {
+pub fn unknown_names(facts: &SemanticModel<'_>, findings: &Findings) {
     let seen = &facts.seen;
     let mut of_name: BTreeMap<&str, Definers<'_>> = BTreeMap::new();
     for unknown in &seen.unknown {
@@ -39,7 +39,7 @@ pub fn unknown_names(facts: &Facts<'_>, findings: &Findings) {
 /// What defines one name, looked through once for all of its uses.
 struct Definers<'s> {
     /// By the part of the document that holds what they define.
-    by_holder: BTreeMap<Body, Below<'s>>,
+    by_holder: BTreeMap<CalleeBody, Below<'s>>,
     /// Those outside of skills, in the order of the walk.
     of_session: Vec<&'s Definition>,
 }
@@ -53,14 +53,14 @@ struct Below<'s> {
 }
 
 impl<'s> Definers<'s> {
-    fn of(facts: &'s Facts<'_>, name: &str) -> Self {
+    fn of(facts: &'s SemanticModel<'_>, name: &str) -> Self {
         let mut found = Self { by_holder: BTreeMap::new(), of_session: Vec::new() };
         let places = facts.names().places(name);
         for definition in places.into_iter().flat_map(|places| places.defined(&facts.seen)) {
             let first = facts.paths().first(definition.earliest(&facts.seen));
             let below = found.by_holder.entry(definition.holder()).or_insert(Below { definition, first });
             below.first = below.first.min(first);
-            if !matches!(definition.at.body, Body::Skill(_)) {
+            if !matches!(definition.at.body, CalleeBody::Skill(_)) {
                 found.of_session.push(definition);
             }
         }
@@ -68,9 +68,10 @@ impl<'s> Definers<'s> {
     }
 
     /// Those that can be seen from a part of the document.
-    fn seen_from(&self, body: Body) -> Option<Below<'s>> {
-        let session = Body::Session.shares_names_with(body).then_some(Body::Session);
-        let holders = [session, body.phase().map(Body::Phase), Some(body).filter(|body| *body != Body::Session)];
+    fn seen_from(&self, body: CalleeBody) -> Option<Below<'s>> {
+        let session = CalleeBody::Session.shares_names_with(body).then_some(CalleeBody::Session);
+        let holders =
+            [session, body.phase().map(CalleeBody::Phase), Some(body).filter(|body| *body != CalleeBody::Session)];
         let found = holders.into_iter().flatten().filter_map(|holder| self.by_holder.get(&holder).copied());
         found.reduce(|one, other| Below {
             definition: if other.definition.order < one.definition.order { other.definition } else { one.definition },
@@ -80,7 +81,7 @@ impl<'s> Definers<'s> {
 
     /// Where none can be seen: the nearest above, else the first below.
     fn elsewhere(&self, used: &Use) -> Option<&'s Definition> {
-        if matches!(used.at.body, Body::Skill(_)) {
+        if matches!(used.at.body, CalleeBody::Skill(_)) {
             return None;
         }
         let above = self.of_session.partition_point(|definition| definition.order < used.order);
@@ -88,15 +89,15 @@ impl<'s> Definers<'s> {
     }
 }
 
-fn only_below(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagnostic {
+fn only_below(facts: &SemanticModel<'_>, used: &Use, definition: &Definition) -> Diagnostic {
     let name = shortened(&used.name);
     let span = used.place.span(facts.file);
     // Beside the actions only the `condition` of a part stands before what the part declares.
-    let own = definition.how == How::Declared
-        && used.by == By::Expression
-        && used.at == (At { body: definition.at.body, action: None });
+    let own = definition.how == AssignmentKind::Declared
+        && used.by == UseKind::Expression
+        && used.at == (ActionPosition { body: definition.at.body, action: None });
     let (part, before, wide) = match used.at.body {
-        Body::Topic(..) => ("topic", "`condition` or `for_each`", "phase"),
+        CalleeBody::Topic(..) => ("topic", "`condition` or `for_each`", "phase"),
         _ => ("phase", "`condition`", "session"),
     };
     let (message, help) = if set_together(facts, used, span, definition) {
@@ -106,7 +107,7 @@ fn only_below(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagnos
             ),
             format!("`set` `{name}` in an action before this one, or declare `{name}`"),
         )
-    } else if own && matches!(used.at.body, Body::Topic(..) | Body::Phase(_)) {
+    } else if own && matches!(used.at.body, CalleeBody::Topic(..) | CalleeBody::Phase(_)) {
         (
             format!("`{name}` is not known here: what a {part} declares is not known in its own {before}"),
             format!("move `{name}` to the `declare` of the {wide}"),
@@ -125,7 +126,7 @@ fn only_below(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagnos
 }
 
 /// Whether the use stands in a value of the same `set` that defines the name.
-fn set_together(facts: &Facts<'_>, used: &Use, span: Span, definition: &Definition) -> bool {
+fn set_together(facts: &SemanticModel<'_>, used: &Use, span: Span, definition: &Definition) -> bool {
     // What one `set` sets is seen before any of it is known.
     let sets = &facts.seen.sets;
     let begin = sets.partition_point(|set| set.defined_before < used.defined_before);
@@ -139,11 +140,11 @@ fn set_together(facts: &Facts<'_>, used: &Use, span: Span, definition: &Definiti
         && at(definition.span).is_some_and(|set| set.name.span == definition.span)
 }
 
-fn nowhere(facts: &Facts<'_>, used: &Use, unknown: &UnknownUse, outside: bool) -> Diagnostic {
+fn nowhere(facts: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse, outside: bool) -> Diagnostic {
     let name = used.name.as_str();
     let span = used.place.span(facts.file);
-    let in_skill = matches!(used.at.body, Body::Skill(_));
-    let word = word_meant(name).filter(|_| matches!(used.by, By::Expression | By::Text));
+    let in_skill = matches!(used.at.body, CalleeBody::Skill(_));
+    let word = word_meant(name).filter(|_| matches!(used.by, UseKind::Expression | UseKind::Text));
     let (word, certain) = (word.map(|(word, _)| word), word.is_some_and(|(_, certain)| certain));
     let near = word.map(str::to_owned).or_else(|| unknown.near.clone());
     let help = match &near {
@@ -191,13 +192,13 @@ struct Meant {
 const OF_REPLIES: [&str; 4] = ["EXIT", "BRIEF", "metrics", "progress_suggestion"];
 
 /// What the words around an unknown name show: a text without quotes, a sentence, a name with a hyphen.
-fn meant(facts: &Facts<'_>, used: &Use, unknown: &UnknownUse) -> Option<Meant> {
-    let Place::Within(node, range) = &used.place else { return None };
+fn meant(facts: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse) -> Option<Meant> {
+    let UseLocation::Within(node, range) = &used.place else { return None };
     let name = used.name.as_str();
     let scalar = node.as_scalar()?;
     let (before, after) = (scalar.text.get(..range.start)?, scalar.text.get(range.end..)?);
     let fixed = |range: Range<usize>, text: String| {
-        fix(facts.file, node, 0, &Repair::one(format!("write `{text}`"), range, text.clone()))
+        fix(facts.file, node, 0, &SourceRepair::one(format!("write `{text}`"), range, text.clone()))
     };
     if let Some(left) = before.strip_suffix('-').filter(|_| unknown.alone) {
         let start = left
@@ -211,7 +212,7 @@ fn meant(facts: &Facts<'_>, used: &Use, unknown: &UnknownUse) -> Option<Meant> {
             certain: false,
         });
     }
-    if !matches!(used.by, By::Expression) {
+    if !matches!(used.by, UseKind::Expression) {
         return None;
     }
     let (left, right) = (before.trim_end(), after.trim_start());
@@ -245,13 +246,13 @@ fn meant(facts: &Facts<'_>, used: &Use, unknown: &UnknownUse) -> Option<Meant> {
     Some(Meant { help, repair, certain: true })
 }
 
-fn out_of_scope(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagnostic {
+fn out_of_scope(facts: &SemanticModel<'_>, used: &Use, definition: &Definition) -> Diagnostic {
     let name = shortened(&used.name);
     let holder = definition.holder();
     let part = facts.seen.parts.get(&holder);
     let how = match part {
         Some(part) if part.end <= used.order => "which ended before this place",
-        Some(_) if begin(&facts.seen, At { body: holder, action: None }) > used.order => {
+        Some(_) if begin(&facts.seen, ActionPosition { body: holder, action: None }) > used.order => {
             "which begins only after this place"
         }
         _ => "which this place is not part of",
@@ -262,15 +263,17 @@ fn out_of_scope(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagn
         _ => Scope::Session,
     };
     let help = match definition.how {
-        How::Element => {
+        AssignmentKind::Element => {
             "an element of `for_each` is known in its topic alone: `set` another variable to it there, and use that one"
                 .to_owned()
         }
-        How::Declared => format!("move it to the `declare` of the {wide}, so that it lasts as long as it is needed"),
-        How::Written | How::Input if definition.scope.is_some() => {
+        AssignmentKind::Declared => {
+            format!("move it to the `declare` of the {wide}, so that it lasts as long as it is needed")
+        }
+        AssignmentKind::Written | AssignmentKind::Input if definition.scope.is_some() => {
             format!("write `scope: {wide}` there, so that it lasts as long as it is needed")
         }
-        How::Written | How::Input => format!("declare `{name}` in the {wide} instead"),
+        AssignmentKind::Written | AssignmentKind::Input => format!("declare `{name}` in the {wide} instead"),
     };
     Diagnostic::error("out-of-scope", message, facts.file, used.place.span(facts.file)).with_help(help).with_related(
         "its scope is given here",

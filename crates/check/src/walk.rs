@@ -4,29 +4,29 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::checker::Checker;
-use crate::declarations::{Collected, check_list, collect};
-use crate::seen::{At, Body, Definition, How};
+use crate::collected::{ActionPosition, AssignmentKind, CalleeBody, Definition};
+use crate::declarations::{CollectedDeclarations, check_list, collect};
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::declare::Declared;
-use bcc_lang::script::fields::Words;
+use bcc_lang::script::fields::TextField;
 use bcc_lang::script::findings::Findings;
-use bcc_lang::script::limits::Strategy as WrittenStrategy;
+use bcc_lang::script::limits::WrittenStrategy;
 use bcc_lang::script::script::{Script, WrittenPhase, WrittenTopic};
 use bcc_lang::script::skill::WrittenSkill;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::text::Text;
-use bcc_lang::value::scopes::{Declaration, Declarations, Scope};
-use bcc_runtime::program::kind::Checking;
+use bcc_lang::value::scopes::{Declaration, DeclarationMap, Scope};
+use bcc_runtime::program::kind::KindChecker;
 use bcc_runtime::program::limits::{ForEach, Priority, Strategy};
 use bcc_runtime::program::program::{Phase, Skill, Topic};
 use bcc_runtime::program::routes::{RouteTable, Trigger};
 
 /// What of a script becomes of a program.
 pub struct Tree {
-    pub globals: Arc<Declarations>,
-    pub declarations: Arc<Declarations>,
+    pub globals: Arc<DeclarationMap>,
+    pub declarations: Arc<DeclarationMap>,
     pub goal: Option<Text>,
     pub phases: Vec<Phase>,
     pub routes: RouteTable,
@@ -37,14 +37,14 @@ pub struct Tree {
 /// Walks a script. Gives its tree when all of it could be read.
 pub fn script(checker: &mut Checker<'_>, script: &Script, skills: &[&WrittenSkill]) -> Option<Tree> {
     let (file, findings) = (checker.file, checker.findings);
-    let (mut globals, mut session) = (Collected::default(), Collected::default());
+    let (mut globals, mut session) = (CollectedDeclarations::default(), CollectedDeclarations::default());
     for (list, place) in all_lists(script) {
         check_list(list, place, file, findings);
         collect(&mut globals, list, place, Scope::Global, file, findings);
         collect(&mut session, list, place, Scope::Session, file, findings);
     }
-    checker.seen.enter(Body::Session);
-    declared(checker, &script.declare, Scope::Session, Body::Session);
+    checker.seen.enter(CalleeBody::Session);
+    declared(checker, &script.declare, Scope::Session, CalleeBody::Session);
     checker.known.enter(Scope::Global, globals.declarations);
     checker.known.enter(Scope::Session, session.declarations);
     let goal = optional_text(checker, script.goal.as_ref());
@@ -52,10 +52,10 @@ pub fn script(checker: &mut Checker<'_>, script: &Script, skills: &[&WrittenSkil
     unique_ids(script.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.id), "topic_id", file, findings);
     let phases: Vec<Option<Phase>> =
         script.phases.iter().enumerate().map(|(number, written)| phase(checker, number, written)).collect();
-    checker.body = Body::Session;
+    checker.body = CalleeBody::Session;
     let routes = checker.routes(script.on_exit.as_ref());
     let triggers = checker.triggers(&script.triggers);
-    checker.seen.leave(Body::Session);
+    checker.seen.leave(CalleeBody::Session);
     let skills: Vec<Option<Skill>> =
         skills.iter().enumerate().map(|(number, written)| skill(checker, number, written)).collect();
     let declarations = checker.known.leave();
@@ -69,28 +69,28 @@ pub fn script(checker: &mut Checker<'_>, script: &Script, skills: &[&WrittenSkil
 /// it inserts of itself is not told here.
 pub fn skill(checker: &mut Checker<'_>, number: usize, written: &WrittenSkill) -> Option<Skill> {
     let outside = std::mem::take(&mut checker.known);
-    checker.body = Body::Skill(number);
+    checker.body = CalleeBody::Skill(number);
     checker.seen.enter(checker.body);
     check_list(&written.inputs, Scope::Topic, checker.file, checker.findings);
-    let mut inputs = Collected::default();
+    let mut inputs = CollectedDeclarations::default();
     collect(&mut inputs, &written.inputs, Scope::Topic, Scope::Topic, checker.file, checker.findings);
     let from = checker.seen.definitions.len();
-    declared(checker, &written.inputs, Scope::Topic, Body::Skill(number));
-    checker.seen.definitions.iter_mut().skip(from).for_each(|definition| definition.how = How::Input);
-    checker.known.enter(Scope::Global, Declarations::new());
-    checker.known.enter(Scope::Session, Declarations::new());
+    declared(checker, &written.inputs, Scope::Topic, CalleeBody::Skill(number));
+    checker.seen.definitions.iter_mut().skip(from).for_each(|definition| definition.how = AssignmentKind::Input);
+    checker.known.enter(Scope::Global, DeclarationMap::new());
+    checker.known.enter(Scope::Session, DeclarationMap::new());
     checker.known.enter(Scope::Topic, inputs.declarations);
     let steps: Vec<_> = written.actions.iter().map(|raw| checker.step(raw)).collect();
     checker.seen.leave(checker.body);
     // A skill has one scope: what it sets is written there too.
-    let mut declarations = Declarations::new();
+    let mut declarations = DeclarationMap::new();
     for _ in 0..3 {
         for (name, declaration) in checker.known.leave().iter() {
             declarations.entry(name.clone()).or_insert_with(|| declaration.clone());
         }
     }
     checker.known = outside;
-    checker.body = Body::Session;
+    checker.body = CalleeBody::Session;
     Some(Skill {
         id: written.id.value.clone(),
         inputs: Arc::new(declarations),
@@ -102,15 +102,15 @@ pub fn skill(checker: &mut Checker<'_>, number: usize, written: &WrittenSkill) -
     })
 }
 
-fn declared(checker: &mut Checker<'_>, list: &[Declared], place: Scope, body: Body) {
+fn declared(checker: &mut Checker<'_>, list: &[Declared], place: Scope, body: CalleeBody) {
     for declared in list {
         let Declaration { name, value, declared: kind, .. } = &declared.declaration;
         let order = checker.seen.tick();
         checker.seen.definitions.push(Definition {
             name: name.clone(),
             span: declared.span,
-            at: At { body, action: None },
-            how: How::Declared,
+            at: ActionPosition { body, action: None },
+            how: AssignmentKind::Declared,
             scope: Some(declared.scope.unwrap_or(place)),
             to: declared.scope.unwrap_or(place),
             order,
@@ -130,16 +130,16 @@ fn all_lists(script: &Script) -> Vec<(&[bcc_lang::script::declare::Declared], Sc
 }
 
 fn phase(checker: &mut Checker<'_>, number: usize, written: &WrittenPhase) -> Option<Phase> {
-    checker.body = Body::Phase(number);
+    checker.body = CalleeBody::Phase(number);
     checker.seen.enter(checker.body);
     let condition = optional_expression(checker, written.condition.as_ref());
-    let mut collected = Collected::default();
+    let mut collected = CollectedDeclarations::default();
     collect(&mut collected, &written.declare, Scope::Phase, Scope::Phase, checker.file, checker.findings);
     for topic in &written.topics {
         collect(&mut collected, &topic.declare, Scope::Topic, Scope::Phase, checker.file, checker.findings);
     }
     checker.known.enter(Scope::Phase, collected.declarations);
-    declared(checker, &written.declare, Scope::Phase, Body::Phase(number));
+    declared(checker, &written.declare, Scope::Phase, CalleeBody::Phase(number));
     let goal = optional_text(checker, written.goal.as_ref());
     let topics: Vec<Option<Topic>> = written
         .topics
@@ -147,7 +147,7 @@ fn phase(checker: &mut Checker<'_>, number: usize, written: &WrittenPhase) -> Op
         .enumerate()
         .map(|(topic_number, written)| topic(checker, (number, topic_number), written))
         .collect();
-    checker.body = Body::Phase(number);
+    checker.body = CalleeBody::Phase(number);
     let routes = checker.routes(written.on_exit.as_ref());
     checker.seen.leave(checker.body);
     let declarations = checker.known.leave();
@@ -163,10 +163,10 @@ fn phase(checker: &mut Checker<'_>, number: usize, written: &WrittenPhase) -> Op
 }
 
 fn topic(checker: &mut Checker<'_>, (phase, number): (usize, usize), written: &WrittenTopic) -> Option<Topic> {
-    checker.body = Body::Topic(phase, number);
+    checker.body = CalleeBody::Topic(phase, number);
     checker.seen.enter(checker.body);
     let condition = optional_expression(checker, written.condition.as_ref());
-    let mut collected = Collected::default();
+    let mut collected = CollectedDeclarations::default();
     collect(&mut collected, &written.declare, Scope::Topic, Scope::Topic, checker.file, checker.findings);
     // The list is looked up outside of the topic, its element is known inside.
     let list = written.for_each.as_ref().map(|each| checker.list(&each.list));
@@ -217,12 +217,12 @@ fn strategy(checker: &mut Checker<'_>, written: Option<&WrittenStrategy>) -> Opt
 
 /// `Some(None)` when nothing was written, `None` when what was written is wrong.
 #[allow(clippy::option_option)] // the two levels say different things
-fn optional_text(checker: &mut Checker<'_>, words: Option<&Words>) -> Option<Option<Text>> {
+fn optional_text(checker: &mut Checker<'_>, words: Option<&TextField>) -> Option<Option<Text>> {
     words.map_or(Some(None), |words| checker.text(words).map(Some))
 }
 
 #[allow(clippy::option_option)] // as above
-fn optional_expression(checker: &mut Checker<'_>, words: Option<&Words>) -> Option<Option<Expr>> {
+fn optional_expression(checker: &mut Checker<'_>, words: Option<&TextField>) -> Option<Option<Expr>> {
     words.map_or(Some(None), |words| checker.expression(words).map(Some))
 }
 

@@ -14,7 +14,7 @@ use crate::shell::quoted;
 use bcc_lang::source::near::near_miss;
 use bcc_runtime::effects::behavior_server::client::HttpServer;
 use bcc_runtime::effects::behaviors::{BehaviorServer, ServerError};
-use bcc_runtime::program::outside::BehaviorServers;
+use bcc_runtime::program::host_services::BehaviorServers;
 
 /// The largest file that holds a token, in bytes.
 const MOST_TOKEN_BYTES: u64 = 64 * 1024;

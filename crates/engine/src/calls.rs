@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use bcc_lang::message::language::Language;
-use bcc_llm::reply::strategies::Strategy;
+use bcc_llm::reply::strategies::ParseStrategy;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
@@ -156,7 +156,7 @@ fn read(call: &Value) -> String {
     if call.get("error").is_some_and(|error| !error.is_null()) {
         return "unreadable".to_owned();
     }
-    let strategy = Strategy::ALL.into_iter().find(|strategy| u64::from(strategy.number()) == count);
+    let strategy = ParseStrategy::ALL.into_iter().find(|strategy| u64::from(strategy.number()) == count);
     let mut read = strategy.map_or_else(|| count.to_string(), |strategy| strategy.name().to_owned());
     if call.get("bent").and_then(Value::as_array).is_some_and(|bent| !bent.is_empty()) {
         read.push_str(", bent");

@@ -7,32 +7,32 @@ use crate::clock::{FixedClock, SystemClock, now};
 use crate::config::kinds::kinds;
 use crate::environment::Environment;
 use crate::error::EngineError;
-use crate::given::given;
-use crate::loaded::Loaded;
-use crate::models::shared::Shared;
-use crate::outside::{outside, permitted, without_commands};
+use crate::host_services::{outside, permitted, without_commands};
+use crate::loaded::LoadedProgram;
+use crate::model_selection::{ModelRequested, voices};
+use crate::models::shared::SharedModels;
 use crate::pin::{Pinned, sha256};
 use crate::project::{Project, absolute};
 use crate::recheck::PinnedScript;
 use crate::recording::{FileRecorder, Header};
-use crate::replay::Replayed;
-use crate::settings::Settings;
-use crate::voices::{Asked, voices};
+use crate::replay::ReplayRequest;
+use crate::settings::RunSettings;
+use crate::variables::given;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_runtime::program::clock::Clock;
 use bcc_runtime::program::event::Observer;
+use bcc_runtime::program::host_services::HostServices;
 use bcc_runtime::program::limits::Budget;
-use bcc_runtime::program::models::Models;
-use bcc_runtime::program::outside::Outside;
+use bcc_runtime::program::models::ModelProviders;
 use bcc_runtime::program::program::Program;
 use bcc_runtime::program::recorder::Recorder;
 use bcc_runtime::program::services::Services;
-use bcc_runtime::run::head::Status;
+use bcc_runtime::run::head::SessionStatus;
 use bcc_runtime::run::session::Session;
-use bcc_runtime::run::start::{Birth, Parts};
-use bcc_store::contract::Archive;
-use bcc_store::error::ArchiveError;
+use bcc_runtime::run::start::{NewSession, SessionParts};
+use bcc_store::contract::Store;
+use bcc_store::error::StoreError;
 use bcc_store::rows::SessionRow;
 use bcc_store::sqlite::open::open;
 
@@ -57,7 +57,7 @@ pub struct RunRequest {
     /// `--record`: where what is said to models is written down.
     pub record: Option<PathBuf>,
     /// `--replay` and `--replay-by`: what stands for every model.
-    pub replay: Option<Replayed>,
+    pub replay: Option<ReplayRequest>,
 }
 
 /// What `sessions resume` was asked for.
@@ -66,11 +66,11 @@ pub struct ResumeRequest {
     /// `--model`: another model than the session was started with.
     pub model: Option<String>,
     pub record: Option<PathBuf>,
-    pub replay: Option<Replayed>,
+    pub replay: Option<ReplayRequest>,
 }
 
 /// A session that is ready to be driven, with what its driver should tell.
-pub struct Opened {
+pub struct OpenedSession {
     pub session: Session,
     /// What the check of the script found; no errors among it.
     pub diagnostics: Vec<Diagnostic>,
@@ -87,16 +87,16 @@ type Checked = (String, Arc<Program>);
 pub struct Engine {
     project: Project,
     environment: Environment,
-    archive: Arc<dyn Archive>,
+    archive: Arc<dyn Store>,
     clock: Option<Arc<dyn Clock>>,
     budget: Budget,
-    shared: Arc<Shared>,
+    shared: Arc<SharedModels>,
     /// What was checked last; a manifest has the hashes of everything that its program was made of.
     last: Arc<Mutex<Option<Checked>>>,
 }
 
 impl Engine {
-    pub fn new(project: Project, environment: Environment, archive: Arc<dyn Archive>) -> Self {
+    pub fn new(project: Project, environment: Environment, archive: Arc<dyn Store>) -> Self {
         let (shared, last) = Default::default();
         Self { project, environment, archive, clock: None, budget: Budget::default(), shared, last }
     }
@@ -121,7 +121,7 @@ impl Engine {
         Ok(Self::new(project, environment, Arc::new(archive)))
     }
 
-    pub fn archive(&self) -> &Arc<dyn Archive> {
+    pub fn archive(&self) -> &Arc<dyn Store> {
         &self.archive
     }
 
@@ -133,19 +133,19 @@ impl Engine {
     ///
     /// # Errors
     /// `Invalid` with all findings when the script is not sound; `Usage` and `Failed` as they say.
-    pub async fn run(&self, request: &RunRequest, observer: Arc<dyn Observer>) -> Result<Opened, EngineError> {
-        self.run_loaded(Loaded::of(&self.project, request)?, request, observer).await
+    pub async fn run(&self, request: &RunRequest, observer: Arc<dyn Observer>) -> Result<OpenedSession, EngineError> {
+        self.run_loaded(LoadedProgram::of(&self.project, request)?, request, observer).await
     }
 
     /// [`Engine::run`] with a script that was loaded before: whoever opens a store for it can check it first, so that a
     /// broken script leaves no store behind.
     pub async fn run_loaded(
         &self,
-        loaded: Loaded,
+        loaded: LoadedProgram,
         request: &RunRequest,
         observer: Arc<dyn Observer>,
-    ) -> Result<Opened, EngineError> {
-        let Loaded { pinned, program, diagnostics, scheme } = loaded;
+    ) -> Result<OpenedSession, EngineError> {
+        let LoadedProgram { pinned, program, diagnostics, scheme } = loaded;
         if let Some(id) = &request.session {
             valid_session_id(id)?;
             if let Some(row) = self.archive.session(id).await? {
@@ -154,7 +154,7 @@ impl Engine {
         }
         let outside = outside(&self.project, &self.environment);
         permitted(&program, &outside)?;
-        let settings = Settings {
+        let settings = RunSettings {
             commands: outside.permits.may("command").is_ok(),
             project: Some(self.project.directory.to_string_lossy().into_owned()),
             model: None,
@@ -165,9 +165,9 @@ impl Engine {
             clock: request.clock.clone(),
         };
         let variables = given(&program, request.variables_file.as_deref(), &request.variables)?;
-        let asked = Asked { model: request.model.as_deref(), stored: None, replay: request.replay.as_ref() };
+        let asked = ModelRequested { model: request.model.as_deref(), stored: None, replay: request.replay.as_ref() };
         let voices = voices(&self.project, &self.environment, &self.shared, asked, program.model.as_deref())?;
-        let settings = Settings { model: voices.asked, ..settings };
+        let settings = RunSettings { model: voices.asked, ..settings };
         let notices = voices.notices;
         let clock = self.clock(request.clock.as_deref())?;
         let script_sha256 = sha256(pinned.script.text().as_bytes());
@@ -187,7 +187,7 @@ impl Engine {
                 recorder.begin(&Header { session_id: &id, script, script_sha256, scheme, model })?;
             }
             let recorder = recorded.clone().map(|recorder| recorder as Arc<dyn Recorder>);
-            let parts = Parts {
+            let parts = SessionParts {
                 id,
                 program: Arc::clone(&program),
                 services: Services { recorder, ..services.clone() },
@@ -197,7 +197,7 @@ impl Engine {
                 model: voices.name.clone(),
                 budget: self.budget,
             };
-            let birth = Birth {
+            let birth = NewSession {
                 user: request.user.clone().unwrap_or_else(|| "default".into()),
                 script_sha256: script_sha256.clone(),
                 settings: json(&settings)?,
@@ -206,8 +206,8 @@ impl Engine {
                 given: variables.clone(),
             };
             match Session::start(parts, birth).await {
-                Ok(session) => return Ok(Opened { session, diagnostics, notices, resumed: false }),
-                Err(bcc_runtime::run::error::RunError::Archive(ArchiveError::Exists { .. }))
+                Ok(session) => return Ok(OpenedSession { session, diagnostics, notices, resumed: false }),
+                Err(bcc_runtime::run::error::RunError::Archive(StoreError::Exists { .. }))
                     if request.session.is_none() && tries < MOST_IDS => {}
                 Err(error) => {
                     recorded.iter().for_each(|recorder| recorder.give_up());
@@ -226,7 +226,7 @@ impl Engine {
         id: &str,
         model: Option<&str>,
         observer: Arc<dyn Observer>,
-    ) -> Result<Opened, EngineError> {
+    ) -> Result<OpenedSession, EngineError> {
         let request = ResumeRequest { model: model.map(str::to_owned), ..ResumeRequest::default() };
         self.resume_as(id, &request, observer).await
     }
@@ -240,13 +240,13 @@ impl Engine {
         id: &str,
         request: &ResumeRequest,
         observer: Arc<dyn Observer>,
-    ) -> Result<Opened, EngineError> {
+    ) -> Result<OpenedSession, EngineError> {
         let row = self.archive.session(id).await?;
         let row = row.ok_or_else(|| EngineError::from(bcc_runtime::run::error::RunError::NotFound(id.to_owned())))?;
-        if let Some(status) = Status::parse(&row.status).filter(|status| status.is_final()) {
+        if let Some(status) = SessionStatus::parse(&row.status).filter(|status| status.is_final()) {
             return Err(bcc_runtime::run::error::RunError::Final { id: id.to_owned(), status: status.name() }.into());
         }
-        let settings: Settings = serde_json::from_str(&row.settings)
+        let settings: RunSettings = serde_json::from_str(&row.settings)
             .map_err(|error| EngineError::failed(format!("the settings of session `{id}` cannot be read: {error}")))?;
         let lock = self.archive.lock(id, &holder()).await?;
         let pinned = Pinned::load(self.archive.as_ref(), &row.manifest).await?;
@@ -260,9 +260,9 @@ impl Engine {
         // What is asked for now wins over what the session was started with.
         let model = request.model.as_deref();
         let kept = settings.replay.as_deref().filter(|_| model.is_none());
-        let kept = kept.map(|file| Replayed::new(Path::new(file), settings.replay_by.unwrap_or_default()));
+        let kept = kept.map(|file| ReplayRequest::new(Path::new(file), settings.replay_by.unwrap_or_default()));
         let replay = request.replay.as_ref().or(kept.as_ref());
-        let asked = Asked { model, stored: settings.model.as_deref(), replay };
+        let asked = ModelRequested { model, stored: settings.model.as_deref(), replay };
         let voices = voices(&project, &self.environment, &self.shared, asked, program.model.as_deref())?;
         if let Some(repeated) = &voices.repeated {
             repeated.go_on(self.archive.as_ref(), id).await?;
@@ -278,7 +278,7 @@ impl Engine {
             services.recorder = Some(Arc::new(recorder));
             notices.extend(notice);
         }
-        let parts = Parts {
+        let parts = SessionParts {
             id: id.to_owned(),
             services,
             archive: Arc::clone(&self.archive),
@@ -289,7 +289,7 @@ impl Engine {
             program,
         };
         let session = Session::resume(parts).await?;
-        Ok(Opened { session, diagnostics: vec![], notices, resumed: true })
+        Ok(OpenedSession { session, diagnostics: vec![], notices, resumed: true })
     }
 
     /// The program of a stored session; the one that was checked last is kept for whoever resumes another session of it.
@@ -316,7 +316,7 @@ impl Engine {
     }
 
     /// The project that a stored session belongs to; this one when that is gone.
-    fn project_of(&self, settings: &Settings) -> Result<Project, EngineError> {
+    fn project_of(&self, settings: &RunSettings) -> Result<Project, EngineError> {
         match settings.project.as_deref().map(Path::new) {
             Some(directory) if directory.is_dir() && directory != self.project.directory => {
                 Project::in_directory(directory.to_path_buf(), self.project.trust_all, &self.environment)
@@ -332,7 +332,7 @@ impl Engine {
         pinned: &Pinned,
         request: &RunRequest,
         observer: Arc<dyn Observer>,
-    ) -> Result<Opened, EngineError> {
+    ) -> Result<OpenedSession, EngineError> {
         if row.script != program.id {
             let message = format!("session `{}` is of the script `{}`, not of `{}`", row.id, row.script, program.id);
             return Err(EngineError::usage(message).with_help("choose another `--session`, or leave it out"));
@@ -370,11 +370,11 @@ pub fn store_path(project: &Project, environment: &Environment, store: Option<&P
 
 /// The outside world of a session of the script in `pinned`.
 fn services(
-    models: Arc<dyn Models>,
+    models: Arc<dyn ModelProviders>,
     clock: Arc<dyn Clock>,
     observer: Arc<dyn Observer>,
     pinned: &Arc<Pinned>,
-    outside: Outside,
+    outside: HostServices,
 ) -> Services {
     let recheck = Arc::new(PinnedScript::new(Arc::clone(pinned)));
     Services { models, clock, observer, recheck, recorder: None, outside }
@@ -403,6 +403,6 @@ fn valid_session_id(id: &str) -> Result<(), EngineError> {
     Ok(())
 }
 
-fn json(settings: &Settings) -> Result<String, EngineError> {
+fn json(settings: &RunSettings) -> Result<String, EngineError> {
     serde_json::to_string(settings).map_err(|error| EngineError::failed(error.to_string()))
 }

@@ -1,10 +1,10 @@
 //! What keeps the engine from doing what it was asked, sorted by whose turn it is to act.
 
 use bcc_lang::source::diagnostic::Diagnostic;
-use bcc_lang::template::fault::TemplateError;
+use bcc_lang::template::error::TemplateError;
 use bcc_llm::model::error::ModelError;
 use bcc_runtime::run::error::RunError;
-use bcc_store::error::ArchiveError;
+use bcc_store::error::StoreError;
 
 /// An error with what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -69,8 +69,8 @@ impl From<RunError> for EngineError {
     }
 }
 
-impl From<ArchiveError> for EngineError {
-    fn from(error: ArchiveError) -> Self {
+impl From<StoreError> for EngineError {
+    fn from(error: StoreError) -> Self {
         Self::failed(error.to_string())
     }
 }

@@ -9,10 +9,10 @@ use crate::calls::usage;
 use crate::error::EngineError;
 use crate::exported_notebook::{mask_notebook, notebook, open_effects};
 use crate::history;
-use crate::used::used;
+use crate::usage::used;
 use bcc_lang::value::mask::{MASK, Masker};
 use bcc_runtime::program::event::{OWN_FIELDS, mask as mask_event};
-use bcc_store::contract::Archive;
+use bcc_store::contract::Store;
 use bcc_store::rows::{SessionRow, VariableRow};
 
 /// How many rows are read at a time: one of them may hold a prompt and a reply of megabytes.
@@ -21,7 +21,7 @@ const PAGE: usize = 64;
 /// Fields that hold prompts or raw replies, wherever they stand in an outcome.
 const CALL_FIELDS: [&str; 3] = ["llm_prompt", "llm_response", "raw_response"];
 
-pub async fn export(archive: &dyn Archive, id: &str, calls: bool) -> Result<Value, EngineError> {
+pub async fn export(archive: &dyn Store, id: &str, calls: bool) -> Result<Value, EngineError> {
     let row = kept(archive, id).await?;
     let variables = archive.variables(id).await?;
     let user_variables = archive.user_variables(&row.user).await?;
@@ -65,7 +65,7 @@ pub async fn export(archive: &dyn Archive, id: &str, calls: bool) -> Result<Valu
     Ok(export)
 }
 
-pub async fn kept(archive: &dyn Archive, id: &str) -> Result<SessionRow, EngineError> {
+pub async fn kept(archive: &dyn Store, id: &str) -> Result<SessionRow, EngineError> {
     archive.session(id).await?.ok_or_else(|| {
         EngineError::usage(format!("there is no session `{id}` in this store"))
             .with_help("`bcc-script sessions list` shows what there is")
@@ -73,7 +73,7 @@ pub async fn kept(archive: &dyn Archive, id: &str) -> Result<SessionRow, EngineE
 }
 
 /// All events of one kind, as values.
-pub async fn events_of(archive: &dyn Archive, id: &str, kind: &str) -> Result<Vec<Value>, EngineError> {
+pub async fn events_of(archive: &dyn Store, id: &str, kind: &str) -> Result<Vec<Value>, EngineError> {
     let mut events = Vec::new();
     let mut after = 0;
     loop {
@@ -96,7 +96,7 @@ fn session(row: &SessionRow) -> Value {
     })
 }
 
-async fn transcript(archive: &dyn Archive, id: &str) -> Result<Vec<Value>, EngineError> {
+async fn transcript(archive: &dyn Store, id: &str) -> Result<Vec<Value>, EngineError> {
     // A message tells its action and round; the event that it came with tells the whole place.
     let mut places = HashMap::new();
     for event in events_of(archive, id, "message").await? {

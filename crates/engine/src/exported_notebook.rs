@@ -5,19 +5,19 @@ use serde_json::{Value, json};
 use crate::error::EngineError;
 use crate::export::parse;
 use bcc_lang::value::mask::Masker;
-use bcc_runtime::notebook::state::State;
+use bcc_runtime::notebook::state::NotebookState;
 use bcc_runtime::program::event::mask_cell;
 use bcc_runtime::run::notebook::NOTEBOOK;
-use bcc_store::contract::Archive;
+use bcc_store::contract::Store;
 use bcc_store::rows::VariableRow;
 
 /// How many cells are read at a time: one of them may hold outputs of megabytes.
 const PAGE: usize = 64;
 
 /// The notebook of a session whose variables these are; none when it has none.
-pub async fn notebook(archive: &dyn Archive, id: &str, rows: &[VariableRow]) -> Result<Option<Value>, EngineError> {
+pub async fn notebook(archive: &dyn Store, id: &str, rows: &[VariableRow]) -> Result<Option<Value>, EngineError> {
     let Some(row) = rows.iter().find(|row| row.scope == NOTEBOOK) else { return Ok(None) };
-    let state: State = serde_json::from_value(parse(&row.value, "notebook")?)
+    let state: NotebookState = serde_json::from_value(parse(&row.value, "notebook")?)
         .map_err(|error| EngineError::failed(format!("a stored notebook cannot be read: {error}")))?;
     let mut cells = Vec::new();
     let mut after = 0;
@@ -53,7 +53,7 @@ pub fn mask_notebook(notebook: &mut Value, masker: &Masker) {
 }
 
 /// The outside effects that are open: they were announced, and nobody saw them come to their end.
-pub async fn open_effects(archive: &dyn Archive, id: &str) -> Result<Vec<Value>, EngineError> {
+pub async fn open_effects(archive: &dyn Store, id: &str) -> Result<Vec<Value>, EngineError> {
     let mut open = Vec::new();
     for row in archive.frames(id).await? {
         let frame = parse(&row.state, "frame")?;

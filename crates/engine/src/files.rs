@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 
 use crate::error::EngineError;
 use bcc_lang::source::text::{MAX_FILE_BYTES, SourceFile};
-use bcc_lang::template::layers::{Place, Source};
+use bcc_lang::template::layers::{TemplateFolder, TemplateSource};
 
 /// The largest template or schema, in bytes.
 pub const MOST_TEMPLATE_BYTES: u64 = 1024 * 1024;
@@ -126,16 +126,16 @@ impl TemplateFolders {
     }
 
     /// Where the files of `place` lie.
-    pub fn folder(&self, place: Place<'_>) -> PathBuf {
+    pub fn folder(&self, place: TemplateFolder<'_>) -> PathBuf {
         match place {
-            Place::Scheme(scheme) => self.config.join("custom").join(scheme),
-            Place::Default => self.config.join("default"),
+            TemplateFolder::Scheme(scheme) => self.config.join("custom").join(scheme),
+            TemplateFolder::Default => self.config.join("default"),
         }
     }
 }
 
-impl Source for TemplateFolders {
-    fn read(&self, place: Place<'_>, file: &str) -> Result<Option<String>, String> {
+impl TemplateSource for TemplateFolders {
+    fn read(&self, place: TemplateFolder<'_>, file: &str) -> Result<Option<String>, String> {
         let path = self.folder(place).join(file);
         // Gone since it was listed; a link that leads nowhere is there.
         if path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
@@ -151,7 +151,7 @@ impl Source for TemplateFolders {
         names
     }
 
-    fn list(&self, place: Place<'_>) -> Result<Vec<String>, String> {
+    fn list(&self, place: TemplateFolder<'_>) -> Result<Vec<String>, String> {
         let entries = match std::fs::read_dir(self.folder(place)) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::engine::{Engine, Opened, ResumeRequest, RunRequest};
+use crate::engine::{Engine, OpenedSession, ResumeRequest, RunRequest};
 use crate::error::EngineError;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
-use bcc_runtime::program::place::Place;
-use bcc_runtime::run::session::{Pause, Session, Taken};
+use bcc_runtime::program::location::EventLocation;
+use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 
 /// How many answers may wait to be taken; who sends one more waits.
 const MOST_COMMANDS: usize = 16;
@@ -24,7 +24,7 @@ pub enum SessionEvent {
         /// RFC 3339, UTC.
         at: String,
         /// Where it happened.
-        place: Place,
+        place: EventLocation,
         /// What happened.
         event: Box<Event>,
         /// The same as one line of JSON, as `--json` writes it.
@@ -45,14 +45,14 @@ pub struct SessionHandle {
     id: String,
     commands: mpsc::Sender<Answer>,
     events: mpsc::UnboundedReceiver<SessionEvent>,
-    task: JoinHandle<Result<Pause, EngineError>>,
+    task: JoinHandle<Result<SessionPause, EngineError>>,
     notices: Vec<String>,
 }
 
 struct Answer {
     text: String,
     answer_id: Option<String>,
-    taken: oneshot::Sender<Result<Taken, EngineError>>,
+    taken: oneshot::Sender<Result<TakenAnswer, EngineError>>,
 }
 
 /// Passes on what is told, for as long as somebody listens.
@@ -98,8 +98,8 @@ impl Engine {
 }
 
 impl SessionHandle {
-    fn of(opened: Opened, events: mpsc::UnboundedReceiver<SessionEvent>) -> Self {
-        let Opened { session, notices, .. } = opened;
+    fn of(opened: OpenedSession, events: mpsc::UnboundedReceiver<SessionEvent>) -> Self {
+        let OpenedSession { session, notices, .. } = opened;
         let (commands, mailbox) = mpsc::channel(MOST_COMMANDS);
         Self { id: session.id.clone(), commands, events, task: tokio::spawn(drive(session, mailbox)), notices }
     }
@@ -119,12 +119,12 @@ impl SessionHandle {
         self.events.recv().await
     }
 
-    /// Gives an answer of the person. It is durable when this comes back with [`Taken::Yes`]. While a turn runs, it waits; with an
+    /// Gives an answer of the person. It is durable when this comes back with [`TakenAnswer::Yes`]. While a turn runs, it waits; with an
     /// `answer_id`, as the event `waiting` gives it, the same answer may be sent again without harm.
     ///
     /// # Errors
     /// When the store cannot take it, or the session rests already; then it was not taken.
-    pub async fn answer(&self, text: &str, answer_id: Option<&str>) -> Result<Taken, EngineError> {
+    pub async fn answer(&self, text: &str, answer_id: Option<&str>) -> Result<TakenAnswer, EngineError> {
         let gone = || EngineError::failed(format!("the session `{}` takes no answers any more", self.id));
         let (taken, told) = oneshot::channel();
         let answer = Answer { text: text.to_owned(), answer_id: answer_id.map(str::to_owned), taken };
@@ -136,17 +136,17 @@ impl SessionHandle {
     ///
     /// # Errors
     /// When the store failed. What was committed before stays.
-    pub async fn close(self) -> Result<Pause, EngineError> {
+    pub async fn close(self) -> Result<SessionPause, EngineError> {
         drop(self.commands);
         self.task.await.map_err(|error| EngineError::failed(format!("the task of `{}` broke off: {error}", self.id)))?
     }
 }
 
 /// The task: turns until the session waits, then the next answer.
-async fn drive(mut session: Session, mut mailbox: mpsc::Receiver<Answer>) -> Result<Pause, EngineError> {
+async fn drive(mut session: Session, mut mailbox: mpsc::Receiver<Answer>) -> Result<SessionPause, EngineError> {
     loop {
         let pause = session.advance().await?;
-        if pause != Pause::Waiting {
+        if pause != SessionPause::Waiting {
             return Ok(pause);
         }
         loop {
@@ -158,11 +158,11 @@ async fn drive(mut session: Session, mut mailbox: mpsc::Receiver<Answer>) -> Res
                 }
                 answer = mailbox.recv() => answer,
             };
-            let Some(Answer { text, answer_id, taken }) = answer else { return Ok(Pause::Waiting) };
+            let Some(Answer { text, answer_id, taken }) = answer else { return Ok(SessionPause::Waiting) };
             match session.answer(&text, answer_id.as_deref()).await {
                 Ok(became) => {
                     let _ = taken.send(Ok(became));
-                    if became == Taken::Yes {
+                    if became == TakenAnswer::Yes {
                         break;
                     }
                 }

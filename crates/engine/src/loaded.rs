@@ -4,34 +4,34 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::config::kinds::kinds;
-use crate::discovery::names::Names;
+use crate::discovery::names::PathNames;
 use crate::discovery::skills::{library, with_paths};
 use crate::discovery::walk::here;
 use crate::engine::RunRequest;
 use crate::environment::Environment;
 use crate::error::EngineError;
 use crate::files::{TemplateFolders, reply_schemas, script};
-use crate::outside::{outside, permitted};
+use crate::host_services::{outside, permitted};
 use crate::pin::Pinned;
 use crate::project::{Project, absolute};
-use bcc_check::library::Library;
+use bcc_check::library::SkillLibrary;
 use bcc_lang::script::read::{scheme, skill_paths};
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
-use bcc_lang::source::yaml::Node;
+use bcc_lang::source::yaml::YamlNode;
 use bcc_lang::template::layers::{collect, own_scheme};
-use bcc_lang::template::marks::Marks;
+use bcc_lang::template::missing::Marks;
 use bcc_runtime::program::program::Program;
 
 /// A script with its templates, checked.
-pub struct Loaded {
+pub struct LoadedProgram {
     pub(crate) pinned: Pinned,
     pub program: Program,
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) scheme: Option<String>,
 }
 
-impl Loaded {
+impl LoadedProgram {
     /// Reads and checks the script of `request`.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Loaded {
         permitted(&self.program, &outside(project, environment))
     }
 
-    /// [`Loaded::of`], to be looked at: what prompts and texts lack is noted in `marks` and fails nothing.
+    /// [`LoadedProgram::of`], to be looked at: what prompts and texts lack is noted in `marks` and fails nothing.
     pub fn noting(project: &Project, request: &RunRequest, marks: Option<&Arc<Marks>>) -> Result<Self, EngineError> {
         let file = script(&request.file)?;
         // The scheme must be known before the templates are, and the templates before the check.
@@ -103,8 +103,8 @@ impl Loaded {
 }
 
 /// The skills of a project, and before them those that the script names by their paths.
-fn skills(project: &Project, script: &Path, root: Option<&Node>) -> Result<Library, EngineError> {
-    let names = Names::seen_from(here()?);
+fn skills(project: &Project, script: &Path, root: Option<&YamlNode>) -> Result<SkillLibrary, EngineError> {
+    let names = PathNames::seen_from(here()?);
     let library = library(&project.directory, &names);
     let paths = root.map(skill_paths).unwrap_or_default();
     Ok(with_paths(&library, paths.into_iter(), (&absolute(script), &project.directory), &names))

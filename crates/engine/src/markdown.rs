@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use crate::calls::whole;
-use crate::used::told;
+use crate::usage::told;
 use bcc_lang::message::language::Language;
 
 /// The document of an export. Its own words are in `language`; names, values and what was said stay as they are.

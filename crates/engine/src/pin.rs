@@ -8,13 +8,13 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::error::EngineError;
-use bcc_check::against::Against;
 use bcc_check::check::check;
-use bcc_check::library::Library;
+use bcc_check::context::CheckContext;
+use bcc_check::library::SkillLibrary;
 use bcc_lang::schema::embedded;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::Parsed;
+use bcc_lang::source::yaml::ParsedYaml;
 use bcc_lang::template::layers::TemplateFile;
 use bcc_lang::template::templates::Templates;
 use bcc_runtime::actions::{KINDS, project_kinds};
@@ -22,7 +22,7 @@ use bcc_runtime::program::custom::CustomKind;
 use bcc_runtime::program::kind::Kind;
 use bcc_runtime::program::monitor::Monitor;
 use bcc_runtime::program::program::Program;
-use bcc_store::contract::Archive;
+use bcc_store::contract::Store;
 use bcc_store::rows::DocumentRow;
 
 /// The hash by which a document is kept, as lower-case hexadecimal.
@@ -125,7 +125,7 @@ impl Pinned {
     }
 
     /// The documents that a stored manifest names.
-    pub async fn load(archive: &dyn Archive, manifest: &str) -> Result<Self, EngineError> {
+    pub async fn load(archive: &dyn Store, manifest: &str) -> Result<Self, EngineError> {
         let damaged = |what: String| {
             EngineError::failed(format!("the documents of the session cannot be read from the store: {what}"))
         };
@@ -152,15 +152,15 @@ impl Pinned {
 
     /// Checks the script, which was `parsed` before, against the rest. Gives the program when there is no error, and all
     /// that was found.
-    pub fn check(&self, parsed: Parsed) -> Result<(Option<Program>, Vec<Diagnostic>), EngineError> {
-        self.check_with(parsed, &Library::of_files(&self.skills))
+    pub fn check(&self, parsed: ParsedYaml) -> Result<(Option<Program>, Vec<Diagnostic>), EngineError> {
+        self.check_with(parsed, &SkillLibrary::of_files(&self.skills))
     }
 
     /// [`Pinned::check`] with the skills that a project has now, before it is known which of them the script reaches.
     pub fn check_with(
         &self,
-        parsed: Parsed,
-        library: &Library,
+        parsed: ParsedYaml,
+        library: &SkillLibrary,
     ) -> Result<(Option<Program>, Vec<Diagnostic>), EngineError> {
         self.check_against(self.compiled()?, parsed, library)
     }
@@ -176,8 +176,8 @@ impl Pinned {
     pub fn check_against(
         &self,
         templates: Templates,
-        parsed: Parsed,
-        library: &Library,
+        parsed: ParsedYaml,
+        library: &SkillLibrary,
     ) -> Result<(Option<Program>, Vec<Diagnostic>), EngineError> {
         let templates = Arc::new(templates);
         let mut reply_schemas: BTreeMap<String, Value> = BTreeMap::new();
@@ -190,7 +190,7 @@ impl Pinned {
         let own = project_kinds(&self.kinds);
         let kinds: Vec<&dyn Kind> = KINDS.iter().copied().chain(own.iter().map(AsRef::as_ref)).collect();
         let (kinds, custom, reply_schemas) = (kinds.as_slice(), &self.kinds, &reply_schemas);
-        let against = Against { kinds, custom, templates, reply_schemas, library, models: None };
+        let against = CheckContext { kinds, custom, templates, reply_schemas, library, models: None };
         Ok(check(&self.script, parsed, &against))
     }
 }

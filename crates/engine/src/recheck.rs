@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::pin::Pinned;
-use bcc_lang::script::older::todays_spelling;
+use bcc_lang::script::legacy_fields::todays_spelling;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::{Entry, Node, NodeKind, Scalar, ScalarStyle};
+use bcc_lang::source::yaml::{NodeKind, Scalar, ScalarStyle, YamlEntry, YamlNode};
 use bcc_runtime::program::orchestration::edits::{id_of, in_todays_spelling};
 use bcc_runtime::program::program::Program;
 use bcc_runtime::program::recheck::Recheck;
@@ -59,8 +59,8 @@ impl PinnedScript {
     /// actions could not change any more.
     fn checked(
         &self,
-        root: &Node,
-        found: &Found<'_>,
+        root: &YamlNode,
+        found: &RecheckedTopic<'_>,
         actions: Option<&[Value]>,
         settled: bool,
     ) -> Result<Program, Vec<String>> {
@@ -88,15 +88,15 @@ fn told(found: &Diagnostic) -> String {
 }
 
 /// A topic in the tree of its script. A way is the index of the child to follow, from the root on.
-struct Found<'n> {
-    actions: &'n [Arc<Node>],
+struct RecheckedTopic<'n> {
+    actions: &'n [Arc<YamlNode>],
     /// The way to the list of them.
     to_actions: Vec<usize>,
     /// The way to the `orchestration` of its strategy, when that is `on`.
     to_orchestration: Option<Vec<usize>>,
 }
 
-fn find<'n>(root: &'n Node, topic: &str) -> Option<Found<'n>> {
+fn find<'n>(root: &'n YamlNode, topic: &str) -> Option<RecheckedTopic<'n>> {
     let (session, in_session) = child(root, "session")?;
     let (phases, list) = child(in_session, "phases")?;
     for (phase, in_phase) in list.as_sequence()?.iter().enumerate() {
@@ -112,7 +112,7 @@ fn find<'n>(root: &'n Node, topic: &str) -> Option<Found<'n>> {
                 let (orchestration, on) = child(inner, "orchestration")?;
                 on.as_scalar().filter(|on| on.text == "on").map(|_| way(&[strategy, orchestration]))
             });
-            return Some(Found {
+            return Some(RecheckedTopic {
                 actions: list.as_sequence()?,
                 to_actions: way(&[actions]),
                 to_orchestration: orchestration,
@@ -123,16 +123,16 @@ fn find<'n>(root: &'n Node, topic: &str) -> Option<Found<'n>> {
 }
 
 /// The field of this name, in today's spelling or an older one, with its index.
-fn child<'n>(node: &'n Node, name: &str) -> Option<(usize, &'n Node)> {
+fn child<'n>(node: &'n YamlNode, name: &str) -> Option<(usize, &'n YamlNode)> {
     let entries = node.as_mapping()?;
-    let named = |is_it: &dyn Fn(&Entry) -> bool| entries.iter().position(is_it);
+    let named = |is_it: &dyn Fn(&YamlEntry) -> bool| entries.iter().position(is_it);
     let index = named(&|entry| entry.key.value == name)
         .or_else(|| named(&|entry| todays_spelling(&entry.key.value).as_deref() == Some(name)))?;
     Some((index, entries.get(index)?.value.as_ref()))
 }
 
 /// An action as plans see it.
-fn as_value(action: &Node) -> Value {
+fn as_value(action: &YamlNode) -> Value {
     let Value::Object(fields) = action.to_json() else { return Value::Null };
     let mut fields = in_todays_spelling(&fields);
     // An id is the text that stands there, whatever number it looks like.
@@ -150,7 +150,7 @@ struct Written<'a> {
     /// The actions that are written at [`Instead::Actions`].
     actions: &'a [Value],
     /// Those of the author.
-    old: &'a [Arc<Node>],
+    old: &'a [Arc<YamlNode>],
 }
 
 /// What is written at the end of a way.
@@ -171,7 +171,7 @@ fn onward<'w>(ways: &[(&'w [usize], Instead)], index: usize) -> Vec<(&'w [usize]
 
 impl Written<'_> {
     /// Writes `node`; at the end of each of `ways`, what is said there in its place.
-    fn node(&self, out: &mut String, node: &Node, ways: &[(&[usize], Instead)]) {
+    fn node(&self, out: &mut String, node: &YamlNode, ways: &[(&[usize], Instead)]) {
         match ways.iter().find(|(way, _)| way.is_empty()) {
             Some((_, Instead::Actions)) => {
                 return list(out, self.actions.iter(), |out, action| self.action(out, action));
@@ -194,7 +194,7 @@ impl Written<'_> {
     }
 
     fn action(&self, out: &mut String, action: &Value) {
-        let same = |old: &&Arc<Node>| {
+        let same = |old: &&Arc<YamlNode>| {
             let id = child(old, "action_id").and_then(|(_, id)| id.as_scalar());
             id.is_some_and(|id| id.text == id_of(action))
         };
@@ -203,7 +203,7 @@ impl Written<'_> {
     }
 
     /// Writes `value`, which may have been `old`.
-    fn value(&self, out: &mut String, value: &Value, old: Option<&Node>) {
+    fn value(&self, out: &mut String, value: &Value, old: Option<&YamlNode>) {
         if let Some(old) = old.filter(|old| old.to_json() == *value) {
             return self.node(out, old, &[]);
         }
@@ -214,7 +214,7 @@ impl Written<'_> {
                 })
             }
             Value::Array(items) => list(out, items.iter().enumerate(), |out, (index, item)| {
-                let old = old.and_then(Node::as_sequence).and_then(|items| items.get(index));
+                let old = old.and_then(YamlNode::as_sequence).and_then(|items| items.get(index));
                 self.value(out, item, old.map(AsRef::as_ref));
             }),
             Value::String(text) => quoted(out, text),

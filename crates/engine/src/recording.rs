@@ -16,7 +16,7 @@ use bcc_lang::value::mask::{MASK, Masker};
 use bcc_llm::providers::replay::recording::MARK;
 use bcc_llm::reply::extract::object;
 use bcc_runtime::program::recorder::{Recorded, Recorder};
-use bcc_store::contract::Archive;
+use bcc_store::contract::Store;
 use bcc_store::rows::SessionRow;
 
 /// The form of the lines.
@@ -99,7 +99,7 @@ impl FileRecorder {
         path: &Path,
         header: &Header<'_>,
         row: &SessionRow,
-        archive: &dyn Archive,
+        archive: &dyn Store,
     ) -> Result<(Self, Option<String>), EngineError> {
         let calls = calls(archive, &row.id).await?;
         if !std::fs::metadata(path).is_ok_and(|found| found.len() > 0) {
@@ -323,7 +323,7 @@ pub fn read(path: &Path) -> Result<String, EngineError> {
 }
 
 /// When each call of a session was, by the number of its event.
-async fn calls(archive: &dyn Archive, id: &str) -> Result<BTreeMap<u64, String>, EngineError> {
+async fn calls(archive: &dyn Store, id: &str) -> Result<BTreeMap<u64, String>, EngineError> {
     let mut calls = BTreeMap::new();
     let mut after = 0;
     loop {
@@ -372,8 +372,8 @@ fn unwritable(path: &Path, error: &io::Error) -> EngineError {
 mod tests {
     use super::*;
     use bcc_runtime::program::event::ModelCall;
-    use bcc_runtime::program::place::Place;
-    use bcc_runtime::program::recorder::Exchanged;
+    use bcc_runtime::program::location::EventLocation;
+    use bcc_runtime::program::recorder::RecordedExchange;
     use std::sync::Arc;
 
     #[test]
@@ -396,8 +396,9 @@ mod tests {
         let path = directory.path().join("r.jsonl");
         let recorder = FileRecorder::create(&path).unwrap();
         File::options().write(true).open(&path).unwrap().set_len(MOST_RECORDING_BYTES - 10).unwrap();
-        let call = ModelCall { exchange: Some(Arc::new(Exchanged::default())), ..ModelCall::default() };
-        let call = Recorded { seq: 1, at: String::new(), place: Arc::new(Place::default()), call: Box::new(call) };
+        let call = ModelCall { exchange: Some(Arc::new(RecordedExchange::default())), ..ModelCall::default() };
+        let call =
+            Recorded { seq: 1, at: String::new(), place: Arc::new(EventLocation::default()), call: Box::new(call) };
         let told = recorder.record(&[call], &Masker::default()).unwrap_err();
         assert!(told.contains("bytes") && told.contains("another file"), "{told}");
         assert_eq!(std::fs::metadata(&path).unwrap().len(), MOST_RECORDING_BYTES - 10);

@@ -10,40 +10,40 @@ use crate::recording::read;
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::provider::Provider;
 use bcc_llm::model::request::Purpose;
-use bcc_llm::providers::replay::recording::{By, Recording};
-use bcc_runtime::program::models::Models;
-use bcc_store::contract::Archive;
+use bcc_llm::providers::replay::recording::{Recording, ReplayMatching};
+use bcc_runtime::program::models::ModelProviders;
+use bcc_store::contract::Store;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replayed {
+pub struct ReplayRequest {
     pub file: PathBuf,
-    pub by: By,
+    pub by: ReplayMatching,
 }
 
-impl Replayed {
+impl ReplayRequest {
     /// As it is asked for; the file is found again from elsewhere.
-    pub fn new(file: &Path, by: By) -> Self {
+    pub fn new(file: &Path, by: ReplayMatching) -> Self {
         Self { file: absolute(file), by }
     }
 
-    pub fn open(&self) -> Result<Repeated, EngineError> {
+    pub fn open(&self) -> Result<ReplayedModels, EngineError> {
         let shown = self.file.display().to_string();
-        Ok(Repeated(Arc::new(Recording::parse(&shown, &read(&self.file)?, self.by)?)))
+        Ok(ReplayedModels(Arc::new(Recording::parse(&shown, &read(&self.file)?, self.by)?)))
     }
 }
 
 /// A session's models when it repeats another one: the recording stands for all of them.
 #[derive(Clone)]
-pub struct Repeated(Arc<Recording>);
+pub struct ReplayedModels(Arc<Recording>);
 
-impl Repeated {
+impl ReplayedModels {
     /// The name that events show.
     pub fn name(&self) -> &str {
         self.0.name()
     }
 
     /// Goes on behind the calls that the session made before.
-    pub async fn go_on(&self, archive: &dyn Archive, id: &str) -> Result<(), EngineError> {
+    pub async fn go_on(&self, archive: &dyn Store, id: &str) -> Result<(), EngineError> {
         for call in events_of(archive, id, "model_call").await? {
             let text = |pointer: &str| call.pointer(pointer).and_then(serde_json::Value::as_str);
             let answered = call.get("parse_retry_count").is_some_and(|count| !count.is_null());
@@ -55,7 +55,7 @@ impl Repeated {
     }
 }
 
-impl Models for Repeated {
+impl ModelProviders for ReplayedModels {
     fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
         let recording: Arc<dyn Provider> = Arc::clone(&self.0) as Arc<dyn Provider>;
         Ok(recording)

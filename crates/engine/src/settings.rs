@@ -2,18 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use bcc_llm::providers::replay::recording::By;
+use bcc_llm::providers::replay::recording::ReplayMatching;
 
 /// The options of `run` that outlive it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct RunSettings {
     pub project: Option<String>,
     /// The model that was asked for on the command line or in the environment.
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replay_by: Option<By>,
+    pub replay_by: Option<ReplayMatching>,
     pub scheme: Option<String>,
     pub seed: Option<u64>,
     /// Where the clock started, when it was told to (RFC 3339).

@@ -1,10 +1,10 @@
 //! What every archive must do, as cases that run against each implementation.
 
 use crate::conformance_cells::cell;
-use crate::contract::Archive;
-use crate::error::ArchiveError;
+use crate::contract::Store;
+use crate::error::StoreError;
 use crate::rows::{
-    Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSession, SessionRow, VariableRow,
+    Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSessionRow, SessionRow, VariableRow,
 };
 
 /// Makes a test of every case; `$open` gives `(what must be kept alive, an archive)`.
@@ -45,8 +45,8 @@ pub(crate) use conformance;
 pub(crate) const NASTY: &str =
     "林小姐说「好」\u{0}e\u{301} שלום 👩‍👩‍👧 \r\n\t'; DROP TABLE session;-- \"\\u0000\" \u{FEFF}\u{10FFFF}";
 
-pub(crate) fn new_session(id: &str) -> NewSession {
-    NewSession {
+pub(crate) fn new_session(id: &str) -> NewSessionRow {
+    NewSessionRow {
         id: id.into(),
         user: "default".into(),
         script: "intake".into(),
@@ -103,12 +103,12 @@ fn document(sha256: &str, text: &str) -> DocumentRow {
     DocumentRow { sha256: sha256.into(), text: text.into() }
 }
 
-pub(crate) async fn start(archive: &dyn Archive, id: &str) {
+pub(crate) async fn start(archive: &dyn Store, id: &str) {
     archive.create(&new_session(id), &[], &commit_at(0)).await.unwrap();
 }
 
 /// Everything that an archive says about a session.
-pub(crate) async fn all_of(archive: &dyn Archive, id: &str) -> impl PartialEq + std::fmt::Debug {
+pub(crate) async fn all_of(archive: &dyn Store, id: &str) -> impl PartialEq + std::fmt::Debug {
     (
         archive.session(id).await.unwrap(),
         archive.frames(id).await.unwrap(),
@@ -137,7 +137,7 @@ fn one_of_each(revision: u64) -> Commit {
     }
 }
 
-pub(crate) async fn a_session_comes_back_as_it_was_written(archive: &dyn Archive) {
+pub(crate) async fn a_session_comes_back_as_it_was_written(archive: &dyn Store) {
     let new = new_session("s");
     let first = Commit { status: "waiting_input".into(), location: "[1]".into(), head: "[2]".into(), ..one_of_each(0) };
     archive.create(&new, &[document("5c", "text")], &first).await.unwrap();
@@ -170,22 +170,22 @@ pub(crate) async fn a_session_comes_back_as_it_was_written(archive: &dyn Archive
     assert_eq!(archive.document("5c").await.unwrap().as_deref(), Some("text"));
 }
 
-pub(crate) async fn a_second_session_of_the_same_id_is_refused_and_changes_nothing(archive: &dyn Archive) {
+pub(crate) async fn a_second_session_of_the_same_id_is_refused_and_changes_nothing(archive: &dyn Store) {
     archive.create(&new_session("s"), &[document("d", "first")], &one_of_each(0)).await.unwrap();
     let before = all_of(archive, "s").await;
     let other = Commit { user_variables_put: vec![variable("global", "", "name", "\"other\"")], ..one_of_each(0) };
     let refused = archive.create(&new_session("s"), &[document("e", "second")], &other).await.unwrap_err();
-    assert!(matches!(refused, ArchiveError::Exists { .. }), "{refused}");
+    assert!(matches!(refused, StoreError::Exists { .. }), "{refused}");
     assert!(all_of(archive, "s").await == before);
     assert_eq!(archive.document("e").await.unwrap(), None);
     // A first commit that does not fit leaves no session behind either.
     let refused = archive.create(&new_session("t"), &[document("e", "second")], &one_of_each(7)).await.unwrap_err();
-    assert!(matches!(refused, ArchiveError::Conflict { expected: 7, found: 0, .. }), "{refused}");
+    assert!(matches!(refused, StoreError::Conflict { expected: 7, found: 0, .. }), "{refused}");
     assert_eq!(archive.session("t").await.unwrap(), None);
     assert_eq!(archive.document("e").await.unwrap(), None);
 }
 
-pub(crate) async fn a_commit_changes_what_it_names_and_nothing_else(archive: &dyn Archive) {
+pub(crate) async fn a_commit_changes_what_it_names_and_nothing_else(archive: &dyn Store) {
     let frame = |key: &str, state: &str| FrameRow { key: key.into(), state: state.into() };
     let first = Commit {
         frames_put: vec![frame("a", "1"), frame("b", "1"), frame("c", "1")],
@@ -215,39 +215,39 @@ pub(crate) async fn a_commit_changes_what_it_names_and_nothing_else(archive: &dy
     assert!(all_of(archive, "other").await == other);
 }
 
-pub(crate) async fn a_commit_for_another_revision_leaves_nothing_behind(archive: &dyn Archive) {
+pub(crate) async fn a_commit_for_another_revision_leaves_nothing_behind(archive: &dyn Store) {
     start(archive, "s").await;
     let before = all_of(archive, "s").await;
     for revision in [0, 2, u64::MAX] {
         let refused = archive.commit("s", &one_of_each(revision)).await.unwrap_err();
-        let ArchiveError::Conflict { expected, found, .. } = refused else { panic!("{refused}") };
+        let StoreError::Conflict { expected, found, .. } = refused else { panic!("{refused}") };
         assert_eq!((expected, found), (revision, 1));
     }
     assert!(all_of(archive, "s").await == before);
     assert!(!archive.answer_taken("s", "a1").await.unwrap());
 }
 
-pub(crate) async fn rows_that_do_not_go_on_where_the_session_ends_are_refused(archive: &dyn Archive) {
+pub(crate) async fn rows_that_do_not_go_on_where_the_session_ends_are_refused(archive: &dyn Store) {
     start(archive, "s").await;
     let before = all_of(archive, "s").await;
     let journals =
         [vec![event(0, "k")], vec![event(2, "k")], vec![event(1, "k"), event(3, "k")], vec![event(1, "k"); 2]];
     for journal in journals {
         let refused = archive.commit("s", &Commit { journal, ..one_of_each(1) }).await.unwrap_err();
-        assert!(matches!(refused, ArchiveError::Gap { what: "event", .. }), "{refused}");
+        assert!(matches!(refused, StoreError::Gap { what: "event", .. }), "{refused}");
     }
     for messages in [vec![message(2, "x")], vec![message(1, "x"), message(1, "y")]] {
         let refused = archive.commit("s", &Commit { messages, ..one_of_each(1) }).await.unwrap_err();
-        assert!(matches!(refused, ArchiveError::Gap { what: "message", .. }), "{refused}");
+        assert!(matches!(refused, StoreError::Gap { what: "message", .. }), "{refused}");
     }
     assert!(all_of(archive, "s").await == before);
     archive.commit("s", &one_of_each(1)).await.unwrap();
     let again = Commit { answer_ids: vec![], ..one_of_each(2) };
     let refused = archive.commit("s", &again).await.unwrap_err();
-    assert!(matches!(refused, ArchiveError::Gap { what: "event", expected: 2, found: 1, .. }), "{refused}");
+    assert!(matches!(refused, StoreError::Gap { what: "event", expected: 2, found: 1, .. }), "{refused}");
 }
 
-pub(crate) async fn an_answer_is_taken_once(archive: &dyn Archive) {
+pub(crate) async fn an_answer_is_taken_once(archive: &dyn Store) {
     start(archive, "s").await;
     start(archive, "t").await;
     archive.commit("s", &one_of_each(1)).await.unwrap();
@@ -255,7 +255,7 @@ pub(crate) async fn an_answer_is_taken_once(archive: &dyn Archive) {
     for answer_ids in [vec!["a2".to_owned(), "a1".into()], vec!["a3".into(), "a3".into()]] {
         let again = Commit { answer_ids, frames_put: vec![FrameRow::default()], ..commit_at(2) };
         let refused = archive.commit("s", &again).await.unwrap_err();
-        assert!(matches!(refused, ArchiveError::AnswerTaken { .. }), "{refused}");
+        assert!(matches!(refused, StoreError::AnswerTaken { .. }), "{refused}");
     }
     assert!(all_of(archive, "s").await == before);
     assert!(archive.answer_taken("s", "a1").await.unwrap());
@@ -263,13 +263,13 @@ pub(crate) async fn an_answer_is_taken_once(archive: &dyn Archive) {
     assert!(!archive.answer_taken("t", "a1").await.unwrap(), "another session has its own answers");
 }
 
-pub(crate) async fn a_commit_to_a_session_that_is_not_there_is_refused(archive: &dyn Archive) {
+pub(crate) async fn a_commit_to_a_session_that_is_not_there_is_refused(archive: &dyn Store) {
     let refused = archive.commit("s", &one_of_each(0)).await.unwrap_err();
-    assert!(matches!(refused, ArchiveError::NotFound { .. }), "{refused}");
+    assert!(matches!(refused, StoreError::NotFound { .. }), "{refused}");
     assert_eq!(archive.user_variables("default").await.unwrap(), []);
 }
 
-pub(crate) async fn a_session_that_is_not_there_has_no_rows(archive: &dyn Archive) {
+pub(crate) async fn a_session_that_is_not_there_has_no_rows(archive: &dyn Store) {
     assert_eq!(archive.session("s").await.unwrap(), None);
     assert_eq!(archive.sessions().await.unwrap(), []);
     assert_eq!(archive.frames("s").await.unwrap(), []);
@@ -290,7 +290,7 @@ fn seqs(rows: &[JournalRow]) -> Vec<u64> {
     rows.iter().map(|row| row.seq).collect()
 }
 
-pub(crate) async fn the_journal_is_read_in_pages(archive: &dyn Archive) {
+pub(crate) async fn the_journal_is_read_in_pages(archive: &dyn Store) {
     // Two sessions written in turns: neither reads the other's rows.
     start(archive, "s").await;
     start(archive, "t").await;
@@ -315,7 +315,7 @@ pub(crate) async fn the_journal_is_read_in_pages(archive: &dyn Archive) {
     assert_eq!(archive.journal("t", 9, 9).await.unwrap()[0].body, "\"t10\"");
 }
 
-pub(crate) async fn one_kind_of_event_is_found_among_many(archive: &dyn Archive) {
+pub(crate) async fn one_kind_of_event_is_found_among_many(archive: &dyn Store) {
     start(archive, "other").await;
     start(archive, "s").await;
     // Many events of one kind, some of a second, one of a third, over several hundred rows.
@@ -346,7 +346,7 @@ pub(crate) async fn one_kind_of_event_is_found_among_many(archive: &dyn Archive)
     assert_eq!(archive.last_of("other", "some").await.unwrap(), None);
 }
 
-pub(crate) async fn the_end_of_the_transcript_comes_oldest_first(archive: &dyn Archive) {
+pub(crate) async fn the_end_of_the_transcript_comes_oldest_first(archive: &dyn Store) {
     start(archive, "s").await;
     start(archive, "t").await;
     for id in ["s", "t"] {
@@ -365,7 +365,7 @@ pub(crate) async fn the_end_of_the_transcript_comes_oldest_first(archive: &dyn A
     assert_eq!(numbers(archive.messages("t", u64::MAX, 9).await.unwrap()), [0; 0]);
 }
 
-pub(crate) async fn variables_of_a_user_are_shared_by_sessions_and_outlive_them(archive: &dyn Archive) {
+pub(crate) async fn variables_of_a_user_are_shared_by_sessions_and_outlive_them(archive: &dyn Store) {
     start(archive, "s").await;
     start(archive, "t").await;
     let mut stranger = new_session("u");
@@ -384,7 +384,7 @@ pub(crate) async fn variables_of_a_user_are_shared_by_sessions_and_outlive_them(
     assert_eq!(archive.variables("u").await.unwrap(), []);
 }
 
-pub(crate) async fn any_text_goes_in_and_comes_out_unchanged(archive: &dyn Archive) {
+pub(crate) async fn any_text_goes_in_and_comes_out_unchanged(archive: &dyn Store) {
     let long = NASTY.repeat((1 << 20) / NASTY.len() + 1);
     // Ids that are the same up to a NUL, or look like a path, are different ids.
     for id in ["", NASTY, "a\0b", "a\0c", "../../x", &long] {
@@ -400,7 +400,7 @@ pub(crate) async fn any_text_goes_in_and_comes_out_unchanged(archive: &dyn Archi
             answer_ids: vec![NASTY.into(), "a\0b".into(), "a\0c".into()],
             ..commit_at(0)
         };
-        let new = NewSession { script_name: None, manifest: long.clone(), user: NASTY.into(), ..new_session(id) };
+        let new = NewSessionRow { script_name: None, manifest: long.clone(), user: NASTY.into(), ..new_session(id) };
         archive.create(&new, &[document(NASTY, &long)], &texts).await.unwrap();
         let row = archive.session(id).await.unwrap().unwrap();
         assert!(row.id == id && row.manifest == long && row.head == long && row.script_name.is_none());
@@ -418,7 +418,7 @@ pub(crate) async fn any_text_goes_in_and_comes_out_unchanged(archive: &dyn Archi
     assert!(archive.session("a").await.unwrap().is_none());
 }
 
-pub(crate) async fn sessions_are_listed_by_their_last_change(archive: &dyn Archive) {
+pub(crate) async fn sessions_are_listed_by_their_last_change(archive: &dyn Store) {
     let times =
         [("b", "20:00:00Z"), ("a", "20:00:00Z"), ("c", "20:00:00.5Z"), ("d", "20:00:00.25Z"), ("e", "19:59:59Z")];
     for (id, time) in times {
@@ -429,7 +429,7 @@ pub(crate) async fn sessions_are_listed_by_their_last_change(archive: &dyn Archi
     assert_eq!(ids, ["c", "d", "a", "b", "e"]);
 }
 
-pub(crate) async fn a_deleted_session_takes_its_own_rows_and_documents_along(archive: &dyn Archive) {
+pub(crate) async fn a_deleted_session_takes_its_own_rows_and_documents_along(archive: &dyn Store) {
     let shared = [document("shared", "x"), document("shared", "x")];
     archive.create(&new_session("s"), &[shared[0].clone(), document("own", "y")], &one_of_each(0)).await.unwrap();
     archive.create(&new_session("t"), &shared, &Commit { user_variables_put: vec![], ..one_of_each(0) }).await.unwrap();
@@ -454,7 +454,7 @@ pub(crate) async fn a_deleted_session_takes_its_own_rows_and_documents_along(arc
     assert_eq!(archive.document("shared").await.unwrap(), None);
 }
 
-pub(crate) async fn pruning_takes_old_sessions_that_nobody_holds(archive: &dyn Archive) {
+pub(crate) async fn pruning_takes_old_sessions_that_nobody_holds(archive: &dyn Store) {
     for (id, time) in [("old", "20:00:00Z"), ("older", "19:00:00Z"), ("held", "18:00:00Z"), ("new", "20:00:00.5Z")] {
         let first = Commit { updated_at: format!("2026-11-21T{time}"), ..commit_at(0) };
         archive.create(&new_session(id), &[], &first).await.unwrap();
@@ -467,11 +467,11 @@ pub(crate) async fn pruning_takes_old_sessions_that_nobody_holds(archive: &dyn A
     assert_eq!(archive.prune("2026-11-21T20:00:00.5Z").await.unwrap(), ["held"]);
 }
 
-pub(crate) async fn a_lock_is_held_by_one_and_let_go_on_drop(archive: &dyn Archive) {
+pub(crate) async fn a_lock_is_held_by_one_and_let_go_on_drop(archive: &dyn Store) {
     start(archive, "s").await;
     let lock = archive.lock("s", "process 4711 on 林").await.unwrap();
     for refused in [archive.lock("s", "me").await.err().unwrap(), archive.delete("s").await.unwrap_err()] {
-        let ArchiveError::Held { holder, .. } = refused else { panic!("{refused}") };
+        let StoreError::Held { holder, .. } = refused else { panic!("{refused}") };
         assert_eq!(holder, "process 4711 on 林");
     }
     let other = archive.lock("t", "me").await.unwrap();
@@ -483,7 +483,7 @@ pub(crate) async fn a_lock_is_held_by_one_and_let_go_on_drop(archive: &dyn Archi
     assert!(archive.delete("s").await.unwrap());
 }
 
-pub(crate) async fn numbers_reach_as_far_as_i64(archive: &dyn Archive) {
+pub(crate) async fn numbers_reach_as_far_as_i64(archive: &dyn Store) {
     start(archive, "s").await;
     let most = i64::MAX.unsigned_abs();
     let put = Commit {

@@ -1,8 +1,8 @@
 //! What every archive must do with the cells of a notebook, as cases that run against each implementation.
 
 use crate::conformance::{NASTY, all_of, commit_at, start};
-use crate::contract::Archive;
-use crate::error::ArchiveError;
+use crate::contract::Store;
+use crate::error::StoreError;
 use crate::rows::{CellRow, Commit};
 
 /// Makes a test of every case; `$open` gives `(what must be kept alive, an archive)`.
@@ -40,7 +40,7 @@ fn numbers(rows: &[CellRow]) -> Vec<u64> {
     rows.iter().map(|row| row.number).collect()
 }
 
-pub(crate) async fn cells_are_found_by_id_in_pages_and_from_the_end(archive: &dyn Archive) {
+pub(crate) async fn cells_are_found_by_id_in_pages_and_from_the_end(archive: &dyn Store) {
     start(archive, "s").await;
     for number in 1..=10 {
         let row = cell(number, &format!("c{number}"), "x");
@@ -58,7 +58,7 @@ pub(crate) async fn cells_are_found_by_id_in_pages_and_from_the_end(archive: &dy
     assert!(archive.cells_tail("s", 0).await.unwrap().is_empty());
 }
 
-pub(crate) async fn a_cell_that_is_put_again_keeps_its_place(archive: &dyn Archive) {
+pub(crate) async fn a_cell_that_is_put_again_keeps_its_place(archive: &dyn Store) {
     start(archive, "s").await;
     archive.commit("s", &put(1, vec![cell(1, "a", "1"), cell(2, "b", "1")])).await.unwrap();
     // A change and a new cell in one commit.
@@ -68,7 +68,7 @@ pub(crate) async fn a_cell_that_is_put_again_keeps_its_place(archive: &dyn Archi
     assert_eq!(archive.cell("s", "a").await.unwrap().as_ref(), expected.first());
 }
 
-pub(crate) async fn a_new_cell_must_be_the_next_one(archive: &dyn Archive) {
+pub(crate) async fn a_new_cell_must_be_the_next_one(archive: &dyn Store) {
     start(archive, "s").await;
     archive.commit("s", &put(1, vec![cell(1, "a", "1")])).await.unwrap();
     let before = all_of(archive, "s").await;
@@ -76,13 +76,13 @@ pub(crate) async fn a_new_cell_must_be_the_next_one(archive: &dyn Archive) {
         [(vec![cell(3, "c", "")], 3), (vec![cell(0, "z", "")], 0), (vec![cell(2, "b", ""), cell(4, "d", "")], 4)];
     for (cells, number) in wrong {
         let refused = archive.commit("s", &put(2, cells)).await.unwrap_err();
-        let ArchiveError::Gap { what: "cell", found, .. } = refused else { panic!("{refused}") };
+        let StoreError::Gap { what: "cell", found, .. } = refused else { panic!("{refused}") };
         assert_eq!(found, number);
     }
     assert!(all_of(archive, "s").await == before);
 }
 
-pub(crate) async fn a_cell_keeps_its_id_and_shares_it_with_none(archive: &dyn Archive) {
+pub(crate) async fn a_cell_keeps_its_id_and_shares_it_with_none(archive: &dyn Store) {
     start(archive, "s").await;
     archive.commit("s", &put(1, vec![cell(1, "a", "1"), cell(2, "b", "1")])).await.unwrap();
     let before = all_of(archive, "s").await;
@@ -95,13 +95,13 @@ pub(crate) async fn a_cell_keeps_its_id_and_shares_it_with_none(archive: &dyn Ar
     for cells in wrong {
         let number = cells.last().unwrap().number;
         let refused = archive.commit("s", &put(2, cells)).await.unwrap_err();
-        let ArchiveError::CellMixedUp { number: told, .. } = refused else { panic!("{refused}") };
+        let StoreError::CellMixedUp { number: told, .. } = refused else { panic!("{refused}") };
         assert_eq!(told, number);
     }
     assert!(all_of(archive, "s").await == before);
 }
 
-pub(crate) async fn cells_of_one_session_are_none_of_another(archive: &dyn Archive) {
+pub(crate) async fn cells_of_one_session_are_none_of_another(archive: &dyn Store) {
     for id in ["s", "t"] {
         start(archive, id).await;
         archive.commit(id, &put(1, vec![cell(1, "a", id), cell(2, "b", id)])).await.unwrap();
@@ -113,7 +113,7 @@ pub(crate) async fn cells_of_one_session_are_none_of_another(archive: &dyn Archi
     assert!(archive.cells_tail("u", 9).await.unwrap().is_empty());
 }
 
-pub(crate) async fn cells_go_with_their_session(archive: &dyn Archive) {
+pub(crate) async fn cells_go_with_their_session(archive: &dyn Store) {
     for id in ["deleted", "pruned", "kept"] {
         start(archive, id).await;
         let at = if id == "kept" { "2026-11-22T00:00:00Z" } else { "2026-11-20T00:00:00Z" };
@@ -131,7 +131,7 @@ pub(crate) async fn cells_go_with_their_session(archive: &dyn Archive) {
     assert_eq!(archive.cells("kept", 0, 9).await.unwrap(), [cell(1, "a", "kept")]);
 }
 
-pub(crate) async fn any_text_of_a_cell_comes_back_unchanged(archive: &dyn Archive) {
+pub(crate) async fn any_text_of_a_cell_comes_back_unchanged(archive: &dyn Store) {
     start(archive, "s").await;
     let long = NASTY.repeat((1 << 20) / NASTY.len());
     let rows = [NASTY, "", "a\0b", "a\0c", &long].into_iter().zip(1..);

@@ -3,7 +3,7 @@
 
 /// Why an archive did not do what it was asked. `store` is the path of the store, or `memory`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ArchiveError {
+pub enum StoreError {
     #[error("there is no session {id:?} in the store {store}; `sessions list` shows those that are there")]
     NotFound { store: String, id: String },
     #[error("the store {store} already has a session {id:?}; resume that one, or take another id")]

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use crate::contract::{Archive, SessionLock};
-use crate::error::ArchiveError;
+use crate::contract::{SessionLock, Store};
+use crate::error::StoreError;
 use crate::rows::{
-    CellRow, Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSession, SessionRow, VariableRow,
+    CellRow, Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSessionRow, SessionRow, VariableRow,
 };
 use crate::tail::{Tail, cells_fit};
 
@@ -20,7 +20,7 @@ const STORE: &str = "memory";
 type VariableKey = (String, String, String);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct StoredSession {
     row: SessionRow,
     documents: BTreeSet<String>,
     frames: BTreeMap<String, FrameRow>,
@@ -36,7 +36,7 @@ struct Kept {
 
 #[derive(Debug, Default)]
 struct State {
-    sessions: BTreeMap<String, Kept>,
+    sessions: BTreeMap<String, StoredSession>,
     users: HashMap<String, BTreeMap<VariableKey, VariableRow>>,
     documents: HashMap<String, String>,
 }
@@ -46,7 +46,7 @@ type Holders = Arc<Mutex<HashMap<String, String>>>;
 
 /// An archive that ends with its process.
 #[derive(Debug, Default)]
-pub struct MemoryArchive {
+pub struct MemoryStore {
     state: Mutex<State>,
     holders: Holders,
 }
@@ -78,8 +78,8 @@ fn start(after: u64) -> usize {
     usize::try_from(after).unwrap_or(usize::MAX)
 }
 
-impl Kept {
-    /// Applies a commit that [`Kept::check`] has let pass.
+impl StoredSession {
+    /// Applies a commit that [`StoredSession::check`] has let pass.
     fn apply(&mut self, commit: &Commit, tail: Tail) {
         self.row.revision = tail.revision;
         self.row.last_seq = tail.last_seq;
@@ -106,7 +106,7 @@ impl Kept {
         self.answers.extend(commit.answer_ids.iter().cloned());
     }
 
-    fn check(&self, id: &str, commit: &Commit) -> Result<Tail, ArchiveError> {
+    fn check(&self, id: &str, commit: &Commit) -> Result<Tail, StoreError> {
         let tail = Tail {
             revision: self.row.revision,
             last_seq: self.row.last_seq,
@@ -119,14 +119,14 @@ impl Kept {
             let of_id = self.cell_numbers.get(cell_id).or_else(|| brought.get(cell_id.as_str()));
             let of_number = self.cells.get(number).map(|row| &row.id);
             if of_id.is_some_and(|there| there != number) || of_number.is_some_and(|there| there != cell_id) {
-                return Err(ArchiveError::CellMixedUp { store: STORE.to_owned(), id: id.to_owned(), number: *number });
+                return Err(StoreError::CellMixedUp { store: STORE.to_owned(), id: id.to_owned(), number: *number });
             }
             brought.insert(cell_id, *number);
         }
         let mut fresh = BTreeSet::new();
         for answer in &commit.answer_ids {
             if self.answers.contains(answer) || !fresh.insert(answer) {
-                return Err(ArchiveError::AnswerTaken { store: STORE.to_owned(), id: id.to_owned() });
+                return Err(StoreError::AnswerTaken { store: STORE.to_owned(), id: id.to_owned() });
             }
         }
         Ok(next)
@@ -152,33 +152,33 @@ impl State {
     }
 }
 
-impl MemoryArchive {
-    fn hold(&self, id: &str, holder: &str) -> Result<MemoryLock, ArchiveError> {
+impl MemoryStore {
+    fn hold(&self, id: &str, holder: &str) -> Result<MemoryLock, StoreError> {
         let mut holders = guard(&self.holders);
         if let Some(holder) = holders.get(id) {
             let holder = holder.clone();
-            return Err(ArchiveError::Held { store: STORE.to_owned(), id: id.to_owned(), holder });
+            return Err(StoreError::Held { store: STORE.to_owned(), id: id.to_owned(), holder });
         }
         holders.insert(id.to_owned(), holder.to_owned());
         Ok(MemoryLock { id: id.to_owned(), holders: Arc::clone(&self.holders) })
     }
 
     /// What `look` finds in a session; the default for one that is not there.
-    fn look<T: Default>(&self, id: &str, look: impl FnOnce(&Kept) -> T) -> T {
+    fn look<T: Default>(&self, id: &str, look: impl FnOnce(&StoredSession) -> T) -> T {
         guard(&self.state).sessions.get(id).map(look).unwrap_or_default()
     }
 }
 
 #[async_trait]
-impl Archive for MemoryArchive {
+impl Store for MemoryStore {
     async fn create(
         &self,
-        session: &NewSession,
+        session: &NewSessionRow,
         documents: &[DocumentRow],
         first: &Commit,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<(), StoreError> {
         let mut state = guard(&self.state);
-        let mut kept = Kept {
+        let mut kept = StoredSession {
             row: SessionRow {
                 id: session.id.clone(),
                 user: session.user.clone(),
@@ -191,11 +191,11 @@ impl Archive for MemoryArchive {
                 ..SessionRow::default()
             },
             documents: documents.iter().map(|document| document.sha256.clone()).collect(),
-            ..Kept::default()
+            ..StoredSession::default()
         };
         match state.sessions.entry(session.id.clone()) {
             Entry::Occupied(_) => {
-                return Err(ArchiveError::Exists { store: STORE.to_owned(), id: session.id.clone() });
+                return Err(StoreError::Exists { store: STORE.to_owned(), id: session.id.clone() });
             }
             Entry::Vacant(place) => {
                 let tail = kept.check(&session.id, first)?;
@@ -210,10 +210,10 @@ impl Archive for MemoryArchive {
         Ok(())
     }
 
-    async fn commit(&self, id: &str, commit: &Commit) -> Result<(), ArchiveError> {
+    async fn commit(&self, id: &str, commit: &Commit) -> Result<(), StoreError> {
         let mut state = guard(&self.state);
         let Some(kept) = state.sessions.get_mut(id) else {
-            return Err(ArchiveError::NotFound { store: STORE.to_owned(), id: id.to_owned() });
+            return Err(StoreError::NotFound { store: STORE.to_owned(), id: id.to_owned() });
         };
         let tail = kept.check(id, commit)?;
         kept.apply(commit, tail);
@@ -222,45 +222,39 @@ impl Archive for MemoryArchive {
         Ok(())
     }
 
-    async fn session(&self, id: &str) -> Result<Option<SessionRow>, ArchiveError> {
+    async fn session(&self, id: &str) -> Result<Option<SessionRow>, StoreError> {
         Ok(self.look(id, |kept| Some(kept.row.clone())))
     }
 
-    async fn sessions(&self) -> Result<Vec<SessionRow>, ArchiveError> {
+    async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
         let mut rows: Vec<_> = guard(&self.state).sessions.values().map(|kept| kept.row.clone()).collect();
         // Stable: equals stay in the order of their ids.
         rows.sort_by(|a, b| instant(&b.updated_at).cmp(instant(&a.updated_at)));
         Ok(rows)
     }
 
-    async fn frames(&self, id: &str) -> Result<Vec<FrameRow>, ArchiveError> {
+    async fn frames(&self, id: &str) -> Result<Vec<FrameRow>, StoreError> {
         Ok(self.look(id, |kept| kept.frames.values().cloned().collect()))
     }
 
-    async fn variables(&self, id: &str) -> Result<Vec<VariableRow>, ArchiveError> {
+    async fn variables(&self, id: &str) -> Result<Vec<VariableRow>, StoreError> {
         Ok(self.look(id, |kept| kept.variables.values().cloned().collect()))
     }
 
-    async fn user_variables(&self, user: &str) -> Result<Vec<VariableRow>, ArchiveError> {
+    async fn user_variables(&self, user: &str) -> Result<Vec<VariableRow>, StoreError> {
         let state = guard(&self.state);
         Ok(state.users.get(user).map(|variables| variables.values().cloned().collect()).unwrap_or_default())
     }
 
-    async fn counters(&self, id: &str) -> Result<Vec<CounterRow>, ArchiveError> {
+    async fn counters(&self, id: &str) -> Result<Vec<CounterRow>, StoreError> {
         Ok(self.look(id, |kept| kept.counters.values().cloned().collect()))
     }
 
-    async fn journal(&self, id: &str, after: u64, limit: usize) -> Result<Vec<JournalRow>, ArchiveError> {
+    async fn journal(&self, id: &str, after: u64, limit: usize) -> Result<Vec<JournalRow>, StoreError> {
         Ok(self.look(id, |kept| kept.journal.iter().skip(start(after)).take(limit).cloned().collect()))
     }
 
-    async fn journal_of(
-        &self,
-        id: &str,
-        kind: &str,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<JournalRow>, ArchiveError> {
+    async fn journal_of(&self, id: &str, kind: &str, after: u64, limit: usize) -> Result<Vec<JournalRow>, StoreError> {
         Ok(self.look(id, |kept| {
             let places = kept.kinds.get(kind).map(Vec::as_slice).unwrap_or_default();
             let from = places.partition_point(|place| *place < start(after));
@@ -268,32 +262,32 @@ impl Archive for MemoryArchive {
         }))
     }
 
-    async fn last_of(&self, id: &str, kind: &str) -> Result<Option<JournalRow>, ArchiveError> {
+    async fn last_of(&self, id: &str, kind: &str) -> Result<Option<JournalRow>, StoreError> {
         Ok(self.look(id, |kept| kept.kinds.get(kind)?.last().and_then(|place| kept.journal.get(*place).cloned())))
     }
 
-    async fn messages_tail(&self, id: &str, count: usize) -> Result<Vec<MessageRow>, ArchiveError> {
+    async fn messages_tail(&self, id: &str, count: usize) -> Result<Vec<MessageRow>, StoreError> {
         Ok(self
             .look(id, |kept| kept.messages.iter().skip(kept.messages.len().saturating_sub(count)).cloned().collect()))
     }
 
-    async fn messages(&self, id: &str, after: u64, limit: usize) -> Result<Vec<MessageRow>, ArchiveError> {
+    async fn messages(&self, id: &str, after: u64, limit: usize) -> Result<Vec<MessageRow>, StoreError> {
         Ok(self.look(id, |kept| kept.messages.iter().skip(start(after)).take(limit).cloned().collect()))
     }
 
-    async fn cell(&self, id: &str, cell_id: &str) -> Result<Option<CellRow>, ArchiveError> {
+    async fn cell(&self, id: &str, cell_id: &str) -> Result<Option<CellRow>, StoreError> {
         Ok(self.look(id, |kept| {
             let number = kept.cell_numbers.get(cell_id)?;
             kept.cells.get(number).cloned()
         }))
     }
 
-    async fn cells(&self, id: &str, after: u64, limit: usize) -> Result<Vec<CellRow>, ArchiveError> {
+    async fn cells(&self, id: &str, after: u64, limit: usize) -> Result<Vec<CellRow>, StoreError> {
         let after = after.saturating_add(1);
         Ok(self.look(id, |kept| kept.cells.range(after..).take(limit).map(|(_, row)| row.clone()).collect()))
     }
 
-    async fn cells_tail(&self, id: &str, count: usize) -> Result<Vec<CellRow>, ArchiveError> {
+    async fn cells_tail(&self, id: &str, count: usize) -> Result<Vec<CellRow>, StoreError> {
         Ok(self.look(id, |kept| {
             let mut rows: Vec<CellRow> = kept.cells.values().rev().take(count).cloned().collect();
             rows.reverse();
@@ -301,20 +295,20 @@ impl Archive for MemoryArchive {
         }))
     }
 
-    async fn answer_taken(&self, id: &str, answer_id: &str) -> Result<bool, ArchiveError> {
+    async fn answer_taken(&self, id: &str, answer_id: &str) -> Result<bool, StoreError> {
         Ok(self.look(id, |kept| kept.answers.contains(answer_id)))
     }
 
-    async fn document(&self, sha256: &str) -> Result<Option<String>, ArchiveError> {
+    async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError> {
         Ok(guard(&self.state).documents.get(sha256).cloned())
     }
 
-    async fn delete(&self, id: &str) -> Result<bool, ArchiveError> {
+    async fn delete(&self, id: &str) -> Result<bool, StoreError> {
         let _held = self.hold(id, "a deletion")?;
         Ok(guard(&self.state).remove(id))
     }
 
-    async fn prune(&self, updated_before: &str) -> Result<Vec<String>, ArchiveError> {
+    async fn prune(&self, updated_before: &str) -> Result<Vec<String>, StoreError> {
         let mut old = self.sessions().await?;
         old.retain(|row| instant(&row.updated_at) < instant(updated_before));
         old.sort_by(|a, b| instant(&a.updated_at).cmp(instant(&b.updated_at)).then_with(|| a.id.cmp(&b.id)));
@@ -332,7 +326,7 @@ impl Archive for MemoryArchive {
         Ok(gone)
     }
 
-    async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, ArchiveError> {
+    async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, StoreError> {
         Ok(Box::new(self.hold(id, holder)?))
     }
 }
@@ -346,8 +340,8 @@ fn instant(at: &str) -> &str {
 mod tests {
     use crate::conformance::conformance;
     use crate::conformance_cells::cells_conformance;
-    use crate::memory::MemoryArchive;
+    use crate::memory::MemoryStore;
 
-    conformance!(((), MemoryArchive::default()));
-    cells_conformance!(((), MemoryArchive::default()));
+    conformance!(((), MemoryStore::default()));
+    cells_conformance!(((), MemoryStore::default()));
 }

@@ -35,7 +35,7 @@ pub struct SessionRow {
 
 /// What is written once, when a session is created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NewSession {
+pub struct NewSessionRow {
     /// Its id: any text that no other session has.
     pub id: String,
     pub user: String,

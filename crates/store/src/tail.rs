@@ -1,6 +1,6 @@
 //! Where a session ends, and whether a commit goes on from there: the rule that every archive keeps.
 
-use crate::error::ArchiveError;
+use crate::error::StoreError;
 use crate::rows::Commit;
 
 /// The numbers that a commit must follow on. All are 0 before the first commit.
@@ -13,16 +13,16 @@ pub(crate) struct Tail {
 
 impl Tail {
     /// The tail after `commit`, or why the commit does not fit here.
-    pub(crate) fn after(self, store: &str, id: &str, commit: &Commit) -> Result<Self, ArchiveError> {
+    pub(crate) fn after(self, store: &str, id: &str, commit: &Commit) -> Result<Self, StoreError> {
         if commit.revision != self.revision {
-            return Err(ArchiveError::Conflict {
+            return Err(StoreError::Conflict {
                 store: store.to_owned(),
                 id: id.to_owned(),
                 expected: commit.revision,
                 found: self.revision,
             });
         }
-        let gap = |what, expected, found| ArchiveError::Gap {
+        let gap = |what, expected, found| StoreError::Gap {
             store: store.to_owned(),
             id: id.to_owned(),
             what,
@@ -49,14 +49,14 @@ impl Tail {
 }
 
 /// Whether each cell of a commit is one of the `last` cells that a session has, or the next one.
-pub(crate) fn cells_fit(store: &str, id: &str, last: u64, commit: &Commit) -> Result<(), ArchiveError> {
+pub(crate) fn cells_fit(store: &str, id: &str, last: u64, commit: &Commit) -> Result<(), StoreError> {
     let mut next = last.saturating_add(1);
     for row in &commit.cells_put {
         if row.number == next {
             next = next.saturating_add(1);
         } else if row.number == 0 || row.number > next {
             let (store, id) = (store.to_owned(), id.to_owned());
-            return Err(ArchiveError::Gap { store, id, what: "cell", expected: next, found: row.number });
+            return Err(StoreError::Gap { store, id, what: "cell", expected: next, found: row.number });
         }
     }
     Ok(())

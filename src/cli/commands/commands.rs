@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::cli::commands::why::Asked;
+use crate::cli::commands::why::WhyRequest;
 use crate::cli::commands::{place, plan, prompt, variables, why};
 use crate::cli::language::{filled, said};
 use crate::cli::terminal::{plain, quiet};
 use bcc_engine::error::EngineError;
 use bcc_runtime::run::session::Session;
-use bcc_store::contract::Archive;
+use bcc_store::contract::Store;
 
 const HELP: &str = "\
 /vars     the variables, and who set them
@@ -21,13 +21,13 @@ const HELP: &str = "\
 /quit     save and leave (so does Ctrl-D; Ctrl-C too)
 //…       say a line that begins with a slash; a line that ends in \\ goes on in the next";
 
-pub async fn command(words: &str, session: &Session, archive: &dyn Archive) -> Result<(), EngineError> {
+pub async fn command(words: &str, session: &Session, archive: &dyn Store) -> Result<(), EngineError> {
     let (name, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     let text = match (name, rest.trim()) {
         ("help" | "h" | "?", _) => said(HELP).into_owned(),
         ("vars", "") => variables::variables(session),
         ("where", "") => place::place(session, &last(archive, &session.id, "outcome").await?),
-        ("why", rest) => match Asked::read(rest) {
+        ("why", rest) => match WhyRequest::read(rest) {
             Some(asked) => why::why(session, archive, asked).await?,
             None => {
                 let literal = "/why knows no `{rest}`: write /why, /why 3, /why all, each with or without raw";
@@ -45,7 +45,7 @@ pub async fn command(words: &str, session: &Session, archive: &dyn Archive) -> R
     Ok(())
 }
 
-async fn last(archive: &dyn Archive, id: &str, kind: &str) -> Result<Value, EngineError> {
+async fn last(archive: &dyn Store, id: &str, kind: &str) -> Result<Value, EngineError> {
     let Some(row) = archive.last_of(id, kind).await? else { return Ok(Value::Null) };
     why::parse(&row.body)
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::cli::commands::trace::{by_name, label, short, text, times};
 use crate::cli::language::{filled, said};
-use bcc_llm::reply::strategies::Strategy;
+use bcc_llm::reply::strategies::ParseStrategy;
 
 /// The lines about `outcome`. `call` is the model call whose reply it read, or null.
 pub fn outcome(outcome: &Value, call: &Value, raw: bool) -> Vec<String> {
@@ -97,7 +97,7 @@ fn reading(outcome: &Value, call: &Value) -> Vec<String> {
     let error = outcome.pointer("/debug_info/parse_error");
     let count = outcome.pointer("/metadata/parse_retry_count").and_then(Value::as_u64);
     if let (Some(count), None) = (count, error) {
-        let strategy = Strategy::ALL.into_iter().find(|strategy| u64::from(strategy.number()) == count);
+        let strategy = ParseStrategy::ALL.into_iter().find(|strategy| u64::from(strategy.number()) == count);
         let name = strategy.map(|strategy| format!(", {}", strategy.name())).unwrap_or_default();
         let values = [("count", count.to_string()), ("name", name)];
         lines.push(label("reply read", &filled("by strategy {count}{name}", &by_name(&values))));

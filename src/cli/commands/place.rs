@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::cli::commands::trace::{by_name, label, times};
 use crate::cli::language::{filled, said};
+use bcc_runtime::run::location::{LocationKind, LocationLevel};
 use bcc_runtime::run::session::Session;
-use bcc_runtime::run::whereabouts::{Level, What};
 
 /// The whole way from the phase to the action. `outcome` is that of the last turn, or null.
 pub fn place(session: &Session, outcome: &Value) -> String {
@@ -61,7 +61,7 @@ fn told_round(round: u64, most: Option<u32>) -> String {
     }
 }
 
-fn told(level: &Level, innermost: bool) -> String {
+fn told(level: &LocationLevel, innermost: bool) -> String {
     let mut told = vec![match &level.name {
         Some(name) => format!("{} ({name})", level.id),
         None => level.id.clone(),
@@ -89,14 +89,15 @@ fn told(level: &Level, innermost: bool) -> String {
         told.push(said("a monitor's advice waits for its next turn").into_owned());
     }
     let name = match level.what {
-        What::Phase => "phase",
-        What::Topic => "topic",
-        What::Block => "case",
-        What::Skill => "skill",
-        What::Single => "inserted",
-        What::Action if innermost => "action",
-        What::Action => "  outside",
+        LocationKind::Phase => "phase",
+        LocationKind::Topic => "topic",
+        LocationKind::Block => "case",
+        LocationKind::Skill => "skill",
+        LocationKind::Single => "inserted",
+        LocationKind::Action if innermost => "action",
+        LocationKind::Action => "  outside",
     };
-    let waits = if level.what == What::Action && !innermost { said("; waits for what is inside") } else { "".into() };
+    let waits =
+        if level.what == LocationKind::Action && !innermost { said("; waits for what is inside") } else { "".into() };
     label(name, &format!("{}{waits}", told.join(", ")))
 }

@@ -7,9 +7,9 @@ use crate::cli::language::{filled, said};
 use bcc_engine::error::EngineError;
 use bcc_engine::export::events_of;
 use bcc_runtime::run::session::Session;
-use bcc_store::contract::Archive;
+use bcc_store::contract::Store;
 
-pub async fn plan(session: &Session, archive: &dyn Archive) -> Result<String, EngineError> {
+pub async fn plan(session: &Session, archive: &dyn Store) -> Result<String, EngineError> {
     let Some(outline) = session.outline() else { return Ok(said("the session is in no topic").into_owned()) };
     let mut plans = Vec::new();
     for mut event in events_of(archive, &session.id, "orchestrated").await? {

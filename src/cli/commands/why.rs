@@ -6,7 +6,7 @@ use crate::cli::commands::trace::trace;
 use crate::cli::language::said;
 use bcc_engine::error::EngineError;
 use bcc_runtime::run::session::Session;
-use bcc_store::contract::Archive;
+use bcc_store::contract::Store;
 
 /// How many events are read at a time: one may hold a prompt and a reply of megabytes.
 const PAGE: usize = 64;
@@ -15,13 +15,13 @@ const PAGE: usize = 64;
 const LOOK_BACK: u64 = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct WhyRequest {
     /// Since how many answers; `None` for the whole session.
     pub answers: Option<usize>,
     pub raw: bool,
 }
 
-impl Asked {
+impl WhyRequest {
     /// What stands behind `/why`; `None` when it is nothing that can be asked for.
     pub fn read(words: &str) -> Option<Self> {
         let mut asked = Self { answers: Some(1), raw: false };
@@ -36,7 +36,7 @@ impl Asked {
     }
 }
 
-pub async fn why(session: &Session, archive: &dyn Archive, asked: Asked) -> Result<String, EngineError> {
+pub async fn why(session: &Session, archive: &dyn Store, asked: WhyRequest) -> Result<String, EngineError> {
     let mut after = match asked.answers {
         None => 0,
         Some(answers) => begin(session, archive, answers).await?.saturating_sub(1),
@@ -57,7 +57,7 @@ pub async fn why(session: &Session, archive: &dyn Archive, asked: Asked) -> Resu
 }
 
 /// The seq of the answer that is the last but `answers - 1`; 1 when there are fewer.
-async fn begin(session: &Session, archive: &dyn Archive, answers: usize) -> Result<u64, EngineError> {
+async fn begin(session: &Session, archive: &dyn Store, answers: usize) -> Result<u64, EngineError> {
     let mut back = LOOK_BACK;
     loop {
         let since = session.last_seq().saturating_sub(back);
@@ -73,7 +73,7 @@ async fn begin(session: &Session, archive: &dyn Archive, answers: usize) -> Resu
 }
 
 /// The seqs of the person's answers after `after`.
-async fn answers_since(id: &str, archive: &dyn Archive, mut after: u64) -> Result<Vec<u64>, EngineError> {
+async fn answers_since(id: &str, archive: &dyn Store, mut after: u64) -> Result<Vec<u64>, EngineError> {
     let mut found = Vec::new();
     loop {
         let rows = archive.journal_of(id, "message", after, PAGE).await?;
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_stands_behind_why_is_read_in_any_order() {
-        let asked = |answers, raw| Some(Asked { answers, raw });
+        let asked = |answers, raw| Some(WhyRequest { answers, raw });
         let table = [
             ("", asked(Some(1), false)),
             ("raw", asked(Some(1), true)),
@@ -110,7 +110,7 @@ mod tests {
             ("not", None),
         ];
         for (words, expected) in table {
-            assert_eq!(Asked::read(words), expected, "{words}");
+            assert_eq!(WhyRequest::read(words), expected, "{words}");
         }
     }
 }

@@ -7,10 +7,10 @@ use bcc_lang::schema::compiled::Compiled;
 use bcc_lang::schema::embedded::PROTOCOL;
 use bcc_runtime::notebook::cell::{Cell, CellKind};
 use bcc_runtime::notebook::protocol::feedback::Feedback;
-use bcc_runtime::notebook::protocol::observation::{MOST_BYTES, MOST_CELLS, Seen, observation};
-use bcc_runtime::notebook::protocol::observed::{Observed, read_observation};
+use bcc_runtime::notebook::protocol::observation::{MOST_BYTES, MOST_CELLS, ObservationSource, observation};
+use bcc_runtime::notebook::protocol::read_observation::{ObservedState, read_observation};
 use bcc_runtime::notebook::protocol::response::{reflection, response};
-use bcc_runtime::notebook::state::State;
+use bcc_runtime::notebook::state::NotebookState;
 use serde_json::{Value, json};
 
 fn schema(name: &str) -> Compiled {
@@ -70,13 +70,13 @@ fn answer() -> Value {
 }
 
 /// A session whose state is what was observed.
-fn state_of(observed: &Observed) -> (State, Vec<Cell>) {
-    let mut state = State {
+fn state_of(observed: &ObservedState) -> (NotebookState, Vec<Cell>) {
+    let mut state = NotebookState {
         title: observed.title.clone(),
         cell_count: observed.cell_count,
         todo_list: observed.todo_list.clone(),
         section_progress: observed.section_progress.clone(),
-        ..State::default()
+        ..NotebookState::default()
     };
     state.location.stage_id.clone_from(&observed.location.stage_id);
     state.location.step_id.clone_from(&observed.location.step_id);
@@ -104,7 +104,15 @@ fn sent_of(payload: &Value, include_progress: bool) -> Value {
     let (state, cells) = state_of(&asked.observed);
     let (variables, feedback) = (asked.observed.variables.clone(), asked.feedback.as_ref());
     let cells = &cells[cells.len().saturating_sub(MOST_CELLS)..];
-    observation(&Seen { notebook_id: "n", state: &state, cells, variables, feedback, stream: true, include_progress })
+    observation(&ObservationSource {
+        notebook_id: "n",
+        state: &state,
+        cells,
+        variables,
+        feedback,
+        stream: true,
+        include_progress,
+    })
 }
 
 #[test]
@@ -245,10 +253,10 @@ fn a_notebook_of_any_length_takes_at_most_the_window() {
     };
     let size = |count: u64| {
         let cells: Vec<Cell> = (count.saturating_sub(MOST_CELLS as u64) + 1..=count).map(cell).collect();
-        let state = State { cell_count: count, ..State::default() };
+        let state = NotebookState { cell_count: count, ..NotebookState::default() };
         let feedback = Feedback::default();
         let variables = serde_json::Map::new();
-        let seen = Seen {
+        let seen = ObservationSource {
             notebook_id: "n",
             state: &state,
             cells: &cells,

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use bcc_runtime::run::session::Pause;
+use bcc_runtime::run::session::SessionPause;
 use serde_json::{Value, json};
 
 use crate::behaviors::{done, nobody, program, run, script, stage, text, world};
@@ -26,7 +26,7 @@ async fn an_id_that_is_taken_is_a_failure_that_is_counted_and_never_the_end_of_a
     for death in [Death::Never, Death::Before, Death::After] {
         let world = world(behaviors.clone(), judgements.clone());
         let ran = run(&program("server: s"), &world, &nobody(), death).await;
-        assert_eq!(ran.pause, Pause::Completed, "{death:?}");
+        assert_eq!(ran.pause, SessionPause::Completed, "{death:?}");
         assert_eq!(ran.contents, ["one", "two", "three", "four"], "{death:?}");
         let counts = |behavior: usize| {
             let feedback = &ran.events("behavior")[behavior]["feedback"];
@@ -51,7 +51,7 @@ async fn what_the_reader_of_actions_passes_over_is_told() {
         Death::Never,
     )
     .await;
-    assert_eq!((ran.pause, &ran.contents[..]), (Pause::Completed, &["words".to_owned(), "more".to_owned()][..]));
+    assert_eq!((ran.pause, &ran.contents[..]), (SessionPause::Completed, &["words".to_owned(), "more".to_owned()][..]));
     assert_eq!(ran.codes(), ["action-passed-over"]);
     let told = ran.events("warning")[0]["message"].as_str().unwrap();
     assert!(told.contains("the behavior server `s`") && told.contains("`should_execute`"), "{told}");
@@ -72,7 +72,7 @@ async fn a_sensitive_value_stays_hidden_after_its_variable_holds_another() {
     for death in [Death::Never, Death::After] {
         let world = world(behaviors.clone(), judgements.clone());
         let ran = run(&program("server: s"), &world, &nobody(), death).await;
-        assert_eq!(ran.pause, Pause::Completed);
+        assert_eq!(ran.pause, SessionPause::Completed);
         let log = world.log.lock().unwrap();
         assert!(log.asked.len() >= 3 && log.asked[2].to_string().contains("call "), "{:?}", log.asked);
         let shown = log.asked.iter().chain(&log.judged).chain(&ran.journal);
@@ -93,7 +93,7 @@ async fn code_that_was_interrupted_and_is_to_fail_ends_the_loop_with_an_error() 
     let program = stage::checked(&script, Path::new(crate::ROOT));
     let world = world(behaviors, json!({}));
     let ran = run(&program, &world, &nobody(), Death::After).await;
-    assert_eq!(ran.pause, Pause::Failed);
+    assert_eq!(ran.pause, SessionPause::Failed);
     assert_eq!(ran.contents, ["before", "x = 1"]);
     assert_eq!(ran.outcome("loop_a")["exit_reason"], "error");
     assert_eq!(ran.events("error")[0]["code"], "effect-interrupted");
@@ -106,7 +106,7 @@ async fn a_move_of_a_loop_says_who_moved_the_session() {
     let behaviors = json!({ "a#1": { "actions": [], "transition": { "next_step_id": "c" } } });
     let ran =
         run(&program("server: s, reflection: 'off'"), &world(behaviors, json!({})), &nobody(), Death::Never).await;
-    assert_eq!((ran.pause, ran.topics()), (Pause::Completed, vec!["a", "c"]));
+    assert_eq!((ran.pause, ran.topics()), (SessionPause::Completed, vec!["a", "c"]));
     let routed = ran.events("routed");
     assert_eq!(routed[0]["why"], "the behavior server `s` moves the session there");
 }

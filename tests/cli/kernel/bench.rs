@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use bcc_runtime::notebook::cell::Ended;
+use bcc_runtime::notebook::cell::CellEnd;
 use bcc_runtime::notebook::kernel::contract::{Execution, Kernel, KernelSettings};
 use bcc_runtime::notebook::kernel::jupyter::JupyterKernel;
-use bcc_runtime::notebook::kernel::place::Place;
+use bcc_runtime::notebook::kernel::location::KernelLocation;
 use serde_json::Value;
 
 use crate::test_kernel::{kernel_python, kernel_variables};
@@ -47,17 +47,17 @@ impl Bench {
     /// What code wrote to its standard output.
     pub async fn said(&self, code: &str) -> String {
         let ran = self.run(code).await;
-        assert_eq!(ran.ended, Ended::Ok, "{ran:?}");
+        assert_eq!(ran.ended, CellEnd::Ok, "{ran:?}");
         text(&ran.outputs)
     }
 }
 
 /// Where a kernel of `python` lives.
-pub fn place(python: &Path, directory: &Path) -> Place {
+pub fn place(python: &Path, directory: &Path) -> KernelLocation {
     let home = ("HOME", directory.display().to_string());
     let variables = kernel_variables(python).into_iter().chain([home]);
     let variables = variables.map(|(name, value)| (name.to_owned(), value)).collect();
-    Place { directory: directory.to_path_buf(), variables, refused: None }
+    KernelLocation { directory: directory.to_path_buf(), variables, refused: None }
 }
 
 /// The standard output among the outputs.

@@ -3,10 +3,10 @@
 use std::io::BufRead as _;
 use std::process::{Command, Stdio};
 
-use bcc_runtime::notebook::cell::Ended;
+use bcc_runtime::notebook::cell::CellEnd;
 use bcc_runtime::notebook::kernel::contract::{Kernel, KernelSettings};
 use bcc_runtime::notebook::kernel::jupyter::JupyterKernel;
-use bcc_runtime::notebook::kernel::place::Place;
+use bcc_runtime::notebook::kernel::location::KernelLocation;
 
 use crate::kernel::bench::{Bench, LONG, lives, place, text, until};
 use crate::test_kernel::kernel_python;
@@ -21,7 +21,7 @@ async fn a_kernel_that_dies_is_noticed_and_the_next_code_starts_another() {
     ] {
         bench.run("kept = 1").await;
         let ran = bench.run(code).await;
-        assert_eq!(ran.ended, Ended::Died, "{code}");
+        assert_eq!(ran.ended, CellEnd::Died, "{code}");
         assert_eq!(bench.kernel.ran(), 0);
         assert_eq!(bench.said("print('kept' in globals())").await, "False\n");
     }
@@ -95,7 +95,8 @@ async fn a_missing_kernel_and_a_broken_one_are_told_apart() {
     std::fs::write(kernels.join("kernel.json"), spec).unwrap();
     let variables = [("JUPYTER_PATH", directory.path().display().to_string()), ("PATH", "/usr/bin:/bin".to_owned())];
     let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    let kernel = JupyterKernel::new(Place { directory: directory.path().to_path_buf(), variables, refused: None });
+    let kernel =
+        JupyterKernel::new(KernelLocation { directory: directory.path().to_path_buf(), variables, refused: None });
     for (name, code, part) in
         [("none", "no-kernel", "there is no kernel `none`"), ("broken", "kernel-did-not-start", "no such thing")]
     {

@@ -1,6 +1,6 @@
 //! What code puts out, as nbformat has it, and how much of it.
 
-use bcc_runtime::notebook::cell::Ended;
+use bcc_runtime::notebook::cell::CellEnd;
 use serde_json::json;
 
 use crate::kernel::bench::{Bench, text};
@@ -19,7 +19,7 @@ async fn streams_of_one_name_that_follow_each_other_are_one() {
             json!({ "output_type": "stream", "name": "stdout", "text": "four\n" }),
         ]
     );
-    assert_eq!((ran.ended, ran.execution_count, ran.left_out), (Ended::Ok, Some(1), 0));
+    assert_eq!((ran.ended, ran.execution_count, ran.left_out), (CellEnd::Ok, Some(1), 0));
     assert_eq!(bench.run("6 * 7").await.execution_count, Some(2));
 }
 
@@ -66,7 +66,7 @@ async fn an_error_keeps_its_traceback_with_colours_and_the_kernel_goes_on() {
     let Some(bench) = Bench::new() else { return };
     let ran = bench.run("x = 5\ndef deep():\n    raise ValueError('坏了')\ndeep()").await;
     let error = &ran.outputs[0];
-    assert_eq!(ran.ended, Ended::Error);
+    assert_eq!(ran.ended, CellEnd::Error);
     assert_eq!(
         (&error["output_type"], &error["ename"], &error["evalue"]),
         (&json!("error"), &json!("ValueError"), &json!("坏了"))
@@ -80,14 +80,14 @@ async fn an_error_keeps_its_traceback_with_colours_and_the_kernel_goes_on() {
 async fn a_syntax_error_is_an_error_too() {
     let Some(bench) = Bench::new() else { return };
     let ran = bench.run("for in").await;
-    assert_eq!((ran.ended, &ran.outputs[0]["ename"]), (Ended::Error, &json!("SyntaxError")));
+    assert_eq!((ran.ended, &ran.outputs[0]["ename"]), (CellEnd::Error, &json!("SyntaxError")));
 }
 
 #[tokio::test]
 async fn code_that_writes_for_ever_is_interrupted_and_most_of_it_left_out() {
     let Some(bench) = Bench::new() else { return };
     let ran = bench.run("line = 'x' * 999_999\nfor _ in range(1_000):\n    print(line)").await;
-    assert_eq!(ran.ended, Ended::Interrupted);
+    assert_eq!(ran.ended, CellEnd::Interrupted);
     assert!(ran.left_out > 60 * 1024 * 1024, "{}", ran.left_out);
     let kept: usize = ran.outputs.iter().map(|output| output.to_string().len()).sum();
     assert!(kept < 1_200_000, "{kept}");
@@ -100,7 +100,7 @@ async fn code_that_writes_for_ever_is_interrupted_and_most_of_it_left_out() {
 async fn one_print_of_much_is_left_out_and_what_follows_is_kept() {
     let Some(bench) = Bench::new() else { return };
     let ran = bench.run("print('x' * 50_000_000, flush=True)\nprint('end')").await;
-    assert_eq!((ran.ended, text(&ran.outputs).as_str()), (Ended::Ok, "end\n"));
+    assert_eq!((ran.ended, text(&ran.outputs).as_str()), (CellEnd::Ok, "end\n"));
     assert!(ran.left_out >= 50_000_000);
 }
 
@@ -108,7 +108,7 @@ async fn one_print_of_much_is_left_out_and_what_follows_is_kept() {
 async fn an_error_is_shown_however_much_was_written_before() {
     let Some(bench) = Bench::new() else { return };
     let ran = bench.run("for _ in range(3_000):\n    print('y' * 999)\nraise KeyError('z' * 5_000_000)").await;
-    assert_eq!(ran.ended, Ended::Error);
+    assert_eq!(ran.ended, CellEnd::Error);
     assert!(ran.outputs.iter().any(|output| output["output_type"] == "error"), "{}", ran.left_out);
     assert!(ran.left_out > 1_900_000);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bcc_runtime::notebook::cell::Ended;
+use bcc_runtime::notebook::cell::CellEnd;
 use bcc_runtime::notebook::kernel::contract::{Kernel, KernelSettings};
 
 use crate::kernel::bench::{Bench, LONG, SHORT, lives, until};
@@ -12,7 +12,7 @@ async fn code_that_runs_for_ever_is_interrupted_and_the_kernel_keeps_its_memory(
     let Some(bench) = Bench::new() else { return };
     bench.run("kept = 41").await;
     let ran = bench.run_for("while True:\n    pass", SHORT).await;
-    assert_eq!((ran.ended, ran.outputs[0]["ename"].as_str()), (Ended::TimedOut, Some("KeyboardInterrupt")));
+    assert_eq!((ran.ended, ran.outputs[0]["ename"].as_str()), (CellEnd::TimedOut, Some("KeyboardInterrupt")));
     assert_eq!(bench.said("print(kept + 1)").await, "42\n");
     assert_eq!(bench.kernel.ran(), 3);
 }
@@ -21,7 +21,7 @@ async fn code_that_runs_for_ever_is_interrupted_and_the_kernel_keeps_its_memory(
 async fn sleep_and_processes_of_the_code_are_interrupted_too() {
     let Some(bench) = Bench::new() else { return };
     for code in ["import time\ntime.sleep(3_600)", "import subprocess\nsubprocess.run(['sleep', '3600'])"] {
-        assert_eq!(bench.run_for(code, SHORT).await.ended, Ended::TimedOut, "{code}");
+        assert_eq!(bench.run_for(code, SHORT).await.ended, CellEnd::TimedOut, "{code}");
         assert_eq!(bench.said("print('on')").await, "on\n");
     }
 }
@@ -30,7 +30,7 @@ async fn sleep_and_processes_of_the_code_are_interrupted_too() {
 async fn code_that_ignores_the_interrupt_is_killed_and_the_next_starts_anew() {
     let Some(bench) = Bench::new() else { return };
     let code = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nkept = 1\nwhile True:\n    pass";
-    assert_eq!(bench.run_for(code, SHORT).await.ended, Ended::TimedOut);
+    assert_eq!(bench.run_for(code, SHORT).await.ended, CellEnd::TimedOut);
     assert_eq!(bench.kernel.ran(), 0);
     assert_eq!(bench.said("print('kept' in globals())").await, "False\n");
     assert_eq!(bench.kernel.ran(), 1);
@@ -40,7 +40,7 @@ async fn code_that_ignores_the_interrupt_is_killed_and_the_next_starts_anew() {
 async fn nobody_answers_input() {
     let Some(bench) = Bench::new() else { return };
     let ran = bench.run("input('你好？')").await;
-    assert_eq!((ran.ended, ran.outputs[0]["ename"].as_str()), (Ended::Error, Some("StdinNotImplementedError")));
+    assert_eq!((ran.ended, ran.outputs[0]["ename"].as_str()), (CellEnd::Error, Some("StdinNotImplementedError")));
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn code_that_is_given_up_is_interrupted_before_anything_else_runs() {
         () = until("the mark", || mark.exists()) => {}
     }
     let ran = bench.run("print(kept)").await;
-    assert_eq!((ran.ended, crate::kernel::bench::text(&ran.outputs).as_str()), (Ended::Ok, "here\n"));
+    assert_eq!((ran.ended, crate::kernel::bench::text(&ran.outputs).as_str()), (CellEnd::Ok, "here\n"));
 }
 
 #[tokio::test]
@@ -72,5 +72,5 @@ async fn a_session_with_a_clock_of_its_own_does_not_hurry_its_kernel() {
     let Some(bench) = Bench::new() else { return };
     tokio::time::pause();
     let ran = bench.run_for("import time\ntime.sleep(1)\nprint('slow')", Duration::from_secs(30)).await;
-    assert_eq!((ran.ended, crate::kernel::bench::text(&ran.outputs).as_str()), (Ended::Ok, "slow\n"));
+    assert_eq!((ran.ended, crate::kernel::bench::text(&ran.outputs).as_str()), (CellEnd::Ok, "slow\n"));
 }

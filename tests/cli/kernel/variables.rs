@@ -1,6 +1,6 @@
 //! The variables of a kernel after code ran.
 
-use bcc_runtime::notebook::cell::Ended;
+use bcc_runtime::notebook::cell::CellEnd;
 use serde_json::{Value, json};
 
 use crate::kernel::bench::Bench;
@@ -62,7 +62,7 @@ async fn a_value_that_hangs_raises_or_floods_when_it_is_looked_at_does_no_harm()
     assert!(ran.variables["f"].as_str().unwrap().len() <= 480);
     let hangs = "class H:\n    def __repr__(self):\n        while True: pass\nh = H()";
     let ran = bench.run(hangs).await;
-    assert_eq!((ran.ended, ran.variables.len()), (Ended::Ok, 0));
+    assert_eq!((ran.ended, ran.variables.len()), (CellEnd::Ok, 0));
     assert_eq!(bench.said("del h\nprint('on')").await, "on\n");
 }
 
@@ -70,6 +70,6 @@ async fn a_value_that_hangs_raises_or_floods_when_it_is_looked_at_does_no_harm()
 async fn code_that_breaks_the_look_only_loses_the_look() {
     let Some(bench) = Bench::new() else { return };
     let ran = bench.run("def globals(): raise SystemExit\nk = 1").await;
-    assert_eq!(ran.ended, Ended::Ok);
+    assert_eq!(ran.ended, CellEnd::Ok);
     assert_eq!(bench.said("print(k)").await, "1\n");
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bcc_runtime::run::session::Pause;
+use bcc_runtime::run::session::SessionPause;
 use serde_json::{Value, json};
 
 use crate::effects::button::{begin, begun, button, drop_in_the_middle, of_actions, press, pressing, resume, told};
@@ -28,7 +28,7 @@ async fn it_is_announced_in_a_commit_of_its_own_and_closed_after() {
 async fn an_undisturbed_effect_happens_once_and_leaves_nothing_open() {
     let name = "undisturbed";
     let (archive, _program, mut session) = pressing(name, &json!({})).await;
-    assert_eq!(session.advance().await.unwrap(), Pause::Completed);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Completed);
     assert_eq!(button(name).presses(), 1);
     assert_eq!(told(archive.as_ref()).await, ["started e5", "finished e5: pressed", "session_completed"]);
     let started = journal(archive.as_ref()).await.into_iter().find(|event| event["type"] == "effect_started").unwrap();
@@ -69,7 +69,7 @@ async fn a_route_that_retries_announces_anew() {
 async fn turns_that_go_onward_are_not_counted_against_those_in_a_row() {
     let name = "onward";
     let (_archive, _program, mut session) = pressing(name, &json!({ "onward": 250 })).await;
-    assert_eq!(session.advance().await.unwrap(), Pause::Completed);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Completed);
     assert_eq!(button(name).turns.load(std::sync::atomic::Ordering::SeqCst), 252);
 }
 
@@ -77,13 +77,13 @@ async fn turns_that_go_onward_are_not_counted_against_those_in_a_row() {
 async fn a_session_with_an_open_effect_is_deleted_like_any_other() {
     let name = "deleted";
     let (archive, program, mut session) = pressing(name, &json!({ "fault": "model" })).await;
-    assert_eq!(session.advance().await.unwrap(), Pause::Stopped);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Stopped);
     drop(session);
     assert!(archive.delete(SESSION).await.unwrap());
     // The id is free again, and its effect is as new.
     let again = begin(&program, Arc::clone(&archive)).await;
     drop(again);
     let mut session = resume(&program, Arc::clone(&archive)).await;
-    assert_eq!(session.advance().await.unwrap(), Pause::Stopped);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Stopped);
     assert_eq!(button(name).presses(), 2);
 }

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use async_trait::async_trait;
-use bcc_check::against::Against;
 use bcc_check::check::check;
-use bcc_check::library::Library;
+use bcc_check::context::CheckContext;
+use bcc_check::library::SkillLibrary;
 use bcc_engine::pin::Pinned;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::source::compose::parse;
@@ -17,14 +17,14 @@ use bcc_runtime::actions::KINDS;
 use bcc_runtime::notebook::cell::{Cell, CellKind};
 use bcc_runtime::program::action::Action;
 use bcc_runtime::program::flow::{ActionError, Announced, Flow};
-use bcc_runtime::program::interrupted::{Decision, decide, given_up};
-use bcc_runtime::program::kind::{About, Checking, Described, Kind};
+use bcc_runtime::program::interrupted_effects::{Decision, decide, given_up};
+use bcc_runtime::program::kind::{Described, Kind, KindChecker, KindInfo};
 use bcc_runtime::program::outcome::{ExitReason, Outcome};
 use bcc_runtime::program::program::Program;
 use bcc_runtime::program::turn::Turn;
 use bcc_runtime::run::session::Session;
-use bcc_store::contract::Archive;
-use bcc_store::memory::MemoryArchive;
+use bcc_store::contract::Store;
+use bcc_store::memory::MemoryStore;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -68,11 +68,11 @@ struct PressIt {
 }
 
 impl Kind for Press {
-    fn about(&self) -> About {
-        About { name: "press", schema: "{}", page: "", exits: &["exit_criteria_met"] }
+    fn about(&self) -> KindInfo {
+        KindInfo { name: "press", schema: "{}", page: "", exits: &["exit_criteria_met"] }
     }
 
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         checking.describe(Described { max_rounds: 1, ..Described::default() });
         let text = |name| fields.words(name).map(|words| words.text);
         Some(Box::new(PressIt {
@@ -157,11 +157,11 @@ pub(crate) fn program(session: &Value) -> Arc<Program> {
         None,
     );
     let pinned = Pinned::new(Arc::clone(&file), templates.unwrap(), BTreeMap::new());
-    let against = Against {
+    let against = CheckContext {
         kinds: &kinds,
         templates: Arc::new(pinned.compiled().unwrap()),
         reply_schemas: &BTreeMap::new(),
-        library: &Library::of_files(&[]),
+        library: &SkillLibrary::of_files(&[]),
         models: None,
         custom: &BTreeMap::new(),
     };
@@ -191,15 +191,15 @@ pub(crate) fn press(button: &str, more: &Value) -> Value {
 }
 
 /// A new session of these fields in an archive of its own.
-pub(crate) async fn begun(session: &Value) -> (Arc<dyn Archive>, Arc<Program>, Session) {
-    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+pub(crate) async fn begun(session: &Value) -> (Arc<dyn Store>, Arc<Program>, Session) {
+    let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let program = program(session);
     let session = begin(&program, Arc::clone(&archive)).await;
     (archive, program, session)
 }
 
 /// The same with one action, which presses the button of this name.
-pub(crate) async fn pressing(name: &str, more: &Value) -> (Arc<dyn Archive>, Arc<Program>, Session) {
+pub(crate) async fn pressing(name: &str, more: &Value) -> (Arc<dyn Store>, Arc<Program>, Session) {
     begun(&of_actions(&json!([press(name, more)]))).await
 }
 
@@ -214,16 +214,16 @@ pub(crate) async fn drop_in_the_middle(name: &str, session: &mut Session) {
     }
 }
 
-pub(crate) async fn begin(program: &Arc<Program>, archive: Arc<dyn Archive>) -> Session {
+pub(crate) async fn begin(program: &Arc<Program>, archive: Arc<dyn Store>) -> Session {
     stage::begin(program, archive, stage::Only::without_monitors(None)).await
 }
 
-pub(crate) async fn resume(program: &Arc<Program>, archive: Arc<dyn Archive>) -> Session {
+pub(crate) async fn resume(program: &Arc<Program>, archive: Arc<dyn Store>) -> Session {
     stage::resume(program, archive, stage::Only::without_monitors(None)).await
 }
 
 /// What happened, as `type` and what tells it apart.
-pub(crate) async fn told(archive: &dyn Archive) -> Vec<String> {
+pub(crate) async fn told(archive: &dyn Store) -> Vec<String> {
     let tells = |event: &Value| {
         let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
         match text("type").as_str() {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use bcc_runtime::run::head::Status;
-use bcc_runtime::run::session::Pause;
-use bcc_store::contract::Archive;
+use bcc_runtime::run::head::SessionStatus;
+use bcc_runtime::run::session::SessionPause;
+use bcc_store::contract::Store;
 use serde_json::json;
 
 use crate::effects::button::{begin, button, of_actions, press, program, resume, told};
@@ -24,7 +24,7 @@ async fn live(death: Death, name: &str, word: &str, choice: &str) -> (u32, Vec<S
     });
     let program = program(&of_actions(&json!(presses.collect::<Vec<_>>())));
     let archive = MortalArchive::new(death);
-    let shared = || Arc::<MortalArchive>::clone(&archive) as Arc<dyn Archive>;
+    let shared = || Arc::<MortalArchive>::clone(&archive) as Arc<dyn Store>;
     let mut session = begin(&program, shared()).await;
     let mut said = 0;
     let mut answering: Option<String> = None;
@@ -35,7 +35,7 @@ async fn live(death: Death, name: &str, word: &str, choice: &str) -> (u32, Vec<S
                 answering = None;
             }),
             None => match archive.mortal(session.advance()).await {
-                Some(Ok(Pause::Waiting)) => {
+                Some(Ok(SessionPause::Waiting)) => {
                     said += 1;
                     // A name of the client's own, which it sends until it knows that it arrived.
                     answering = Some(format!("mine-{said}"));
@@ -51,12 +51,12 @@ async fn live(death: Death, name: &str, word: &str, choice: &str) -> (u32, Vec<S
         if lived.is_none() {
             drop(session);
             let row = archive.session(SESSION).await.unwrap().unwrap();
-            if Status::parse(&row.status).unwrap().is_final() {
+            if SessionStatus::parse(&row.status).unwrap().is_final() {
                 break;
             }
             session = resume(&program, shared()).await;
             // Whoever sees that it goes on knows that the word arrived.
-            answering = answering.filter(|_| session.status() == Status::WaitingInput);
+            answering = answering.filter(|_| session.status() == SessionStatus::WaitingInput);
         }
     }
     let row = archive.session(SESSION).await.unwrap().unwrap();

@@ -1,6 +1,6 @@
 //! What steps between the announcement of an effect and its beginning.
 
-use bcc_runtime::run::session::Pause;
+use bcc_runtime::run::session::SessionPause;
 use serde_json::{Value, json};
 
 use crate::effects::button::{begun, button, of_actions, press, told};
@@ -23,7 +23,7 @@ fn note() -> Value {
 async fn a_trigger_steps_in_and_the_effect_is_still_due() {
     let name = "stepped-in";
     let (archive, _, mut session) = begun(&stepped_in(name, &json!([note()]), "resume")).await;
-    assert_eq!(session.advance().await.unwrap(), Pause::Completed);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Completed);
     assert_eq!(button(name).presses(), 1);
     let told = told(archive.as_ref()).await;
     assert!(told[0].starts_with("started") && told[1] == "triggered alarm", "{told:?}");
@@ -36,7 +36,7 @@ async fn an_effect_inside_of_another_leaves_both_due() {
     let mut second = press(inner, &json!({}));
     second["action_id"] = json!("second");
     let (archive, _, mut session) = begun(&stepped_in(name, &json!([second]), "resume")).await;
-    assert_eq!(session.advance().await.unwrap(), Pause::Completed);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Completed);
     assert_eq!((button(name).presses(), button(inner).presses()), (1, 1));
     let told = told(archive.as_ref()).await;
     assert!(!told.iter().any(|line| line.starts_with("waiting")), "{told:?}");
@@ -46,7 +46,7 @@ async fn an_effect_inside_of_another_leaves_both_due() {
 async fn an_effect_that_never_began_is_closed_before_its_session_ends() {
     let name = "never-began";
     let (archive, _, mut session) = begun(&stepped_in(name, &json!([note()]), "end")).await;
-    assert_eq!(session.advance().await.unwrap(), Pause::Completed);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Completed);
     assert_eq!(button(name).presses(), 0);
     let told = told(archive.as_ref()).await;
     assert_eq!(

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use bcc_runtime::program::program::Program;
-use bcc_runtime::run::session::{Pause, Taken};
-use bcc_store::contract::Archive;
-use bcc_store::memory::MemoryArchive;
+use bcc_runtime::run::session::{SessionPause, TakenAnswer};
+use bcc_store::contract::Store;
+use bcc_store::memory::MemoryStore;
 use serde_json::{Value, json};
 
 use crate::effects::button::{begin, button, drop_in_the_middle, of_actions, press, pressing, program, resume, told};
 use crate::stage::{SESSION, journal};
 
 /// A session whose first press is under way, dropped with its process.
-async fn interrupted(name: &str, more: &Value) -> (Arc<Program>, Arc<dyn Archive>) {
+async fn interrupted(name: &str, more: &Value) -> (Arc<Program>, Arc<dyn Store>) {
     let (archive, program, mut session) = pressing(name, more).await;
     drop_in_the_middle(name, &mut session).await;
     (program, archive)
 }
 
-async fn waiting(archive: &dyn Archive) -> Value {
+async fn waiting(archive: &dyn Store) -> Value {
     serde_json::from_str(&archive.last_of(SESSION, "waiting").await.unwrap().unwrap().body).unwrap()
 }
 
@@ -28,7 +28,7 @@ async fn a_turn_that_was_dropped_in_the_middle_is_not_taken_again_silently() {
     let (archive, _program, mut session) = pressing(name, &json!({})).await;
     drop_in_the_middle(name, &mut session).await;
     // The same process goes on.
-    assert_eq!(session.advance().await.unwrap(), Pause::Waiting);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
     assert_eq!(button(name).presses(), 1);
     assert_eq!(told(archive.as_ref()).await, ["started e5", "waiting for interrupted_effect"]);
 }
@@ -62,8 +62,8 @@ async fn the_word_of_the_person_decides() {
         let name = format!("word-{word}");
         let (program, archive) = interrupted(&name, &json!({})).await;
         let mut session = resume(&program, Arc::clone(&archive)).await;
-        assert_eq!(session.advance().await.unwrap(), Pause::Waiting);
-        assert_eq!(session.answer(word, None).await.unwrap(), Taken::Yes);
+        assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
+        assert_eq!(session.answer(word, None).await.unwrap(), TakenAnswer::Yes);
         session.advance().await.unwrap();
         assert_eq!(button(&name).presses(), presses, "{word}");
         let told = told(archive.as_ref()).await;
@@ -97,30 +97,30 @@ async fn the_question_is_told_again_as_it_was_and_a_word_counts_once() {
     let name = "asked-again";
     let (program, archive) = interrupted(name, &json!({})).await;
     let mut session = resume(&program, Arc::clone(&archive)).await;
-    assert_eq!(session.advance().await.unwrap(), Pause::Waiting);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
     let first = waiting(archive.as_ref()).await;
     drop(session);
     let mut session = resume(&program, Arc::clone(&archive)).await;
-    assert_eq!(session.advance().await.unwrap(), Pause::Waiting);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
     assert_eq!(waiting(archive.as_ref()).await, first, "it waits as it did");
     let id = first["answer_id"].as_str().unwrap();
     // Anything else than one of the words is asked again, under another id.
-    assert_eq!(session.answer("again and again", Some(id)).await.unwrap(), Taken::Yes);
-    assert_eq!(session.advance().await.unwrap(), Pause::Waiting);
+    assert_eq!(session.answer("again and again", Some(id)).await.unwrap(), TakenAnswer::Yes);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
     let second = waiting(archive.as_ref()).await;
     assert_ne!(second["answer_id"], first["answer_id"]);
     assert!(second["prompt"].as_str().unwrap().starts_with("That was none of the words."), "{second}");
-    assert_eq!(session.answer("again", Some(id)).await.unwrap(), Taken::Before);
+    assert_eq!(session.answer("again", Some(id)).await.unwrap(), TakenAnswer::Before);
     assert_eq!(button(name).presses(), 1);
     let id = second["answer_id"].as_str().unwrap();
-    assert_eq!(session.answer("again", Some(id)).await.unwrap(), Taken::Yes);
+    assert_eq!(session.answer("again", Some(id)).await.unwrap(), TakenAnswer::Yes);
     // The process dies in the middle of it once more: the word is used up.
     drop_in_the_middle(name, &mut session).await;
     drop(session);
     let mut session = resume(&program, Arc::clone(&archive)).await;
-    assert_eq!(session.advance().await.unwrap(), Pause::Waiting);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
     assert_eq!(button(name).presses(), 2);
-    assert_eq!(session.answer("again", Some(id)).await.unwrap(), Taken::Before);
+    assert_eq!(session.answer("again", Some(id)).await.unwrap(), TakenAnswer::Before);
 }
 
 #[tokio::test]
@@ -148,7 +148,7 @@ async fn a_word_about_an_effect_is_no_part_of_the_conversation() {
         { "action_type": "set", "action_id": "note", "config": { "values": { "pressed": 99 } } }] }]);
     session["triggers"] = json!([{ "trigger_id": "words", "when": "last_user_message is regex('skip')", "insert": "help", "then": "resume" }]);
     let program = program(&session);
-    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+    let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let mut session = begin(&program, Arc::clone(&archive)).await;
     drop_in_the_middle(name, &mut session).await;
     session.advance().await.unwrap();
@@ -165,11 +165,11 @@ async fn a_word_about_an_effect_is_no_part_of_the_conversation() {
 async fn a_model_that_cannot_be_reached_leaves_the_effect_to_be_decided() {
     let name = "no-model";
     let (archive, program, mut session) = pressing(name, &json!({ "fault": "model" })).await;
-    assert_eq!(session.advance().await.unwrap(), Pause::Stopped);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Stopped);
     drop(session);
     let mut session = resume(&program, Arc::clone(&archive)).await;
-    assert_eq!(session.advance().await.unwrap(), Pause::Waiting);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
     session.answer("skip", None).await.unwrap();
-    assert_eq!(session.advance().await.unwrap(), Pause::Completed);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Completed);
     assert_eq!(button(name).presses(), 1);
 }

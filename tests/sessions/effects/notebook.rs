@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use bcc_runtime::run::session::Pause;
-use bcc_store::contract::Archive;
-use bcc_store::memory::MemoryArchive;
+use bcc_runtime::run::session::SessionPause;
+use bcc_store::contract::Store;
+use bcc_store::memory::MemoryStore;
 use serde_json::{Value, json};
 
 use crate::effects::button::{begin, of_actions, press, program, told};
@@ -17,14 +17,14 @@ fn named(action_id: &str, mut action: Value) -> Value {
 
 #[tokio::test]
 async fn a_cell_is_told_and_stored_and_found_after_a_resume() {
-    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+    let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let actions = json!([
         named("one", press("cells", &json!({ "cell": "x = 1" }))),
         named("two", press("cells", &json!({ "cell": "x + 1" }))),
     ]);
     let program = program(&of_actions(&actions));
     let mut session = begin(&program, Arc::clone(&archive)).await;
-    assert_eq!(session.advance().await.unwrap(), Pause::Completed);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Completed);
     let told = told(archive.as_ref()).await;
     let expected = ["finished e5: pressed", "cell 1"];
     assert_eq!(told[1..3], expected, "after what the turn did, before its outcome: {told:?}");
@@ -45,7 +45,7 @@ async fn a_cell_is_told_and_stored_and_found_after_a_resume() {
 
 #[tokio::test]
 async fn the_state_of_the_notebook_is_written_when_it_changed_and_not_otherwise() {
-    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+    let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let actions =
         json!([named("plain", press("state", &json!({}))), named("cell", press("state", &json!({ "cell": "1" })))]);
     let mut session = begin(&program(&of_actions(&actions)), Arc::clone(&archive)).await;
@@ -54,7 +54,7 @@ async fn the_state_of_the_notebook_is_written_when_it_changed_and_not_otherwise(
     let state = row(archive.variables(SESSION).await.unwrap()).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&state.value).unwrap()["cell_count"], 1);
     // A session that never used its notebook has none.
-    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+    let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let only = json!([press("state", &json!({}))]);
     let mut session = begin(&program(&of_actions(&only)), Arc::clone(&archive)).await;
     session.advance().await.unwrap();
@@ -63,7 +63,7 @@ async fn the_state_of_the_notebook_is_written_when_it_changed_and_not_otherwise(
 
 #[tokio::test]
 async fn sensitive_values_are_masked_in_what_is_told_of_cells_but_not_in_the_cells() {
-    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+    let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let mut session = of_actions(&json!([
         { "action_type": "set", "action_id": "know", "config": { "values": { "phone": "13800001111" } } },
         press("masked", &json!({ "cell": "call('13800001111')" })),
@@ -87,11 +87,11 @@ async fn sensitive_values_are_masked_in_what_is_told_of_cells_but_not_in_the_cel
 
 #[tokio::test]
 async fn a_turn_that_would_flood_the_notebook_fails_and_writes_nothing() {
-    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+    let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let mut session =
         begin(&program(&of_actions(&json!([press("flood", &json!({ "fault": "flood" }))]))), Arc::clone(&archive))
             .await;
-    assert_eq!(session.advance().await.unwrap(), Pause::Failed);
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Failed);
     assert!(archive.cells(SESSION, 0, 9).await.unwrap().is_empty());
     assert!(told(archive.as_ref()).await.contains(&"error notebook-too-much".to_owned()));
 }

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use bcc_runtime::notebook::action::{Action, Read, read};
+use bcc_runtime::notebook::action::{NotebookAction, Read, read};
 use bcc_runtime::notebook::apply::{apply, ran, target};
-use bcc_runtime::notebook::cell::{Cell, CellKind, Ended};
-use bcc_runtime::notebook::error::Refusal;
+use bcc_runtime::notebook::cell::{Cell, CellEnd, CellKind};
+use bcc_runtime::notebook::error::ActionRefusal;
 use bcc_runtime::notebook::kernel::contract::Execution;
-use bcc_runtime::notebook::state::State;
+use bcc_runtime::notebook::state::NotebookState;
 use serde_json::{Map, Value, json};
 
 pub(crate) const AT: &str = "2026-01-02T03:04:05Z";
@@ -26,7 +26,7 @@ pub(crate) fn execution(value: &Value) -> Execution {
 
 #[derive(Default)]
 pub(crate) struct Book {
-    pub(crate) state: State,
+    pub(crate) state: NotebookState,
     pub(crate) cells: BTreeMap<u64, Cell>,
     pub(crate) executions: VecDeque<Execution>,
     pub(crate) given_to_kernel: Vec<Cell>,
@@ -47,14 +47,14 @@ impl Book {
         self.try_act(value).map_err(|refusal| refusal.to_string())
     }
 
-    pub(crate) fn try_act(&mut self, value: &Value) -> Result<Value, Refusal> {
+    pub(crate) fn try_act(&mut self, value: &Value) -> Result<Value, ActionRefusal> {
         match read(value) {
             Ok(Read::Known(action)) => self.carry_out(&action),
             other => panic!("{value}: {other:?}"),
         }
     }
 
-    pub(crate) fn carry_out(&mut self, action: &Action) -> Result<Value, Refusal> {
+    pub(crate) fn carry_out(&mut self, action: &NotebookAction) -> Result<Value, ActionRefusal> {
         let found = target(action, &self.state).and_then(|id| self.cells.values().find(|cell| cell.id == id).cloned());
         let change = apply(&mut self.state, action, found, AT)?;
         for cell in change.cells {
@@ -65,7 +65,7 @@ impl Book {
             let execution = self.executions.pop_front().unwrap_or(Execution {
                 outputs: vec![],
                 execution_count: Some(1),
-                ended: Ended::Ok,
+                ended: CellEnd::Ok,
                 ms: 0,
                 left_out: 0,
                 variables: Map::new(),
@@ -79,7 +79,7 @@ impl Book {
     /// The notebook in the structure of 000.
     pub(crate) fn view(&self) -> Value {
         let state = &self.state;
-        let ids = |steps: Vec<&bcc_runtime::notebook::workflow::Step>| -> Vec<String> {
+        let ids = |steps: Vec<&bcc_runtime::notebook::workflow::PlanStep>| -> Vec<String> {
             steps.into_iter().map(|step| step.id.clone()).collect()
         };
         let stages: Vec<_> = state.remaining_stages().into_iter().map(|stage| stage.id.clone()).collect();

@@ -137,7 +137,7 @@ proptest! {
             act(&mut book, what);
             book.check();
         }
-        let again: bcc_runtime::notebook::state::State =
+        let again: bcc_runtime::notebook::state::NotebookState =
             serde_json::from_value(serde_json::to_value(&book.state).unwrap()).unwrap();
         prop_assert_eq!(again, book.state, "a state is the same after it was stored");
     }

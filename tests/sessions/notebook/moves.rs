@@ -2,7 +2,7 @@
 
 use bcc_runtime::notebook::protocol::context::{ContextUpdate, TodoUpdate};
 use bcc_runtime::notebook::state::{
-    MOST_COMPLETED, MOST_TODO, MOST_TODO_BYTES, MOST_VARIABLE_BYTES, MOST_VARIABLES, SectionProgress, State,
+    MOST_COMPLETED, MOST_TODO, MOST_TODO_BYTES, MOST_VARIABLE_BYTES, MOST_VARIABLES, NotebookState, SectionProgress,
 };
 use bcc_runtime::notebook::workflow::Workflow;
 use serde_json::{Value, json};
@@ -13,14 +13,14 @@ fn script() -> Workflow {
     Workflow::read(&json!([{"id": "p", "steps": ["t1", "t2"]}, {"id": "q", "steps": ["t3"]}])).unwrap()
 }
 
-fn started() -> State {
-    let mut state = State::default();
+fn started() -> NotebookState {
+    let mut state = NotebookState::default();
     assert!(state.enter_home("p", "t1", script, AT));
     state
 }
 
 /// Stage, step, completed steps, state of the machine.
-fn place(state: &State) -> Value {
+fn place(state: &NotebookState) -> Value {
     let location = &state.location;
     json!([location.stage_id, location.step_id, location.completed_steps, state.fsm.state])
 }
@@ -43,7 +43,7 @@ fn the_first_topic_makes_the_plan_and_later_ones_move_along_it() {
 
 #[test]
 fn the_plan_of_a_script_is_cut_until_its_steps_can_be_changed() {
-    let mut state = State::default();
+    let mut state = NotebookState::default();
     let steps: Vec<_> = (0..200)
         .map(|step| json!({"id": format!("t{step}"), "name": "名".repeat(300), "goal": "标".repeat(5_000)}))
         .collect();
@@ -91,7 +91,7 @@ fn moves_to_what_the_plan_does_not_have_are_refused() {
         assert_eq!(state.go_to(stage, step, AT).unwrap_err().code, code, "{stage:?} {step:?}");
         assert_eq!(state, before);
     }
-    assert!(State::default().go_to(None, Some("t1"), AT).is_err(), "without a plan there is nowhere to go");
+    assert!(NotebookState::default().go_to(None, Some("t1"), AT).is_err(), "without a plan there is nowhere to go");
     state.go_to(None, None, "later").unwrap();
     assert_eq!(state, before);
     state.go_to(None, Some("t3"), AT).unwrap();
@@ -101,7 +101,7 @@ fn moves_to_what_the_plan_does_not_have_are_refused() {
 #[test]
 fn the_next_step_is_one_that_is_not_completed() {
     let mut state = started();
-    let next = |state: &State| state.next_step().map(|(stage, step)| format!("{}/{}", stage.id, step.id));
+    let next = |state: &NotebookState| state.next_step().map(|(stage, step)| format!("{}/{}", stage.id, step.id));
     assert_eq!(next(&state).as_deref(), Some("p/t2"));
     state.go_to(None, Some("t2"), AT).unwrap();
     assert_eq!(next(&state).as_deref(), Some("p/t1"), "one that was passed over comes before the next stage");
@@ -147,13 +147,13 @@ fn texts(items: &[&str]) -> Vec<String> {
     items.iter().map(|item| (*item).to_owned()).collect()
 }
 
-fn updated(state: &mut State, todo: TodoUpdate) -> Vec<String> {
+fn updated(state: &mut NotebookState, todo: TodoUpdate) -> Vec<String> {
     ContextUpdate { todo: Some(todo), ..ContextUpdate::default() }.apply(state)
 }
 
 #[test]
 fn the_todo_list_is_added_to_taken_from_replaced_and_cleared() {
-    let mut state = State::default();
+    let mut state = NotebookState::default();
     assert!(updated(&mut state, TodoUpdate::Add(texts(&["a", " b ", "", "a"]))).is_empty());
     assert_eq!(state.todo_list, ["a", "b"]);
     updated(&mut state, TodoUpdate::Add(texts(&["a", "c"])));
@@ -168,7 +168,7 @@ fn the_todo_list_is_added_to_taken_from_replaced_and_cleared() {
 
 #[test]
 fn what_is_too_much_for_the_todo_list_is_told_without_being_repeated() {
-    let mut state = State::default();
+    let mut state = NotebookState::default();
     let mut items: Vec<String> = (0..MOST_TODO + 3).map(|item| format!("item {item}")).collect();
     items.push("秘".repeat(MOST_TODO_BYTES));
     let notes = updated(&mut state, TodoUpdate::Add(items));
@@ -178,7 +178,7 @@ fn what_is_too_much_for_the_todo_list_is_told_without_being_repeated() {
 }
 
 fn progressed(before: &SectionProgress, sent: Value) -> (SectionProgress, usize) {
-    let mut state = State { section_progress: before.clone(), ..State::default() };
+    let mut state = NotebookState { section_progress: before.clone(), ..NotebookState::default() };
     let update = ContextUpdate { section_progress: sent.as_object().cloned(), ..ContextUpdate::default() };
     let notes = update.apply(&mut state);
     (state.section_progress, notes.len())
@@ -218,7 +218,7 @@ fn the_progress_of_sections_takes_over_what_was_sent_and_nothing_else() {
 
 #[test]
 fn variables_that_no_script_declares_are_kept_within_a_bound() {
-    let mut state = State::default();
+    let mut state = NotebookState::default();
     state.keep_variable("shape", json!("(2, 3)")).unwrap();
     state.keep_variable("shape", json!([2, 3])).unwrap();
     assert_eq!(state.variables, *json!({"shape": [2, 3]}).as_object().unwrap());

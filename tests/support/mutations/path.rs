@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use bcc_check::against::Against;
 use bcc_check::check::{check, examine};
+use bcc_check::context::CheckContext;
 use bcc_check::diagnostics::{DIAGNOSTICS, Page};
-use bcc_check::library::Library;
+use bcc_check::library::SkillLibrary;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::schema::embedded;
 use bcc_lang::script::read::scheme;
@@ -18,12 +18,12 @@ use bcc_lang::source::render::json::json;
 use bcc_lang::source::render::sarif::{RuleText, sarif};
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::template::front::cut;
+use bcc_lang::template::front_matter::cut;
 use bcc_lang::template::layers::TemplateFile;
-use bcc_lang::template::names::Names;
+use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::templates::Templates;
-use bcc_lang::template::text::Texts;
-use bcc_lang::value::scopes::{Declarations, Layer, Scope, Scopes, Stored};
+use bcc_lang::template::text::AuthorTexts;
+use bcc_lang::value::scopes::{DeclarationMap, Scope, ScopeLayer, Scopes, Stored};
 use bcc_llm::reply::live::LiveContent;
 use bcc_llm::reply::strategies;
 use bcc_runtime::actions::KINDS;
@@ -76,8 +76,8 @@ fn checked(bytes: &[u8]) -> Vec<Diagnostic> {
     if let Some(root) = parsed.root.as_deref() {
         let _ = scheme(root);
     }
-    let library = Library::default();
-    let against = Against {
+    let library = SkillLibrary::default();
+    let against = CheckContext {
         kinds: KINDS,
         custom: &Default::default(),
         templates: templates(),
@@ -198,7 +198,7 @@ fn template(text: &str) -> Result<String, String> {
 }
 
 fn text(source: &str) -> Result<String, String> {
-    let mut texts = Texts::new();
+    let mut texts = AuthorTexts::new();
     match texts.add(source) {
         Ok(text) => {
             for used in text.names() {
@@ -248,19 +248,19 @@ fn reply(raw: &str) -> Result<String, String> {
 }
 
 /// A value of every shape.
-fn names() -> Names {
+fn names() -> TemplateNames {
     let values = serde_json::json!({
         "称呼": "小林", "name": "张三", "text": "a b c", "x": 1, "a": 2.5, "b": true, "c": null, "list": ["a", 1, null, [2]],
         "items": [{ "name": "x", "a": 1 }, { "name": "y" }], "map": { "a": { "b": [1, 2] } }, "分数": 7, "age": 18,
         "huge": u64::MAX, "least": i64::MIN, "empty": "", "none_left": [], "y": 1e308, "z": "e\u{301}😀",
     });
-    let mut layer = Layer::new(Scope::Session, "", Arc::new(Declarations::new()));
+    let mut layer = ScopeLayer::new(Scope::Session, "", Arc::new(DeclarationMap::new()));
     for (name, value) in values.as_object().unwrap() {
         layer.put(name, Stored { value: value.clone(), source: "test".into(), round: None, at: String::new() });
     }
     let mut scopes = Scopes::default();
     scopes.push(layer);
-    let mut names = Names::new(scopes);
+    let mut names = TemplateNames::new(scopes);
     names.give_text("task", "问一个问题");
     names.give_text("time", "10:00");
     names.give("history", serde_json::json!(["一", "二"]));

@@ -3,11 +3,11 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::doctor::finding::Finding;
+use crate::doctor::finding::DoctorFinding;
 use bcc_engine::config::kinds::kinds;
 use bcc_engine::environment::Environment;
+use bcc_engine::host_services::permits;
 use bcc_engine::models::list::{KeyState, ListedModel, list};
-use bcc_engine::outside::permits;
 use bcc_engine::project::{CONFIG_FILE, Project};
 use bcc_engine::shell::quoted;
 use bcc_runtime::program::custom::{COMMAND, CustomKind};
@@ -16,18 +16,20 @@ use bcc_runtime::program::custom::{COMMAND, CustomKind};
 const OTHERS: u32 = 0o077;
 const OTHERS_WRITE: u32 = 0o022;
 
-pub fn configuration(project: &Project, environment: &Environment) -> Vec<Finding> {
+pub fn configuration(project: &Project, environment: &Environment) -> Vec<DoctorFinding> {
     if !project.has_config {
-        let note = Finding::note("configuration", format!("there is no {CONFIG_FILE}"));
+        let note = DoctorFinding::note("configuration", format!("there is no {CONFIG_FILE}"));
         return vec![note.with_help("none is needed for first steps; docs/configuration.md tells what it can hold")];
     }
     let (models, rules) = (project.config.models.len(), project.config.rules.len());
-    let mut found =
-        vec![Finding::ok("configuration", format!("{CONFIG_FILE} can be read (models: {models}, rules: {rules})"))];
+    let mut found = vec![DoctorFinding::ok(
+        "configuration",
+        format!("{CONFIG_FILE} can be read (models: {models}, rules: {rules})"),
+    )];
     found.extend(own_kinds(project, environment));
     let path = project.directory.join(CONFIG_FILE);
     if mode(&path).is_some_and(|mode| mode & OTHERS_WRITE != 0) {
-        let note = Finding::note("configuration", format!("others on this machine may write {CONFIG_FILE}"));
+        let note = DoctorFinding::note("configuration", format!("others on this machine may write {CONFIG_FILE}"));
         found.push(note.with_help(format!("`chmod go-w {}`", quoted(&path))));
     }
     for (name, table) in &project.config.models {
@@ -35,14 +37,16 @@ pub fn configuration(project: &Project, environment: &Environment) -> Vec<Findin
         let path = project.directory.join(file);
         if mode(&path).is_some_and(|mode| mode & OTHERS != 0) {
             let message = format!("others on this machine may read the key of model `{name}` in {file}");
-            found.push(Finding::problem("configuration", message).with_help(format!("`chmod 600 {}`", quoted(&path))));
+            found.push(
+                DoctorFinding::problem("configuration", message).with_help(format!("`chmod 600 {}`", quoted(&path))),
+            );
         }
     }
     found
 }
 
 /// The kinds that the project makes, and whether those of them that run programs may.
-fn own_kinds(project: &Project, environment: &Environment) -> Vec<Finding> {
+fn own_kinds(project: &Project, environment: &Environment) -> Vec<DoctorFinding> {
     let kinds = kinds(&project.config);
     if kinds.is_empty() {
         return vec![];
@@ -52,14 +56,14 @@ fn own_kinds(project: &Project, environment: &Environment) -> Vec<Finding> {
         |kinds: &[&CustomKind]| kinds.iter().map(|kind| format!("`{}`", kind.name)).collect::<Vec<_>>().join(", ");
     let mut found = Vec::new();
     if !skills.is_empty() {
-        found.push(Finding::ok("kinds", format!("kinds of the project that run skills: {}", names(&skills))));
+        found.push(DoctorFinding::ok("kinds", format!("kinds of the project that run skills: {}", names(&skills))));
     }
     if !commands.is_empty() {
         let message = format!("kinds of the project that run commands: {}", names(&commands));
         found.push(match permits(project, environment).may(COMMAND) {
-            Ok(()) => Finding::ok("kinds", format!("{message}; they are allowed")),
+            Ok(()) => DoctorFinding::ok("kinds", format!("{message}; they are allowed")),
             Err(refused) => {
-                Finding::problem("kinds", format!("{message}; {}", refused.message)).with_help(refused.help)
+                DoctorFinding::problem("kinds", format!("{message}; {}", refused.message)).with_help(refused.help)
             }
         });
     }
@@ -70,7 +74,7 @@ fn mode(path: &Path) -> Option<u32> {
     std::fs::metadata(path).ok().map(|metadata| metadata.permissions().mode())
 }
 
-pub fn models(project: &Project, environment: &Environment) -> Vec<Finding> {
+pub fn models(project: &Project, environment: &Environment) -> Vec<DoctorFinding> {
     let listing = list(project, environment);
     let mut found = Vec::new();
     let sends =
@@ -82,7 +86,7 @@ pub fn models(project: &Project, environment: &Environment) -> Vec<Finding> {
         })
         .collect();
     if listing.needs_trust && listing.trusted {
-        found.push(Finding::ok("trust", format!("{CONFIG_FILE} is trusted")));
+        found.push(DoctorFinding::ok("trust", format!("{CONFIG_FILE} is trusted")));
     } else if listing.needs_trust {
         let message = match servers.as_slice() {
             [] => format!("{CONFIG_FILE} is not trusted, so what `[project] allow` lets scripts do does not count"),
@@ -91,33 +95,36 @@ pub fn models(project: &Project, environment: &Environment) -> Vec<Finding> {
             }
         };
         let help = format!("read it, then say `bcc-script trust {}`", quoted(&project.directory));
-        found.push(Finding::problem("trust", message).with_help(help));
+        found.push(DoctorFinding::problem("trust", message).with_help(help));
     }
     found.extend(listing.models.iter().flat_map(model));
     if listing.models.is_empty() {
-        let note = Finding::note("models", "no model is configured: the built-in offline responder answers (no AI)");
+        let note =
+            DoctorFinding::note("models", "no model is configured: the built-in offline responder answers (no AI)");
         found.push(note.with_help("docs/configuration.md tells how to configure one"));
     } else {
         let message = format!("a script without a `model:` asks `{}`: {}", listing.default, listing.why);
-        found.push(Finding::ok("models", message));
+        found.push(DoctorFinding::ok("models", message));
     }
-    found.extend(listing.notices.iter().map(|notice| Finding::note("models", notice)));
+    found.extend(listing.notices.iter().map(|notice| DoctorFinding::note("models", notice)));
     found
 }
 
-fn model(model: &ListedModel) -> Vec<Finding> {
+fn model(model: &ListedModel) -> Vec<DoctorFinding> {
     let name = &model.name;
     let asks = model.model.as_deref().map(|asks| format!(" {asks}")).unwrap_or_default();
     let about = format!("model `{name}` ({}{asks})", model.provider.name());
     let mut found = vec![match (model.key, &model.key_from) {
-        (KeyState::None, _) | (_, None) => Finding::ok("models", format!("{about} needs no key")),
-        (KeyState::Set, Some(from)) => Finding::ok("models", format!("{about} has its key, from {from}")),
-        (KeyState::Missing, Some(from)) => Finding::problem("models", format!("{about} has no key: {from} is missing"))
-            .with_help(format!("set {from}, or write another place into {CONFIG_FILE}")),
+        (KeyState::None, _) | (_, None) => DoctorFinding::ok("models", format!("{about} needs no key")),
+        (KeyState::Set, Some(from)) => DoctorFinding::ok("models", format!("{about} has its key, from {from}")),
+        (KeyState::Missing, Some(from)) => {
+            DoctorFinding::problem("models", format!("{about} has no key: {from} is missing"))
+                .with_help(format!("set {from}, or write another place into {CONFIG_FILE}"))
+        }
     }];
     let missing = |variable: &String| {
         let message = format!("model `{name}`: the environment variable {variable} is not set");
-        Finding::problem("models", message).with_help(format!("set {variable}"))
+        DoctorFinding::problem("models", message).with_help(format!("set {variable}"))
     };
     found.extend(model.missing.iter().map(missing));
     found

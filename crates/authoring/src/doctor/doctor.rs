@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::doctor::finding::Finding;
-use crate::doctor::surroundings::Terminals;
-use crate::doctor::{configuration, editors, kernels, prompts, stores, surroundings};
+use crate::doctor::finding::DoctorFinding;
+use crate::doctor::machine::Terminals;
+use crate::doctor::{configuration, editors, kernels, machine, prompts, stores};
 use crate::validate::request::ValidateRequest;
 use crate::validate::validate::validate;
 use bcc_engine::config::config::Config;
 use bcc_engine::config::kinds::kinds;
 use bcc_engine::engine::store_path;
 use bcc_engine::environment::Environment;
-use bcc_engine::models::check::{Checked, check, every};
+use bcc_engine::models::check::{ModelCheck, check, every};
 use bcc_engine::project::{CONFIG_FILE, Project, absolute, given_directory, is_marked, nearest};
 use bcc_lang::message::language::Language;
 use bcc_lang::source::diagnostic::Severity;
@@ -27,8 +27,8 @@ pub struct DoctorRequest {
 }
 
 /// Looks at everything. What cannot be read is told, never an error.
-pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<Finding> {
-    let mut found = vec![Finding::ok("release", concat!("bcc-script ", env!("CARGO_PKG_VERSION")))];
+pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<DoctorFinding> {
+    let mut found = vec![DoctorFinding::ok("release", concat!("bcc-script ", env!("CARGO_PKG_VERSION")))];
     let directory = directory(request, environment, &mut found);
     let project = project(&directory, environment, &mut found);
     let own = project.as_ref().map(|project| kinds(&project.config)).unwrap_or_default();
@@ -39,7 +39,7 @@ pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<F
             found.extend(prompts::schemes(&project));
             found.extend(kernels::allowed(&project, environment));
         }
-        None => found.push(Finding::note("models", "what models there are is not known while it cannot be read")),
+        None => found.push(DoctorFinding::note("models", "what models there are is not known while it cannot be read")),
     }
     found.extend(scripts(&directory, environment));
     // Where sessions lie does not depend on the configuration, which may be broken.
@@ -52,20 +52,20 @@ pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<F
     };
     found.extend(stores::store(&store_path(&bare, environment, request.store.as_deref())));
     found.extend(editors::editors(&directory, &own));
-    found.extend(surroundings::surroundings(&request.terminals, request.language, environment));
+    found.extend(machine::surroundings(&request.terminals, request.language, environment));
     found.extend(kernels::kernels(environment));
     found
 }
 
-fn directory(request: &DoctorRequest, environment: &Environment, found: &mut Vec<Finding>) -> PathBuf {
+fn directory(request: &DoctorRequest, environment: &Environment, found: &mut Vec<DoctorFinding>) -> PathBuf {
     let by = if request.project.is_some() { "--project" } else { "BCC_PROJECT" };
     match given_directory(request.project.as_deref(), environment) {
         Ok(Some(given)) => {
-            found.push(Finding::ok("project", format!("{path}, as `{by}` says", path = given.display())));
+            found.push(DoctorFinding::ok("project", format!("{path}, as `{by}` says", path = given.display())));
             return given;
         }
         Err(error) => found.push(
-            Finding::problem("project", error.to_string())
+            DoctorFinding::problem("project", error.to_string())
                 .with_help(format!("mend `{by}`; this directory was looked at")),
         ),
         Ok(None) => {}
@@ -74,64 +74,66 @@ fn directory(request: &DoctorRequest, environment: &Environment, found: &mut Vec
     let marks: Vec<&str> =
         [CONFIG_FILE, "_system", ".bcc"].into_iter().filter(|name| directory.join(name).exists()).collect();
     found.push(if is_marked(&directory) {
-        Finding::ok("project", format!("{}, because it has {}", directory.display(), marks.join(", ")))
+        DoctorFinding::ok("project", format!("{}, because it has {}", directory.display(), marks.join(", ")))
     } else {
         let message = format!(
             "there is no {CONFIG_FILE}, _system/ or .bcc/ here or above: {path} counts as the project",
             path = directory.display()
         );
-        Finding::note("project", message).with_help("`bcc-script init` begins a project; scripts run without one too")
+        DoctorFinding::note("project", message)
+            .with_help("`bcc-script init` begins a project; scripts run without one too")
     });
     directory
 }
 
 /// The project with its configuration, when that can be read.
-fn project(directory: &Path, environment: &Environment, found: &mut Vec<Finding>) -> Option<Project> {
+fn project(directory: &Path, environment: &Environment, found: &mut Vec<DoctorFinding>) -> Option<Project> {
     match Project::in_directory(directory.to_path_buf(), false, environment) {
         Ok(project) => {
             found.extend(configuration::configuration(&project, environment));
             Some(project)
         }
         Err(error) => {
-            found.push(Finding::problem("configuration", error.to_string()).with_any_help(error.help()));
+            found.push(DoctorFinding::problem("configuration", error.to_string()).with_any_help(error.help()));
             None
         }
     }
 }
 
-async fn asked(request: &DoctorRequest, project: &Project, environment: &Environment) -> Vec<Finding> {
+async fn asked(request: &DoctorRequest, project: &Project, environment: &Environment) -> Vec<DoctorFinding> {
     let names = every(project, environment);
     if names.is_empty() {
         return vec![];
     }
     if !request.ask {
-        let note = Finding::note("models", "no model was asked whether it answers");
+        let note = DoctorFinding::note("models", "no model was asked whether it answers");
         return vec![note.with_help(
             "`bcc-script doctor --ask` asks each for a word, `bcc-script models check` for all it supports",
         )];
     }
     let checked = match check(project, environment, &names).await {
         Ok(checked) => checked,
-        Err(error) => return vec![Finding::problem("models", error.to_string()).with_any_help(error.help())],
+        Err(error) => return vec![DoctorFinding::problem("models", error.to_string()).with_any_help(error.help())],
     };
     checked.iter().map(answer).collect()
 }
 
-fn answer(checked: &Checked) -> Finding {
+fn answer(checked: &ModelCheck) -> DoctorFinding {
     let name = &checked.name;
     if checked.ok {
-        return Finding::ok("models", format!("model `{name}` answers"));
+        return DoctorFinding::ok("models", format!("model `{name}` answers"));
     }
     let why = checked.error.as_deref().unwrap_or("it gave no answer");
-    Finding::problem("models", format!("model `{name}` cannot be used: {why}")).with_any_help(checked.help.as_deref())
+    DoctorFinding::problem("models", format!("model `{name}` cannot be used: {why}"))
+        .with_any_help(checked.help.as_deref())
 }
 
 /// How many documents there are, and what `validate` says of them.
-fn scripts(directory: &Path, environment: &Environment) -> Vec<Finding> {
+fn scripts(directory: &Path, environment: &Environment) -> Vec<DoctorFinding> {
     let request = ValidateRequest { project: Some(directory.to_path_buf()), ..ValidateRequest::default() };
     let report = match validate(&request, environment) {
         Ok(report) => report,
-        Err(error) => return vec![Finding::note("scripts", error.to_string()).with_any_help(error.help())],
+        Err(error) => return vec![DoctorFinding::note("scripts", error.to_string()).with_any_help(error.help())],
     };
     let count = |severity| report.diagnostics.iter().filter(|found| found.severity == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
@@ -141,8 +143,8 @@ fn scripts(directory: &Path, environment: &Environment) -> Vec<Finding> {
     );
     let help = "`bcc-script validate` shows them";
     vec![match (errors, warnings) {
-        (0, 0) => Finding::ok("scripts", message),
-        (0, _) => Finding::note("scripts", message).with_help(help),
-        _ => Finding::problem("scripts", message).with_help(help),
+        (0, 0) => DoctorFinding::ok("scripts", message),
+        (0, _) => DoctorFinding::note("scripts", message).with_help(help),
+        _ => DoctorFinding::problem("scripts", message).with_help(help),
     }]
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::doctor::finding::Finding;
+use crate::doctor::finding::DoctorFinding;
 use crate::schemas::{self, OwnKinds};
 use bcc_engine::files::read_bounded;
 
@@ -13,7 +13,7 @@ const NAMES: [&str; 4] = ["script", "skill", "test", "config"];
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Looks at `schemas/` of a project that makes these kinds of its own.
-pub fn editors(project: &Path, own: &OwnKinds) -> Vec<Finding> {
+pub fn editors(project: &Path, own: &OwnKinds) -> Vec<DoctorFinding> {
     let mut current = Vec::new();
     let mut found = Vec::new();
     for (name, _) in schemas::list() {
@@ -26,16 +26,16 @@ pub fn editors(project: &Path, own: &OwnKinds) -> Vec<Finding> {
             current.push(name);
             continue;
         }
-        let note = Finding::note("editors", format!("{file} is not the one of this release"));
+        let note = DoctorFinding::note("editors", format!("{file} is not the one of this release"));
         let with = if own.is_empty() { "" } else { " --project ." };
         found.push(note.with_help(format!("`bcc-script schema {name}{with} > {file}`")));
     }
     if !current.is_empty() {
         let named = listed(&current);
-        found.push(Finding::ok("editors", format!("the schemas of {named} are those of this release")));
+        found.push(DoctorFinding::ok("editors", format!("the schemas of {named} are those of this release")));
     }
     if current.is_empty() && found.is_empty() {
-        let note = Finding::note("editors", format!("there are no schemas for editors ({})", listed(&NAMES)));
+        let note = DoctorFinding::note("editors", format!("there are no schemas for editors ({})", listed(&NAMES)));
         found.push(note.with_help("docs/editors.md tells how an editor can help; `bcc-script schema` prints them"));
     }
     found

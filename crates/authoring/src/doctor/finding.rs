@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum CheckState {
     Ok,
     Note,
     Problem,
 }
 
-impl State {
+impl CheckState {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -20,26 +20,26 @@ impl State {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct DoctorFinding {
     /// What it is about: a stable word.
     pub about: &'static str,
-    pub state: State,
+    pub state: CheckState,
     /// What was seen. Shows no key and nothing that anybody said.
     pub message: String,
     pub help: Option<String>,
 }
 
-impl Finding {
+impl DoctorFinding {
     pub fn ok(about: &'static str, message: impl Into<String>) -> Self {
-        Self { about, state: State::Ok, message: message.into(), help: None }
+        Self { about, state: CheckState::Ok, message: message.into(), help: None }
     }
 
     pub fn note(about: &'static str, message: impl Into<String>) -> Self {
-        Self { about, state: State::Note, message: message.into(), help: None }
+        Self { about, state: CheckState::Note, message: message.into(), help: None }
     }
 
     pub fn problem(about: &'static str, message: impl Into<String>) -> Self {
-        Self { about, state: State::Problem, message: message.into(), help: None }
+        Self { about, state: CheckState::Problem, message: message.into(), help: None }
     }
 
     #[must_use]

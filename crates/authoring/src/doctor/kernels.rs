@@ -1,8 +1,8 @@
 //! The kernels that code can run in, and whether the project lets it.
 
-use crate::doctor::finding::Finding;
+use crate::doctor::finding::DoctorFinding;
 use bcc_engine::environment::Environment;
-use bcc_engine::outside::permits;
+use bcc_engine::host_services::permits;
 use bcc_engine::project::Project;
 use bcc_runtime::notebook::kernel::specs::{find, installed};
 
@@ -12,9 +12,9 @@ const MOST_NAMED: usize = 20;
 const USUAL: &str = "python3";
 
 /// Which kernels are installed, and whether the usual one is among them.
-pub(crate) fn kernels(environment: &Environment) -> Vec<Finding> {
+pub(crate) fn kernels(environment: &Environment) -> Vec<DoctorFinding> {
     if cfg!(not(feature = "jupyter")) {
-        let note = Finding::note("kernels", "this bcc-script was built without kernels: it can run no code");
+        let note = DoctorFinding::note("kernels", "this bcc-script was built without kernels: it can run no code");
         return vec![note.with_help("install it with its default features, or build it with `--features jupyter`")];
     }
     let variables = environment.without(|_| false);
@@ -26,28 +26,29 @@ pub(crate) fn kernels(environment: &Environment) -> Vec<Finding> {
     let usual = find(USUAL, &variables);
     vec![match (names.as_slice(), usual) {
         ([], Ok(_)) => {
-            let note = Finding::note("kernels", "no kernel is installed, but there is a Python that may have one");
+            let note =
+                DoctorFinding::note("kernels", "no kernel is installed, but there is a Python that may have one");
             note.with_help("`python3 -m pip install ipykernel` makes sure that it has: scripts with code need it")
         }
-        ([], Err(_)) => Finding::note("kernels", "no kernel is installed: scripts cannot run code")
+        ([], Err(_)) => DoctorFinding::note("kernels", "no kernel is installed: scripts cannot run code")
             .with_help("`python3 -m pip install ipykernel` installs one"),
-        (names, Ok(_)) => Finding::ok("kernels", format!("these kernels are installed: {}", names.join(", "))),
+        (names, Ok(_)) => DoctorFinding::ok("kernels", format!("these kernels are installed: {}", names.join(", "))),
         (names, Err(_)) => {
             let message = format!("these kernels are installed, but no `{USUAL}`: {}", names.join(", "));
             let help =
                 "`session.kernel` of a script chooses one; `python3 -m pip install ipykernel` installs the usual one";
-            Finding::note("kernels", message).with_help(help)
+            DoctorFinding::note("kernels", message).with_help(help)
         }
     }]
 }
 
 /// Whether the scripts of the project may run code; nothing where nobody asked for it.
-pub(crate) fn allowed(project: &Project, environment: &Environment) -> Option<Finding> {
+pub(crate) fn allowed(project: &Project, environment: &Environment) -> Option<DoctorFinding> {
     let permits = permits(project, environment);
     if permits.allowed.contains("exec") {
-        return Some(Finding::ok("exec", "scripts of this project may run code in a kernel"));
+        return Some(DoctorFinding::ok("exec", "scripts of this project may run code in a kernel"));
     }
     // What is allowed and not trusted is told with everything else that is not.
     let refused = permits.may("exec").err().filter(|_| permits.untrusted.contains("exec"))?;
-    Some(Finding::note("exec", refused.message).with_help(refused.help))
+    Some(DoctorFinding::note("exec", refused.message).with_help(refused.help))
 }

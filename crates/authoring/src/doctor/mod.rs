@@ -5,6 +5,6 @@ pub mod doctor;
 pub mod editors;
 pub mod finding;
 pub mod kernels;
+pub mod machine;
 pub mod prompts;
 pub mod stores;
-pub mod surroundings;

@@ -1,22 +1,22 @@
 //! The schemes of templates: whether each can be read and rendered.
 
-use crate::doctor::finding::Finding;
-use crate::templates::shelf::Shelf;
+use crate::doctor::finding::DoctorFinding;
+use crate::templates::catalog::TemplateCatalog;
 use bcc_engine::files::TemplateFolders;
 use bcc_engine::project::Project;
-use bcc_lang::template::fault::TemplateError;
+use bcc_lang::template::error::TemplateError;
 use bcc_lang::template::layers::{DEFAULT_SCHEME, collect};
 use bcc_lang::template::templates::Templates;
 
 /// The most problems of one scheme that are told one by one.
 const MOST: usize = 5;
 
-pub fn schemes(project: &Project) -> Vec<Finding> {
+pub fn schemes(project: &Project) -> Vec<DoctorFinding> {
     let folders = TemplateFolders::of(&project.directory);
-    let shelf = Shelf::of(&project.directory);
+    let shelf = TemplateCatalog::of(&project.directory);
     let mut schemes = shelf.schemes();
     schemes.retain(|scheme| scheme != DEFAULT_SCHEME && shelf.is_of_project(scheme));
-    let mut found: Vec<Finding> = one(&folders, None);
+    let mut found: Vec<DoctorFinding> = one(&folders, None);
     for scheme in &schemes {
         found.extend(one(&folders, Some(scheme)));
     }
@@ -29,8 +29,8 @@ pub fn schemes(project: &Project) -> Vec<Finding> {
         let message = format!("{}: {}", fault.path, fault.why);
         match fault.fatal {
             true if told(&fault.path) => {}
-            true => found.push(Finding::problem("templates", message)),
-            false => found.push(Finding::note("templates", message)),
+            true => found.push(DoctorFinding::problem("templates", message)),
+            false => found.push(DoctorFinding::note("templates", message)),
         }
     }
     let chosen = project.config.project.scheme.as_ref().filter(|chosen| !schemes.contains(chosen));
@@ -41,7 +41,7 @@ pub fn schemes(project: &Project) -> Vec<Finding> {
     found
 }
 
-fn one(folders: &TemplateFolders, scheme: Option<&str>) -> Vec<Finding> {
+fn one(folders: &TemplateFolders, scheme: Option<&str>) -> Vec<DoctorFinding> {
     let about = scheme.map_or_else(|| "the default templates".to_owned(), |scheme| format!("the scheme `{scheme}`"));
     let mark = uuid::Uuid::now_v7().simple().to_string();
     let templates = collect(folders, scheme).and_then(|files| Templates::new(&files, &mark));
@@ -51,16 +51,16 @@ fn one(folders: &TemplateFolders, scheme: Option<&str>) -> Vec<Finding> {
     };
     let problems = templates.problems();
     if problems.is_empty() {
-        return vec![Finding::ok("templates", format!("{about} can be rendered"))];
+        return vec![DoctorFinding::ok("templates", format!("{about} can be rendered"))];
     }
-    let mut found: Vec<Finding> = problems.iter().take(MOST).map(|error| problem(&about, error)).collect();
+    let mut found: Vec<DoctorFinding> = problems.iter().take(MOST).map(|error| problem(&about, error)).collect();
     if problems.len() > MOST {
         let message = format!("{about} has {} more problems", problems.len() - MOST);
-        found.push(Finding::problem("templates", message).with_help("`bcc-script validate` shows them"));
+        found.push(DoctorFinding::problem("templates", message).with_help("`bcc-script validate` shows them"));
     }
     found
 }
 
-fn problem(about: &str, error: &TemplateError) -> Finding {
-    Finding::problem("templates", format!("{about}: {error}")).with_any_help(error.help.as_deref())
+fn problem(about: &str, error: &TemplateError) -> DoctorFinding {
+    DoctorFinding::problem("templates", format!("{about}: {error}")).with_any_help(error.help.as_deref())
 }

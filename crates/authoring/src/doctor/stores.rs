@@ -4,9 +4,9 @@ use std::path::Path;
 
 use rustix::fs::{Access, access, statvfs};
 
-use crate::doctor::finding::Finding;
-use bcc_store::error::ArchiveError;
-use bcc_store::sqlite::look::{Seen, look};
+use crate::doctor::finding::DoctorFinding;
+use bcc_store::error::StoreError;
+use bcc_store::sqlite::inspect::{StoreInspection, look};
 
 /// Less free space than this is told, in bytes.
 const LITTLE: u64 = 100 * 1024 * 1024;
@@ -14,40 +14,45 @@ const LITTLE: u64 = 100 * 1024 * 1024;
 /// A log larger than this was not folded in for long, in bytes.
 const LONG_LOG: u64 = 64 * 1024 * 1024;
 
-pub fn store(path: &Path) -> Vec<Finding> {
+pub fn store(path: &Path) -> Vec<DoctorFinding> {
     let shown = path.display();
     let mut found = Vec::new();
     match look(path) {
-        Ok(None) => found.push(Finding::ok("store", format!("{shown} is not there yet: the first session makes it"))),
+        Ok(None) => {
+            found.push(DoctorFinding::ok("store", format!("{shown} is not there yet: the first session makes it")))
+        }
         Ok(Some(seen)) => found.extend(told(path, &seen)),
         Err(error) => {
             let help = match error {
-                ArchiveError::Newer { .. } => "install the release that wrote it, or name another store with `--store`",
+                StoreError::Newer { .. } => "install the release that wrote it, or name another store with `--store`",
                 _ => "`--store` or BCC_STORE names another store",
             };
-            found.push(Finding::problem("store", error.to_string()).with_help(help));
+            found.push(DoctorFinding::problem("store", error.to_string()).with_help(help));
         }
     }
     found.extend(room(path));
     found
 }
 
-fn told(path: &Path, seen: &Seen) -> Vec<Finding> {
+fn told(path: &Path, seen: &StoreInspection) -> Vec<DoctorFinding> {
     let shown = path.display();
     let total: u64 = seen.sessions.values().sum();
     let by_status: Vec<String> = seen.sessions.iter().map(|(status, count)| format!("{count} {status}")).collect();
     let by_status = if by_status.is_empty() { String::new() } else { format!(" ({})", by_status.join(", ")) };
     let size = size(seen.bytes + seen.log_bytes);
-    let mut found =
-        vec![Finding::ok("store", format!("{shown}: layout {}, {size}, sessions: {total}{by_status}", seen.layout))];
+    let mut found = vec![DoctorFinding::ok(
+        "store",
+        format!("{shown}: layout {}, {size}, sessions: {total}{by_status}", seen.layout),
+    )];
     if seen.layout != 0 && seen.layout < seen.newest {
         let message =
             format!("the store has the older layout {}: the next session brings it to {}", seen.layout, seen.newest);
-        found
-            .push(Finding::note("store", message).with_help("copy it before, if an older release is to read it again"));
+        found.push(
+            DoctorFinding::note("store", message).with_help("copy it before, if an older release is to read it again"),
+        );
     }
     if access(path, Access::WRITE_OK).is_err() {
-        let problem = Finding::problem("store", format!("{shown} cannot be written: no session can go on"));
+        let problem = DoctorFinding::problem("store", format!("{shown} cannot be written: no session can go on"));
         found.push(problem.with_help("give yourself the right to write it, or name another store with `--store`"));
     }
     if seen.log_bytes > 0 {
@@ -57,14 +62,14 @@ fn told(path: &Path, seen: &Seen) -> Vec<Finding> {
         );
         let long = seen.log_bytes > LONG_LOG;
         let help = "it shrinks when the next session ends; processes that never end keep it";
-        found.push(Finding::note("store", message).with_any_help(long.then_some(help)));
+        found.push(DoctorFinding::note("store", message).with_any_help(long.then_some(help)));
     }
     for holder in &seen.holders {
         let message = match alive(holder) {
             Some(false) => format!("a lock was left behind by {holder}, which is gone; it holds nobody up"),
             _ => format!("a session is in use by {holder}"),
         };
-        found.push(Finding::note("store", message));
+        found.push(DoctorFinding::note("store", message));
     }
     found
 }
@@ -77,11 +82,11 @@ fn alive(holder: &str) -> Option<bool> {
 }
 
 /// The free space where the store lies or will lie, and whether something can be made there.
-fn room(path: &Path) -> Vec<Finding> {
+fn room(path: &Path) -> Vec<DoctorFinding> {
     let Some(place) = path.ancestors().skip(1).find(|directory| directory.is_dir()) else { return vec![] };
     let mut found = Vec::new();
     if access(place, Access::WRITE_OK).is_err() {
-        let problem = Finding::problem("store", format!("nothing can be made in {path}", path = place.display()));
+        let problem = DoctorFinding::problem("store", format!("nothing can be made in {path}", path = place.display()));
         found.push(
             problem.with_help("a store needs its log and its locks beside it; name another place with `--store`"),
         );
@@ -90,9 +95,10 @@ fn room(path: &Path) -> Vec<Finding> {
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         let message = format!("{} free where the store lies", size(free));
         found.push(if free < LITTLE {
-            Finding::problem("disk", message).with_help("make room: a session stops when its turn cannot be stored")
+            DoctorFinding::problem("disk", message)
+                .with_help("make room: a session stops when its turn cannot be stored")
         } else {
-            Finding::ok("disk", message)
+            DoctorFinding::ok("disk", message)
         });
     }
     found

@@ -2,7 +2,7 @@
 
 use similar::{ChangeTag, TextDiff};
 
-use bcc_lang::source::render::hidden::mask;
+use bcc_lang::source::render::redaction::mask;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::graph::drawing::{Arrow, Drawing, Item, Node};
-use crate::graph::parts::{Kind, Lead};
+use crate::graph::drawing::{Arrow, Drawing, DrawingItem, DrawingNode};
+use crate::graph::script_graph::{EdgeKind, GraphNodeKind};
 
 pub fn dot(drawing: &Drawing) -> String {
     let mut text = String::from(
@@ -26,14 +26,14 @@ fn line(text: &mut String, deep: usize, what: &str) {
     let _ = writeln!(text, "{}{what}", "  ".repeat(deep));
 }
 
-fn write(text: &mut String, item: &Item, deep: usize) {
+fn write(text: &mut String, item: &DrawingItem, deep: usize) {
     match item {
-        Item::Box(node) => line(text, deep, &boxed(node)),
-        Item::Group(group) => {
+        DrawingItem::Box(node) => line(text, deep, &boxed(node)),
+        DrawingItem::Group(group) => {
             line(text, deep, &format!("subgraph cluster_{} {{", group.number));
             let (fill, color) = match group.kind {
-                Kind::Skill => ("#f3faf5", "#4f8a5f"),
-                Kind::Topic => ("#fbfcfe", "#9db2d3"),
+                GraphNodeKind::Skill => ("#f3faf5", "#4f8a5f"),
+                GraphNodeKind::Topic => ("#fbfcfe", "#9db2d3"),
                 _ => ("#eef3fb", "#5b7db1"),
             };
             let lines: Vec<String> = std::iter::once(&group.title).chain(&group.notes).cloned().collect();
@@ -53,20 +53,20 @@ fn write(text: &mut String, item: &Item, deep: usize) {
     }
 }
 
-fn boxed(node: &Node) -> String {
+fn boxed(node: &DrawingNode) -> String {
     let label = escaped(&node.lines, "\\n");
     let look = match node.kind {
-        Kind::Start | Kind::End | Kind::Fail => {
+        GraphNodeKind::Start | GraphNodeKind::End | GraphNodeKind::Fail => {
             "shape=oval, style=filled, fillcolor=\"#2f3b4a\", color=\"#2f3b4a\", fontcolor=\"#ffffff\""
         }
-        Kind::Phase | Kind::Topic => "fillcolor=\"#e8f0fe\", color=\"#5b7db1\", peripheries=2",
-        Kind::Action if node.folded => "peripheries=2",
-        Kind::Action => "",
-        Kind::Choice => "shape=hexagon, style=filled, fillcolor=\"#fff4d6\", color=\"#b58a1b\"",
-        Kind::Skill => "fillcolor=\"#e6f4ea\", color=\"#4f8a5f\", peripheries=2",
-        Kind::Table => "style=\"filled,rounded,dashed\", fillcolor=\"#f4f4f4\"",
-        Kind::Reference => "shape=plaintext, style=\"\", fontcolor=\"#5b7db1\"",
-        Kind::Trigger => "shape=cds, style=filled, fillcolor=\"#fde7e4\", color=\"#b4534a\"",
+        GraphNodeKind::Phase | GraphNodeKind::Topic => "fillcolor=\"#e8f0fe\", color=\"#5b7db1\", peripheries=2",
+        GraphNodeKind::Action if node.folded => "peripheries=2",
+        GraphNodeKind::Action => "",
+        GraphNodeKind::Choice => "shape=hexagon, style=filled, fillcolor=\"#fff4d6\", color=\"#b58a1b\"",
+        GraphNodeKind::Skill => "fillcolor=\"#e6f4ea\", color=\"#4f8a5f\", peripheries=2",
+        GraphNodeKind::Table => "style=\"filled,rounded,dashed\", fillcolor=\"#f4f4f4\"",
+        GraphNodeKind::Reference => "shape=plaintext, style=\"\", fontcolor=\"#5b7db1\"",
+        GraphNodeKind::Trigger => "shape=cds, style=filled, fillcolor=\"#fde7e4\", color=\"#b4534a\"",
     };
     let look = if look.is_empty() { String::new() } else { format!(", {look}") };
     format!("n{} [label=\"{label}\"{look}]", node.number)
@@ -78,10 +78,10 @@ fn written(arrow: &Arrow) -> String {
         looks.push(format!("label=\"{}\"", escaped(&arrow.lines, "\\n")));
     }
     match arrow.lead {
-        Lead::Order => {}
-        Lead::Case => looks.push("color=\"#b58a1b\"".to_owned()),
-        Lead::Route => looks.push("color=\"#b4534a\", penwidth=1.4".to_owned()),
-        Lead::Call => looks.push("color=\"#4f8a5f\", style=dashed".to_owned()),
+        EdgeKind::Order => {}
+        EdgeKind::Case => looks.push("color=\"#b58a1b\"".to_owned()),
+        EdgeKind::Route => looks.push("color=\"#b4534a\", penwidth=1.4".to_owned()),
+        EdgeKind::Call => looks.push("color=\"#4f8a5f\", style=dashed".to_owned()),
     }
     let looks = if looks.is_empty() { String::new() } else { format!(" [{}]", looks.join(", ")) };
     format!("n{} -> n{}{looks}", arrow.from, arrow.to)

@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::graph::drawing::{Arrow, Drawing, Group, Item, Node};
+use crate::graph::drawing::{Arrow, Drawing, DrawingItem, DrawingNode, Group};
 use crate::graph::label::cut;
-use crate::graph::parts::{Kind, Lead, Link, Part, Whole};
-use crate::graph::refer::refer;
+use crate::graph::references::refer;
 use crate::graph::runs::runs;
+use crate::graph::script_graph::{Edge, EdgeKind, GraphNodeKind, ScriptGraph, ScriptPart};
 
 /// The most texts on one arrow, and the most lines in one box; the rest is counted.
 const MOST_LINES: usize = 4;
 
 /// Where an arrow begins and ends, and how the one leads to the other.
-type Ends = (usize, usize, Lead);
+type Ends = (usize, usize, EdgeKind);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
@@ -25,13 +25,13 @@ pub enum Depth {
 
 /// Draws a script, so far unfolded. With `only`, phases and topics by their numbers, just these are, and the rest is drawn as
 /// its phases.
-pub fn fold(whole: &Whole, depth: Depth, only: &BTreeSet<usize>) -> Drawing {
+pub fn fold(whole: &ScriptGraph, depth: Depth, only: &BTreeSet<usize>) -> Drawing {
     let runs = if depth == Depth::Actions { runs(whole) } else { BTreeMap::new() };
     Folding { whole, depth, only, runs }.drawing()
 }
 
 struct Folding<'w> {
-    whole: &'w Whole,
+    whole: &'w ScriptGraph,
     depth: Depth,
     only: &'w BTreeSet<usize>,
     /// The head of its run, for every action in one.
@@ -46,10 +46,10 @@ impl Folding<'_> {
         // Nobody comes to a place of failure to which nothing leads.
         let shown = |number: &usize| {
             whole.parts.get(*number).is_some_and(|part| match part.kind {
-                Kind::Fail => met.contains(number),
-                Kind::Table => met.contains(number) || !part.notes.is_empty(),
+                GraphNodeKind::Fail => met.contains(number),
+                GraphNodeKind::Table => met.contains(number) || !part.notes.is_empty(),
                 // Of a part of a script, what it calls is enough.
-                Kind::Skill => self.only.is_empty() || met.contains(number),
+                GraphNodeKind::Skill => self.only.is_empty() || met.contains(number),
                 _ => true,
             })
         };
@@ -63,19 +63,19 @@ impl Folding<'_> {
             let topics = || self.whole.inside(Some(number)).any(|topic| self.only.contains(&topic));
             let held = part.holder.is_some_and(|holder| self.only.contains(&holder));
             return match part.kind {
-                Kind::Phase => self.only.contains(&number) || topics(),
-                Kind::Topic => (self.only.contains(&number) || held) && self.depth >= Depth::Actions,
+                GraphNodeKind::Phase => self.only.contains(&number) || topics(),
+                GraphNodeKind::Topic => (self.only.contains(&number) || held) && self.depth >= Depth::Actions,
                 _ => false,
             };
         }
         match part.kind {
-            Kind::Phase => self.depth >= Depth::Topics,
-            Kind::Topic | Kind::Skill => self.depth >= Depth::Actions,
+            GraphNodeKind::Phase => self.depth >= Depth::Topics,
+            GraphNodeKind::Topic | GraphNodeKind::Skill => self.depth >= Depth::Actions,
             _ => false,
         }
     }
 
-    fn part(&self, number: usize) -> Option<&Part> {
+    fn part(&self, number: usize) -> Option<&ScriptPart> {
         self.whole.parts.get(number)
     }
 
@@ -92,20 +92,20 @@ impl Folding<'_> {
         shown
     }
 
-    fn item(&self, number: usize) -> Item {
+    fn item(&self, number: usize) -> DrawingItem {
         let whole = self.whole;
-        let kind = self.part(number).map_or(Kind::Action, |part| part.kind);
+        let kind = self.part(number).map_or(GraphNodeKind::Action, |part| part.kind);
         if self.is_open(number) {
             let inside =
                 whole.inside(Some(number)).filter(|inner| self.runs.get(inner).is_none_or(|head| head == inner));
-            let items: Vec<Item> = inside.map(|inner| self.item(inner)).collect();
+            let items: Vec<DrawingItem> = inside.map(|inner| self.item(inner)).collect();
             if !items.is_empty() {
                 let (title, notes) = self.title(number);
-                return Item::Group(Group { number, kind, title, notes, items });
+                return DrawingItem::Group(Group { number, kind, title, notes, items });
             }
         }
         let mut lines = self.head(number);
-        let holds = matches!(kind, Kind::Phase | Kind::Topic | Kind::Skill);
+        let holds = matches!(kind, GraphNodeKind::Phase | GraphNodeKind::Topic | GraphNodeKind::Skill);
         let members: Vec<usize> =
             self.runs.iter().filter(|(_, head)| **head == number).map(|(member, _)| *member).collect();
         if holds {
@@ -116,7 +116,7 @@ impl Folding<'_> {
             lines = vec![format!("{} actions", members.len()), id(*first), format!("… {}", id(*last))];
             lines.extend(self.kinds(&members));
         }
-        Item::Box(Node { number, kind, folded: holds || !members.is_empty(), lines })
+        DrawingItem::Box(DrawingNode { number, kind, folded: holds || !members.is_empty(), lines })
     }
 
     fn head(&self, number: usize) -> Vec<String> {
@@ -124,19 +124,21 @@ impl Folding<'_> {
         let name = part.name.as_deref().filter(|name| *name != part.id);
         let id = (!part.id.is_empty()).then_some(part.id.as_str());
         let mut lines: Vec<String> = match part.kind {
-            Kind::Phase | Kind::Topic | Kind::Start | Kind::Table => name.into_iter().chain(id).map(cut).collect(),
-            Kind::Action | Kind::Choice => [part.id.as_str(), part.action_type].map(cut).to_vec(),
-            Kind::Skill => vec![cut(&format!("skill {}", part.id))],
-            Kind::Trigger => vec![cut(&format!("trigger {}", part.id))],
-            Kind::End => vec!["end".to_owned()],
-            Kind::Fail => vec!["fail".to_owned()],
-            Kind::Reference => vec![],
+            GraphNodeKind::Phase | GraphNodeKind::Topic | GraphNodeKind::Start | GraphNodeKind::Table => {
+                name.into_iter().chain(id).map(cut).collect()
+            }
+            GraphNodeKind::Action | GraphNodeKind::Choice => [part.id.as_str(), part.action_type].map(cut).to_vec(),
+            GraphNodeKind::Skill => vec![cut(&format!("skill {}", part.id))],
+            GraphNodeKind::Trigger => vec![cut(&format!("trigger {}", part.id))],
+            GraphNodeKind::End => vec!["end".to_owned()],
+            GraphNodeKind::Fail => vec!["fail".to_owned()],
+            GraphNodeKind::Reference => vec![],
         };
         lines.extend(self.notes(part));
         lines
     }
 
-    fn notes(&self, part: &Part) -> Vec<String> {
+    fn notes(&self, part: &ScriptPart) -> Vec<String> {
         let more = part.notes.len().saturating_sub(MOST_LINES);
         let kept = if more > 1 { MOST_LINES - 1 } else { MOST_LINES };
         let notes = part.notes.iter().take(kept).map(|note| cut(note));
@@ -147,7 +149,7 @@ impl Folding<'_> {
     fn title(&self, number: usize) -> (String, Vec<String>) {
         let Some(part) = self.part(number) else { return (String::new(), vec![]) };
         let title = match (part.kind, part.name.as_deref().filter(|name| *name != part.id)) {
-            (Kind::Skill, _) => format!("skill {}", part.id),
+            (GraphNodeKind::Skill, _) => format!("skill {}", part.id),
             (_, Some(name)) => format!("{name} ({})", part.id),
             (_, None) => part.id.clone(),
         };
@@ -155,10 +157,11 @@ impl Folding<'_> {
     }
 
     fn held(&self, number: usize) -> Vec<String> {
-        let topics: Vec<usize> = self.whole.inside(Some(number)).filter(|inner| self.is(*inner, Kind::Topic)).collect();
+        let topics: Vec<usize> =
+            self.whole.inside(Some(number)).filter(|inner| self.is(*inner, GraphNodeKind::Topic)).collect();
         let holders = topics.iter().copied().chain([number]);
         let inside = holders.flat_map(|holder| self.whole.inside(Some(holder)));
-        let actions = inside.filter(|inner| self.part(*inner).is_some_and(Part::is_action)).count();
+        let actions = inside.filter(|inner| self.part(*inner).is_some_and(ScriptPart::is_action)).count();
         let counted = |count: usize, one: &str| match count {
             0 => None,
             1 => Some(format!("1 {one}")),
@@ -169,7 +172,7 @@ impl Folding<'_> {
         if line.is_empty() { vec![] } else { vec![line] }
     }
 
-    fn is(&self, number: usize, kind: Kind) -> bool {
+    fn is(&self, number: usize, kind: GraphNodeKind) -> bool {
         self.part(number).is_some_and(|part| part.kind == kind)
     }
 
@@ -184,7 +187,7 @@ impl Folding<'_> {
     /// The arrows, with those that lead from one box to the same other as one.
     fn arrows(&self) -> Vec<Arrow> {
         let mut order: Vec<Ends> = Vec::new();
-        let mut merged: BTreeMap<Ends, Vec<&Link>> = BTreeMap::new();
+        let mut merged: BTreeMap<Ends, Vec<&Edge>> = BTreeMap::new();
         for link in &self.whole.links {
             let (from, to) = (self.shown(link.from), self.shown(self.whole.entry(link.to)));
             // What leads from a box that stands for many back into it is not seen from outside.
@@ -193,7 +196,7 @@ impl Folding<'_> {
                 continue;
             }
             let lead = match link.lead {
-                Lead::Case if from != link.from => Lead::Route,
+                EdgeKind::Case if from != link.from => EdgeKind::Route,
                 lead => lead,
             };
             let links = merged.entry((from, to, lead)).or_default();
@@ -212,7 +215,7 @@ impl Folding<'_> {
 }
 
 /// The texts of an arrow. Of links that begin inside of a folded box, only in brief, with how many there are.
-fn texts(shown: usize, links: &[&Link]) -> Vec<String> {
+fn texts(shown: usize, links: &[&Edge]) -> Vec<String> {
     let mut counts: Vec<(String, usize)> = Vec::new();
     for link in links {
         let text = if shown == link.from { cut(&link.why) } else { cut(&link.brief) };

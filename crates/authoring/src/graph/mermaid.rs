@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::graph::drawing::{Arrow, Drawing, Group, Item, Node};
-use crate::graph::parts::{Kind, Lead};
+use crate::graph::drawing::{Arrow, Drawing, DrawingItem, DrawingNode, Group};
+use crate::graph::script_graph::{EdgeKind, GraphNodeKind};
 
 /// The most arrows that Mermaid draws as it comes (`maxEdges`).
 pub const MOST_ARROWS: usize = 500;
@@ -24,7 +24,7 @@ const CLASSES: &str = "  classDef place fill:#e8f0fe,stroke:#5b7db1,color:#1c273
 pub fn mermaid(drawing: &Drawing) -> String {
     let mut text = String::from("flowchart TB\n");
     // Mermaid lays frames out from the last to the first where no arrow leads from one to another.
-    let (frames_apart, others): (Vec<&Item>, Vec<&Item>) =
+    let (frames_apart, others): (Vec<&DrawingItem>, Vec<&DrawingItem>) =
         drawing.items.iter().partition(|item| item.group().is_some() && drawing.refers());
     for item in frames_apart.into_iter().rev().chain(others) {
         write(&mut text, item, 1);
@@ -41,10 +41,10 @@ fn line(text: &mut String, deep: usize, what: &str) {
     let _ = writeln!(text, "{}{what}", "  ".repeat(deep));
 }
 
-fn write(text: &mut String, item: &Item, deep: usize) {
+fn write(text: &mut String, item: &DrawingItem, deep: usize) {
     match item {
-        Item::Box(node) => line(text, deep, &boxed(node)),
-        Item::Group(group) => {
+        DrawingItem::Box(node) => line(text, deep, &boxed(node)),
+        DrawingItem::Group(group) => {
             line(text, deep, &format!("subgraph g{}[\"{}\"]", group.number, one(&group.title)));
             // Otherwise a frame that nothing leads out of lies on its side.
             line(text, deep + 1, "direction TB");
@@ -60,27 +60,27 @@ fn write(text: &mut String, item: &Item, deep: usize) {
     }
 }
 
-fn boxed(node: &Node) -> String {
+fn boxed(node: &DrawingNode) -> String {
     let label = escaped(&node.lines);
     let (open, close, class) = match node.kind {
-        Kind::Start | Kind::End | Kind::Fail => ("([", "])", "ends"),
-        Kind::Phase | Kind::Topic => ("[[", "]]", "place"),
-        Kind::Action if node.folded => ("[[", "]]", "act"),
-        Kind::Action => ("[", "]", "act"),
-        Kind::Choice => ("{{", "}}", "choice"),
-        Kind::Skill => ("[[", "]]", "skill"),
-        Kind::Table => ("[", "]", "table"),
-        Kind::Trigger => (">", "]", "trigger"),
-        Kind::Reference => ("([", "])", "table"),
+        GraphNodeKind::Start | GraphNodeKind::End | GraphNodeKind::Fail => ("([", "])", "ends"),
+        GraphNodeKind::Phase | GraphNodeKind::Topic => ("[[", "]]", "place"),
+        GraphNodeKind::Action if node.folded => ("[[", "]]", "act"),
+        GraphNodeKind::Action => ("[", "]", "act"),
+        GraphNodeKind::Choice => ("{{", "}}", "choice"),
+        GraphNodeKind::Skill => ("[[", "]]", "skill"),
+        GraphNodeKind::Table => ("[", "]", "table"),
+        GraphNodeKind::Trigger => (">", "]", "trigger"),
+        GraphNodeKind::Reference => ("([", "])", "table"),
     };
     format!("n{}{open}\"{label}\"{close}:::{class}", node.number)
 }
 
 fn written(arrow: &Arrow) -> String {
     let sign = match arrow.lead {
-        Lead::Order | Lead::Case => "-->",
-        Lead::Route => "==>",
-        Lead::Call => "-.->",
+        EdgeKind::Order | EdgeKind::Case => "-->",
+        EdgeKind::Route => "==>",
+        EdgeKind::Call => "-.->",
     };
     match arrow.lines.as_slice() {
         [] => format!("n{} {sign} n{}", arrow.from, arrow.to),
@@ -89,12 +89,12 @@ fn written(arrow: &Arrow) -> String {
 }
 
 /// The looks of frames, which have no other place.
-fn frames(text: &mut String, items: &[Item]) {
+fn frames(text: &mut String, items: &[DrawingItem]) {
     for item in items {
-        let Item::Group(Group { number, kind, items, .. }) = item else { continue };
+        let DrawingItem::Group(Group { number, kind, items, .. }) = item else { continue };
         let fill = match kind {
-            Kind::Skill => "fill:#f3faf5,stroke:#4f8a5f",
-            Kind::Topic => "fill:#fbfcfe,stroke:#9db2d3",
+            GraphNodeKind::Skill => "fill:#f3faf5,stroke:#4f8a5f",
+            GraphNodeKind::Topic => "fill:#fbfcfe,stroke:#9db2d3",
             _ => "fill:#eef3fb,stroke:#5b7db1",
         };
         line(text, 1, &format!("style g{number} {fill},color:#1c2733"));

@@ -1,7 +1,7 @@
 //! Routes as they are drawn: an arrow where one leads elsewhere, a line in the part where it stays or goes on.
 
-use crate::graph::gather::Gathering;
-use crate::graph::parts::Lead;
+use crate::graph::build::Gathering;
+use crate::graph::script_graph::EdgeKind;
 use bcc_lang::script::routes::Go;
 use bcc_runtime::program::outcome::ExitReason;
 use bcc_runtime::program::routes::{Route, RouteTable};
@@ -31,14 +31,14 @@ impl Gathering<'_> {
         match (inserted, target, &route.then) {
             (Some((_, skill)), None, then) => {
                 let then = then.as_ref().map(|then| format!(", then {then}")).unwrap_or_default();
-                self.link(from, skill, Lead::Call, format!("{reason}: {set}insert{then}"), reason);
+                self.link(from, skill, EdgeKind::Call, format!("{reason}: {set}insert{then}"), reason);
             }
             (Some((id, skill)), Some(to), Some(then)) => {
-                self.link(from, skill, Lead::Call, format!("{reason}: {set}insert"), reason);
-                self.link(from, to, Lead::Route, format!("{reason}: {} after {id}", word(then)), reason);
+                self.link(from, skill, EdgeKind::Call, format!("{reason}: {set}insert"), reason);
+                self.link(from, to, EdgeKind::Route, format!("{reason}: {} after {id}", word(then)), reason);
             }
             (None, Some(to), Some(then)) => {
-                self.link(from, to, Lead::Route, format!("{reason}: {set}{}", word(then)), reason);
+                self.link(from, to, EdgeKind::Route, format!("{reason}: {set}{}", word(then)), reason);
             }
             // What is usual and changes nothing is not worth a line.
             (None, _, Some(Go::Next)) if set.is_empty() && usual_is_next(reason) => {}

@@ -5,38 +5,38 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::render::beside;
-use crate::render::found::{Found, actions, find, listed};
-use crate::render::lacking;
-use crate::render::listening::{Heard, Listening, NoPrompt, Unobserved, answer_of};
+use crate::render::background;
+use crate::render::capturing::{CapturedPrompt, CapturingModels, IgnoreEvents, NoPrompt, answer_of};
+use crate::render::find_action::{FoundAction, actions, find, listed};
+use crate::render::missing_names;
 use crate::render::prompt::Prompt;
 use crate::render::request::RenderRequest;
-use crate::render::scene::{is_empty_list, masker, scopes};
+use crate::render::variables::{is_empty_list, masker, scopes};
 use crate::templates::find::{Typed, typed};
 use bcc_check::templates::unused::name_and_version;
 use bcc_engine::clock::{FixedClock, SystemClock};
 use bcc_engine::engine::RunRequest;
 use bcc_engine::error::EngineError;
-use bcc_engine::loaded::Loaded;
+use bcc_engine::loaded::LoadedProgram;
 use bcc_engine::project::Project;
 use bcc_engine::recheck::PinnedScript;
 use bcc_lang::template::loaded::DEFAULT_PREFIX;
-use bcc_lang::template::marks::Marks;
+use bcc_lang::template::missing::Marks;
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::Scopes;
 use bcc_runtime::actions::KINDS;
 use bcc_runtime::effects::behaviors::ServerError;
-use bcc_runtime::notebook::state::State;
+use bcc_runtime::notebook::state::NotebookState;
+use bcc_runtime::program::cell_reader::NoCells;
 use bcc_runtime::program::clock::Clock;
 use bcc_runtime::program::event::{Event, Speaker};
-use bcc_runtime::program::flow::{ActionError, Flow, For};
-use bcc_runtime::program::outside::Outside;
-use bcc_runtime::program::place::Place;
+use bcc_runtime::program::flow::{ActionError, Flow, WaitReason};
+use bcc_runtime::program::host_services::HostServices;
+use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::program::program::Program;
-use bcc_runtime::program::recent::{Recent, Said};
 use bcc_runtime::program::services::Services;
-use bcc_runtime::program::shelf::EmptyShelf;
-use bcc_runtime::program::turn::{Lent, Turn};
+use bcc_runtime::program::transcript::{RecentTranscript, TranscriptEntry};
+use bcc_runtime::program::turn::{Turn, TurnResources};
 
 /// How many turns an action is given to come to a prompt that it makes later.
 const MOST_TURNS: u32 = 8;
@@ -44,15 +44,15 @@ const MOST_TURNS: u32 = 8;
 /// An action that is about to ask, and what is around it.
 pub(crate) struct Scene<'p> {
     pub(crate) program: &'p Arc<Program>,
-    pub(crate) found: Found<'p>,
+    pub(crate) found: FoundAction<'p>,
     pub(crate) services: Services,
-    pub(crate) listening: Listening,
+    pub(crate) listening: CapturingModels,
     pub(crate) scopes: Scopes,
-    pub(crate) recent: Recent,
+    pub(crate) recent: RecentTranscript,
     /// What the action keeps from turn to turn.
     state: Value,
     /// The notebook as its turns leave it.
-    notebook: State,
+    notebook: NotebookState,
     calls: u32,
 }
 
@@ -67,7 +67,7 @@ pub async fn of_action(
 ) -> Result<Prompt, EngineError> {
     let marks = Arc::new(Marks::default());
     let run = RunRequest { file: script.to_path_buf(), scheme: request.scheme.clone(), ..RunRequest::default() };
-    let (pinned, program) = Loaded::noting(project, &run, Some(&marks))?.into_parts();
+    let (pinned, program) = LoadedProgram::noting(project, &run, Some(&marks))?.into_parts();
     let program = Arc::new(program);
     let found = find(&program, action)?;
     let named = request.name.as_deref().map(typed).transpose()?;
@@ -77,23 +77,23 @@ pub async fn of_action(
             EngineError::usage(message).with_help("`--scheme default` shows what it would be asked without one")
         );
     }
-    let listening = Listening::default();
+    let listening = CapturingModels::default();
     let services = Services {
         models: Arc::new(listening.clone()),
         clock: clock(request.clock.as_deref())?,
-        observer: Arc::new(Unobserved),
+        observer: Arc::new(IgnoreEvents),
         recheck: Arc::new(PinnedScript::new(Arc::new(pinned))),
         recorder: None,
-        outside: Outside { servers: Arc::new(NoPrompt), ..Outside::default() },
+        outside: HostServices { servers: Arc::new(NoPrompt), ..HostServices::default() },
     };
     let scopes = scopes(&program, &found, request.variables_file.as_deref(), &request.variables)?;
-    let recent = Recent::new(program.history_messages, program.history_chars);
+    let recent = RecentTranscript::new(program.history_messages, program.history_chars);
     let empty_list = is_empty_list(&program, &found, &scopes);
-    let (state, notebook, calls) = (Value::Null, State::default(), 0);
+    let (state, notebook, calls) = (Value::Null, NotebookState::default(), 0);
     let mut scene = Scene { program: &program, found, services, listening, scopes, recent, state, notebook, calls };
     let heard = match named.as_ref().map(|typed| typed.name).filter(|name| *name != found.step.kind) {
         None => scene.asked(request.round, &request.answers, &marks).await,
-        Some(name) => beside::asked(&mut scene, name, request, &marks).await,
+        Some(name) => background::asked(&mut scene, name, request, &marks).await,
     };
     let masker = masker(&scene.scopes);
     let heard = heard.map_err(|error| told(error, &masker, &marks))?;
@@ -111,7 +111,7 @@ pub async fn of_action(
             "the list of the topic `{topic}` is empty here, so `{id}` would not run; `--var` gives the list, or `{name}` itself"
         ));
     }
-    lacking::note(&mut prompt, &program.templates, &marks);
+    missing_names::note(&mut prompt, &program.templates, &marks);
     Ok(prompt)
 }
 
@@ -132,7 +132,7 @@ fn told(error: EngineError, masker: &Masker, marks: &Marks) -> EngineError {
     let shown = |text: String| if masker.is_empty() { text } else { masker.text(&text) };
     match error {
         EngineError::Failed { message, help } => {
-            EngineError::Failed { message: shown(lacking::told(message, marks)), help: help.map(shown) }
+            EngineError::Failed { message: shown(missing_names::told(message, marks)), help: help.map(shown) }
         }
         EngineError::Usage { message, help } => EngineError::Usage { message: shown(message), help: help.map(shown) },
         invalid @ EngineError::Invalid(_) => invalid,
@@ -140,7 +140,7 @@ fn told(error: EngineError, masker: &Masker, marks: &Marks) -> EngineError {
 }
 
 fn notes(scene: &Scene<'_>) -> Vec<String> {
-    let Found { step, skill, topic, .. } = scene.found;
+    let FoundAction { step, skill, topic, .. } = scene.found;
     let mut notes = Vec::new();
     if let Some(skill) = skill {
         notes.push(format!(
@@ -168,7 +168,12 @@ fn clock(start: Option<&str>) -> Result<Arc<dyn Clock>, EngineError> {
 
 impl Scene<'_> {
     /// The call of round `round`: the opening, or that which judges the answer of this round.
-    pub(crate) async fn asked(&mut self, round: u32, answers: &[String], marks: &Marks) -> Result<Heard, EngineError> {
+    pub(crate) async fn asked(
+        &mut self,
+        round: u32,
+        answers: &[String],
+        marks: &Marks,
+    ) -> Result<CapturedPrompt, EngineError> {
         let id = &self.found.step.id;
         let most = round.max(1);
         if answers.len() > most as usize {
@@ -184,7 +189,7 @@ impl Scene<'_> {
         }
         let mut flow = flow;
         for number in 1..=most {
-            if flow != Flow::Wait(For::Input) {
+            if flow != Flow::Wait(WaitReason::Input) {
                 let what = format!("`{id}` waits for no answer in round {number}, so there is no such call");
                 let help = if number == 1 {
                     "leave `--round` and `--answer` out".to_owned()
@@ -196,7 +201,7 @@ impl Scene<'_> {
             // The last answer that is given is that of the last round.
             let given = (number as usize + answers.len()).checked_sub(most as usize + 1);
             let answer = given.and_then(|index| answers.get(index)).cloned().unwrap_or_else(|| answer_of(number));
-            self.recent.push(Said { speaker: Speaker::User, text: answer.clone() });
+            self.recent.push(TranscriptEntry { speaker: Speaker::User, text: answer.clone() });
             flow = self.turn(Some(&answer), marks).await?;
             let heard = self.listening.take().pop();
             if number == most {
@@ -212,7 +217,7 @@ impl Scene<'_> {
 
     /// The call that is made with the template named `name`, by an action that asks with several: the one after the other, in
     /// turns that wait for nobody.
-    pub(crate) async fn asked_with(&mut self, name: &str, marks: &Marks) -> Result<Heard, EngineError> {
+    pub(crate) async fn asked_with(&mut self, name: &str, marks: &Marks) -> Result<CapturedPrompt, EngineError> {
         for _ in 0..MOST_TURNS {
             let flow = self.turn(None, marks).await?;
             let made = self.program.templates.rendered_last(marks);
@@ -235,16 +240,16 @@ impl Scene<'_> {
     /// One turn. What it says belongs to the talk from here on.
     async fn turn(&mut self, answer: Option<&str>, marks: &Marks) -> Result<Flow, EngineError> {
         marks.clear();
-        let Found { phase, topic, step, .. } = self.found;
+        let FoundAction { phase, topic, step, .. } = self.found;
         let path = format!("{}/{}", topic.id, step.id);
-        let place = Place {
+        let place = EventLocation {
             phase_id: Some(phase.id.clone()),
             topic_id: Some(topic.id.clone()),
             action_id: Some(step.id.clone()),
             round: None,
             path,
         };
-        let lent = Lent {
+        let lent = TurnResources {
             program: self.program,
             phase,
             topic,
@@ -263,7 +268,7 @@ impl Scene<'_> {
             calls_before: self.calls,
             last_seq: 0,
             notebook: &self.notebook,
-            shelf: &EmptyShelf,
+            shelf: &NoCells,
             masker: &masker(&self.scopes),
             effect: None,
             effect_is_due: false,
@@ -281,7 +286,7 @@ impl Scene<'_> {
         }
         for (_, event) in work.events {
             if let Event::Message { role: Speaker::Ai, text, .. } = event {
-                self.recent.push(Said { speaker: Speaker::Ai, text });
+                self.recent.push(TranscriptEntry { speaker: Speaker::Ai, text });
             }
         }
         flow.map_err(|error| match error {
@@ -298,9 +303,9 @@ impl Scene<'_> {
 
     /// What is said of an action whose opening asks no model.
     fn asks_nobody(&self, flow: &Flow) -> EngineError {
-        let Found { step, .. } = self.found;
+        let FoundAction { step, .. } = self.found;
         let id = &step.id;
-        if *flow == Flow::Wait(For::Input) {
+        if *flow == Flow::Wait(WaitReason::Input) {
             return EngineError::usage(format!(
                 "`{id}` begins in its author's words (`delivery: verbatim`): no model is asked"
             ))

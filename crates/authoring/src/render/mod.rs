@@ -1,16 +1,16 @@
 //! The prompts that templates make, to be looked at: no model is asked, and nothing is kept.
 
 pub mod action;
-pub mod alone;
-pub mod beside;
-pub mod changed;
-pub mod faults;
-pub mod found;
-pub mod kept;
-pub mod lacking;
-pub mod listening;
+pub mod background;
+pub mod capturing;
+pub mod comparison;
+pub mod errors;
+pub mod find_action;
+pub mod missing_names;
 pub mod prompt;
-pub mod repeat;
+pub mod replay_session;
 pub mod request;
-pub mod scene;
-pub mod sent;
+pub mod sent_calls;
+pub mod stored_session;
+pub mod template_only;
+pub mod variables;

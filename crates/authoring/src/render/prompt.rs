@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::render::lacking::Lack;
-use crate::render::listening::Heard;
+use crate::render::capturing::CapturedPrompt;
+use crate::render::missing_names::MissingName;
 use bcc_check::templates::unused::name_and_version;
-use bcc_lang::template::front::HistoryMode;
-use bcc_lang::template::loaded::Loaded;
+use bcc_lang::template::front_matter::HistoryMode;
+use bcc_lang::template::loaded::LoadedTemplate;
 use bcc_lang::value::mask::Masker;
 use bcc_llm::model::message::{Message, Role};
 use bcc_llm::model::request::ModelRequest;
@@ -33,16 +33,16 @@ pub struct Prompt {
     pub history: HistoryMode,
     pub messages: Vec<Message>,
     /// Names that nobody knows.
-    pub unknown: Vec<Lack>,
+    pub unknown: Vec<MissingName>,
     /// Variables that have no value.
-    pub empty: Vec<Lack>,
+    pub empty: Vec<MissingName>,
     pub notes: Vec<String>,
 }
 
 impl Prompt {
     /// A prompt of the template `loaded` as it was heard, masked.
-    pub fn heard(heard: Heard, loaded: &Loaded, masker: &Masker) -> Self {
-        let Heard { model, request: ModelRequest { messages, temperature, max_tokens, task, .. } } = heard;
+    pub fn heard(heard: CapturedPrompt, loaded: &LoadedTemplate, masker: &Masker) -> Self {
+        let CapturedPrompt { model, request: ModelRequest { messages, temperature, max_tokens, task, .. } } = heard;
         let messages = messages.into_iter().map(|said| masked(said, masker)).collect();
         let round = task.round;
         let action = Some((task.action_id, task.kind));
@@ -51,7 +51,7 @@ impl Prompt {
     }
 
     /// What the file of a template says of its prompts, without any message.
-    pub fn of(loaded: &Loaded) -> Self {
+    pub fn of(loaded: &LoadedTemplate) -> Self {
         let front = &loaded.cut().front;
         let asked = front.output_schema.as_deref().map(|name| name.strip_suffix(".json").unwrap_or(name));
         // A part of others is answered by nothing of its own.
@@ -74,7 +74,7 @@ impl Prompt {
     }
 
     pub fn as_value(&self) -> Value {
-        let lacks = |lacks: &[Lack]| Value::from_iter(lacks.iter().map(Lack::as_value));
+        let lacks = |lacks: &[MissingName]| Value::from_iter(lacks.iter().map(MissingName::as_value));
         json!({
             "template": self.template,
             "file": self.file,

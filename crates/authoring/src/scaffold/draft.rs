@@ -9,13 +9,13 @@ use bcc_engine::files::create::create;
 use bcc_engine::files::write::name_beside;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draft {
+pub struct FileDraft {
     /// Where, from the folder that it is written into, with `/`.
     pub path: String,
     pub text: String,
 }
 
-impl Draft {
+impl FileDraft {
     pub fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
         Self { path: path.into(), text: text.into() }
     }
@@ -23,7 +23,7 @@ impl Draft {
 
 /// What stands in the way of `drafts` below `base`: paths that something has already, and what is no folder, or leads out
 /// of `base`, where a folder is needed. Each once, in the order of the drafts.
-pub fn in_the_way(base: &Path, drafts: &[Draft]) -> io::Result<Vec<String>> {
+pub fn in_the_way(base: &Path, drafts: &[FileDraft]) -> io::Result<Vec<String>> {
     let real = base.canonicalize().unwrap_or_else(|_| base.to_path_buf());
     let mut found: Vec<String> = Vec::new();
     for draft in drafts {
@@ -51,7 +51,7 @@ pub fn in_the_way(base: &Path, drafts: &[Draft]) -> io::Result<Vec<String>> {
 /// Writes `drafts` below `base` in their order, and makes what is missing of `base` and of the folders in it. A `base` that is
 /// not there comes into being with all of them at once. When something fails, what was made by then is taken away again.
 /// Errors: `Failed`, with what could not be taken away again, if anything.
-pub fn write_all(base: &Path, drafts: &[Draft]) -> Result<(), EngineError> {
+pub fn write_all(base: &Path, drafts: &[FileDraft]) -> Result<(), EngineError> {
     let mut made = Made::default();
     let written = match base.symlink_metadata() {
         Ok(_) => made.all(base, drafts),
@@ -88,7 +88,7 @@ struct Torn {
 
 impl Made {
     /// A new folder with everything in it: under another name, until it is whole. Who is stopped in the middle can begin anew.
-    fn whole(&mut self, base: &Path, drafts: &[Draft]) -> Result<(), Torn> {
+    fn whole(&mut self, base: &Path, drafts: &[FileDraft]) -> Result<(), Torn> {
         let torn = |error| Torn { path: base.to_path_buf(), error };
         self.folder(base.parent().unwrap_or(Path::new("")))?;
         let aside = name_beside(base).map_err(torn)?;
@@ -99,7 +99,7 @@ impl Made {
         fs::rename(&aside, base).map_err(torn)
     }
 
-    fn all(&mut self, base: &Path, drafts: &[Draft]) -> Result<(), Torn> {
+    fn all(&mut self, base: &Path, drafts: &[FileDraft]) -> Result<(), Torn> {
         self.folder(base)?;
         drafts.iter().try_for_each(|draft| {
             let path = base.join(&draft.path);
@@ -146,8 +146,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn drafts(paths: &[&str]) -> Vec<Draft> {
-        paths.iter().map(|path| Draft::new(*path, "new")).collect()
+    fn drafts(paths: &[&str]) -> Vec<FileDraft> {
+        paths.iter().map(|path| FileDraft::new(*path, "new")).collect()
     }
 
     fn tree(root: &Path) -> Vec<String> {

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::scaffold::draft::{Draft, in_the_way, write_all};
-use crate::scaffold::place::{place, project_above};
+use crate::scaffold::draft::{FileDraft, in_the_way, write_all};
+use crate::scaffold::target_directory::{place, project_above};
 use crate::scaffold::texts::project;
 use crate::templates::scheme::may_be_made;
 use bcc_engine::environment::Environment;
@@ -33,7 +33,7 @@ pub struct InitRequest<'r> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Begun {
+pub struct CreatedProject {
     /// Its directory, from the root.
     pub directory: PathBuf,
     /// The files that were written, in it; also those that an earlier beginning wrote.
@@ -50,7 +50,7 @@ pub struct Begun {
 /// a file that is there already as it would be written is taken for written.
 /// Errors: `Usage` when the place or the scheme's name will not do, when another file has the name of one of the project, or when the place
 /// lies inside of another project and `nested` does not say that it may; `Failed` when something cannot be written.
-pub fn init(request: &InitRequest<'_>, environment: &Environment) -> Result<Begun, EngineError> {
+pub fn init(request: &InitRequest<'_>, environment: &Environment) -> Result<CreatedProject, EngineError> {
     begin(request, environment, |_| {})
 }
 
@@ -59,7 +59,7 @@ fn begin(
     request: &InitRequest<'_>,
     environment: &Environment,
     written: impl FnOnce(&Path),
-) -> Result<Begun, EngineError> {
+) -> Result<CreatedProject, EngineError> {
     let scheme = request.scheme.unwrap_or(USUAL_SCHEME);
     may_be_made(scheme)?;
     let directory = place(request.directory)?;
@@ -84,7 +84,7 @@ fn begin(
             "`bcc-script new script NAME` adds a script to that one; `--nested` begins another one inside of it",
         ));
     }
-    let (config, others): (Vec<Draft>, Vec<Draft>) = drafts
+    let (config, others): (Vec<FileDraft>, Vec<FileDraft>) = drafts
         .iter()
         .filter(|draft| !kept.contains(&draft.path) && !is_written(&directory, draft))
         .cloned()
@@ -96,11 +96,11 @@ fn begin(
     let trusted = config.iter().try_for_each(|draft| trust(environment, &directory, draft.text.as_bytes()));
     let untrusted = trusted.err().map(|error| error.to_string());
     let written = drafts.into_iter().map(|draft| draft.path).filter(|path| !kept.contains(path)).collect();
-    Ok(Begun { directory, written, kept, scheme: scheme.to_owned(), untrusted })
+    Ok(CreatedProject { directory, written, kept, scheme: scheme.to_owned(), untrusted })
 }
 
 /// Whether a file is there, and is what it is to be: `init` was stopped before it came to its end.
-fn is_written(directory: &Path, draft: &Draft) -> bool {
+fn is_written(directory: &Path, draft: &FileDraft) -> bool {
     let path = directory.join(&draft.path);
     let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
     is_file && read_bounded(&path, draft.text.len() as u64).is_ok_and(|bytes| bytes == draft.text.as_bytes())

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::scaffold::draft::{Draft, in_the_way, write_all};
+use crate::scaffold::draft::{FileDraft, in_the_way, write_all};
 use crate::scaffold::languages::of_prompts;
 use crate::scaffold::names::name as name_of;
 use crate::scaffold::texts::texts;
-use bcc_engine::discovery::names::Names;
+use bcc_engine::discovery::names::PathNames;
 use bcc_engine::discovery::skills::library;
 use bcc_engine::discovery::walk::here;
 use bcc_engine::environment::Environment;
@@ -19,7 +19,7 @@ use bcc_lang::message::language::Language;
 const NO_TEXTS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct CreatedFile {
     /// Where, from the root.
     pub path: PathBuf,
     pub name: String,
@@ -54,7 +54,7 @@ pub fn built_in_scheme(language: Language) -> &'static str {
 
 /// Writes `scripts/<name>.yaml`.
 /// Errors: `Usage` for a name that will not do or is taken, `Failed` when it cannot be written.
-pub fn script(project: &Project, given: &str, language: Language) -> Result<Written, EngineError> {
+pub fn script(project: &Project, given: &str, language: Language) -> Result<CreatedFile, EngineError> {
     let name = name_of(given)?;
     let text = filled(texts(language).new_script, name);
     let text = match of_prompts(project).filter(|prompts| *prompts != language) {
@@ -67,20 +67,20 @@ pub fn script(project: &Project, given: &str, language: Language) -> Result<Writ
         None => text,
     };
     let path = one(project, "scripts", name, "script", text)?;
-    Ok(Written { path, name: name.to_owned() })
+    Ok(CreatedFile { path, name: name.to_owned() })
 }
 
 /// Writes `skills/<name>.yaml`.
 /// Errors: as [`script`]; also when another file holds a skill of this name.
-pub fn skill(project: &Project, given: &str, language: Language) -> Result<Written, EngineError> {
+pub fn skill(project: &Project, given: &str, language: Language) -> Result<CreatedFile, EngineError> {
     let name = name_of(given)?;
-    let names = Names::seen_from(here()?);
+    let names = PathNames::seen_from(here()?);
     if let Some(known) = library(&project.directory, &names).skill(name) {
         let message = format!("there is a skill `{name}` already: {}", known.file.name());
         return Err(EngineError::usage(message).with_help("choose another name; scripts call a skill by it"));
     }
     let path = one(project, "skills", name, "skill", filled(texts(language).new_skill, name))?;
-    Ok(Written { path, name: name.to_owned() })
+    Ok(CreatedFile { path, name: name.to_owned() })
 }
 
 /// Writes one file of a project, with the line for editors where the project has the schema that it names. Gives its path.
@@ -92,12 +92,12 @@ pub fn one(project: &Project, folder: &str, name: &str, schema: &str, text: Stri
         true => format!("# yaml-language-server: $schema=../{schema}\n{text}"),
         false => text,
     };
-    let draft = Draft::new(format!("{folder}/{name}.yaml"), text);
-    let drafts = [draft, Draft::new(format!("{folder}/{name}.yml"), "")];
+    let draft = FileDraft::new(format!("{folder}/{name}.yaml"), text);
+    let drafts = [draft, FileDraft::new(format!("{folder}/{name}.yml"), "")];
     let found = in_the_way(base, &drafts)
         .map_err(|error| EngineError::failed(format!("{folder}/ cannot be looked at: {error}")))?;
     if let Some(found) = found.first() {
-        let shown = Names::seen_from(here()?).shown(&base.join(found));
+        let shown = PathNames::seen_from(here()?).shown(&base.join(found));
         if drafts.iter().all(|draft| draft.path != *found) {
             return Err(no_folder(&base.join(found), &shown));
         }

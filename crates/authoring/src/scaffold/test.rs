@@ -5,11 +5,11 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::json;
 
 use crate::scaffold::names::name as name_of;
-use crate::scaffold::new::{Written, one};
-use crate::scaffold::opening::{Opening, opening};
+use crate::scaffold::new::{CreatedFile, one};
+use crate::scaffold::opening_messages::{Opening, opening};
 use crate::scaffold::texts::texts;
 use crate::test_runner::find::USUAL_FOLDER;
-use bcc_engine::discovery::names::Names;
+use bcc_engine::discovery::names::PathNames;
 use bcc_engine::discovery::walk::here;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -28,7 +28,7 @@ pub async fn test(
     script: Option<&Path>,
     language: Language,
     environment: &Environment,
-) -> Result<Written, EngineError> {
+) -> Result<CreatedFile, EngineError> {
     let name = name_of(given)?;
     let usual = project.directory.join("scripts").join(format!("{name}.yaml"));
     let script = match script {
@@ -39,7 +39,7 @@ pub async fn test(
                 .with_help("add `--script scripts/NAME.yaml`"));
         }
     };
-    let names = Names::seen_from(here()?);
+    let names = PathNames::seen_from(here()?);
     let shown = names.shown(&script);
     if !script.is_file() {
         let message = match script.is_dir() {
@@ -57,11 +57,11 @@ pub async fn test(
     let opening = opening(project.clone(), &names_from_here(&script, &names), environment).await?;
     let text = text(language, name, &from_tests(&real, &base), &opening)?;
     let path = one(project, USUAL_FOLDER, name, "test", text)?;
-    Ok(Written { path, name: name.to_owned() })
+    Ok(CreatedFile { path, name: name.to_owned() })
 }
 
 /// A path under the name that messages about it should use.
-fn names_from_here(path: &Path, names: &Names) -> PathBuf {
+fn names_from_here(path: &Path, names: &PathNames) -> PathBuf {
     PathBuf::from(names.shown(path))
 }
 

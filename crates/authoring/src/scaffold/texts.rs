@@ -1,6 +1,6 @@
 //! The texts of new files, in both languages: plain files beside this one, with places for names.
 
-use crate::scaffold::draft::Draft;
+use crate::scaffold::draft::FileDraft;
 use crate::schemas;
 use bcc_lang::message::language::Language;
 use bcc_lang::template::builtin::BUILTINS;
@@ -9,7 +9,7 @@ use bcc_lang::template::builtin::BUILTINS;
 pub const SCHEMAS: [&str; 6] = ["script", "skill", "test", "document", "template", "config"];
 
 #[derive(Debug)]
-pub struct Texts {
+pub struct ScaffoldTexts {
     config: &'static str,
     readme: &'static str,
     gitignore: &'static str,
@@ -27,7 +27,7 @@ pub struct Texts {
 
 macro_rules! texts {
     ($folder:literal) => {
-        Texts {
+        ScaffoldTexts {
             config: include_str!(concat!($folder, "/bcc-script.toml")),
             readme: include_str!(concat!($folder, "/README.md")),
             gitignore: include_str!(concat!($folder, "/gitignore")),
@@ -42,10 +42,10 @@ macro_rules! texts {
     };
 }
 
-static ENGLISH: Texts = texts!("english");
-static CHINESE: Texts = texts!("chinese");
+static ENGLISH: ScaffoldTexts = texts!("english");
+static CHINESE: ScaffoldTexts = texts!("chinese");
 
-pub fn texts(language: Language) -> &'static Texts {
+pub fn texts(language: Language) -> &'static ScaffoldTexts {
     match language {
         Language::English => &ENGLISH,
         Language::Chinese => &CHINESE,
@@ -62,25 +62,28 @@ fn templates(language: Language) -> &'static str {
 
 /// Every file of a new project called `name`, whose templates stand in the scheme `scheme`: in the order in which a person
 /// is told of them.
-pub fn project(language: Language, name: &str, scheme: &str) -> Vec<Draft> {
+pub fn project(language: Language, name: &str, scheme: &str) -> Vec<FileDraft> {
     let texts = texts(language);
     let filled = |text: &str| text.replace("@SCHEME@", scheme).replace("@NAME@", name);
     let mut drafts = vec![
-        Draft::new("README.md", filled(texts.readme)),
-        Draft::new("bcc-script.toml", filled(texts.config)),
-        Draft::new("scripts/first_talk.yaml", texts.first_talk),
-        Draft::new("skills/small_step.yaml", texts.small_step),
-        Draft::new("tests/first_talk.yaml", texts.test_first_talk),
-        Draft::new("tests/quiet_guest.yaml", texts.test_quiet_guest),
+        FileDraft::new("README.md", filled(texts.readme)),
+        FileDraft::new("bcc-script.toml", filled(texts.config)),
+        FileDraft::new("scripts/first_talk.yaml", texts.first_talk),
+        FileDraft::new("skills/small_step.yaml", texts.small_step),
+        FileDraft::new("tests/first_talk.yaml", texts.test_first_talk),
+        FileDraft::new("tests/quiet_guest.yaml", texts.test_quiet_guest),
     ];
     let copied = BUILTINS.iter().filter(|file| file.place == templates(language));
-    drafts.extend(copied.map(|file| Draft::new(format!("_system/config/custom/{scheme}/{}", file.name), file.text)));
+    drafts
+        .extend(copied.map(|file| FileDraft::new(format!("_system/config/custom/{scheme}/{}", file.name), file.text)));
     drafts.extend(
-        SCHEMAS.iter().filter_map(|name| Some(Draft::new(format!("schemas/{name}.schema.json"), schemas::text(name)?))),
+        SCHEMAS
+            .iter()
+            .filter_map(|name| Some(FileDraft::new(format!("schemas/{name}.schema.json"), schemas::text(name)?))),
     );
-    drafts.push(Draft::new(".vscode/settings.json", include_str!("editors/settings.json")));
-    drafts.push(Draft::new(".vscode/extensions.json", include_str!("editors/extensions.json")));
-    drafts.push(Draft::new(".gitignore", texts.gitignore));
+    drafts.push(FileDraft::new(".vscode/settings.json", include_str!("editors/settings.json")));
+    drafts.push(FileDraft::new(".vscode/extensions.json", include_str!("editors/extensions.json")));
+    drafts.push(FileDraft::new(".gitignore", texts.gitignore));
     drafts
 }
 
@@ -102,7 +105,7 @@ mod tests {
     fn the_two_languages_hold_the_same_files_and_no_text_of_one_is_the_others() {
         let [english, chinese] =
             [Language::English, Language::Chinese].map(|language| project(language, "heart", "own"));
-        let paths = |drafts: &[Draft]| drafts.iter().map(|draft| draft.path.clone()).collect::<Vec<_>>();
+        let paths = |drafts: &[FileDraft]| drafts.iter().map(|draft| draft.path.clone()).collect::<Vec<_>>();
         assert_eq!(paths(&english), paths(&chinese));
         let han = |text: &str| text.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c));
         for (english, chinese) in english.iter().zip(&chinese) {

@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::templates::shelf::{Shelf, Standing};
+use crate::templates::catalog::{CatalogEntry, TemplateCatalog};
 use crate::validate::request::{ValidateReport, ValidateRequest};
 use crate::validate::validate::validate;
-use bcc_engine::discovery::names::Names;
+use bcc_engine::discovery::names::PathNames;
 use bcc_engine::discovery::walk::here;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_lang::source::diagnostic::Diagnostic;
-use bcc_lang::template::layers::{Layer, own_scheme};
+use bcc_lang::template::layers::{TemplateLayer, own_scheme};
 
 /// The folders of a project that hold its prompts and what they answer to.
 const FOLDERS: [&str; 2] = ["_system", "schemas/replies"];
@@ -24,12 +24,12 @@ pub fn check(
     rules: &[String],
     environment: &Environment,
 ) -> Result<ValidateReport, EngineError> {
-    let shelf = Shelf::of(directory);
+    let shelf = TemplateCatalog::of(directory);
     if let Some(scheme) = scheme {
         shelf.known(scheme)?;
     }
-    let names = Names::seen_from(here()?);
-    let own: Vec<&Standing> = shelf.files().iter().filter(|file| !file.is_built_in()).collect();
+    let names = PathNames::seen_from(here()?);
+    let own: Vec<&CatalogEntry> = shelf.files().iter().filter(|file| !file.is_built_in()).collect();
     let nothing = || {
         EngineError::usage("there is nothing to check: this project has no templates of its own").with_help(
             "all are the binary's; `bcc-script templates new SCHEME` copies them into the project, where they can be changed",
@@ -46,12 +46,13 @@ pub fn check(
     };
     let ValidateReport { mut diagnostics, .. } = validate(&request, environment)?;
     let folders = FOLDERS.map(|folder| directory.join(folder));
-    let others = |file: &&Standing| {
-        let layer = Layer::of(&file.place);
-        layer == Some(Layer::Scheme) && own_scheme(scheme).is_none_or(|one| file.place != format!("custom/{one}"))
+    let others = |file: &&CatalogEntry| {
+        let layer = TemplateLayer::of(&file.place);
+        layer == Some(TemplateLayer::Scheme)
+            && own_scheme(scheme).is_none_or(|one| file.place != format!("custom/{one}"))
     };
     let left_out: Vec<String> = match scheme {
-        Some(_) => own.iter().copied().filter(others).map(Standing::shown).collect(),
+        Some(_) => own.iter().copied().filter(others).map(CatalogEntry::shown).collect(),
         None => Vec::new(),
     };
     let inside = |found: &Diagnostic| {
@@ -67,6 +68,6 @@ pub fn check(
     Ok(ValidateReport { files: own.len() - left_out.len(), passed_over: 0, diagnostics })
 }
 
-fn absolute_of(names: &Names, name: &str) -> Option<PathBuf> {
+fn absolute_of(names: &PathNames, name: &str) -> Option<PathBuf> {
     Some(names.folder(name)?.join(Path::new(name).file_name()?))
 }

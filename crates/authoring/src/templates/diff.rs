@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde_json::Value;
 use similar::TextDiff;
 
+use crate::templates::catalog::{CatalogEntry, TemplateCatalog};
 use crate::templates::find::find;
-use crate::templates::pulls::MARK;
-use crate::templates::shelf::{Shelf, Standing};
-use bcc_check::templates::fields::Written;
+use crate::templates::includes::MARK;
+use bcc_check::templates::fields::WrittenField;
 use bcc_check::templates::unused::name_and_version;
 use bcc_engine::error::EngineError;
 use bcc_lang::schema::embedded;
@@ -24,14 +24,14 @@ const NO_FILE: &str = "/dev/null";
 const LIMIT: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Against<'a> {
+pub enum ComparisonBase<'a> {
     /// Another scheme, as it is served.
     Scheme(&'a str),
     /// What the binary alone has for the same scheme.
     BuiltIn,
 }
 
-impl Against<'_> {
+impl ComparisonBase<'_> {
     /// What is compared with when nobody says: the default scheme; for that, the binary's.
     pub fn usual(scheme: &str) -> Self {
         if scheme == DEFAULT_SCHEME { Self::BuiltIn } else { Self::Scheme(DEFAULT_SCHEME) }
@@ -39,7 +39,7 @@ impl Against<'_> {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Difference {
+pub struct TemplateDifference {
     /// The name of the file: `ai_ask_v1.md`.
     pub name: String,
     /// A unified diff; empty when nothing differs, or nothing but line ends.
@@ -63,25 +63,25 @@ pub struct Difference {
 /// the rest.
 /// Errors: `Usage` for a scheme or a template that there is not, or a file that cannot be read.
 pub fn diff(
-    shelf: &Shelf,
+    shelf: &TemplateCatalog,
     scheme: &str,
-    against: Against<'_>,
+    against: ComparisonBase<'_>,
     typed: Option<(&str, Option<u32>)>,
-) -> Result<Vec<Difference>, EngineError> {
+) -> Result<Vec<TemplateDifference>, EngineError> {
     shelf.known(scheme)?;
     let these = Side::of(shelf, scheme, false)?;
     let others = match against {
-        Against::Scheme(other) => {
+        ComparisonBase::Scheme(other) => {
             shelf.known(other)?;
             Side::of(shelf, other, false)?
         }
-        Against::BuiltIn => Side::of(shelf, scheme, true)?,
+        ComparisonBase::BuiltIn => Side::of(shelf, scheme, true)?,
     };
     let one = typed.map(|(typed, version)| {
         let here = find(shelf, scheme, typed, version);
         let found = match (here, against) {
             // The other scheme may have it alone.
-            (Err(_), Against::Scheme(other)) if find(shelf, other, typed, version).is_ok() => {
+            (Err(_), ComparisonBase::Scheme(other)) if find(shelf, other, typed, version).is_ok() => {
                 find(shelf, other, typed, version)
             }
             (here, _) => here,
@@ -95,9 +95,11 @@ pub fn diff(
     let mut differences = Vec::new();
     for name in names {
         let difference = match compare(name, &others, &these) {
-            Err(error) if typed.is_none() => {
-                Difference { name: name.to_owned(), fault: Some(error.to_string()), ..Difference::default() }
-            }
+            Err(error) if typed.is_none() => TemplateDifference {
+                name: name.to_owned(),
+                fault: Some(error.to_string()),
+                ..TemplateDifference::default()
+            },
             difference => difference?,
         };
         if typed.is_some() || !difference.same {
@@ -112,7 +114,7 @@ const CLEARLY: f32 = 0.25;
 
 /// The scheme of the binary that the project's own files of a scheme were probably copied from, where they are clearly nearer to it
 /// than to what is compared with when nobody says.
-pub fn nearer(shelf: &Shelf, scheme: &str) -> Option<String> {
+pub fn nearer(shelf: &TemplateCatalog, scheme: &str) -> Option<String> {
     let own: Vec<(&str, &str)> = shelf
         .files()
         .iter()
@@ -139,13 +141,13 @@ pub fn nearer(shelf: &Shelf, scheme: &str) -> Option<String> {
 }
 
 struct Side<'s> {
-    files: BTreeMap<&'s str, &'s Standing>,
+    files: BTreeMap<&'s str, &'s CatalogEntry>,
     templates: Templates,
 }
 
 impl<'s> Side<'s> {
-    fn of(shelf: &'s Shelf, scheme: &str, built_in: bool) -> Result<Self, EngineError> {
-        let taken = |file: &&&Standing| !built_in || file.is_built_in();
+    fn of(shelf: &'s TemplateCatalog, scheme: &str, built_in: bool) -> Result<Self, EngineError> {
+        let taken = |file: &&&CatalogEntry| !built_in || file.is_built_in();
         let served = shelf.served(scheme).into_iter();
         let files = served.filter_map(|(name, files)| Some((name, *files.iter().find(taken)?))).collect();
         let mut pinned = shelf.pinned(scheme);
@@ -154,36 +156,36 @@ impl<'s> Side<'s> {
     }
 
     /// What the template says; nothing where that is not sure.
-    fn says(&self, name: &str) -> Option<Written> {
+    fn says(&self, name: &str) -> Option<WrittenField> {
         let number = self.templates.number(name)?;
         let (stem, version) = name_and_version(name)?;
         self.templates.get(stem, version).ok()?;
-        Some(Written::by(&self.templates, number))
+        Some(WrittenField::by(&self.templates, number))
     }
 }
 
-fn compare(name: &str, others: &Side<'_>, these: &Side<'_>) -> Result<Difference, EngineError> {
+fn compare(name: &str, others: &Side<'_>, these: &Side<'_>) -> Result<TemplateDifference, EngineError> {
     let (other, this) = (others.files.get(name).copied(), these.files.get(name).copied());
-    let text = |file: Option<&Standing>| file.map_or(Ok(String::new()), |file| file.readable().map(str::to_owned));
+    let text = |file: Option<&CatalogEntry>| file.map_or(Ok(String::new()), |file| file.readable().map(str::to_owned));
     let (before, after) = (text(other)?, text(this)?);
     let same = before == after && other.is_some() == this.is_some();
     let windows = |text: &str| text.contains("\r\n");
     let line_ends = other.is_some() && this.is_some() && windows(&before) != windows(&after);
     let (before, after) =
         if line_ends { (before.replace("\r\n", "\n"), after.replace("\r\n", "\n")) } else { (before, after) };
-    let shown = |file: Option<&Standing>| file.map_or_else(|| NO_FILE.to_owned(), Standing::shown);
+    let shown = |file: Option<&CatalogEntry>| file.map_or_else(|| NO_FILE.to_owned(), CatalogEntry::shown);
     let mut unified = String::new();
     if before != after {
         let diff = TextDiff::configure().timeout(LIMIT).diff_lines(&before, &after);
         unified = diff.unified_diff().header(&shown(other), &shown(this)).to_string();
     }
-    let mut difference = Difference {
+    let mut difference = TemplateDifference {
         name: name.to_owned(),
         unified,
         same,
-        other: other.map(Standing::shown),
+        other: other.map(CatalogEntry::shown),
         line_ends,
-        ..Difference::default()
+        ..TemplateDifference::default()
     };
     if same || other.is_none() || this.is_none() || name_and_version(name).is_none() {
         return Ok(difference);

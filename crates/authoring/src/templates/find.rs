@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::templates::shelf::{Shelf, Standing};
+use crate::templates::catalog::{CatalogEntry, TemplateCatalog};
 use bcc_check::templates::unused::name_and_version;
 use bcc_engine::error::EngineError;
 use bcc_lang::source::near::did_you_mean;
@@ -14,9 +14,9 @@ use bcc_lang::template::loaded::{DEFAULT_PREFIX, is_outside};
 pub struct Served<'s> {
     /// The name of the file: `ai_ask_v1.md`.
     pub name: &'s str,
-    pub file: &'s Standing,
+    pub file: &'s CatalogEntry,
     /// What would be served without it, and so on.
-    pub overrides: Vec<&'s Standing>,
+    pub overrides: Vec<&'s CatalogEntry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,12 @@ pub fn typed(typed: &str) -> Result<Typed<'_>, EngineError> {
 /// The template that is meant by `typed` in a scheme. A name without a version means `version`, else version 1, which is what
 /// an action without `version` gets; else the lowest that there is.
 /// Errors: `Usage`: there is no such scheme, or no such template in it, with near names and the versions that there are.
-pub fn find<'s>(shelf: &'s Shelf, scheme: &str, typed: &str, version: Option<u32>) -> Result<Served<'s>, EngineError> {
+pub fn find<'s>(
+    shelf: &'s TemplateCatalog,
+    scheme: &str,
+    typed: &str,
+    version: Option<u32>,
+) -> Result<Served<'s>, EngineError> {
     shelf.known(scheme)?;
     let Typed { name: root, version: exact } = self::typed(typed)?;
     let (scheme, bare) = match typed.strip_prefix(DEFAULT_PREFIX) {
@@ -85,7 +90,7 @@ fn unknown(
     stem: &str,
     version: Option<u32>,
     versions: &[u32],
-    all: &BTreeMap<&str, Vec<&Standing>>,
+    all: &BTreeMap<&str, Vec<&CatalogEntry>>,
 ) -> EngineError {
     let shown = typed.escape_debug();
     if let (Some(version), false) = (version, versions.is_empty()) {

@@ -3,49 +3,49 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::templates::asked::Asked;
-use crate::templates::pulls::Pulls;
-use crate::templates::shelf::{Fault, Shelf, Standing};
+use crate::templates::catalog::{CatalogEntry, CatalogError, TemplateCatalog};
+use crate::templates::includes::IncludeGraph;
+use crate::templates::requests::TemplateRequests;
 use crate::validate::templates::examine;
-use bcc_check::templates::set::LATER_TEMPLATES;
+use bcc_check::templates::template_set::LATER_TEMPLATES;
 use bcc_check::templates::unused::name_and_version;
-use bcc_engine::discovery::names::Names;
+use bcc_engine::discovery::names::PathNames;
 use bcc_engine::error::EngineError;
-use bcc_lang::template::front::cut_all;
-use bcc_lang::template::layers::{DEFAULT_SCHEME, Layer, shown};
+use bcc_lang::template::front_matter::cut_all;
+use bcc_lang::template::layers::{DEFAULT_SCHEME, TemplateLayer, shown};
 use bcc_runtime::actions::KINDS;
 use bcc_runtime::program::monitor::Monitor;
 use bcc_runtime::program::orchestration::ORCHESTRATOR;
 use bcc_runtime::program::persona::PERSONA;
 
 #[derive(Clone, Debug)]
-pub struct Listing {
+pub struct TemplateListing {
     /// The schemes that were asked for, the default one first.
-    pub schemes: Vec<SchemeListed>,
+    pub schemes: Vec<SchemeEntry>,
     /// Files of the project that are of no use, with the reason.
-    pub unused: Vec<Fault>,
-    pub faults: Vec<Fault>,
+    pub unused: Vec<CatalogError>,
+    pub faults: Vec<CatalogError>,
 }
 
 #[derive(Clone, Debug)]
-pub struct SchemeListed {
+pub struct SchemeEntry {
     pub name: String,
     pub of_project: bool,
     /// Whether `bcc-script.toml` or a script names it; none where not every script could be read. The default one is named by
     /// whoever names none.
     pub named: Option<bool>,
-    pub templates: Vec<TemplateListed>,
+    pub templates: Vec<TemplateEntry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TemplateListed {
+pub struct TemplateEntry {
     /// `ai_ask_v1.md`
     pub file: String,
     /// `ai_ask`; the name of the file without its end where it is a part of others.
     pub name: String,
     /// Its version; none for a part of others.
     pub version: Option<u32>,
-    pub layer: Layer,
+    pub layer: TemplateLayer,
     /// The file, as people are shown it.
     pub path: String,
     /// The files that it stands before, the nearest first.
@@ -69,23 +69,23 @@ pub fn kinds() -> Vec<&'static str> {
 /// Lists the templates of the project in this directory: of one scheme, or of all. `chosen` is the scheme that its
 /// configuration names.
 /// Errors: `Usage` when there is no such scheme, or its files are more than a session can have.
-pub fn list(directory: &Path, only: Option<&str>, chosen: Option<&str>) -> Result<Listing, EngineError> {
-    let shelf = Shelf::of(directory);
+pub fn list(directory: &Path, only: Option<&str>, chosen: Option<&str>) -> Result<TemplateListing, EngineError> {
+    let shelf = TemplateCatalog::of(directory);
     if let Some(only) = only {
         shelf.known(only)?;
     }
-    let asked = Asked::by(directory);
+    let asked = TemplateRequests::by(directory);
     let all = shelf.schemes();
-    let mut pulls: BTreeMap<&str, Pulls> = BTreeMap::new();
+    let mut pulls: BTreeMap<&str, IncludeGraph> = BTreeMap::new();
     for scheme in &all {
-        pulls.insert(scheme, Pulls::of(&shelf, scheme)?);
+        pulls.insert(scheme, IncludeGraph::of(&shelf, scheme)?);
     }
     let named = |scheme: &str| match scheme {
         DEFAULT_SCHEME => Some(true),
         _ if asked.schemes.contains(scheme) || chosen == Some(scheme) => Some(true),
         _ => asked.whole.then_some(false),
     };
-    let listed = |scheme: &String| SchemeListed {
+    let listed = |scheme: &String| SchemeEntry {
         name: scheme.clone(),
         of_project: shelf.is_of_project(scheme),
         named: named(scheme),
@@ -100,15 +100,15 @@ pub fn list(directory: &Path, only: Option<&str>, chosen: Option<&str>) -> Resul
     let mistakes = pulls.values().flat_map(|pulls| &pulls.mistakes);
     faults.extend(mistakes.filter(|((place, _), _)| !place.starts_with("builtin/")).map(|((place, name), mistake)| {
         let why = format!("{mistake} (`bcc-script templates check` tells more)");
-        Fault { path: shown(place, name), why, fatal: false }
+        CatalogError { path: shown(place, name), why, fatal: false }
     }));
     faults.sort();
     faults.dedup();
     let schemes = schemes.into_iter().filter(|scheme| only.is_none_or(|only| only == scheme.name)).collect();
-    Ok(Listing { schemes, unused, faults })
+    Ok(TemplateListing { schemes, unused, faults })
 }
 
-fn template(files: &[&Standing], pulls: &Pulls, asked: &Asked) -> Option<TemplateListed> {
+fn template(files: &[&CatalogEntry], pulls: &IncludeGraph, asked: &TemplateRequests) -> Option<TemplateEntry> {
     let (file, overrides) = files.split_first()?;
     let parsed = name_and_version(&file.name);
     let stem = file.name.strip_suffix(".md").unwrap_or(&file.name);
@@ -116,11 +116,11 @@ fn template(files: &[&Standing], pulls: &Pulls, asked: &Asked) -> Option<Templat
     let by = pulls.into.get(&(file.place.clone(), file.name.clone()));
     let text = file.text.as_deref().unwrap_or_default();
     let description = cut_all(text).0.front.description;
-    Some(TemplateListed {
+    Some(TemplateEntry {
         file: file.name.clone(),
         name: name.to_owned(),
         version,
-        layer: Layer::of(&file.place)?,
+        layer: TemplateLayer::of(&file.place)?,
         path: file.shown(),
         overrides: overrides.iter().map(|file| file.shown()).collect(),
         description: description.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")),
@@ -132,7 +132,7 @@ fn template(files: &[&Standing], pulls: &Pulls, asked: &Asked) -> Option<Templat
 }
 
 /// Why nothing needs a file of this name that no other pulls in.
-fn needless(file: &str, asked: &Asked) -> Option<String> {
+fn needless(file: &str, asked: &TemplateRequests) -> Option<String> {
     let Some((name, version)) = name_and_version(file) else {
         return Some("no other template pulls it in".to_owned());
     };
@@ -150,10 +150,10 @@ fn needless(file: &str, asked: &Asked) -> Option<String> {
 /// The files of the project that no scheme needs, and those that no look-up finds.
 fn unused<'p>(
     directory: &Path,
-    shelf: &Shelf,
-    schemes: &[SchemeListed],
-    pulls: impl Iterator<Item = &'p Pulls>,
-) -> Vec<Fault> {
+    shelf: &TemplateCatalog,
+    schemes: &[SchemeEntry],
+    pulls: impl Iterator<Item = &'p IncludeGraph>,
+) -> Vec<CatalogError> {
     // What some scheme pulls in is needed, though in another nothing does.
     let mut needed: BTreeSet<String> =
         pulls.flat_map(|pulls| pulls.into.keys()).map(|(place, name)| shown(place, name)).collect();
@@ -164,14 +164,15 @@ fn unused<'p>(
             None => drop(needed.insert(template.path.clone())),
         }
     }
-    let own: BTreeSet<String> = shelf.files().iter().filter(|file| !file.is_built_in()).map(Standing::shown).collect();
+    let own: BTreeSet<String> =
+        shelf.files().iter().filter(|file| !file.is_built_in()).map(CatalogEntry::shown).collect();
     let idle = |(path, why): (&str, &str)| {
-        let fault = || Fault { path: path.to_owned(), why: why.to_owned(), fatal: false };
+        let fault = || CatalogError { path: path.to_owned(), why: why.to_owned(), fatal: false };
         (own.contains(path) && !needed.contains(path)).then(fault)
     };
-    let mut unused: Vec<Fault> = reasons.into_iter().filter_map(idle).collect();
+    let mut unused: Vec<CatalogError> = reasons.into_iter().filter_map(idle).collect();
     // What only looks like a template is told by the rule of `validate`, which knows what was meant.
-    for found in examine(directory, &Names::seen_from(directory.to_path_buf()), None, &|_| None) {
+    for found in examine(directory, &PathNames::seen_from(directory.to_path_buf()), None, &|_| None) {
         if found.rule != "unused-template" {
             continue;
         }
@@ -181,7 +182,7 @@ fn unused<'p>(
             None => found.message,
         };
         unused.retain(|fault| fault.path != path);
-        unused.push(Fault { path, why, fatal: false });
+        unused.push(CatalogError { path, why, fatal: false });
     }
     unused.sort();
     unused

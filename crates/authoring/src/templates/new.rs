@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::scaffold::languages::of_prompts;
 use crate::scaffold::new::built_in_scheme;
+use crate::templates::catalog::{CatalogEntry, TemplateCatalog};
 use crate::templates::find::find;
-use crate::templates::pulls::Pulls;
+use crate::templates::includes::IncludeGraph;
 use crate::templates::scheme::may_be_made;
-use crate::templates::shelf::{Shelf, Standing};
 use bcc_check::templates::unused::name_and_version;
 use bcc_engine::error::EngineError;
 use bcc_engine::files::TemplateFolders;
@@ -17,7 +17,7 @@ use bcc_engine::files::create::create_all;
 use bcc_engine::portable::differ_in_case_alone;
 use bcc_engine::project::{Project, absolute};
 use bcc_lang::message::language::Language;
-use bcc_lang::template::layers::{DEFAULT_SCHEME, Place, is_template_name};
+use bcc_lang::template::layers::{DEFAULT_SCHEME, TemplateFolder, is_template_name};
 
 #[derive(Clone, Copy, Debug)]
 pub struct NewScheme<'r> {
@@ -43,7 +43,7 @@ pub struct MadeScheme {
 /// The scheme whose templates are copied when nobody says: the project's own one, else the one of the binary that has the language
 /// of the project's prompts, so that a model is not asked in two languages at once.
 pub fn usual_source(project: &Project, scheme: &str) -> String {
-    let shelf = Shelf::of(&project.directory);
+    let shelf = TemplateCatalog::of(&project.directory);
     let own = project.config.project.scheme.clone().filter(|own| own != scheme && shelf.known(own).is_ok());
     own.unwrap_or_else(|| match of_prompts(project) {
         Some(Language::English) => built_in_scheme(Language::English).to_owned(),
@@ -59,7 +59,7 @@ pub fn usual_source(project: &Project, scheme: &str) -> String {
 pub fn new_scheme(request: &NewScheme<'_>) -> Result<MadeScheme, EngineError> {
     let NewScheme { project, scheme, from, names } = *request;
     may_be_made(scheme)?;
-    let shelf = Shelf::of(project);
+    let shelf = TemplateCatalog::of(project);
     if let Some(known) = shelf.schemes().into_iter().find(|known| differ_in_case_alone(known, scheme)) {
         let message = format!("there is a scheme `{known}`, whose name differs from `{scheme}` in case alone");
         return Err(EngineError::usage(message).with_help(
@@ -72,7 +72,7 @@ pub fn new_scheme(request: &NewScheme<'_>) -> Result<MadeScheme, EngineError> {
     for file in wanted(&shelf, from, names)? {
         files.push((file.name.clone(), file.readable()?.as_bytes().to_vec()));
     }
-    let folder = TemplateFolders::of(&absolute(project)).folder(Place::Scheme(scheme));
+    let folder = TemplateFolders::of(&absolute(project)).folder(TemplateFolder::Scheme(scheme));
     let shown = format!("_system/config/custom/{scheme}");
     stays_inside(&absolute(project), &folder, &shown)?;
     let created = create_all(&folder, &files)
@@ -80,9 +80,9 @@ pub fn new_scheme(request: &NewScheme<'_>) -> Result<MadeScheme, EngineError> {
     Ok(MadeScheme { folder, shown, written: created.written, kept: created.kept })
 }
 
-fn wanted<'s>(shelf: &'s Shelf, from: &str, names: &[String]) -> Result<Vec<&'s Standing>, EngineError> {
+fn wanted<'s>(shelf: &'s TemplateCatalog, from: &str, names: &[String]) -> Result<Vec<&'s CatalogEntry>, EngineError> {
     let served = shelf.served(from);
-    let pulls = Pulls::of(shelf, from)?;
+    let pulls = IncludeGraph::of(shelf, from)?;
     let mut next: Vec<&str> = Vec::new();
     for name in names {
         next.push(find(shelf, from, name, None)?.name);

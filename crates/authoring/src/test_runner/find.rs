@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::test_runner::request::TrialRequest;
-use crate::validate::read::{Reading, document};
+use crate::test_runner::request::TestRequest;
+use crate::validate::read_file::{FileRead, document};
 use crate::validate::request::ValidateRequest;
 use crate::validate::roots::OwnFolders;
 use crate::validate::validate::validate_again;
-use bcc_engine::discovery::names::Names;
-use bcc_engine::discovery::walk::{Role, here, walk};
+use bcc_engine::discovery::names::PathNames;
+use bcc_engine::discovery::walk::{FileRole, here, walk};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::{absolute, given_directory, nearest};
@@ -20,7 +20,7 @@ use bcc_lang::script::test::cases::{CaseValues, cases};
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::Node;
+use bcc_lang::source::yaml::YamlNode;
 
 /// The folder of a project whose tests are run when nothing is named.
 pub const USUAL_FOLDER: &str = "tests";
@@ -33,7 +33,7 @@ pub struct TestFile {
     pub real: PathBuf,
     /// `test`: what it shows, as a sentence.
     pub name: String,
-    pub root: Arc<Node>,
+    pub root: Arc<YamlNode>,
     /// Its cases; none for a test without `for`.
     pub cases: Option<Vec<CaseValues>>,
     pub errors: usize,
@@ -47,9 +47,9 @@ pub struct Tests {
 }
 
 /// Errors: `Usage` when there is nothing to test, `Failed` when a check breaks off.
-pub fn find(request: &TrialRequest, environment: &Environment) -> Result<Tests, EngineError> {
+pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, EngineError> {
     let here = here()?;
-    let names = Names::seen_from(here.clone());
+    let names = PathNames::seen_from(here.clone());
     let given = given_directory(request.project.as_deref(), environment)?;
     let project = given.clone().unwrap_or_else(|| nearest(&absolute(&here)));
     let roots = if request.paths.is_empty() { vec![project.join(USUAL_FOLDER)] } else { request.paths.clone() };
@@ -67,19 +67,19 @@ pub fn find(request: &TrialRequest, environment: &Environment) -> Result<Tests, 
     let mut tests = Tests { diagnostics: found.diagnostics, ..Tests::default() };
     let mut checked = Vec::new();
     for found in found.found {
-        if found.role != Role::Document {
+        if found.role != FileRole::Document {
             continue;
         }
         let file = match document(&found, &own) {
-            Reading::PassedOver => {
+            FileRead::PassedOver => {
                 tests.passed_over += 1;
                 continue;
             }
-            Reading::Wrong(diagnostic) => {
+            FileRead::Wrong(diagnostic) => {
                 tests.diagnostics.push(*diagnostic);
                 continue;
             }
-            Reading::Text(file) => file,
+            FileRead::Text(file) => file,
         };
         let root = parse(&file).root;
         match root {
@@ -126,7 +126,7 @@ fn seems_a_test(file: &SourceFile) -> bool {
     file.text().lines().any(|line| line.starts_with("test:"))
 }
 
-fn test_file(file: Arc<SourceFile>, real: PathBuf, root: Arc<Node>) -> TestFile {
+fn test_file(file: Arc<SourceFile>, real: PathBuf, root: Arc<YamlNode>) -> TestFile {
     let name = root.get("test").and_then(|name| name.as_scalar()).map(|name| name.text.trim().to_owned());
     let cases = cases(&root, &file, &Findings::new());
     let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| "(a test without a name)".to_owned());

@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::test_runner::log::Log;
 use crate::test_runner::models::Watch;
-use crate::test_runner::ran::{Failure, Line};
-use bcc_lang::message::told::Told;
-use bcc_lang::script::test::counted::Counts;
-use bcc_lang::script::test::expect::{Codes, Expect, WantedEvent, WantedFeedback};
-use bcc_lang::script::test::wanted::{Wanted, shown};
-use bcc_lang::script::test::wording::Wording;
+use crate::test_runner::result::{TestFailure, TranscriptLine};
+use bcc_lang::message::localized_text::LocalizedText;
+use bcc_lang::script::test::expect::{Codes, Expect, ExpectedEvent, ExpectedFeedback};
+use bcc_lang::script::test::expected_counts::ExpectedCounts;
+use bcc_lang::script::test::text_expectation::TextExpectation;
+use bcc_lang::script::test::value_expectation::{ValueExpectation, shown};
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::value::mask::MASK;
@@ -28,14 +28,14 @@ pub struct Judge<'j> {
     pub file: &'j Arc<SourceFile>,
     pub session: &'j Session,
     pub log: &'j Log,
-    pub lines: &'j [Line],
+    pub lines: &'j [TranscriptLine],
     pub watch: &'j Watch,
     /// The first event that counts for what is about events: the person's newest words, or the beginning.
     pub since: usize,
 }
 
 /// Everything that is not as `expect` says.
-pub fn judge(expect: &Expect, judge: &Judge<'_>) -> Vec<Failure> {
+pub fn judge(expect: &Expect, judge: &Judge<'_>) -> Vec<TestFailure> {
     let mut failures = Vec::new();
     judge.variables(expect, &mut failures);
     judge.outcomes(expect, &mut failures);
@@ -60,16 +60,22 @@ pub fn judge(expect: &Expect, judge: &Judge<'_>) -> Vec<Failure> {
 }
 
 impl Judge<'_> {
-    fn failure(&self, span: Span, message: String, expected: impl Into<Told>, found: impl Into<Told>) -> Failure {
+    fn failure(
+        &self,
+        span: Span,
+        message: String,
+        expected: impl Into<LocalizedText>,
+        found: impl Into<LocalizedText>,
+    ) -> TestFailure {
         let (line, said) = (self.file.line(span.start), self.lines.len());
         let (expected, found) = (expected.into(), found.into());
-        Failure { span, line, message, expected, exact: None, found, help: None, said }
+        TestFailure { span, line, message, expected, exact: None, found, help: None, said }
     }
 
     /// A value that is another than the one that was wanted; texts can then be compared character by character.
-    fn compared(&self, wanted: &Wanted, message: String, value: &Value) -> Failure {
+    fn compared(&self, wanted: &ValueExpectation, message: String, value: &Value) -> TestFailure {
         match (wanted.exact_text(), value.as_str()) {
-            (Some(exact), Some(text)) => Failure {
+            (Some(exact), Some(text)) => TestFailure {
                 exact: Some(exact.to_owned()),
                 ..self.failure(wanted.span, message, wanted.told(), text.to_owned())
             },
@@ -77,7 +83,7 @@ impl Judge<'_> {
         }
     }
 
-    fn variables(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+    fn variables(&self, expect: &Expect, failures: &mut Vec<TestFailure>) {
         for (name, wanted) in &expect.variables {
             let (scope, own) = match name.value.split_once('.') {
                 Some((scope, own)) if Scope::parse(scope).is_some() => (Scope::parse(scope), own),
@@ -96,7 +102,7 @@ impl Judge<'_> {
                 let mut failure = self.compared(wanted, message, value.unwrap_or(&Value::Null));
                 // A value may be too short to be found in texts, as an age is: it is hidden here.
                 if value.is_some_and(|value| !value.is_null()) && self.is_sensitive(own) {
-                    failure.found = Told::theirs(MASK);
+                    failure.found = LocalizedText::theirs(MASK);
                 }
                 failures.push(failure);
             }
@@ -120,7 +126,7 @@ impl Judge<'_> {
         })
     }
 
-    fn outcomes(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+    fn outcomes(&self, expect: &Expect, failures: &mut Vec<TestFailure>) {
         let of = |action: &Option<Spanned<String>>| match action {
             Some(action) => format!("`{}`", action.value),
             None => "the last action".to_owned(),
@@ -163,7 +169,7 @@ impl Judge<'_> {
         }
     }
 
-    fn standing(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+    fn standing(&self, expect: &Expect, failures: &mut Vec<TestFailure>) {
         if let Some(status) = &expect.status {
             let found = self.session.status().name();
             if found != status.value {
@@ -182,8 +188,11 @@ impl Judge<'_> {
         for id in &expect.location {
             if !here.contains(&id.value.as_str()) {
                 let found = match here.as_slice() {
-                    [] => Told::around("nowhere: the session is {}", Told::own(self.session.status().name())),
-                    here => Told::theirs(here.join(" / ")),
+                    [] => LocalizedText::around(
+                        "nowhere: the session is {}",
+                        LocalizedText::own(self.session.status().name()),
+                    ),
+                    here => LocalizedText::theirs(here.join(" / ")),
                 };
                 let message = "the conversation is at another place".to_owned();
                 failures.push(self.failure(id.span, message, id.value.clone(), found));
@@ -191,7 +200,7 @@ impl Judge<'_> {
         }
     }
 
-    fn events(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+    fn events(&self, expect: &Expect, failures: &mut Vec<TestFailure>) {
         if let Some(counts) = &expect.event_counts {
             let kinds = self.log.read(self.since, |row| Some(row.event.kind()));
             let count = |name: &str| kinds.iter().filter(|kind| **kind == name).count();
@@ -223,7 +232,7 @@ impl Judge<'_> {
         }
     }
 
-    fn calls(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+    fn calls(&self, expect: &Expect, failures: &mut Vec<TestFailure>) {
         if expect.model_calls.is_none() && expect.attempts.is_none() {
             return;
         }
@@ -249,13 +258,13 @@ impl Judge<'_> {
 
     fn counted(
         &self,
-        counts: &Counts,
+        counts: &ExpectedCounts,
         what: &str,
         total: usize,
         count: &dyn Fn(&str) -> usize,
-        failures: &mut Vec<Failure>,
+        failures: &mut Vec<TestFailure>,
     ) {
-        let mut hold = |wanted: &Wanted, of: String, found: usize| {
+        let mut hold = |wanted: &ValueExpectation, of: String, found: usize| {
             if !wanted.fits(&Value::from(found)) {
                 failures.push(self.failure(wanted.span, of, wanted.told(), found.to_string()));
             }
@@ -269,7 +278,7 @@ impl Judge<'_> {
         }
     }
 
-    fn prompts(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+    fn prompts(&self, expect: &Expect, failures: &mut Vec<TestFailure>) {
         for (asker, wording) in &expect.prompt {
             let (purpose, id) = match asker.as_ref().map(|asker| asker.value.as_str()) {
                 None => (Purpose::Action, None),
@@ -292,7 +301,7 @@ impl Judge<'_> {
         }
     }
 
-    fn feedback(&self, wanted: &WantedFeedback, failures: &mut Vec<Failure>) {
+    fn feedback(&self, wanted: &ExpectedFeedback, failures: &mut Vec<TestFailure>) {
         let said = |all: bool| {
             self.log.read(self.since, |row| {
                 let Event::MonitorFeedback { action_id, used, analysis, .. } = &row.event else { return None };
@@ -305,7 +314,7 @@ impl Judge<'_> {
         if wanted.none {
             if !of.is_empty() {
                 let message = "a monitor said something".to_owned();
-                failures.push(self.failure(wanted.span, message, Told::own("nothing"), of.join("\n")));
+                failures.push(self.failure(wanted.span, message, LocalizedText::own("nothing"), of.join("\n")));
             }
             return;
         }
@@ -326,12 +335,12 @@ impl Judge<'_> {
         failures.push(self.failure(wanted.span, message, wanted.wording.told(), found));
     }
 
-    fn codes(&self, codes: &Codes, kind: &str, failures: &mut Vec<Failure>) {
+    fn codes(&self, codes: &Codes, kind: &str, failures: &mut Vec<TestFailure>) {
         let events = self.log.codes(kind == "error", self.since);
         let found: Vec<&str> = events.iter().map(|(code, _)| *code).collect();
         if codes.codes.is_empty() && !found.is_empty() {
             let told = events.iter().map(|(code, message)| format!("{code}: {message}")).collect::<Vec<_>>().join("\n");
-            failures.push(self.failure(codes.span, format!("there are {kind}s"), Told::own("none"), told));
+            failures.push(self.failure(codes.span, format!("there are {kind}s"), LocalizedText::own("none"), told));
         }
         for code in &codes.codes {
             if !found.contains(&code.value.as_str()) {
@@ -342,7 +351,7 @@ impl Judge<'_> {
         }
     }
 
-    fn routes(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+    fn routes(&self, expect: &Expect, failures: &mut Vec<TestFailure>) {
         if expect.routes.is_empty() {
             return;
         }
@@ -371,14 +380,15 @@ impl Judge<'_> {
         }
     }
 
-    fn said(&self, wording: &Wording, failures: &mut Vec<Failure>) {
+    fn said(&self, wording: &TextExpectation, failures: &mut Vec<TestFailure>) {
         let after = if self.since == 0 {
             0
         } else {
             self.lines.iter().rposition(|line| line.speaker == Speaker::User).map_or(0, |at| at + 1)
         };
-        let lines: Vec<&Line> = self.lines.iter().skip(after).filter(|line| line.speaker == Speaker::Ai).collect();
-        let fits = |line: &&&Line| wording.fault_said(&line.text, &line.action_id).is_none();
+        let lines: Vec<&TranscriptLine> =
+            self.lines.iter().skip(after).filter(|line| line.speaker == Speaker::Ai).collect();
+        let fits = |line: &&&TranscriptLine| wording.fault_said(&line.text, &line.action_id).is_none();
         let holds = if wording.only_forbids() {
             lines.iter().all(|line| fits(&line))
         } else {
@@ -399,25 +409,31 @@ fn absent_or_other(what: &str, absent: &str, name: &str, value: Option<&Value>) 
     format!("the {what} `{name}` {how}")
 }
 
-fn fits(wanted: &WantedEvent, event: &Value) -> bool {
+fn fits(wanted: &ExpectedEvent, event: &Value) -> bool {
     wanted.fields.iter().all(|(name, wanted)| {
         let value = event.get(&name.value).or_else(|| event.pointer("/location")?.get(&name.value));
         wanted.fits_there(value)
     })
 }
 
-fn told(wanted: &WantedEvent) -> Told {
-    let field = |(name, wanted): &(Spanned<String>, Wanted)| {
-        Told::Filled("{name}: {value}", vec![("name", Told::theirs(&name.value)), ("value", wanted.told())])
+fn told(wanted: &ExpectedEvent) -> LocalizedText {
+    let field = |(name, wanted): &(Spanned<String>, ValueExpectation)| {
+        LocalizedText::Filled(
+            "{name}: {value}",
+            vec![("name", LocalizedText::theirs(&name.value)), ("value", wanted.told())],
+        )
     };
-    Told::row(", ", [Told::theirs(&wanted.kind.value)].into_iter().chain(wanted.fields.iter().map(field)))
+    LocalizedText::row(
+        ", ",
+        [LocalizedText::theirs(&wanted.kind.value)].into_iter().chain(wanted.fields.iter().map(field)),
+    )
 }
 
 /// What was found, or our word for that nothing was.
-fn theirs_or(found: Option<&str>, nothing: &'static str) -> Told {
-    found.map_or(Told::own(nothing), Told::theirs)
+fn theirs_or(found: Option<&str>, nothing: &'static str) -> LocalizedText {
+    found.map_or(LocalizedText::own(nothing), LocalizedText::theirs)
 }
 
-fn or_none(found: &str) -> Told {
-    if found.is_empty() { Told::own("none at all") } else { Told::theirs(found) }
+fn or_none(found: &str) -> LocalizedText {
+    if found.is_empty() { LocalizedText::own("none at all") } else { LocalizedText::theirs(found) }
 }

@@ -7,17 +7,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Map;
 
-use bcc_runtime::notebook::cell::Ended;
+use bcc_runtime::notebook::cell::CellEnd;
 use bcc_runtime::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
 
 /// A kernel that takes code and runs none of it.
 #[derive(Debug, Default)]
-pub struct Rehearsed {
+pub struct TestKernel {
     count: AtomicU64,
 }
 
 #[async_trait]
-impl Kernel for Rehearsed {
+impl Kernel for TestKernel {
     fn permitted(&self) -> Result<(), KernelError> {
         Ok(())
     }
@@ -31,7 +31,7 @@ impl Kernel for Rehearsed {
         Ok(Execution {
             outputs: vec![],
             execution_count: Some(count),
-            ended: Ended::Ok,
+            ended: CellEnd::Ok,
             ms: 0,
             left_out: 0,
             variables: Map::new(),

@@ -4,15 +4,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use crate::test_runner::ran::Line;
+use crate::test_runner::result::TranscriptLine;
 use bcc_runtime::program::event::{Committed, Event, Observer};
-use bcc_runtime::program::place::Place;
+use bcc_runtime::program::location::EventLocation;
 
 /// One event.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub seq: u64,
-    pub place: Place,
+    pub place: EventLocation,
     pub event: Event,
     line: String,
 }
@@ -80,11 +80,14 @@ impl Log {
     }
 
     /// What was said from the `from`-th event on.
-    pub fn lines(&self, from: usize) -> Vec<Line> {
+    pub fn lines(&self, from: usize) -> Vec<TranscriptLine> {
         self.read(from, |row| match &row.event {
-            Event::Message { role, text, .. } => {
-                Some(Line { speaker: *role, text: text.clone(), action_id: row.action().to_owned(), seq: row.seq })
-            }
+            Event::Message { role, text, .. } => Some(TranscriptLine {
+                speaker: *role,
+                text: text.clone(),
+                action_id: row.action().to_owned(),
+                seq: row.seq,
+            }),
             _ => None,
         })
     }

@@ -1,22 +1,22 @@
 //! Conversation tests (docs/tests.md): found, run and told.
 
 pub mod clock;
+pub mod conversation;
 pub mod coverage;
-pub mod difference;
+pub mod diff;
 pub mod find;
 pub mod judge;
 pub mod junit;
 pub mod kernel;
 pub mod log;
-pub mod masked;
 pub mod models;
 pub mod persona;
 #[cfg(test)]
 pub(crate) mod played;
-pub mod ran;
+pub mod redaction;
 pub mod request;
+pub mod result;
 pub mod run;
 pub mod scripts;
 pub mod snapshots;
-pub mod stops;
-pub mod talk;
+pub mod stop_reasons;

@@ -6,24 +6,24 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
-use crate::test_runner::scripts::Tried;
+use crate::test_runner::scripts::LoadedScript;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
-use bcc_engine::models::choose::{Wanted, choose};
-use bcc_engine::models::shared::Shared;
-use bcc_lang::script::test::fault::{Fault, Slow};
+use bcc_engine::models::choose::{RequestedModel, choose};
+use bcc_engine::models::shared::SharedModels;
 use bcc_lang::script::test::replies::{Asker, Model, Replies, Sent, WrittenReply};
+use bcc_lang::script::test::scripted_fault::{ScriptedFault, Slow};
 use bcc_lang::script::test::test::WrittenTest;
-use bcc_llm::model::error::{ModelError, Waited};
+use bcc_llm::model::error::{ModelError, TimeoutPhase};
 use bcc_llm::model::message::Message;
-use bcc_llm::model::provider::{Live, Manners, Provider};
+use bcc_llm::model::provider::{LiveObserver, Provider, ReplyPolicy};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Purpose};
 use bcc_llm::providers::offline::Offline;
 use bcc_llm::providers::scripted::Scripted;
-use bcc_llm::providers::scripted::entries::{Come, Entry, Key, List};
+use bcc_llm::providers::scripted::entries::{NextReply, ReplyEntry, ReplyKey, ReplyList};
 use bcc_llm::providers::scripted::time::VirtualTime;
-use bcc_runtime::program::models::Models;
+use bcc_runtime::program::models::ModelProviders;
 
 const OFFLINE: &str = "offline";
 
@@ -31,7 +31,7 @@ const OFFLINE: &str = "offline";
 const CALLS_PER_TURN: u64 = 10;
 
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct CapturedCall {
     pub purpose: Purpose,
     pub action_id: String,
     pub messages: Vec<Message>,
@@ -41,7 +41,7 @@ pub struct Asked {
 struct SoFar {
     calls: u64,
     /// Of each asker the newest, with its number; a conversation may be long, and nobody looks at the others.
-    newest: HashMap<(Purpose, String), (u64, Asked)>,
+    newest: HashMap<(Purpose, String), (u64, CapturedCall)>,
 }
 
 /// What the models of one conversation were asked, and how long that may go on.
@@ -61,9 +61,9 @@ impl Watch {
     }
 
     /// The newest prompt of this purpose and action; of any action without one.
-    pub fn newest(&self, purpose: Purpose, action_id: Option<&str>) -> Option<Asked> {
+    pub fn newest(&self, purpose: Purpose, action_id: Option<&str>) -> Option<CapturedCall> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |asked: &Asked| asked.purpose == purpose && action_id.is_none_or(|id| id == asked.action_id);
+        let fits = |asked: &CapturedCall| asked.purpose == purpose && action_id.is_none_or(|id| id == asked.action_id);
         let newest = asked.newest.values().filter(|(_, asked)| fits(asked)).max_by_key(|(number, _)| *number);
         newest.map(|(_, asked)| asked.clone())
     }
@@ -85,7 +85,9 @@ impl Watch {
                 let task = &request.task;
                 let (purpose, action_id) = (task.purpose, task.action_id.clone());
                 let (number, key) = (asked.calls, (purpose, action_id.clone()));
-                asked.newest.insert(key, (number, Asked { purpose, action_id, messages: request.messages.clone() }));
+                asked
+                    .newest
+                    .insert(key, (number, CapturedCall { purpose, action_id, messages: request.messages.clone() }));
             }
         }
         match self.endless() {
@@ -95,7 +97,7 @@ impl Watch {
     }
 }
 
-pub struct TrialModels {
+pub struct TestModels {
     inner: Inner,
     monitors: bool,
     watch: Arc<Watch>,
@@ -105,16 +107,16 @@ pub struct TrialModels {
 
 enum Inner {
     One(Arc<dyn Provider>),
-    Configured(Box<dyn Models>),
+    Configured(Box<dyn ModelProviders>),
 }
 
-impl TrialModels {
+impl TestModels {
     /// The models of `test`, with what is shared with other conversations. `asked` (`--model`) stands in the place of a model that is not written out.
     pub fn of(
         test: &WrittenTest,
-        tried: &Tried,
+        tried: &LoadedScript,
         asked: Option<&str>,
-        (environment, shared): (&Environment, &Arc<Shared>),
+        (environment, shared): (&Environment, &Arc<SharedModels>),
         time: &Arc<VirtualTime>,
         watch: Arc<Watch>,
     ) -> Result<Self, EngineError> {
@@ -132,7 +134,7 @@ impl TrialModels {
         let (inner, name) = if named == OFFLINE {
             (Inner::One(Arc::new(Offline) as Arc<dyn Provider>), OFFLINE.to_owned())
         } else {
-            let wanted = Wanted { asked: Some(named), stored: None, script: tried.program.model.as_deref() };
+            let wanted = RequestedModel { asked: Some(named), stored: None, script: tried.program.model.as_deref() };
             let chosen = choose(&tried.project, environment, shared, wanted)?;
             (Inner::Configured(Box::new(chosen.models)), chosen.name)
         };
@@ -146,7 +148,7 @@ impl TrialModels {
     }
 }
 
-impl Models for TrialModels {
+impl ModelProviders for TestModels {
     fn provider(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
         let provider = match &self.inner {
             Inner::One(provider) => Arc::clone(provider),
@@ -181,31 +183,31 @@ impl Provider for Watched {
         self.provider.answers(purpose, action_id)
     }
 
-    fn manners(&self) -> Manners {
+    fn manners(&self) -> ReplyPolicy {
         self.provider.manners()
     }
 
-    async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+    async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         self.watch.note(request)?;
         self.provider.complete(request, live).await
     }
 }
 
 /// Written replies as a scripted model has them; the numbers of its lists are those of [`WrittenTest::replies`].
-fn list(replies: &Replies) -> List {
+fn list(replies: &Replies) -> ReplyList {
     let key = match &replies.asker {
-        Asker::Anyone => Key::Anyone,
+        Asker::Anyone => ReplyKey::Anyone,
         Asker::One { purpose, action } => match (Purpose::parse(purpose).unwrap_or(Purpose::Action), action.as_str()) {
-            (Purpose::Action, "*") => Key::Anyone,
-            (purpose, "*") => Key::Every(purpose),
-            (purpose, action) => Key::One(purpose, action.to_owned()),
+            (Purpose::Action, "*") => ReplyKey::Anyone,
+            (purpose, "*") => ReplyKey::Every(purpose),
+            (purpose, action) => ReplyKey::One(purpose, action.to_owned()),
         },
     };
-    List { key, entries: replies.entries.iter().map(entry).collect() }
+    ReplyList { key, entries: replies.entries.iter().map(entry).collect() }
 }
 
-fn entry(written: &WrittenReply) -> Entry {
-    Entry {
+fn entry(written: &WrittenReply) -> ReplyEntry {
+    ReplyEntry {
         round: written.round,
         answered: written.answered,
         after: Duration::from_millis(written.after_ms),
@@ -213,22 +215,22 @@ fn entry(written: &WrittenReply) -> Entry {
     }
 }
 
-fn come(sent: &Sent) -> Come {
+fn come(sent: &Sent) -> NextReply {
     match sent {
-        Sent::Value(value) => Come::Value(value.clone()),
-        Sent::Text(text) => Come::Text(text.clone()),
+        Sent::Value(value) => NextReply::Value(value.clone()),
+        Sent::Text(text) => NextReply::Text(text.clone()),
         Sent::Cut(characters, whole) => {
-            Come::Cut(usize::try_from(*characters).unwrap_or(usize::MAX), Box::new(come(whole)))
+            NextReply::Cut(usize::try_from(*characters).unwrap_or(usize::MAX), Box::new(come(whole)))
         }
-        Sent::Fault(Fault::Http { status, retry_after, message }) => {
-            Come::Http { status: *status, retry_after: *retry_after, message: message.clone() }
+        Sent::Fault(ScriptedFault::Http { status, retry_after, message }) => {
+            NextReply::Http { status: *status, retry_after: *retry_after, message: message.clone() }
         }
-        Sent::Fault(Fault::Timeout(slow)) => Come::Timeout(match slow {
-            Slow::FirstToken => Waited::FirstToken,
-            Slow::Idle => Waited::Idle,
-            Slow::Total => Waited::Total,
+        Sent::Fault(ScriptedFault::Timeout(slow)) => NextReply::Timeout(match slow {
+            Slow::FirstToken => TimeoutPhase::FirstToken,
+            Slow::Idle => TimeoutPhase::Idle,
+            Slow::Total => TimeoutPhase::Total,
         }),
-        Sent::Fault(Fault::Unreachable) => Come::Unreachable,
+        Sent::Fault(ScriptedFault::Unreachable) => NextReply::Unreachable,
     }
 }
 

@@ -4,23 +4,23 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::test_runner::models::TrialModels;
-use crate::test_runner::ran::Line;
-use crate::test_runner::scripts::Tried;
-use crate::test_runner::talk::{End, Talk};
+use crate::test_runner::conversation::{ConversationEnd, TestConversation};
+use crate::test_runner::models::TestModels;
+use crate::test_runner::result::TranscriptLine;
+use crate::test_runner::scripts::LoadedScript;
 use bcc_engine::environment::Environment;
-use bcc_engine::models::choose::{Wanted, choose};
-use bcc_engine::models::shared::Shared;
-use bcc_engine::models::surroundings::key_alone;
-use bcc_lang::script::test::dialogue::{Persona, Step};
+use bcc_engine::models::choose::{RequestedModel, choose};
+use bcc_engine::models::environment::key_alone;
+use bcc_engine::models::shared::SharedModels;
+use bcc_lang::script::test::dialogue::{DialogueStep, Persona};
 use bcc_lang::script::test::test::WrittenTest;
-use bcc_llm::model::provider::{Provider, Silent};
+use bcc_llm::model::provider::{NoLiveOutput, Provider};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Purpose, Task};
-use bcc_runtime::program::models::Models;
+use bcc_runtime::program::models::ModelProviders;
 use bcc_runtime::program::persona::{PERSONA, prompt};
-use bcc_runtime::program::recent::{Recent, Said};
-use bcc_runtime::run::head::Status;
+use bcc_runtime::program::transcript::{RecentTranscript, TranscriptEntry};
+use bcc_runtime::run::head::SessionStatus;
 
 /// The longest words of a person, in characters; what is longer is no answer but an essay, and is cut.
 const LONGEST: usize = 2_000;
@@ -39,7 +39,7 @@ const WHO: &str = "the model of the simulated person";
 
 /// Why nobody plays a simulated person, in words.
 #[derive(Clone, Debug)]
-pub enum Unplayed {
+pub enum PersonaSkipped {
     /// No model is configured: the test is skipped.
     Nobody(String),
     /// The model that should play it cannot be used: the test is broken.
@@ -51,17 +51,17 @@ pub enum Unplayed {
 /// Errors: Why there is none, in words.
 pub fn model(
     persona: &Persona,
-    models: &TrialModels,
-    tried: &Tried,
+    models: &TestModels,
+    tried: &LoadedScript,
     asked: Option<&str>,
-    (environment, shared): (&Environment, &Arc<Shared>),
-) -> Result<Arc<dyn Provider>, Unplayed> {
+    (environment, shared): (&Environment, &Arc<SharedModels>),
+) -> Result<Arc<dyn Provider>, PersonaSkipped> {
     if let Some(scripted) = models.scripted.as_ref().filter(|scripted| scripted.has(Purpose::Persona)) {
         return Ok(Arc::clone(scripted) as Arc<dyn Provider>);
     }
     let named = persona.model.as_ref().map(|name| name.value.as_str()).or(asked);
     let none = "a simulated person needs a configured model: name one with `model:` below `user:`, or with `--model`";
-    let wanted = Wanted { asked: named, stored: None, script: tried.program.model.as_deref() };
+    let wanted = RequestedModel { asked: named, stored: None, script: tried.program.model.as_deref() };
     let chosen = choose(&tried.project, environment, shared, wanted);
     // A name that is mistyped or a key that is missing is a mistake; that there is nothing at all is none.
     let nothing = || {
@@ -71,36 +71,40 @@ pub fn model(
     };
     let chosen = chosen.map_err(|error| {
         let help = error.help().map(|help| format!(" ({help})")).unwrap_or_default();
-        if nothing() { Unplayed::Nobody(none.to_owned()) } else { Unplayed::Wrong(format!("{WHO}: {error}{help}")) }
+        if nothing() {
+            PersonaSkipped::Nobody(none.to_owned())
+        } else {
+            PersonaSkipped::Wrong(format!("{WHO}: {error}{help}"))
+        }
     })?;
-    let provider = chosen.models.provider(None).map_err(|error| Unplayed::Wrong(format!("{WHO}: {error}")))?;
-    if provider.name() == OFFLINE { Err(Unplayed::Nobody(none.to_owned())) } else { Ok(provider) }
+    let provider = chosen.models.provider(None).map_err(|error| PersonaSkipped::Wrong(format!("{WHO}: {error}")))?;
+    if provider.name() == OFFLINE { Err(PersonaSkipped::Nobody(none.to_owned())) } else { Ok(provider) }
 }
 
 /// [`model`] of every simulated person of a test, in its order.
 pub fn models(
     test: &WrittenTest,
-    models: &TrialModels,
-    tried: &Tried,
+    models: &TestModels,
+    tried: &LoadedScript,
     asked: Option<&str>,
-    (environment, shared): (&Environment, &Arc<Shared>),
-) -> Result<VecDeque<Arc<dyn Provider>>, Unplayed> {
-    let persona = |step: &Step| match step {
-        Step::Persona(persona) => Some(model(persona, models, tried, asked, (environment, shared))),
+    (environment, shared): (&Environment, &Arc<SharedModels>),
+) -> Result<VecDeque<Arc<dyn Provider>>, PersonaSkipped> {
+    let persona = |step: &DialogueStep| match step {
+        DialogueStep::Persona(persona) => Some(model(persona, models, tried, asked, (environment, shared))),
         _ => None,
     };
     test.dialogue.iter().filter_map(persona).collect()
 }
 
 #[derive(Debug, Default)]
-pub struct Spent {
+pub struct PersonaCost {
     calls: u64,
     tokens_in: u64,
     tokens_out: u64,
     costs: BTreeMap<String, f64>,
 }
 
-impl Spent {
+impl PersonaCost {
     fn add(&mut self, reply: &ModelReply) {
         self.calls += 1;
         self.tokens_in += reply.tokens_in.unwrap_or(0);
@@ -118,12 +122,16 @@ impl Spent {
     }
 }
 
-impl Talk<'_> {
+impl TestConversation<'_> {
     /// The person answers each question, until the session ends or the turns are used up.
     /// Errors: a failure when the turns are used up (unless `bound: ok`), the person says nothing or the same again and again; broken when
     /// the model cannot be reached.
-    pub(crate) async fn played(&mut self, persona: &Persona, provider: &Arc<dyn Provider>) -> Result<(), End> {
-        let mut spent = Spent::default();
+    pub(crate) async fn played(
+        &mut self,
+        persona: &Persona,
+        provider: &Arc<dyn Provider>,
+    ) -> Result<(), ConversationEnd> {
+        let mut spent = PersonaCost::default();
         let played = self.answers_all(persona, provider.as_ref(), &mut spent).await;
         if spent.calls > 0 {
             self.notes.push(spent.told(provider.name()));
@@ -131,11 +139,16 @@ impl Talk<'_> {
         played
     }
 
-    async fn answers_all(&mut self, persona: &Persona, provider: &dyn Provider, spent: &mut Spent) -> Result<(), End> {
+    async fn answers_all(
+        &mut self,
+        persona: &Persona,
+        provider: &dyn Provider,
+        spent: &mut PersonaCost,
+    ) -> Result<(), ConversationEnd> {
         let mut said: Vec<String> = Vec::new();
         loop {
             self.go_on().await?;
-            if self.status() != Some(Status::WaitingInput) {
+            if self.status() != Some(SessionStatus::WaitingInput) {
                 return Ok(());
             }
             if said.len() >= persona.turns as usize {
@@ -170,13 +183,13 @@ impl Talk<'_> {
         persona: &Persona,
         provider: &dyn Provider,
         before: usize,
-        spent: &mut Spent,
-    ) -> Result<String, End> {
+        spent: &mut PersonaCost,
+    ) -> Result<String, ConversationEnd> {
         let program = Arc::clone(&self.setting.tried.program);
         let talk = talk_of(&self.lines, program.history_messages, program.history_chars);
         let who = (persona.persona.text.as_str(), persona.goal.as_ref().map(|goal| goal.text.as_str()));
         let time = self.clock_words();
-        let prompt = prompt(&program, who, &talk, &time).map_err(|error| End::Broken(error.to_string()))?;
+        let prompt = prompt(&program, who, &talk, &time).map_err(|error| ConversationEnd::Broken(error.to_string()))?;
         let place = self.session.as_ref().map(bcc_runtime::run::session::Session::place).unwrap_or_default();
         let call = u32::try_from(before).unwrap_or(u32::MAX);
         let request = ModelRequest {
@@ -199,9 +212,10 @@ impl Talk<'_> {
             },
         };
         let time = Arc::clone(&self.setting.time);
-        let reply = crate::test_runner::talk::in_time(&time, provider.complete(&request, &mut Silent)).await;
-        crate::test_runner::stops::short(self)?;
-        let reply = reply.map_err(|error| End::Broken(format!("{WHO}: {error}")))?;
+        let reply =
+            crate::test_runner::conversation::in_time(&time, provider.complete(&request, &mut NoLiveOutput)).await;
+        crate::test_runner::stop_reasons::short(self)?;
+        let reply = reply.map_err(|error| ConversationEnd::Broken(format!("{WHO}: {error}")))?;
         spent.add(&reply);
         let words = words(&reply.text, &program.user);
         if words.chars().count() > LONGEST {
@@ -212,9 +226,9 @@ impl Talk<'_> {
     }
 }
 
-fn talk_of(lines: &[Line], messages: usize, chars: usize) -> Recent {
-    let mut recent = Recent::new(messages, chars);
-    lines.iter().for_each(|line| recent.push(Said { speaker: line.speaker, text: line.text.clone() }));
+fn talk_of(lines: &[TranscriptLine], messages: usize, chars: usize) -> RecentTranscript {
+    let mut recent = RecentTranscript::new(messages, chars);
+    lines.iter().for_each(|line| recent.push(TranscriptEntry { speaker: line.speaker, text: line.text.clone() }));
     recent
 }
 
@@ -281,10 +295,12 @@ mod tests {
                 &if scheme == "english" { "  template_scheme: english\n".to_owned() } else { String::new() },
             );
             let played = play(&[("script.yaml", &text)], "", &[]);
-            let line =
-                Line {
-                    speaker: Speaker::Ai, text: "最近睡得怎么样？".to_owned(), action_id: "a".to_owned(), seq: 1
-                };
+            let line = TranscriptLine {
+                speaker: Speaker::Ai,
+                text: "最近睡得怎么样？".to_owned(),
+                action_id: "a".to_owned(),
+                seq: 1,
+            };
             let talk = talk_of(&[line], 20, 8000);
             let prompt = prompt(&played.program, ("话不多的程序员", Some("说说失眠")), &talk, "2026-01-01").unwrap();
             let all: String = prompt.messages.iter().map(|message| message.content.as_str()).collect();

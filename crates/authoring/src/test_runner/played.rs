@@ -12,9 +12,9 @@ use bcc_engine::project::Project;
 use bcc_lang::source::render::human::human;
 use bcc_runtime::program::event::{Delta, Observer};
 use bcc_runtime::program::program::Program;
-use bcc_runtime::run::session::Pause;
-use bcc_store::contract::Archive;
-use bcc_store::memory::MemoryArchive;
+use bcc_runtime::run::session::SessionPause;
+use bcc_store::contract::Store;
+use bcc_store::memory::MemoryStore;
 
 pub(crate) struct Played {
     pub(crate) program: Arc<Program>,
@@ -47,8 +47,8 @@ pub(crate) fn play_file(script: &Path, replies: &Path, answers: &[&str]) -> Play
     runtime.block_on(async {
         let environment = Environment::default();
         let project = Project::in_directory(script.parent().unwrap().to_path_buf(), false, &environment).unwrap();
-        let archive = Arc::new(MemoryArchive::default());
-        let engine = Engine::new(project, environment, Arc::<MemoryArchive>::clone(&archive));
+        let archive = Arc::new(MemoryStore::default());
+        let engine = Engine::new(project, environment, Arc::<MemoryStore>::clone(&archive));
         let request = RunRequest {
             file: script.to_path_buf(),
             session: Some(SESSION.to_owned()),
@@ -62,7 +62,7 @@ pub(crate) fn play_file(script: &Path, replies: &Path, answers: &[&str]) -> Play
         });
         let mut session = opened.session;
         let mut answers = answers.iter();
-        while session.advance().await.unwrap() == Pause::Waiting {
+        while session.advance().await.unwrap() == SessionPause::Waiting {
             let Some(answer) = answers.next() else { break };
             session.answer(answer, None).await.unwrap();
         }

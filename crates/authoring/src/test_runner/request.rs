@@ -9,7 +9,7 @@ pub const USUAL_LIMIT: Duration = Duration::from_secs(60);
 pub const LIMIT_OF_REAL_MODELS: Duration = Duration::from_secs(900);
 
 #[derive(Clone, Debug, Default)]
-pub struct TrialRequest {
+pub struct TestRequest {
     /// Files and folders; none for `tests/` of the project around the current directory.
     pub paths: Vec<PathBuf>,
     /// `--project`: the project of all scripts; without one, each script belongs to the nearest above it.

@@ -6,22 +6,22 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::test_runner::conversation::{ConversationEnd, TestConversation, TestSetting};
 use crate::test_runner::find::{TestFile, Tests};
-use crate::test_runner::masked::mask;
-use crate::test_runner::models::{TrialModels, Watch};
-use crate::test_runner::persona::{self, Unplayed};
-use crate::test_runner::ran::{Ran, Status};
-use crate::test_runner::request::{LIMIT_OF_REAL_MODELS, TrialRequest, USUAL_LIMIT};
-use crate::test_runner::scripts::{Scripts, Tried, Untried};
-use crate::test_runner::snapshots::held::{snapshot, stale};
-use crate::test_runner::talk::{End, Setting, Talk};
+use crate::test_runner::models::{TestModels, Watch};
+use crate::test_runner::persona::{self, PersonaSkipped};
+use crate::test_runner::redaction::mask;
+use crate::test_runner::request::{LIMIT_OF_REAL_MODELS, TestRequest, USUAL_LIMIT};
+use crate::test_runner::result::{TestResult, TestStatus};
+use crate::test_runner::scripts::{LoadedScript, ScriptError, Scripts};
+use crate::test_runner::snapshots::conversation::{snapshot, stale};
 use bcc_engine::discovery::written_path::place;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::given_directory;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::test::cases::CaseValues;
-use bcc_lang::script::test::dialogue::Step;
+use bcc_lang::script::test::dialogue::DialogueStep;
 use bcc_lang::script::test::replies::Model;
 use bcc_lang::script::test::test::{WrittenTest, one};
 use bcc_llm::providers::scripted::time::VirtualTime;
@@ -29,11 +29,11 @@ use bcc_llm::providers::scripted::time::VirtualTime;
 /// As deep as `validate` may go: a plan is checked like a script.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
-pub struct Report {
+pub struct TestReport {
     /// Every case, in the order of the files and of their cases.
-    pub ran: Vec<Ran>,
+    pub ran: Vec<TestResult>,
     /// Scripts that could not be read or are not sound, each once.
-    pub untried: Vec<Untried>,
+    pub untried: Vec<ScriptError>,
     /// Files of snapshots that no test asks for any more, by the names that messages use; none are looked for where only some
     /// tests were run.
     pub stale: Vec<String>,
@@ -41,7 +41,7 @@ pub struct Report {
 
 /// Runs the tests that were found. `told` is given each case as soon as it and all before it are done.
 /// Errors: `Usage` when the given project does not exist; `Failed` when threads cannot be started.
-pub fn run(tests: &Tests, request: &TrialRequest, environment: &Environment) -> Result<Report, EngineError> {
+pub fn run(tests: &Tests, request: &TestRequest, environment: &Environment) -> Result<TestReport, EngineError> {
     let given = given_directory(request.project.as_deref(), environment)?;
     let scripts = Scripts::new(given, request.trust, environment.clone());
     let wanted = request.filter.as_ref().map(|filter| filter.to_lowercase());
@@ -84,27 +84,27 @@ pub fn run(tests: &Tests, request: &TrialRequest, environment: &Environment) -> 
         Ok::<_, EngineError>(results)
     })?;
     results.sort_unstable_by_key(|(index, _)| *index);
-    let ran: Vec<Ran> = results.into_iter().map(|(_, ran)| ran).collect();
+    let ran: Vec<TestResult> = results.into_iter().map(|(_, ran)| ran).collect();
     let stale = if wanted.is_none() { stale(tests, &ran) } else { vec![] };
-    Ok(Report { ran, untried: scripts.untried(), stale })
+    Ok(TestReport { ran, untried: scripts.untried(), stale })
 }
 
 struct Runner<'r> {
-    request: &'r TrialRequest,
+    request: &'r TestRequest,
     scripts: &'r Scripts,
     stop: AtomicBool,
 }
 
 impl Runner<'_> {
-    fn case(&self, test: &TestFile, number: usize, case: Option<&CaseValues>) -> Ran {
+    fn case(&self, test: &TestFile, number: usize, case: Option<&CaseValues>) -> TestResult {
         let began = Instant::now();
-        let blank = Ran {
+        let blank = TestResult {
             file: Arc::clone(&test.file),
             real: test.real.clone(),
             test: test.name.clone(),
             case: case.map(|case| case.name.clone()),
             number,
-            status: Status::Broken,
+            status: TestStatus::Broken,
             why: None,
             failures: vec![],
             notes: vec![],
@@ -120,22 +120,22 @@ impl Runner<'_> {
         };
         if self.request.fail_fast && self.stop.load(Ordering::Relaxed) {
             let why = Some("not run: another test failed before (--fail-fast)".to_owned());
-            return Ran { status: Status::Skipped, why, ..blank };
+            return TestResult { status: TestStatus::Skipped, why, ..blank };
         }
         let mut ran = blank.clone();
         // What goes wrong inside of the interpreter is one test's misfortune.
         let caught = catch_unwind(AssertUnwindSafe(|| self.converse(test, case, &mut ran)));
         let ran = match caught {
             Ok(()) => ran,
-            Err(panic) => Ran { why: Some(broke_off(panic.as_ref())), ..blank },
+            Err(panic) => TestResult { why: Some(broke_off(panic.as_ref())), ..blank },
         };
         if ran.failed() {
             self.stop.store(true, Ordering::Relaxed);
         }
-        Ran { took: began.elapsed(), ..ran }
+        TestResult { took: began.elapsed(), ..ran }
     }
 
-    fn converse(&self, test: &TestFile, case: Option<&CaseValues>, ran: &mut Ran) {
+    fn converse(&self, test: &TestFile, case: Option<&CaseValues>, ran: &mut TestResult) {
         if test.errors > 0 {
             let many = if test.errors == 1 { "an error".to_owned() } else { format!("{} errors", test.errors) };
             ran.why = Some(format!("the test has {many}"));
@@ -166,8 +166,15 @@ impl Runner<'_> {
         self.hold(test, case, &written, &tried, ran);
     }
 
-    fn hold(&self, test: &TestFile, case: Option<&CaseValues>, written: &WrittenTest, tried: &Tried, ran: &mut Ran) {
-        let persona = |step: &Step| matches!(step, Step::Persona(_));
+    fn hold(
+        &self,
+        test: &TestFile,
+        case: Option<&CaseValues>,
+        written: &WrittenTest,
+        tried: &LoadedScript,
+        ran: &mut TestResult,
+    ) {
+        let persona = |step: &DialogueStep| matches!(step, DialogueStep::Persona(_));
         let real = is_real(written, self.request.model.as_deref()) || written.dialogue.iter().any(persona);
         let limit = if real { LIMIT_OF_REAL_MODELS } else { USUAL_LIMIT };
         let remember = written.expects().any(|expect| !expect.prompt.is_empty());
@@ -176,7 +183,7 @@ impl Runner<'_> {
         let asked = self.request.model.as_deref();
         let shared = self.scripts.shared();
         let around = (self.scripts.environment(), &shared);
-        let models = TrialModels::of(written, tried, asked, around, &time, Arc::clone(&watch));
+        let models = TestModels::of(written, tried, asked, around, &time, Arc::clone(&watch));
         let models = match models {
             Ok(models) => Arc::new(models),
             Err(error) => {
@@ -189,8 +196,8 @@ impl Runner<'_> {
             Ok(personas) => personas,
             Err(unplayed) => {
                 (ran.status, ran.why) = match unplayed {
-                    Unplayed::Nobody(why) => (Status::Skipped, Some(why)),
-                    Unplayed::Wrong(why) => (Status::Broken, Some(why)),
+                    PersonaSkipped::Nobody(why) => (TestStatus::Skipped, Some(why)),
+                    PersonaSkipped::Wrong(why) => (TestStatus::Broken, Some(why)),
                 };
                 return;
             }
@@ -207,7 +214,7 @@ impl Runner<'_> {
                 return;
             }
         };
-        let mut talk = Talk::new(Setting {
+        let mut talk = TestConversation::new(TestSetting {
             test: written,
             file: &test.file,
             tried,
@@ -220,13 +227,13 @@ impl Runner<'_> {
         let held = runtime.block_on(async {
             match tokio::time::timeout(limit, talk.hold()).await {
                 Ok(held) => held,
-                Err(_) => Err(End::Broken(format!("it was not over after {} s", limit.as_secs()))),
+                Err(_) => Err(ConversationEnd::Broken(format!("it was not over after {} s", limit.as_secs()))),
             }
         });
         let (status, why) = match held {
-            Ok(()) => (Status::Passed, None),
-            Err(End::Failed) => (Status::Failed, None),
-            Err(End::Broken(why)) => (Status::Broken, Some(why)),
+            Ok(()) => (TestStatus::Passed, None),
+            Err(ConversationEnd::Failed) => (TestStatus::Failed, None),
+            Err(ConversationEnd::Broken(why)) => (TestStatus::Broken, Some(why)),
         };
         (ran.status, ran.why) = (status, why);
         ran.turns = talk.turns();
@@ -237,7 +244,7 @@ impl Runner<'_> {
         ran.notes.extend(talk.troubles(ran.status));
         ran.transcript = std::mem::take(&mut talk.lines);
         ran.journal = talk.log.journal();
-        if ran.status == Status::Passed
+        if ran.status == TestStatus::Passed
             && let Some(session) = &talk.session
         {
             snapshot(test, written, session, self.request.update, ran);

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use bcc_check::levels::Levels;
+use bcc_check::levels::RuleLevels;
 use bcc_engine::config::config::{Config, advice, place, read, said};
-use bcc_engine::config::faults::faults;
-use bcc_engine::config::places::{Fault, Places};
+use bcc_engine::config::places::{ConfigError, ConfigSource};
 use bcc_engine::config::secrets::masked;
-use bcc_engine::discovery::names::Names;
+use bcc_engine::config::validation::faults;
+use bcc_engine::discovery::names::PathNames;
 use bcc_engine::discovery::walk::unreadable;
 use bcc_engine::project::{CONFIG_FILE, config_bytes};
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -22,7 +22,7 @@ const MOST_MISTAKES: usize = 20;
 /// `diagnostics`, and stands for nothing.
 pub fn configuration(
     directory: &Path,
-    names: &Names,
+    names: &PathNames,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> (Config, Option<Arc<SourceFile>>) {
     let shown = names.shown(&directory.join(CONFIG_FILE));
@@ -94,11 +94,11 @@ fn mistake(file: &Arc<SourceFile>, error: &toml::de::Error) -> Diagnostic {
 }
 
 /// What is wrong with a configuration that can be read. What it says of everything else counts all the same.
-fn contradictions(file: &Arc<SourceFile>, faults: Vec<Fault>) -> Vec<Diagnostic> {
+fn contradictions(file: &Arc<SourceFile>, faults: Vec<ConfigError>) -> Vec<Diagnostic> {
     if faults.is_empty() {
         return Vec::new();
     }
-    let (places, shown) = (Places::of(file.text()), shown(file));
+    let (places, shown) = (ConfigSource::of(file.text()), shown(file));
     let told = faults.into_iter().take(MOST_MISTAKES).map(|fault| {
         let place = places.as_ref().map_or(0..0, |places| places.span(&fault.at));
         Diagnostic::error(BROKEN, fault.message, &shown, Span::new(place.start, place.end)).with_help(fault.help)
@@ -118,10 +118,10 @@ pub fn levels(
     file: Option<&Arc<SourceFile>>,
     rules: &[(String, String)],
     diagnostics: &mut Vec<Diagnostic>,
-) -> Levels {
+) -> RuleLevels {
     let mut set: Vec<(&str, &str)> = Vec::new();
     for (slug, level) in &config.rules {
-        let wrong = Levels::parse([(slug, level)]).err();
+        let wrong = RuleLevels::parse([(slug, level)]).err();
         match (wrong, file) {
             (None, _) => set.push((slug, level)),
             (Some(error), Some(file)) => {
@@ -135,5 +135,5 @@ pub fn levels(
     }
     set.extend(rules.iter().map(|(slug, level)| (slug.as_str(), level.as_str())));
     // Each pair was looked at before: those of the file above, those of the command line where it is read.
-    Levels::parse(set).unwrap_or_default()
+    RuleLevels::parse(set).unwrap_or_default()
 }

@@ -1,14 +1,14 @@
 //! `validate`: which files, read and checked in parallel, each against its own project.
 
+pub mod cache;
+pub mod checked_project;
+pub mod checked_projects;
 pub mod configuration;
-pub mod home;
-pub mod homes;
-pub mod memory;
-pub mod places;
-pub mod read;
+pub mod read_file;
 pub mod request;
 pub mod roots;
 pub mod templates;
-pub mod tested;
+pub mod tested_scripts;
 pub mod threads;
 pub mod validate;
+pub mod watched_paths;

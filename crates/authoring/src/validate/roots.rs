@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::validate::request::ValidateRequest;
-use bcc_engine::discovery::names::Names;
+use bcc_engine::discovery::names::PathNames;
 use bcc_engine::discovery::walk::{USUAL_FOLDERS, here};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -36,7 +36,7 @@ pub fn roots(request: &ValidateRequest, given: Option<&Path>, here: &Path) -> Re
 pub fn nothing(request: &ValidateRequest, environment: &Environment, passed_over: usize) -> EngineError {
     let names = here().and_then(|here| {
         let given = given_directory(request.project.as_deref(), environment)?;
-        let names = Names::seen_from(here.clone());
+        let names = PathNames::seen_from(here.clone());
         Ok(roots(request, given.as_deref(), &here)?.iter().map(|root| names.shown(root)).collect::<Vec<_>>())
     });
     let names = names.unwrap_or_default().join(", ");

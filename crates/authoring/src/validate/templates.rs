@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use bcc_check::templates::examine::{self, Project};
-use bcc_check::templates::set::SystemFile;
-use bcc_engine::discovery::names::Names;
+use bcc_check::templates::examine::{self, TemplateProject};
+use bcc_check::templates::template_set::SystemFile;
+use bcc_engine::discovery::names::PathNames;
 use bcc_engine::files::{MOST_TEMPLATE_BYTES, read_bounded, reply_schema_files};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
@@ -25,7 +25,7 @@ const MOST_FILES: usize = 5_000;
 /// a template has.
 pub fn examine(
     directory: &Path,
-    names: &Names,
+    names: &PathNames,
     variables: Option<&BTreeSet<String>>,
     instead: &dyn Fn(&str) -> Option<String>,
 ) -> Vec<Diagnostic> {
@@ -41,11 +41,11 @@ pub fn examine(
         .into_iter()
         .filter_map(|(path, name, text)| Some((name, Arc::new(SourceFile::new(names.shown(&path), text.ok()?)))));
     let schemas: BTreeMap<String, Arc<SourceFile>> = schemas.collect();
-    examine::examine(&Project { files: &files, kinds: KINDS, schemas: &schemas, variables })
+    examine::examine(&TemplateProject { files: &files, kinds: KINDS, schemas: &schemas, variables })
 }
 
 /// Every file below `folder`, which is `path` in the project. What cannot be read is told where templates are collected.
-fn system_files(folder: &Path, path: &str, names: &Names, depth: usize, files: &mut Vec<SystemFile>) {
+fn system_files(folder: &Path, path: &str, names: &PathNames, depth: usize, files: &mut Vec<SystemFile>) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries.filter_map(Result::ok) {
         let (real, Ok(name)) = (entry.path(), entry.file_name().into_string()) else { continue };

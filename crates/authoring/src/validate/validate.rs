@@ -4,22 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::validate::home::{Home, wrong_scheme_of_script};
-use crate::validate::homes::Homes;
-use crate::validate::memory::{Checking, Memory};
-use crate::validate::read::{Reading, absent, document};
+use crate::validate::cache::{CachedCheck, CheckCache};
+use crate::validate::checked_project::{CheckedProject, wrong_scheme_of_script};
+use crate::validate::checked_projects::CheckedProjects;
+use crate::validate::read_file::{FileRead, absent, document};
 use crate::validate::request::{ValidateReport, ValidateRequest};
 use crate::validate::roots::{OwnFolders, nothing, roots};
 use crate::validate::templates;
 use crate::validate::threads::on_threads;
-use bcc_check::against::Against;
 use bcc_check::allow::allow;
 use bcc_check::check::examine;
-use bcc_check::levels::{LevelError, Levels};
-use bcc_check::templates::told::{confirmed, without_what_templates_tell};
+use bcc_check::context::CheckContext;
+use bcc_check::levels::{LevelError, RuleLevels};
+use bcc_check::templates::deduplication::{confirmed, without_what_templates_tell};
 use bcc_check::test::{examine_test, outline};
-use bcc_engine::discovery::names::Names;
-use bcc_engine::discovery::walk::{Found, Role, Walk, here, walk};
+use bcc_engine::discovery::names::PathNames;
+use bcc_engine::discovery::walk::{DiscoveredFiles, FileRole, FoundFile, here, walk};
 use bcc_engine::discovery::written_path::{place, plain};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -49,7 +49,7 @@ pub fn validate(request: &ValidateRequest, environment: &Environment) -> Result<
 pub fn validate_again(
     request: &ValidateRequest,
     environment: &Environment,
-    memory: Option<&Memory>,
+    memory: Option<&CheckCache>,
 ) -> Result<ValidateReport, EngineError> {
     let prepared = Prepared::of(request, environment, memory.is_some())?;
     let mut diagnostics = prepared.diagnostics.clone();
@@ -94,9 +94,9 @@ pub fn validate_again(
 
 fn rules(written: &[String]) -> Result<Vec<(String, String)>, EngineError> {
     let wrong = |error: LevelError| EngineError::usage(format!("`--rule`: {error}")).with_help(error.help());
-    let pair = |text: &String| Levels::pair(text).map(|(slug, level)| (slug.to_owned(), level.to_owned()));
+    let pair = |text: &String| RuleLevels::pair(text).map(|(slug, level)| (slug.to_owned(), level.to_owned()));
     let pairs: Vec<(String, String)> = written.iter().map(pair).collect::<Result<_, _>>().map_err(wrong)?;
-    Levels::parse(pairs.iter().map(|(slug, level)| (slug, level))).map_err(wrong)?;
+    RuleLevels::parse(pairs.iter().map(|(slug, level)| (slug, level))).map_err(wrong)?;
     Ok(pairs)
 }
 
@@ -111,8 +111,8 @@ enum Checked {
 #[derive(Debug)]
 pub struct Prepared {
     /// The projects, each loaded when a file of it is looked at.
-    pub homes: Homes,
-    pub found: Vec<Found>,
+    pub homes: CheckedProjects,
+    pub found: Vec<FoundFile>,
     /// In which folders no YAML file is another program's.
     pub own: OwnFolders,
     scheme: Option<String>,
@@ -121,16 +121,16 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Looks for the files that are asked for; `stamped`: whether the projects are given stamps ([`Home::stamp`]).
+    /// Looks for the files that are asked for; `stamped`: whether the projects are given stamps ([`CheckedProject::stamp`]).
     pub fn of(request: &ValidateRequest, environment: &Environment, stamped: bool) -> Result<Self, EngineError> {
         let rules = rules(&request.rules)?;
         let here = here()?;
-        let names = Names::seen_from(here.clone());
+        let names = PathNames::seen_from(here.clone());
         let given = given_directory(request.project.as_deref(), environment)?;
         let roots = roots(request, given.as_deref(), &here)?;
         let own = OwnFolders::of(request, given.as_deref(), &here);
-        let Walk { found, folders, diagnostics } = walk(&roots, &names);
-        let homes = Homes::new(given, names, rules).stamped(stamped);
+        let DiscoveredFiles { found, folders, diagnostics } = walk(&roots, &names);
+        let homes = CheckedProjects::new(given, names, rules).stamped(stamped);
         Ok(Self { homes, found, own, scheme: request.scheme.clone(), folders, diagnostics })
     }
 
@@ -144,35 +144,35 @@ impl Prepared {
 
 struct Check<'c> {
     prepared: &'c Prepared,
-    memory: Option<&'c Memory>,
+    memory: Option<&'c CheckCache>,
 }
 
 impl Check<'_> {
-    fn one(&self, found: &Found) -> Checked {
+    fn one(&self, found: &FoundFile) -> Checked {
         match &found.role {
-            Role::Document => {}
+            FileRole::Document => {}
             // Checked together, when all are read.
-            Role::Template { .. } => {
+            FileRole::Template { .. } => {
                 return absent(found).map_or(Checked::Other, |absent| Checked::Unread(absent.into()));
             }
-            Role::Configuration => {
+            FileRole::Configuration => {
                 self.prepared.homes.of_directory(found.real.parent().unwrap_or(&found.real));
                 return absent(found).map_or(Checked::Other, |absent| Checked::Unread(absent.into()));
             }
         }
         match document(found, &self.prepared.own) {
-            Reading::PassedOver => Checked::PassedOver,
-            Reading::Wrong(diagnostic) => Checked::Unread(diagnostic),
-            Reading::Text(file) => {
+            FileRead::PassedOver => Checked::PassedOver,
+            FileRead::Wrong(diagnostic) => Checked::Unread(diagnostic),
+            FileRead::Text(file) => {
                 let home = self.prepared.homes.of_file(&found.real);
-                let Checking { findings, names, .. } = self.remembered(found, &file, &home);
+                let CachedCheck { findings, names, .. } = self.remembered(found, &file, &home);
                 Checked::Document { file, home: home.directory.clone(), findings, names }
             }
         }
     }
 
     /// What is wrong with a document, from memory where nothing changed.
-    fn remembered(&self, found: &Found, file: &Arc<SourceFile>, home: &Home) -> Checking {
+    fn remembered(&self, found: &FoundFile, file: &Arc<SourceFile>, home: &CheckedProject) -> CachedCheck {
         let Some((memory, stamp)) = self.memory.zip(home.stamp()) else {
             return self.document(file, &found.real, home);
         };
@@ -187,7 +187,7 @@ impl Check<'_> {
     }
 
     /// What is wrong with a document, the scheme that it was checked against, and the names that it gives values to.
-    fn document(&self, file: &Arc<SourceFile>, real: &Path, home: &Home) -> Checking {
+    fn document(&self, file: &Arc<SourceFile>, real: &Path, home: &CheckedProject) -> CachedCheck {
         let parsed = parse(file);
         let written = parsed.root.as_deref().filter(|_| self.prepared.scheme.is_none()).and_then(scheme_of);
         let asked = self.prepared.scheme.as_deref().or_else(|| written.as_ref().map(|written| written.value.as_str()));
@@ -207,7 +207,7 @@ impl Check<'_> {
             let own = project_kinds(&home.kinds);
             let kinds: Vec<&dyn Kind> = KINDS.iter().copied().chain(own.iter().map(AsRef::as_ref)).collect();
             let (kinds, custom, reply_schemas) = (kinds.as_slice(), &home.kinds, &home.reply_schemas);
-            let against = Against { kinds, custom, templates, reply_schemas, library, models };
+            let against = CheckContext { kinds, custom, templates, reply_schemas, library, models };
             if let Some(root) = parsed.root.as_deref()
                 && let Some(script) = tested_script(root)
             {
@@ -220,7 +220,7 @@ impl Check<'_> {
             names = examined.names.map(Arc::new);
         }
         let findings = home.levels.apply(allow(file, findings));
-        Checking { findings, scheme: asked.map(str::to_owned), names, named }
+        CachedCheck { findings, scheme: asked.map(str::to_owned), names, named }
     }
 
     /// What is wrong with the templates that were found, and with the reply schemas beside them. A fault of a template is told
@@ -229,7 +229,7 @@ impl Check<'_> {
         let mut projects: BTreeMap<&Path, BTreeSet<&str>> = BTreeMap::new();
         let homes = &self.prepared.homes;
         for found in &self.prepared.found {
-            if let Role::Template { project, scheme } = &found.role {
+            if let FileRole::Template { project, scheme } = &found.role {
                 projects.entry(project).or_default().insert(&found.shown);
                 // So that what cannot be read of it is told.
                 homes.of_directory(project).scheme(scheme.as_deref());
@@ -264,13 +264,18 @@ impl Check<'_> {
 }
 
 /// The file that a document at `real` names by this path, as far as its findings may depend on it; both ends of a link.
-fn named_files(path: &str, real: &Path, home: &Home) -> impl Iterator<Item = PathBuf> {
+fn named_files(path: &str, real: &Path, home: &CheckedProject) -> impl Iterator<Item = PathBuf> {
     let resolved = place(path, real).ok();
     let written = resolved.is_some().then(|| plain(&real.parent().unwrap_or(real).join(path)));
     resolved.into_iter().chain(written).filter(|file| home.may_hold(file))
 }
 
-fn of_home(home: &Home, asked: Option<&str>, first: Option<&Arc<SourceFile>>, diagnostics: &mut Vec<Diagnostic>) {
+fn of_home(
+    home: &CheckedProject,
+    asked: Option<&str>,
+    first: Option<&Arc<SourceFile>>,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
     diagnostics.extend(home.diagnostics.iter().cloned());
     let mut told = BTreeSet::new();
     for diagnostic in home.schemes().iter().flat_map(|scheme| &scheme.diagnostics) {

@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::facts::Facts;
+use crate::collected::TextFact;
 use crate::placeholders::end_of_tag;
 use crate::repairs::fix;
 use crate::rules::rule::Rule;
-use crate::seen::TextFact;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::locate::locate_bytes;
 use bcc_lang::source::near::near_miss;
-use bcc_lang::template::unknown::Repair;
+use bcc_lang::template::unknown::SourceRepair;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
 /// For so many names that are not known a near one is looked for.
@@ -23,7 +23,7 @@ const SHORTEST_NEAR: usize = 4;
 
 pub static RULE: Rule = Rule { slugs: &["broken-placeholder"], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     let mut near: HashMap<String, Option<String>> = HashMap::new();
     for fact in &facts.seen.texts {
         let Some(scalar) = fact.node.as_scalar() else { continue };
@@ -36,7 +36,7 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
 }
 
 fn judge(
-    facts: &Facts<'_>,
+    facts: &SemanticModel<'_>,
     fact: &TextFact,
     text: &str,
     braced: &Braced<'_>,
@@ -49,13 +49,13 @@ fn judge(
         let span = locate_bytes(facts.file, &fact.node, braced.range.clone());
         let diagnostic = Diagnostic::warning("broken-placeholder", message, facts.file, span).with_help(help);
         let Some(meant) = meant else { return diagnostic };
-        let repair = Repair::one(format!("write `{}`", today(meant)), braced.range.clone(), today(meant));
+        let repair = SourceRepair::one(format!("write `{}`", today(meant)), braced.range.clone(), today(meant));
         // Today the braces are a part of the text, and may be meant so.
         diagnostic.with_fixes(fix(facts.file, &fact.node, 0, &repair))
     };
     let stays = "so it stays in the text as it stands";
     if known(facts, name) {
-        if braced.form == Form::Older {
+        if braced.form == BraceForm::Older {
             // Where the name is known it was read as a placeholder.
             let read = fact.text.names().iter().any(|used| used.name == name);
             let message =
@@ -64,12 +64,12 @@ fn judge(
             return (!read).then(|| report(message(), help, None));
         }
         let message = match braced.form {
-            Form::Unclosed => format!("`{written}` lacks its closing brace, {stays}"),
+            BraceForm::Unclosed => format!("`{written}` lacks its closing brace, {stays}"),
             _ => format!("`{written}` looks like a placeholder and is none, {stays}"),
         };
         return Some(report(message, format!("write `{}`", today(name)), Some(name)));
     }
-    if !matches!(braced.form, Form::Older | Form::Odd) || name.chars().nth(SHORTEST_NEAR - 1).is_none() {
+    if !matches!(braced.form, BraceForm::Older | BraceForm::Odd) || name.chars().nth(SHORTEST_NEAR - 1).is_none() {
         return None;
     }
     if !near.contains_key(name) {
@@ -85,13 +85,13 @@ fn judge(
     Some(report(message, format!("did you mean `{}`?", today(meant)), Some(meant)))
 }
 
-fn known(facts: &Facts<'_>, name: &str) -> bool {
+fn known(facts: &SemanticModel<'_>, name: &str) -> bool {
     ENGINE_NAMES.contains(&name) || facts.names().places(name).is_some_and(|places| !places.definitions.is_empty())
 }
 
 /// How a name stands in braces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum BraceForm {
     /// `{x}`, which is read as a placeholder where `x` is known.
     Older,
     /// `｛x｝`, `{ x }`, `{ { x } }`.
@@ -108,7 +108,7 @@ pub struct Braced<'t> {
     pub name: &'t str,
     /// Where it stands with its braces, in bytes.
     pub range: Range<usize>,
-    pub form: Form,
+    pub form: BraceForm,
 }
 
 /// The names in braces outside of `{{ }}`, `{% %}` and `{# #}`, in their order.
@@ -137,7 +137,7 @@ fn one(text: &str, open: usize) -> Option<Braced<'_>> {
         let name = name_of(inner);
         let sure = name.is_ascii() && name.contains('_') && inner.get(name.len()..)?.starts_with('】');
         let end = open + '【'.len_utf8() + name.len() + '】'.len_utf8();
-        return sure.then_some(Braced { name, range: open..end, form: Form::Lenticular });
+        return sure.then_some(Braced { name, range: open..end, form: BraceForm::Lenticular });
     }
     let inside = open + run(rest, ['{', '｛']);
     let gap = blank(text.get(inside..)?);
@@ -154,11 +154,11 @@ fn one(text: &str, open: usize) -> Option<Braced<'_>> {
         let line = after.split('\n').next().unwrap_or_default();
         let ends = after.chars().next().is_none_or(|c| c.is_whitespace() || "，。！？；、!?".contains(c));
         let alone = gap == 0 && matches!(opening, "{" | "｛") && ends && !line.contains(['}', '｝']);
-        return alone.then_some(Braced { name, range: open..behind, form: Form::Unclosed });
+        return alone.then_some(Braced { name, range: open..behind, form: BraceForm::Unclosed });
     }
     let end = behind + space + close;
     let older = opening == "{" && gap == 0 && space == 0 && text.get(behind..end)? == "}";
-    let form = if older { Form::Older } else { Form::Odd };
+    let form = if older { BraceForm::Older } else { BraceForm::Odd };
     let dollar = text.get(..open)?.ends_with('$');
     // `${x}` is a placeholder whatever `x` is.
     if dollar && older {
@@ -194,24 +194,24 @@ mod tests {
 
     #[test]
     fn names_in_braces_are_found_with_their_form() {
-        let table: &[(&str, &[(&str, Form)])] = &[
+        let table: &[(&str, &[(&str, BraceForm)])] = &[
             (
                 "｛｛ a ｝｝ ｛a｝ { a } { { a } } ｛a}",
                 &[
-                    ("｛｛ a ｝｝", Form::Odd),
-                    ("｛a｝", Form::Odd),
-                    ("{ a }", Form::Odd),
-                    ("{ { a } }", Form::Odd),
-                    ("｛a}", Form::Odd),
+                    ("｛｛ a ｝｝", BraceForm::Odd),
+                    ("｛a｝", BraceForm::Odd),
+                    ("{ a }", BraceForm::Odd),
+                    ("{ { a } }", BraceForm::Odd),
+                    ("｛a}", BraceForm::Odd),
                 ],
             ),
-            ("{a}{{ a }}{% if a %}{# {a} #}${a}", &[("{a}", Form::Older)]),
-            ("【user_name】【年龄】【重点】", &[("【user_name】", Form::Lenticular)]),
-            ("您好，{a，请说\n{a: 1} {a", &[("{a", Form::Unclosed), ("{a", Form::Unclosed)]),
+            ("{a}{{ a }}{% if a %}{# {a} #}${a}", &[("{a}", BraceForm::Older)]),
+            ("【user_name】【年龄】【重点】", &[("【user_name】", BraceForm::Lenticular)]),
+            ("您好，{a，请说\n{a: 1} {a", &[("{a", BraceForm::Unclosed), ("{a", BraceForm::Unclosed)]),
             ("{\"a\": 1} {} {1} { a, b } { a b } x{2,3}", &[]),
         ];
         for (text, expected) in table {
-            let found: Vec<(&str, Form)> =
+            let found: Vec<(&str, BraceForm)> =
                 braced(text).into_iter().map(|braced| (&text[braced.range], braced.form)).collect();
             assert_eq!(&found, expected, "{text}");
         }

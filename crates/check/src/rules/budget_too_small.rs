@@ -1,9 +1,9 @@
 //! `budget-too-small`: no way through the script keeps within its budget.
 
-use crate::facts::Facts;
-use crate::graph::Work;
+use crate::edges::graph;
+use crate::graph::NodeWork;
 use crate::rules::rule::Rule;
-use crate::ways::graph;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
@@ -12,11 +12,11 @@ const SLUG: &str = "budget-too-small";
 
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     let Some(script) = facts.script.filter(|_| facts.whole()) else { return };
     let Some(budget) = &script.budget else { return };
     let described = |work| match work {
-        Work::Action(action) => facts.seen.actions.get(action).and_then(|action| action.described.as_ref()),
+        NodeWork::Action(action) => facts.seen.actions.get(action).and_then(|action| action.described.as_ref()),
         _ => None,
     };
     let report = |limit: &Option<Spanned<u32>>, least: Option<u64>, message: &dyn Fn(u64) -> String, help: &str| {
@@ -54,7 +54,7 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
     }
     if budget.minutes.is_some() {
         let minutes = |work| match work {
-            Work::Topic(phase, topic) => {
+            NodeWork::Topic(phase, topic) => {
                 let topic = script.phases.get(phase).and_then(|phase| phase.topics.get(topic));
                 topic.and_then(|topic| topic.time_budget.as_ref()).map_or(0, |minutes| u64::from(minutes.value))
             }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::Facts;
+use crate::collected::{CalleeBody, Definition};
 use crate::rules::rule::Rule;
-use crate::seen::{Body, Definition};
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -12,10 +12,10 @@ use bcc_lang::source::span::Span;
 
 pub static RULE: Rule = Rule { slugs: &["confusable-names"], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     let seen = &facts.seen;
     // The first name of each look in each part that holds names, with where it is first defined there.
-    let mut first: BTreeMap<(String, Body), (&str, Span)> = BTreeMap::new();
+    let mut first: BTreeMap<(String, CalleeBody), (&str, Span)> = BTreeMap::new();
     let mut in_order: Vec<&Definition> = seen.definitions.iter().collect();
     // What the session holds can be seen from everywhere, so it comes first.
     in_order.sort_by_key(|definition| (definition.holder(), definition.order));
@@ -24,9 +24,9 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
         let look = look(&definition.name);
         let holder = definition.holder();
         let wider = match holder {
-            Body::Topic(phase, _) => [Some(Body::Session), Some(Body::Phase(phase)), Some(holder)],
-            Body::Phase(_) => [Some(Body::Session), Some(holder), None],
-            Body::Session | Body::Skill(_) => [Some(holder), None, None],
+            CalleeBody::Topic(phase, _) => [Some(CalleeBody::Session), Some(CalleeBody::Phase(phase)), Some(holder)],
+            CalleeBody::Phase(_) => [Some(CalleeBody::Session), Some(holder), None],
+            CalleeBody::Session | CalleeBody::Skill(_) => [Some(holder), None, None],
         };
         let known = wider.into_iter().flatten().find_map(|body| first.get(&(look.clone(), body)).copied());
         match known {
@@ -43,7 +43,7 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
     }
 }
 
-fn report(facts: &Facts<'_>, definition: &Definition, other: &str, at: Span) -> Diagnostic {
+fn report(facts: &SemanticModel<'_>, definition: &Definition, other: &str, at: Span) -> Diagnostic {
     let (name, other) = (shortened(&definition.name), shortened(other));
     let message = format!("`{name}` and `{other}` are two variables, though their names look alike");
     let help = "if one variable is meant, write its name in one way everywhere; else give one of them another name";

@@ -1,8 +1,8 @@
 //! `endless-loop`: routes that lead in a circle in which nobody is listened to.
 
-use crate::facts::Facts;
+use crate::edges::graph;
 use crate::rules::rule::Rule;
-use crate::ways::graph;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
@@ -11,7 +11,7 @@ const SLUG: &str = "endless-loop";
 
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     // What is missing might leave the loop.
     if !facts.whole() || facts.seen.routes.is_empty() && facts.seen.gotos.is_empty() {
         return;
@@ -29,7 +29,7 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
     }
 }
 
-fn report(facts: &Facts<'_>, back: Span, others: &[Span]) -> Diagnostic {
+fn report(facts: &SemanticModel<'_>, back: Span, others: &[Span]) -> Diagnostic {
     const MOST: usize = 8;
     let message = "from here the conversation goes round in a circle for ever: nothing in it waits for an answer, and nothing \
                    leaves it";

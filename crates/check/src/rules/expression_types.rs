@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::Facts;
+use crate::collected::{AssignmentKind, ExpressionFact, ExpressionRole};
 use crate::repairs::fix;
 use crate::rules::rule::Rule;
-use crate::seen::{ExpressionFact, How, Role};
+use crate::semantic_model::SemanticModel;
 use crate::typing::analysis::analyse;
-use crate::typing::found::{Fault, Found};
+use crate::typing::finding::{TypeFinding, TypeMistake};
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::{Diagnostic, Fix};
 
@@ -18,7 +18,7 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     let shadowed = shadowed(facts);
     // For each `condition` action, the last of its cases.
     let mut last_case: BTreeMap<usize, usize> = BTreeMap::new();
@@ -43,10 +43,10 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
             let mut diagnostic = diagnostic(facts, expression, &found);
             let all = found.range.len() == expression.expression.source().trim().len();
             // `condition: false` keeps an action for where it is inserted.
-            if found.fault == Fault::Constant(false) && all && is_of(facts, number, expression, &inserted) {
+            if found.fault == TypeMistake::Constant(false) && all && is_of(facts, number, expression, &inserted) {
                 continue;
             }
-            if let (Fault::Constant(true), true, Some(action)) = (found.fault, all, case) {
+            if let (TypeMistake::Constant(true), true, Some(action)) = (found.fault, all, case) {
                 diagnostic = after_it(diagnostic, facts, last_case.get(&action).filter(|last| **last > number));
             }
             findings.report(diagnostic);
@@ -56,33 +56,34 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
 
 /// Names that are declared in several places. What stands beside the actions (a trigger, the routes of a phase) is looked at
 /// wherever the session is then, so which of the declarations counts is not known.
-fn shadowed<'a>(facts: &'a Facts<'_>) -> BTreeSet<&'a str> {
+fn shadowed<'a>(facts: &'a SemanticModel<'_>) -> BTreeSet<&'a str> {
     let mut seen = BTreeSet::new();
     let declared = facts
         .seen
         .definitions
         .iter()
-        .filter(|definition| definition.how == How::Declared || definition.scope.is_some());
+        .filter(|definition| definition.how == AssignmentKind::Declared || definition.scope.is_some());
     declared.map(|definition| definition.name.as_str()).filter(|name| !seen.insert(*name)).collect()
 }
 
 /// Whether the expression is the condition of one of these actions.
-fn is_of(facts: &Facts<'_>, number: usize, expression: &ExpressionFact, ids: &BTreeSet<&str>) -> bool {
+fn is_of(facts: &SemanticModel<'_>, number: usize, expression: &ExpressionFact, ids: &BTreeSet<&str>) -> bool {
     let action = expression.at.action.and_then(|action| facts.seen.actions.get(action));
     action.is_some_and(|action| action.condition == Some(number) && ids.contains(action.id.value.as_str()))
 }
 
 /// The action of kind `condition` of which the expression is the `when` of a case.
-fn case_of(facts: &Facts<'_>, number: usize, expression: &ExpressionFact) -> Option<usize> {
+fn case_of(facts: &SemanticModel<'_>, number: usize, expression: &ExpressionFact) -> Option<usize> {
     let index = expression.at.action?;
     let action = facts.seen.actions.get(index)?;
-    let when =
-        action.kind.value == "condition" && expression.role == Role::Condition && action.condition != Some(number);
+    let when = action.kind.value == "condition"
+        && expression.role == ExpressionRole::Condition
+        && action.condition != Some(number);
     when.then_some(index)
 }
 
 /// The finding about a case that always holds says what never happens.
-fn after_it(diagnostic: Diagnostic, facts: &Facts<'_>, last: Option<&usize>) -> Diagnostic {
+fn after_it(diagnostic: Diagnostic, facts: &SemanticModel<'_>, last: Option<&usize>) -> Diagnostic {
     let help = "write what it does under `else`, behind all other cases";
     match last.and_then(|last| facts.seen.expressions.get(*last)) {
         Some(last) => {
@@ -95,14 +96,14 @@ fn after_it(diagnostic: Diagnostic, facts: &Facts<'_>, last: Option<&usize>) -> 
     }
 }
 
-fn diagnostic(facts: &Facts<'_>, expression: &ExpressionFact, found: &Found) -> Diagnostic {
+fn diagnostic(facts: &SemanticModel<'_>, expression: &ExpressionFact, found: &TypeFinding) -> Diagnostic {
     let span = expression.span(facts.file, &found.range);
     let message = found.message.as_str();
     let diagnostic = match found.fault {
-        Fault::Mismatch => Diagnostic::error("type-mismatch", message, facts.file, span),
-        Fault::NeverEqual => Diagnostic::warning("never-equal", message, facts.file, span),
-        Fault::Constant(_) => Diagnostic::warning("constant-condition", message, facts.file, span),
-        Fault::NotBoolean => Diagnostic::error("condition-not-boolean", message, facts.file, span),
+        TypeMistake::Mismatch => Diagnostic::error("type-mismatch", message, facts.file, span),
+        TypeMistake::NeverEqual => Diagnostic::warning("never-equal", message, facts.file, span),
+        TypeMistake::Constant(_) => Diagnostic::warning("constant-condition", message, facts.file, span),
+        TypeMistake::NotBoolean => Diagnostic::error("condition-not-boolean", message, facts.file, span),
     };
     let repair = found.repair.as_ref();
     let fix = repair.and_then(|repair| fix(facts.file, &expression.node, expression.start, repair));

@@ -3,10 +3,10 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::Facts;
+use crate::collected::{ExpressionRole, OutputFact};
 use crate::rules::rule::Rule;
-use crate::seen::{OutputFact, Role};
-use bcc_lang::expr::tree::Kind;
+use crate::semantic_model::SemanticModel;
+use bcc_lang::expr::tree::ExprKind;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -17,13 +17,13 @@ const SLUG: &str = "for-each-not-a-list";
 
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     let others = OnceCell::new();
-    for list in facts.seen.expressions.iter().filter(|expression| expression.role == Role::List) {
+    for list in facts.seen.expressions.iter().filter(|expression| expression.role == ExpressionRole::List) {
         let root = list.expression.root();
         let span = || list.span(facts.file, &root.range);
         match &root.kind {
-            Kind::Name(name) => {
+            ExprKind::Name(name) => {
                 let declared = list.declared.get(name).and_then(|(declared, _)| *declared);
                 if let Some(output) = others.get_or_init(|| other_types(facts)).get(name.as_str()) {
                     let declared = output.output.declared.map_or("text", DeclaredType::name);
@@ -42,7 +42,7 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
                 let help = "declare it with `type: list`, or name the variable that holds the list";
                 findings.report(Diagnostic::error(SLUG, message, facts.file, span()).with_help(help));
             }
-            Kind::Constant(value) if value.kind() != minijinja::value::ValueKind::Seq => {
+            ExprKind::Constant(value) if value.kind() != minijinja::value::ValueKind::Seq => {
                 let message = "`for_each` goes through a list, but this is a single value";
                 let help = "name a variable that holds a list, as in `in: caregivers`";
                 findings.report(Diagnostic::error(SLUG, message, facts.file, span()).with_help(help));
@@ -54,7 +54,7 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
 
 /// The name of an output, with one that extracts it, where nothing declares it and every place that gives it a value extracts
 /// it as something else than a list.
-fn other_types<'f>(facts: &'f Facts<'_>) -> BTreeMap<&'f str, &'f OutputFact> {
+fn other_types<'f>(facts: &'f SemanticModel<'_>) -> BTreeMap<&'f str, &'f OutputFact> {
     let mut outputs: BTreeMap<&str, Vec<&OutputFact>> = BTreeMap::new();
     for fact in facts.seen.outputs.iter().filter(|_| facts.whole()) {
         outputs.entry(&fact.output.get).or_default().push(fact);

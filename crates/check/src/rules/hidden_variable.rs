@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::facts::Facts;
+use crate::collected::{AssignmentKind, Definition, UseKind};
 use crate::rules::rule::Rule;
-use crate::seen::{By, Definition, How};
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -22,15 +22,16 @@ pub fn is_prompt_name(name: &str) -> bool {
 
 pub static RULE: Rule = Rule { slugs: &["hidden-variable"], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     if !facts.whole() {
         return;
     }
     let seen = &facts.seen;
     let set: BTreeSet<Span> = seen.sets.iter().map(|set| set.name.span).collect();
-    let extracted = |definition: &Definition| definition.how != How::Declared && !set.contains(&definition.span);
+    let extracted =
+        |definition: &Definition| definition.how != AssignmentKind::Declared && !set.contains(&definition.span);
     for (name, places) in facts.names().iter().filter(|(name, _)| is_prompt_name(name)) {
-        let own_use = places.used(seen).any(|used| used.by != By::Prompt);
+        let own_use = places.used(seen).any(|used| used.by != UseKind::Prompt);
         let kept = |definition: &Definition| extracted(definition) || definition.to == Scope::Global;
         if own_use || places.defined(seen).any(kept) {
             continue;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::Facts;
+use crate::collected::CalleeBody;
 use crate::reasons::{ERROR, REASONS, possible};
 use crate::rules::rule::Rule;
-use crate::seen::Body;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::script::WrittenTopic;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -21,7 +21,7 @@ fn bit(reason: &str) -> Reasons {
 
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     if facts.seen.routes.is_empty() {
         return;
     }
@@ -30,7 +30,7 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
     for action in &facts.seen.actions {
         // What a broken action would give is not known.
         let given = if action.sound { possible(facts, action).map(bit).sum() } else { Reasons::MAX };
-        if let Body::Topic(phase, topic) = action.body {
+        if let CalleeBody::Topic(phase, topic) = action.body {
             *topics.entry((phase, topic)).or_default() |= given;
             *phases.entry(phase).or_default() |= given;
             session |= given;
@@ -50,15 +50,15 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
                 let kind = format!("this `{}`", action.kind.value);
                 (possible(facts, action).map(bit).sum(), kind)
             }
-            (Some(_), _) | (None, Body::Skill(_)) => continue,
+            (Some(_), _) | (None, CalleeBody::Skill(_)) => continue,
             (None, _) if !facts.whole() => continue,
-            (None, Body::Topic(phase, topic)) => {
+            (None, CalleeBody::Topic(phase, topic)) => {
                 (topics.get(&(phase, topic)).copied().unwrap_or(Reasons::MAX), "no action of this topic".into())
             }
-            (None, Body::Phase(phase)) => {
+            (None, CalleeBody::Phase(phase)) => {
                 (phases.get(&phase).copied().unwrap_or(Reasons::MAX), "no action of this phase".into())
             }
-            (None, Body::Session) => (session, "no action of this script".into()),
+            (None, CalleeBody::Session) => (session, "no action of this script".into()),
         };
         for route in &table.on_exit.routes {
             let reason = route.reason.value.as_str();
@@ -88,7 +88,7 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
 }
 
 /// The topics that may be changed while they run.
-fn orchestrated(facts: &Facts<'_>) -> Vec<(usize, usize)> {
+fn orchestrated(facts: &SemanticModel<'_>) -> Vec<(usize, usize)> {
     let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
     let topics = phases.iter().enumerate().flat_map(|(phase, written)| {
         written.topics.iter().enumerate().map(move |(topic, written)| (phase, topic, written))

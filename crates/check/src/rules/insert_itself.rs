@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::calls::{By, Calls, Way};
+use crate::calls::{CallEdge, CallKind, Calls};
 use crate::components::components;
-use crate::facts::Facts;
 use crate::reasons::REASONS;
 use crate::rules::rule::Rule;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::{Diagnostic, Related};
@@ -19,7 +19,7 @@ use bcc_lang::source::span::Span;
 
 pub static RULE: Rule = Rule { slugs: &["insert-itself", "skill-cycle"], essential: true, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     let mut routes = facts.seen.routes.iter().flat_map(|table| &table.on_exit.routes);
     if facts.seen.calls.is_empty() && routes.all(|route| route.insert.is_none()) {
         return;
@@ -49,21 +49,22 @@ fn reasons(calls: &Calls<'_, '_>) -> Vec<Option<&'static str>> {
 
 /// What is called at any time, or inserted at this reason.
 fn circles<'f>(calls: &Calls<'f, '_>, reason: Option<&'static str>) -> Circles<'f> {
-    let counts = |way: &&Way<'f>| way.sure && (way.reason.is_none() || way.reason == reason);
-    let ways: Vec<Vec<Way<'f>>> = calls.ways.iter().map(|ways| ways.iter().filter(counts).copied().collect()).collect();
+    let counts = |way: &&CallEdge<'f>| way.sure && (way.reason.is_none() || way.reason == reason);
+    let ways: Vec<Vec<CallEdge<'f>>> =
+        calls.ways.iter().map(|ways| ways.iter().filter(counts).copied().collect()).collect();
     let part = components(ways.len(), |node, nth| ways.get(node)?.get(nth).map(|way| way.to));
     Circles { ways, part }
 }
 
 /// The ways of one reason.
 struct Circles<'f> {
-    ways: Vec<Vec<Way<'f>>>,
+    ways: Vec<Vec<CallEdge<'f>>>,
     /// Of each node the part: those of one part lead to each other.
     part: Vec<usize>,
 }
 
 impl Circles<'_> {
-    fn report(&self, to: usize, by: By<'_>, facts: &Facts<'_>, advise: bool) -> Diagnostic {
+    fn report(&self, to: usize, by: CallKind<'_>, facts: &SemanticModel<'_>, advise: bool) -> Diagnostic {
         let id = shortened(&by.id.value);
         let diagnostic = if by.inserts {
             let message = format!("this inserts `{id}` again from inside of `{id}`");
@@ -83,7 +84,7 @@ impl Circles<'_> {
     /// The calls between what is called and the call itself, along one of the shortest ways.
     fn circle(&self, from: usize, end: Span) -> Vec<Related> {
         const MOST_NODES: usize = 1_000;
-        let ends = |way: &Way<'_>| way.by.is_some_and(|by| by.is_here && by.id.span == end);
+        let ends = |way: &CallEdge<'_>| way.by.is_some_and(|by| by.is_here && by.id.span == end);
         let mut before: BTreeMap<usize, Option<(usize, usize)>> = BTreeMap::from([(from, None)]);
         let mut open = VecDeque::from([from]);
         while let Some(node) = open.pop_front().filter(|_| before.len() < MOST_NODES) {

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::callables::can_insert;
-use crate::facts::Facts;
+use crate::collected::{AssignmentKind, CalleeBody, Definition, Use, UseKind};
 use crate::rules::rule::Rule;
-use crate::seen::{Body, By, Definition, How, Use};
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -15,7 +15,7 @@ const SLUG: &str = "unknown-where-inserted";
 
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     if !facts.whole() {
         return;
     }
@@ -24,10 +24,10 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
     let triggers: BTreeSet<Span> = triggers.map(|insert| insert.span).collect();
     // What was found out is kept: one action may be inserted at thousands of places.
     let mut needs: BTreeMap<usize, Vec<(&Use, &Definition)>> = BTreeMap::new();
-    let mut others: BTreeMap<Body, Vec<Body>> = BTreeMap::new();
-    let mut holders: BTreeMap<&str, BTreeSet<Body>> = BTreeMap::new();
+    let mut others: BTreeMap<CalleeBody, Vec<CalleeBody>> = BTreeMap::new();
+    let mut holders: BTreeMap<&str, BTreeSet<CalleeBody>> = BTreeMap::new();
     // What the table of a phase or of the session inserts may never come elsewhere; what a trigger inserts does.
-    for (id, from) in facts.inserts().into_iter().filter(|(_, from)| !matches!(from, Body::Phase(_))) {
+    for (id, from) in facts.inserts().into_iter().filter(|(_, from)| !matches!(from, CalleeBody::Phase(_))) {
         if callables.skill(&id.value).is_some() {
             continue;
         }
@@ -37,10 +37,10 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
             continue;
         }
         let places = match from {
-            Body::Session if triggers.contains(&id.span) => {
+            CalleeBody::Session if triggers.contains(&id.span) => {
                 others.entry(action.body).or_insert_with(|| listening(facts, action.body)).clone()
             }
-            Body::Topic(..) => vec![from],
+            CalleeBody::Topic(..) => vec![from],
             _ => continue,
         };
         let needs = needs.entry(number).or_insert_with(|| needed(facts, number));
@@ -52,8 +52,8 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
         }
         let missing = needs.iter().find_map(|(used, definition)| {
             let holders = holders.get(used.name.as_str())?;
-            let known = |place: Body| {
-                let around = [Some(Body::Session), place.phase().map(Body::Phase), Some(place)];
+            let known = |place: CalleeBody| {
+                let around = [Some(CalleeBody::Session), place.phase().map(CalleeBody::Phase), Some(place)];
                 around.into_iter().flatten().any(|holder| holders.contains(&holder))
             };
             places.iter().find(|place| !known(**place)).map(|place| (*used, *definition, *place))
@@ -65,31 +65,31 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
 }
 
 /// The first topic of each phase, besides this one, in which an answer is waited for: there a trigger may fire.
-fn listening(facts: &Facts<'_>, own: Body) -> Vec<Body> {
+fn listening(facts: &SemanticModel<'_>, own: CalleeBody) -> Vec<CalleeBody> {
     let listens = facts.seen.actions.iter().filter(|action| {
         action.body != own
-            && matches!(action.body, Body::Topic(..))
+            && matches!(action.body, CalleeBody::Topic(..))
             && action.described.as_ref().is_some_and(|described| described.listens)
     });
-    let mut bodies: Vec<Body> = listens.map(|action| action.body).collect();
+    let mut bodies: Vec<CalleeBody> = listens.map(|action| action.body).collect();
     bodies.dedup_by_key(|body| body.phase());
     bodies
 }
 
 /// The names that an action needs, does not give a value itself, and only its topic or its phase knows.
-fn needed<'f>(facts: &'f Facts<'_>, number: usize) -> Vec<(&'f Use, &'f Definition)> {
+fn needed<'f>(facts: &'f SemanticModel<'_>, number: usize) -> Vec<(&'f Use, &'f Definition)> {
     let seen = &facts.seen;
     let Some(action) = seen.actions.get(number) else { return vec![] };
     let first = seen.uses.partition_point(|used| used.order < action.order.start);
     let uses = seen.uses.iter().skip(first).take_while(|used| used.order < action.order.end);
     let mut found: BTreeMap<&str, (&Use, &Definition)> = BTreeMap::new();
-    for used in uses.filter(|used| !used.optional && used.by != By::Prompt) {
+    for used in uses.filter(|used| !used.optional && used.by != UseKind::Prompt) {
         if found.contains_key(used.name.as_str()) {
             continue;
         }
         let Some(places) = facts.names().places(&used.name) else { continue };
         let visible = || places.defined(seen).filter(|definition| definition.seen_from(action.body));
-        let wide = visible().any(|definition| definition.holder() == Body::Session);
+        let wide = visible().any(|definition| definition.holder() == CalleeBody::Session);
         let own = visible().any(|definition| action.order.contains(&definition.order));
         if let Some(definition) = visible().next().filter(|_| !wide && !own) {
             found.insert(&used.name, (used, definition));
@@ -98,7 +98,13 @@ fn needed<'f>(facts: &'f Facts<'_>, number: usize) -> Vec<(&'f Use, &'f Definiti
     found.into_values().collect()
 }
 
-fn report(facts: &Facts<'_>, id: &Spanned<String>, used: &Use, definition: &Definition, place: Body) -> Diagnostic {
+fn report(
+    facts: &SemanticModel<'_>,
+    id: &Spanned<String>,
+    used: &Use,
+    definition: &Definition,
+    place: CalleeBody,
+) -> Diagnostic {
     let name = shortened(&used.name);
     let message = format!(
         "`{}` needs `{name}`, which is not known in {}: it belongs to {}",
@@ -107,7 +113,9 @@ fn report(facts: &Facts<'_>, id: &Spanned<String>, used: &Use, definition: &Defi
         facts.part_name(definition.holder())
     );
     let help = match definition.how {
-        How::Element => "an element is known in its topic alone: insert another action here, or a skill".to_owned(),
+        AssignmentKind::Element => {
+            "an element is known in its topic alone: insert another action here, or a skill".to_owned()
+        }
         _ => format!(
             "declare `{name}` in the session, so that it is known wherever the action is inserted; or insert another action here"
         ),

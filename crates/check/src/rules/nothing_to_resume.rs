@@ -1,7 +1,7 @@
 //! `nothing-to-resume`: an action that is done should go on at its next round.
 
-use crate::facts::Facts;
 use crate::rules::rule::Rule;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::routes::Go;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -10,7 +10,7 @@ const SLUG: &str = "nothing-to-resume";
 
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     for route in facts.seen.routes.iter().flat_map(|table| &table.on_exit.routes) {
         let Some(then) = route.then.as_ref().filter(|then| then.value == Go::Resume) else { continue };
         let why = match route.reason.value.as_str() {

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::facts::Facts;
+use crate::collected::OutputFact;
 use crate::listing::values;
 use crate::name_table::NearestDeclarations;
 use crate::rules::rule::Rule;
-use crate::seen::OutputFact;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -14,7 +14,7 @@ use bcc_lang::value::declared::DeclaredType;
 
 pub static RULE: Rule = Rule { slugs: &["output-type-conflict"], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     let mut declarations = NearestDeclarations::of(facts.names(), &facts.seen);
     for fact in &facts.seen.outputs {
         let Some((message, help)) = conflict(fact) else { continue };

@@ -1,13 +1,13 @@
 //! `required-in-one-round` and `required-without-output`: `required` that can hardly be met, or asks for nothing.
 
-use crate::facts::Facts;
 use crate::rules::rule::Rule;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 
 pub static RULE: Rule = Rule { slugs: &["required-in-one-round", "required-without-output"], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     for action in facts.seen.actions.iter().filter(|action| action.sound) {
         let Some(described) = &action.described else { continue };
         let Some(required) = described.required.first() else { continue };

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::Facts;
-use crate::name_table::Declarations;
+use crate::collected::{AssignmentKind, CalleeBody, Definition, OutputFact};
+use crate::name_table::DeclarationTable;
 use crate::rules::rule::Rule;
-use crate::seen::{Body, Definition, How, OutputFact};
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -13,7 +13,7 @@ use bcc_lang::value::scopes::Scope;
 
 pub static RULE: Rule = Rule { slugs: &["shadowed-variable"], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     let seen = &facts.seen;
     let mut outputs: BTreeMap<&str, Vec<&OutputFact>> = BTreeMap::new();
     for fact in seen.outputs.iter().filter(|fact| fact.output.scope.is_some()) {
@@ -22,17 +22,20 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
     for (name, places) in facts.names().iter().filter(|(_, places)| places.definitions.len() > 1) {
         let declarations = places.declarations(seen);
         // In a skill there is one scope, whatever an output says.
-        let wide = |fact: &&&OutputFact| !matches!(fact.at.body, Body::Skill(_));
+        let wide = |fact: &&&OutputFact| !matches!(fact.at.body, CalleeBody::Skill(_));
         for fact in outputs.get(name).into_iter().flatten().filter(wide) {
             past(facts, fact, &declarations, findings);
         }
         let name = shortened(name);
-        for inner in places.defined(seen).filter(|definition| matches!(definition.how, How::Declared | How::Element)) {
+        for inner in places
+            .defined(seen)
+            .filter(|definition| matches!(definition.how, AssignmentKind::Declared | AssignmentKind::Element))
+        {
             let wider = |outer: &&Definition| outer.to < inner.to;
             let Some(outer) = declarations.seen_from(inner.at.body).find(wider) else { continue };
             let place = named(facts, inner.holder(), inner.to);
             let message = match inner.how {
-                How::Element => format!(
+                AssignmentKind::Element => format!(
                     "the element `{name}` of `for_each` hides the variable `{name}` of {}",
                     named(facts, outer.holder(), outer.to)
                 ),
@@ -42,7 +45,7 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
                 ),
             };
             let help = match inner.how {
-                How::Element => "give the element another name",
+                AssignmentKind::Element => "give the element another name",
                 _ => "give one of them another name; or, if they are meant to be the same, remove this one",
             };
             let diagnostic = Diagnostic::warning("shadowed-variable", message, facts.file, inner.span);
@@ -52,11 +55,11 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
 }
 
 /// Reports an output that goes past the declaration of its variable.
-fn past(facts: &Facts<'_>, fact: &OutputFact, declarations: &Declarations<'_>, findings: &Findings) {
+fn past(facts: &SemanticModel<'_>, fact: &OutputFact, declarations: &DeclarationTable<'_>, findings: &Findings) {
     let (Some(scope), Some(declared)) = (fact.output.scope, declarations.seen_from(fact.at.body).next()) else {
         return;
     };
-    if declared.to == scope || declared.how != How::Declared {
+    if declared.to == scope || declared.how != AssignmentKind::Declared {
         return;
     }
     let name = shortened(&fact.output.get);
@@ -69,6 +72,6 @@ fn past(facts: &Facts<'_>, fact: &OutputFact, declarations: &Declarations<'_>, f
     findings.report(diagnostic.with_related("declared here", facts.file, declared.span));
 }
 
-fn named(facts: &Facts<'_>, holder: Body, scope: Scope) -> String {
+fn named(facts: &SemanticModel<'_>, holder: CalleeBody, scope: Scope) -> String {
     if scope == Scope::Global { "all sessions (`scope: global`)".into() } else { facts.part_name(holder) }
 }

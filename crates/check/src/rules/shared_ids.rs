@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::Facts;
 use crate::rules::rule::Rule;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::{Span, Spanned};
@@ -12,7 +12,7 @@ const SLUG: &str = "duplicate-id";
 
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: true, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     let report = |message: String, help: &str, span: Span, first: (&str, Span)| {
         let diagnostic = Diagnostic::error(SLUG, message, facts.file, span).with_help(help);
         findings.report(diagnostic.with_related(first.0, facts.file, first.1));

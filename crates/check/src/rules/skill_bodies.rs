@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::Facts;
+use crate::collected::CalleeBody;
 use crate::rules::rule::Rule;
-use crate::seen::Body;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -12,17 +12,17 @@ use bcc_lang::source::near::near_miss;
 
 pub static RULE: Rule = Rule { slugs: &["output-never-set", "unused-skill"], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     if facts.skills.is_empty() || !facts.whole() {
         return;
     }
     let mut set: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
     for definition in &facts.seen.definitions {
-        if let Body::Skill(skill) = definition.at.body {
+        if let CalleeBody::Skill(skill) = definition.at.body {
             set.entry(skill).or_default().insert(&definition.name);
         }
     }
-    let mut called: BTreeMap<&str, Vec<Body>> = BTreeMap::new();
+    let mut called: BTreeMap<&str, Vec<CalleeBody>> = BTreeMap::new();
     let calls = facts.seen.calls.iter().map(|call| (&call.skill, call.at.body));
     for (id, body) in calls.chain(facts.inserts()) {
         called.entry(id.value.as_str()).or_default().push(body);
@@ -40,7 +40,7 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
             };
             findings.report(Diagnostic::error("output-never-set", message, facts.file, output.span).with_help(help));
         }
-        let own = Body::Skill(number);
+        let own = CalleeBody::Skill(number);
         let used = called.get(skill.id.value.as_str()).is_some_and(|bodies| bodies.iter().any(|body| *body != own));
         if facts.script.is_some() && !used && !skill.id.value.is_empty() {
             let message = format!("nothing in this script calls the skill `{id}`");

@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::callables::Callables;
-use crate::facts::Facts;
-use crate::library::{Input, SkillOutline};
+use crate::collected::{CallBy, CallFact};
+use crate::library::{SkillInput, SkillOutline};
 use crate::listing::and;
 use crate::rules::rule::Rule;
-use crate::seen::{CallBy, CallFact};
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::Node;
+use bcc_lang::source::yaml::YamlNode;
 use bcc_lang::value::declared::DeclaredType;
 
 pub static RULE: Rule = Rule {
@@ -24,7 +24,7 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     if facts.seen.calls.is_empty() {
         return;
     }
@@ -45,7 +45,7 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
     }
 }
 
-fn unknown(id: &Spanned<String>, callables: &Callables<'_>, facts: &Facts<'_>, advise: bool) -> Diagnostic {
+fn unknown(id: &Spanned<String>, callables: &Callables<'_>, facts: &SemanticModel<'_>, advise: bool) -> Diagnostic {
     let message = format!("there is no skill `{}`", shortened(&id.value));
     let diagnostic = Diagnostic::error("unknown-skill", message, facts.file, id.span);
     if let Some(action) = callables.action(&id.value).and_then(|number| facts.seen.actions.get(number)) {
@@ -61,7 +61,12 @@ fn unknown(id: &Spanned<String>, callables: &Callables<'_>, facts: &Facts<'_>, a
 }
 
 /// A skill that bcc-script.toml names: what is wrong stands there.
-fn unknown_of_kind(id: &Spanned<String>, kind: &str, callables: &Callables<'_>, facts: &Facts<'_>) -> Diagnostic {
+fn unknown_of_kind(
+    id: &Spanned<String>,
+    kind: &str,
+    callables: &Callables<'_>,
+    facts: &SemanticModel<'_>,
+) -> Diagnostic {
     let message =
         format!("the kind `{}` runs the skill `{}`, which is not there", shortened(kind), shortened(&id.value));
     let help = match near_miss(&id.value, callables.skills()) {
@@ -79,7 +84,7 @@ fn one<'s>(call: &CallFact, skill: &'s SkillOutline, file: &Arc<SourceFile>, fin
     let named: BTreeSet<&str> = call.inputs.iter().map(|input| input.name.value.as_str()).collect();
     let given = |name: &str| named.contains(name);
     let inputs = || skill.inputs.iter().map(|input| input.name.as_str());
-    let known: BTreeMap<&str, &Input> = skill.inputs.iter().map(|input| (input.name.as_str(), input)).collect();
+    let known: BTreeMap<&str, &SkillInput> = skill.inputs.iter().map(|input| (input.name.as_str(), input)).collect();
     let strangers: Vec<&Spanned<String>> =
         call.inputs.iter().map(|input| &input.name).filter(|name| !known.contains_key(name.value.as_str())).collect();
     let open: Vec<_> = skill.inputs.iter().filter(|input| input.needed && !given(&input.name)).collect();
@@ -137,7 +142,7 @@ fn one<'s>(call: &CallFact, skill: &'s SkillOutline, file: &Arc<SourceFile>, fin
 }
 
 /// Whether a value that stands there as it is can never be of a type. What a text with placeholders becomes is not known.
-fn never_fits(value: &Node, declared: DeclaredType) -> bool {
+fn never_fits(value: &YamlNode, declared: DeclaredType) -> bool {
     let written = value.to_json();
     let open = value.as_scalar().is_some_and(|scalar| scalar.text.contains('{'));
     !open && !written.is_null() && declared.coerce(&written).is_none()

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::Facts;
-use crate::library::{Input, SkillOutline};
+use crate::collected::CalleeBody;
+use crate::library::{SkillInput, SkillOutline};
 use crate::listing::and;
 use crate::rules::rule::Rule;
-use crate::seen::Body;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -16,9 +16,9 @@ use bcc_lang::value::scopes::Scope;
 
 pub static RULE: Rule = Rule { slugs: &["input-left-empty", "scope-in-skill"], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     for fact in &facts.seen.outputs {
-        let Body::Skill(number) = fact.at.body else { continue };
+        let CalleeBody::Skill(number) = fact.at.body else { continue };
         let Some(scope) = fact.output.scope.filter(|scope| *scope != Scope::Topic) else { continue };
         let name = shortened(&fact.output.get);
         let message = format!("`scope: {scope}` does nothing in a skill: what a skill sets stays inside of it");
@@ -41,7 +41,7 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
     let idle = idle_inputs(facts);
     let own: BTreeMap<Span, usize> =
         facts.skills.iter().enumerate().map(|(number, skill)| (skill.id.span, number)).collect();
-    let mut empty: BTreeMap<&str, Vec<&Input>> = BTreeMap::new();
+    let mut empty: BTreeMap<&str, Vec<&SkillInput>> = BTreeMap::new();
     for (id, _) in inserts {
         let Some(skill) = facts.callables().skill(&id.value) else { continue };
         let empty = empty.entry(&id.value).or_insert_with(|| {
@@ -56,9 +56,9 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
 }
 
 /// Those of the inputs of the document's skills that nothing needs to have a value.
-fn idle_inputs<'f>(facts: &'f Facts<'_>) -> BTreeSet<(usize, &'f str)> {
+fn idle_inputs<'f>(facts: &'f SemanticModel<'_>) -> BTreeSet<(usize, &'f str)> {
     let skill = |body| match body {
-        Body::Skill(number) => Some(number),
+        CalleeBody::Skill(number) => Some(number),
         _ => None,
     };
     let needed = facts.seen.uses.iter().filter(|used| !used.optional);
@@ -71,7 +71,12 @@ fn idle_inputs<'f>(facts: &'f Facts<'_>) -> BTreeSet<(usize, &'f str)> {
     inputs.filter(|input| facts.whole() && !needed.contains(input)).collect()
 }
 
-fn left_empty(id: &Spanned<String>, skill: &SkillOutline, empty: &[&Input], facts: &Facts<'_>) -> Diagnostic {
+fn left_empty(
+    id: &Spanned<String>,
+    skill: &SkillOutline,
+    empty: &[&SkillInput],
+    facts: &SemanticModel<'_>,
+) -> Diagnostic {
     let names = || empty.iter().map(|input| input.name.as_str());
     let (names, skill_id) = (and(names()), shortened(&skill.id));
     let (message, help) = match empty {

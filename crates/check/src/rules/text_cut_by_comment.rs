@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::facts::Facts;
 use crate::rules::rule::Rule;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::comments::comments;
 use bcc_lang::source::diagnostic::Diagnostic;
-use bcc_lang::source::lines::Line;
+use bcc_lang::source::lines::SourceLine;
 use bcc_lang::source::misreading::quote;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
@@ -21,7 +21,7 @@ const HELP: &str = "put quotes around the whole text; if it is a comment, write 
 
 pub static RULE: Rule = Rule { slugs: &["text-cut-by-comment"], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     let file = facts.file;
     let report = |lost: Span, whole: Option<Span>, message: &str| {
         let diagnostic = Diagnostic::warning("text-cut-by-comment", message, file, lost).with_help(HELP);
@@ -37,7 +37,7 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
             continue;
         }
         let Some(lost) = lost_behind(file, span.end) else { continue };
-        let before = file.slice(Span::new(Line::at(file, span.start).span().start, span.start));
+        let before = file.slice(Span::new(SourceLine::at(file, span.start).span().start, span.start));
         // Inside of brackets nobody can say where the text was meant to end.
         let whole = (!before.contains(['{', '['])).then(|| Span::new(span.start, lost.end));
         report(lost, whole, "` #` begins a comment, so the text ends before it and the rest of the line is lost");
@@ -49,7 +49,7 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
 
 /// The comment that follows at `end` on the line, where it is probably meant as text: no space follows its `#`.
 fn lost_behind(file: &SourceFile, end: usize) -> Option<Span> {
-    let line = Line::at(file, end).span();
+    let line = SourceLine::at(file, end).span();
     let rest = file.slice(Span::new(end, line.end));
     let lost = rest.trim();
     let start = end + (rest.len() - rest.trim_start().len());
@@ -75,15 +75,15 @@ fn empty(file: &Arc<SourceFile>) -> Vec<Span> {
         if !text.contains(": ") || !text.contains('#') {
             continue;
         }
-        let body = Line::at(file, line.start).body();
+        let body = SourceLine::at(file, line.start).body();
         let Some((key, value)) = file.slice(body).split_once(':') else { continue };
         let lost = value.trim_start();
         if !TEXT_KEYS.contains(&key) || lost.len() == value.len() || !is_text(lost) {
             continue;
         }
         let column = body.start - line.start;
-        let deeper = |next: Line<'_>| next.content().start - next.span().start > column;
-        let below = Line::at(file, line.start).below().find(|next| {
+        let deeper = |next: SourceLine<'_>| next.content().start - next.span().start > column;
+        let below = SourceLine::at(file, line.start).below().find(|next| {
             let text = next.text().trim();
             !text.is_empty() && !text.starts_with('#')
         });

@@ -1,8 +1,8 @@
 //! `unknown-exit-reason`: a table of routes names a reason that does not exist.
 
-use crate::facts::Facts;
 use crate::reasons::REASONS;
 use crate::rules::rule::Rule;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -34,7 +34,7 @@ const OTHER_NAMES: [(&str, &str); 15] = [
 
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: true, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     for route in facts.seen.routes.iter().flat_map(|table| &table.on_exit.routes) {
         findings.extend(unknown(&route.reason, facts.file));
     }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::iter::once;
 
 use crate::callables::{Callables, can_insert};
-use crate::facts::Facts;
+use crate::collected::CalleeBody;
 use crate::listing::and;
 use crate::rules::rule::Rule;
-use crate::seen::Body;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -21,7 +21,7 @@ const MOST_SEARCHES: usize = 100;
 
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: true, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     let inserts = facts.inserts();
     if inserts.is_empty() {
         return;
@@ -37,7 +37,7 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
         match action {
             Some(action) if can_insert(body, action) => {}
             Some(action) => {
-                let (message, help) = if matches!(body, Body::Skill(_)) {
+                let (message, help) = if matches!(body, CalleeBody::Skill(_)) {
                     let message = format!("`{}` stands outside of this skill", shortened(written));
                     (message, "a skill can insert its own actions and other skills; make a skill of that action")
                 } else {
@@ -62,7 +62,7 @@ struct Names<'f> {
 }
 
 impl<'f> Names<'f> {
-    fn of(facts: &'f Facts<'_>) -> Self {
+    fn of(facts: &'f SemanticModel<'_>) -> Self {
         let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
         let ids = phases.iter().flat_map(|phase| once(&phase.id).chain(phase.topics.iter().map(|topic| &topic.id)));
         Self {
@@ -72,7 +72,7 @@ impl<'f> Names<'f> {
         }
     }
 
-    fn unknown(&mut self, id: &Spanned<String>, body: Body, facts: &Facts<'_>) -> Diagnostic {
+    fn unknown(&mut self, id: &Spanned<String>, body: CalleeBody, facts: &SemanticModel<'_>) -> Diagnostic {
         let message = format!("there is no skill and no action `{}`", shortened(&id.value));
         let diagnostic = Diagnostic::error(SLUG, message, facts.file, id.span);
         if self.places.contains(id.value.as_str()) {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::facts::Facts;
 use crate::rules::rule::Rule;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::expr::fields::fields_of;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
@@ -23,7 +23,7 @@ const ADDED: [&str; 7] =
 
 pub static RULE: Rule = Rule { slugs: &["unknown-metadata"], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     let triggers = facts.seen.triggers.iter().filter_map(|trigger| trigger.when.as_ref());
     let whens: BTreeSet<_> = triggers.map(|words| Arc::as_ptr(&words.node)).collect();
     if whens.is_empty() {

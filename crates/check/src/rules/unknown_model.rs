@@ -1,7 +1,7 @@
 //! `unknown-model`: a script asks for a model that the project's configuration does not have.
 
-use crate::facts::Facts;
 use crate::rules::rule::Rule;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -14,7 +14,7 @@ const BUILT_IN: [&str; 2] = ["default", "offline"];
 
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     let (Some(models), Some(model)) = (facts.models, facts.script.and_then(|script| script.model.as_ref())) else {
         return;
     };

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::Facts;
+use crate::collected::CalleeBody;
 use crate::listing::or;
 use crate::rules::rule::Rule;
-use crate::seen::Body;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -16,14 +16,14 @@ const SLUG: &str = "unknown-target";
 
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: true, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     let gotos = facts.gotos();
     if gotos.is_empty() {
         return;
     }
     let places = Places::of(facts);
     for (id, span, at) in gotos {
-        if matches!(at.body, Body::Skill(_)) {
+        if matches!(at.body, CalleeBody::Skill(_)) {
             let message = format!("`goto` leads out of the skill, to `{}`", shortened(id));
             let help = "a skill is called from anywhere and does not know what stands around it: let it end, and write \
                         the `goto` in the script that calls it";
@@ -42,14 +42,14 @@ struct Places<'f> {
 }
 
 impl<'f> Places<'f> {
-    fn of(facts: &'f Facts<'_>) -> Self {
+    fn of(facts: &'f SemanticModel<'_>) -> Self {
         let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
         let ids = phases
             .iter()
             .flat_map(|phase| std::iter::once(&phase.id).chain(phase.topics.iter().map(|topic| &topic.id)));
         let targets = ids.map(|id| (id.value.as_str(), id.span)).collect();
         let topic = |body| match body {
-            Body::Topic(phase, topic) => {
+            CalleeBody::Topic(phase, topic) => {
                 phases.get(phase).and_then(|phase| phase.topics.get(topic)).map_or("", |topic| topic.id.value.as_str())
             }
             _ => "",
@@ -59,7 +59,7 @@ impl<'f> Places<'f> {
         Self { targets, actions: actions.collect() }
     }
 
-    fn unknown(&self, id: &str, span: Span, facts: &Facts<'_>, advise: bool) -> Diagnostic {
+    fn unknown(&self, id: &str, span: Span, facts: &SemanticModel<'_>, advise: bool) -> Diagnostic {
         if let Some((topic, place)) = self.actions.get(id) {
             let message = format!("`{}` is an action, and `goto` leads to topics and phases only", shortened(id));
             let help = match *topic {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::facts::Facts;
+use crate::collected::CalleeBody;
+use crate::edges::graph;
 use crate::rules::rule::Rule;
-use crate::seen::Body;
-use crate::ways::graph;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -13,7 +13,7 @@ use bcc_lang::source::span::Spanned;
 
 pub static RULE: Rule = Rule { slugs: &["unreachable"], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     // Without routes and `goto`s everything follows on something else.
     if !facts.whole() || facts.seen.routes.is_empty() && facts.seen.gotos.is_empty() {
         return;
@@ -27,24 +27,24 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
     let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
     // A topic may be there only to keep actions that are inserted elsewhere.
     let reached = facts.seen.actions.iter().enumerate().filter(|(number, _)| graph.reached_action(*number));
-    let kept: BTreeSet<Body> = reached.map(|(_, action)| action.body).collect();
+    let kept: BTreeSet<CalleeBody> = reached.map(|(_, action)| action.body).collect();
     let topic_reached = |phase, topic| graph.reached(graph.nodes.topic_in(phase, topic));
     for (number, phase) in phases.iter().enumerate() {
         let enters = graph.reached(graph.nodes.phase_in(number));
         let any = (0..phase.topics.len())
-            .any(|topic| topic_reached(number, topic) || kept.contains(&Body::Topic(number, topic)));
+            .any(|topic| topic_reached(number, topic) || kept.contains(&CalleeBody::Topic(number, topic)));
         if !enters && !any {
             report("phase", &phase.id, behind);
             continue;
         }
         for (inner, topic) in phase.topics.iter().enumerate() {
-            if !topic_reached(number, inner) && !kept.contains(&Body::Topic(number, inner)) {
+            if !topic_reached(number, inner) && !kept.contains(&CalleeBody::Topic(number, inner)) {
                 report("topic", &topic.id, behind);
             }
         }
     }
     // Of several that follow on one another, the first is told.
-    let mut before: Option<(Body, Option<usize>, usize)> = None;
+    let mut before: Option<(CalleeBody, Option<usize>, usize)> = None;
     for (number, action) in facts.seen.actions.iter().enumerate() {
         if graph.reached_action(number) {
             before = None;

@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::Facts;
+use crate::collected::{AssignmentKind, CalleeBody, Definition};
 use crate::rules::hidden_variable::is_prompt_name;
 use crate::rules::rule::Rule;
-use crate::seen::{Body, Definition, How};
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -22,7 +22,7 @@ const MOST_LOOKS: usize = 100;
 
 pub static RULE: Rule = Rule { slugs: &["unused-variable"], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     if !facts.whole() {
         return;
     }
@@ -52,11 +52,11 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
             }
             let Some((definition, message)) = unused(&definitions, &set) else { continue };
             looks += 1;
-            let set_only = definition.how == How::Written && definition.to == Scope::Session;
+            let set_only = definition.how == AssignmentKind::Written && definition.to == Scope::Session;
             let near = match () {
                 () if looks > MOST_LOOKS => None,
                 () if set_only => near_miss(name, facts.names().iter().map(|(name, _)| name)),
-                () if definition.how == How::Declared => near_miss(name, undeclared.iter().copied()),
+                () if definition.how == AssignmentKind::Declared => near_miss(name, undeclared.iter().copied()),
                 () => None,
             };
             let help = match near {
@@ -90,14 +90,14 @@ fn unused<'s>(definitions: &[&'s Definition], set: &BTreeSet<Span>) -> Option<(&
         // What is declared and written is meant for the export.
         return match declared.how {
             _ if has_writer(definitions) => None,
-            How::Input => Some((declared, format!("the input `{name}` of this skill is never used in it"))),
+            AssignmentKind::Input => Some((declared, format!("the input `{name}` of this skill is never used in it"))),
             _ => Some((declared, format!("`{name}` is declared and never used"))),
         };
     }
     let only_set = definitions.iter().all(|definition| set.contains(&definition.span));
     let besides = match first.at.body {
-        Body::Skill(_) => "and it is no output of the skill",
-        Body::Session | Body::Phase(_) | Body::Topic(..) => "and it is declared nowhere",
+        CalleeBody::Skill(_) => "and it is no output of the skill",
+        CalleeBody::Session | CalleeBody::Phase(_) | CalleeBody::Topic(..) => "and it is declared nowhere",
     };
     only_set.then(|| (first, format!("`{name}` is set, but nothing uses it, {besides}")))
 }
@@ -106,21 +106,21 @@ fn has_writer(definitions: &[&Definition]) -> bool {
     definitions.iter().any(|definition| definition.writes())
 }
 
-fn skill_of(body: Body) -> Option<usize> {
+fn skill_of(body: CalleeBody) -> Option<usize> {
     match body {
-        Body::Skill(number) => Some(number),
-        Body::Session | Body::Phase(_) | Body::Topic(..) => None,
+        CalleeBody::Skill(number) => Some(number),
+        CalleeBody::Session | CalleeBody::Phase(_) | CalleeBody::Topic(..) => None,
     }
 }
 
 /// Whether a skill gives the name to its callers.
-fn gives_out(facts: &Facts<'_>, skill: Option<usize>, name: &str) -> bool {
+fn gives_out(facts: &SemanticModel<'_>, skill: Option<usize>, name: &str) -> bool {
     let skill = skill.and_then(|number| facts.skills.get(number));
     skill.is_some_and(|skill| skill.outputs.iter().any(|output| output.value == name))
 }
 
 /// Every name that a template of the document mentions, also where it was not known yet.
-fn shown_by_templates<'f>(facts: &'f Facts<'_>) -> BTreeSet<&'f str> {
+fn shown_by_templates<'f>(facts: &'f SemanticModel<'_>) -> BTreeSet<&'f str> {
     let prompts: BTreeSet<(&str, u32)> =
         facts.seen.prompts.iter().map(|prompt| (prompt.name, prompt.version)).collect();
     let templates = prompts.into_iter().filter_map(|(name, version)| facts.templates.get(name, version).ok());

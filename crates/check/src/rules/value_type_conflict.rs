@@ -1,17 +1,17 @@
 //! `value-type-conflict`: a variable is set to a constant that its declaration cannot hold, which fails when it is run.
 
-use crate::facts::Facts;
+use crate::collected::CalleeBody;
 use crate::listing::values;
 use crate::name_table::NearestDeclarations;
 use crate::rules::rule::Rule;
-use crate::seen::Body;
+use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 
 pub static RULE: Rule = Rule { slugs: &["value-type-conflict"], essential: false, check };
 
-fn check(facts: &Facts<'_>, findings: &Findings) {
+fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     let seen = &facts.seen;
     let mut declarations = NearestDeclarations::of(facts.names(), seen);
     for set in &seen.sets {
@@ -20,7 +20,7 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
             continue;
         }
         // A table beside the topics may set what a topic declares otherwise.
-        let wide = set.at.action.is_none() && !matches!(set.at.body, Body::Topic(..) | Body::Skill(_));
+        let wide = set.at.action.is_none() && !matches!(set.at.body, CalleeBody::Topic(..) | CalleeBody::Skill(_));
         let places = facts.names().places(&set.name.value);
         if wide && places.is_some_and(|places| places.declared.len() > 1) {
             continue;

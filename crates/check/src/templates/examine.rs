@@ -6,13 +6,13 @@ use std::sync::Arc;
 use crate::secrets::secrets;
 use crate::templates::layout::Layout;
 use crate::templates::schemas::Schemas;
-use crate::templates::set::{Asking, LATER_TEMPLATES, Set, SystemFile};
+use crate::templates::template_set::{LATER_TEMPLATES, SystemFile, TemplateConsumer, TemplateSet};
 use crate::templates::{fields, markers, mistakes, names, quotes, unused};
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::layers::MAX_FILE_BYTES;
-use bcc_lang::template::loaded::Loaded;
+use bcc_lang::template::loaded::LoadedTemplate;
 use bcc_lang::template::templates::Templates;
 use bcc_lang::template::uses::Target;
 use bcc_runtime::program::kind::Kind;
@@ -25,7 +25,7 @@ use bcc_runtime::program::prompt::PromptOf;
 const MARK: &str = "00000000000000000000000000000000";
 
 /// What is known of a project when its templates are examined.
-pub struct Project<'a> {
+pub struct TemplateProject<'a> {
     pub files: &'a [SystemFile],
     pub kinds: &'a [&'a dyn Kind],
     /// The project's own reply schemas by name (`summary` of `schemas/replies/summary.json`), under the names that people
@@ -39,18 +39,18 @@ pub struct Project<'a> {
 /// Everything that is wrong in the templates of a project and in its reply schemas, each once, in the order of the files.
 ///
 /// A file that no kind asks for and no template pulls in (a README.md, say) is only looked at for its name.
-pub fn examine(project: &Project<'_>) -> Vec<Diagnostic> {
+pub fn examine(project: &TemplateProject<'_>) -> Vec<Diagnostic> {
     let layout = Layout::of(project.files);
-    let own = |kind: &dyn Kind| Some(Asking { kind: kind.name(), prompt: kind.prompt()? });
-    let watching = |kind: &dyn Kind| kind.monitor().map(|by| Asking { kind: by.name(), prompt: by.prompt() });
-    let mut asking: Vec<Asking> = project.kinds.iter().filter_map(|kind| own(*kind)).collect();
+    let own = |kind: &dyn Kind| Some(TemplateConsumer { kind: kind.name(), prompt: kind.prompt()? });
+    let watching = |kind: &dyn Kind| kind.monitor().map(|by| TemplateConsumer { kind: by.name(), prompt: by.prompt() });
+    let mut asking: Vec<TemplateConsumer> = project.kinds.iter().filter_map(|kind| own(*kind)).collect();
     let other = project.kinds.iter().flat_map(|kind| kind.prompts());
-    asking.extend(other.map(|(name, prompt)| Asking { kind: name, prompt: *prompt }));
+    asking.extend(other.map(|(name, prompt)| TemplateConsumer { kind: name, prompt: *prompt }));
     asking.extend(project.kinds.iter().filter_map(|kind| watching(*kind)));
     let planning = PromptOf { common: &ORCHESTRATOR_NAMES, names: &[], outputs: false };
-    asking.push(Asking { kind: ORCHESTRATOR, prompt: planning });
+    asking.push(TemplateConsumer { kind: ORCHESTRATOR, prompt: planning });
     let playing = PromptOf { common: &PERSONA_NAMES, names: &[], outputs: false };
-    asking.push(Asking { kind: PERSONA, prompt: playing });
+    asking.push(TemplateConsumer { kind: PERSONA, prompt: playing });
     let schemas = Schemas::read(project.schemas, &asking);
     let mut found: Vec<Diagnostic> = schemas.faults().to_vec();
     found.extend(project.files.iter().filter(|file| file.readable).filter_map(too_large));
@@ -60,7 +60,7 @@ pub fn examine(project: &Project<'_>) -> Vec<Diagnostic> {
     for scheme in layout.schemes() {
         let (files, sources) = layout.set(scheme);
         let Ok(templates) = Templates::new(&files, MARK) else { continue };
-        let set = Set { templates: &templates, sources: &sources };
+        let set = TemplateSet { templates: &templates, sources: &sources };
         let roots = roots(&set, &asking);
         let reached = reached(&set, roots.iter().map(|(number, _)| *number));
         for number in &reached {
@@ -87,8 +87,8 @@ pub fn examine(project: &Project<'_>) -> Vec<Diagnostic> {
 }
 
 /// The templates that kinds ask for, with the kind; without one where the kind comes with a later release.
-fn roots(set: &Set<'_>, asking: &[Asking]) -> Vec<(usize, Option<Asking>)> {
-    let root = |(number, loaded): (usize, &Loaded)| {
+fn roots(set: &TemplateSet<'_>, asking: &[TemplateConsumer]) -> Vec<(usize, Option<TemplateConsumer>)> {
+    let root = |(number, loaded): (usize, &LoadedTemplate)| {
         let (name, _) = unused::name_and_version(loaded.name())?;
         let looked_up = set.templates.number(loaded.name()) == Some(number);
         let kind = asking.iter().find(|asking| asking.kind == name).copied();
@@ -98,7 +98,7 @@ fn roots(set: &Set<'_>, asking: &[Asking]) -> Vec<(usize, Option<Asking>)> {
 }
 
 /// The templates that the roots pull in, wherever in them, and the roots.
-fn reached(set: &Set<'_>, roots: impl Iterator<Item = usize>) -> BTreeSet<usize> {
+fn reached(set: &TemplateSet<'_>, roots: impl Iterator<Item = usize>) -> BTreeSet<usize> {
     let mut reached = BTreeSet::new();
     let mut next: Vec<usize> = roots.collect();
     while let Some(number) = next.pop() {

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use crate::templates::set::{Asking, Set};
+use crate::templates::template_set::{TemplateConsumer, TemplateSet};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
-use bcc_lang::template::loaded::Loaded;
+use bcc_lang::template::loaded::LoadedTemplate;
 use bcc_lang::template::mentions::{Member, visit};
 use bcc_lang::template::templates::Templates;
 
@@ -16,7 +16,7 @@ use bcc_lang::template::templates::Templates;
 const OUTPUT_NAMES: [&str; 2] = ["output_list", "outputs"];
 
 /// Looks for every field of `reply` in what the template writes, with all that it pulls in.
-pub fn check(set: &Set<'_>, root: usize, asking: &Asking, reply: Option<&Value>) -> Vec<Diagnostic> {
+pub fn check(set: &TemplateSet<'_>, root: usize, asking: &TemplateConsumer, reply: Option<&Value>) -> Vec<Diagnostic> {
     let (Some(source), Some(loaded), Some(reply)) = (set.own(root), set.templates.files().get(root), reply) else {
         return Vec::new();
     };
@@ -24,7 +24,7 @@ pub fn check(set: &Set<'_>, root: usize, asking: &Asking, reply: Option<&Value>)
     if !sure {
         return Vec::new();
     }
-    let Written { words, names } = Written::by(set.templates, root);
+    let WrittenField { words, names } = WrittenField::by(set.templates, root);
     let missing: Vec<(String, Option<String>)> =
         fields(reply).into_iter().filter(|(field, _)| !has_word(&words, field)).collect();
     let place = first_line(loaded);
@@ -52,13 +52,13 @@ pub fn check(set: &Set<'_>, root: usize, asking: &Asking, reply: Option<&Value>)
 }
 
 #[derive(Debug, Default)]
-pub struct Written {
+pub struct WrittenField {
     pub words: String,
     /// The names whose values it writes or asks for.
     pub names: BTreeSet<String>,
 }
 
-impl Written {
+impl WrittenField {
     /// What the template with this number says.
     pub fn by(templates: &Templates, root: usize) -> Self {
         let mut written = Self::default();
@@ -97,7 +97,7 @@ fn fields(reply: &Value) -> Vec<(String, Option<String>)> {
 }
 
 /// Adds what a part writes: without blocks that are replaced, without comments, and of tags only their quoted texts.
-fn write_words(part: &Loaded, member: &Member<'_, Templates>, words: &mut String) {
+fn write_words(part: &LoadedTemplate, member: &Member<'_, Templates>, words: &mut String) {
     let body = part.source().text().get(part.cut().body..).unwrap_or_default();
     let replaced: Vec<&Range<usize>> = part
         .uses()
@@ -155,7 +155,7 @@ fn has_word(text: &str, word: &str) -> bool {
 }
 
 /// The first line of the template that says something.
-fn first_line(loaded: &Loaded) -> Span {
+fn first_line(loaded: &LoadedTemplate) -> Span {
     let source = loaded.source();
     let body = source.text().get(loaded.cut().body..).unwrap_or_default();
     let start = loaded.cut().body + (body.len() - body.trim_start().len());

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use bcc_lang::script::script::Script;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
-use bcc_lang::template::layers::Layer;
+use bcc_lang::template::layers::TemplateLayer;
 use bcc_lang::template::mentions::visit;
 use bcc_lang::template::templates::Templates;
 
@@ -21,12 +21,12 @@ const MOST_OTHERS: usize = 10;
 const MOST_OTHERS_IN_TEMPLATES: usize = 35;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Writing {
+pub enum WritingSystem {
     Han,
     Latin,
 }
 
-impl Writing {
+impl WritingSystem {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Han => "Chinese",
@@ -37,13 +37,13 @@ impl Writing {
 
 /// What words of texts were counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Words {
+pub struct WordCounts {
     han: usize,
     latin: usize,
     others: usize,
 }
 
-impl Words {
+impl WordCounts {
     /// Counts the words of an author's text or a template. What stands in `{{ }}`, `{% %}` and `{# #}`, words with `_` or
     /// digits (names of fields) and words of capitals alone are not counted.
     pub fn add(&mut self, text: &str) {
@@ -92,23 +92,23 @@ impl Words {
     }
 
     /// What a script's texts are overwhelmingly written in; `None` where they are few or mixed.
-    pub fn of_script(self) -> Option<Writing> {
+    pub fn of_script(self) -> Option<WritingSystem> {
         self.overwhelmingly(MOST_OTHERS)
     }
 
     /// The same for templates.
-    pub fn of_templates(self) -> Option<Writing> {
+    pub fn of_templates(self) -> Option<WritingSystem> {
         self.overwhelmingly(MOST_OTHERS_IN_TEMPLATES)
     }
 
-    fn overwhelmingly(self, most_others: usize) -> Option<Writing> {
+    fn overwhelmingly(self, most_others: usize) -> Option<WritingSystem> {
         let all = self.han + self.latin + self.others;
         let enough = |one: usize| if one == all { ENOUGH_OF_ONE_KIND } else { ENOUGH_WORDS };
         let is_most = |one: usize| all >= enough(one) && (all - one) * 100 <= all * most_others;
         if is_most(self.han) {
-            Some(Writing::Han)
+            Some(WritingSystem::Han)
         } else if is_most(self.latin) {
-            Some(Writing::Latin)
+            Some(WritingSystem::Latin)
         } else {
             None
         }
@@ -124,7 +124,7 @@ pub fn check<'t>(
     prompts: impl IntoIterator<Item = (&'t str, u32)>,
     templates: &Templates,
 ) -> Option<Diagnostic> {
-    let mut words = Words::default();
+    let mut words = WordCounts::default();
     texts.into_iter().for_each(|text| words.add(text));
     let written = words.of_script()?;
     let mut parts = HashSet::new();
@@ -134,7 +134,7 @@ pub fn check<'t>(
             parts.insert(member.template);
         });
     }
-    let mut words = Words::default();
+    let mut words = WordCounts::default();
     for loaded in parts.iter().filter_map(|number| templates.files().get(*number)) {
         words.add(loaded.source().text().get(loaded.cut().body..).unwrap_or_default());
     }
@@ -144,10 +144,11 @@ pub fn check<'t>(
     let (own, other) = (written.name(), prompted.name());
     let message = format!("this script is written in {own}, but the prompts that serve it are written in {other}");
     let diagnostic = Diagnostic::warning("template-language", message, &script.file, span);
-    let from_elsewhere = templates.files().iter().any(|file| Layer::of(file.place()).is_some_and(Layer::is_of_scheme));
+    let from_elsewhere =
+        templates.files().iter().any(|file| TemplateLayer::of(file.place()).is_some_and(TemplateLayer::is_of_scheme));
     let folder = "`_system/config/custom/<scheme>/`";
     Some(match (written, scheme) {
-        (Writing::Latin, None) => {
+        (WritingSystem::Latin, None) => {
             let help = format!(
                 "write `template_scheme: english` under `session:`; for another language put templates of your own into \
                  {folder} and write the name of that scheme"
@@ -164,18 +165,18 @@ pub fn check<'t>(
                 _ => diagnostic,
             }
         }
-        (Writing::Latin, Some(scheme)) => diagnostic.with_help(format!(
+        (WritingSystem::Latin, Some(scheme)) => diagnostic.with_help(format!(
             "what the scheme `{0}` does not have comes from the default one: put its own templates into \
              `_system/config/custom/{0}/`, or write `template_scheme: english` for the English prompts of bcc-script",
             scheme.value
         )),
-        (Writing::Han, Some(scheme)) => diagnostic
+        (WritingSystem::Han, Some(scheme)) => diagnostic
             .with_help(format!(
                 "remove `template_scheme: {}` to take the default prompts, which are Chinese, or name a scheme whose \
                  templates in {folder} are",
                 scheme.value
             )),
-        (Writing::Han, None) => diagnostic.with_help(format!(
+        (WritingSystem::Han, None) => diagnostic.with_help(format!(
             "put Chinese templates into {folder} and write `template_scheme: <scheme>` under `session:`; the prompts of \
              now come from the project's own default templates, from its bcc-script.toml or from `--scheme`"
         )),
@@ -187,8 +188,8 @@ mod tests {
     use super::*;
     use bcc_lang::template::builtin::BUILTINS;
 
-    fn words(text: &str) -> Words {
-        let mut words = Words::default();
+    fn words(text: &str) -> WordCounts {
+        let mut words = WordCounts::default();
         words.add(text);
         words
     }
@@ -196,8 +197,11 @@ mod tests {
     #[test]
     fn the_templates_of_the_binary_are_written_in_their_language() {
         for file in BUILTINS {
-            let expected =
-                if matches!(file.place, "default" | "custom/chinese") { Writing::Han } else { Writing::Latin };
+            let expected = if matches!(file.place, "default" | "custom/chinese") {
+                WritingSystem::Han
+            } else {
+                WritingSystem::Latin
+            };
             assert_eq!(
                 words(file.text).of_templates(),
                 Some(expected),
@@ -212,17 +216,20 @@ mod tests {
     #[test]
     fn few_words_mixed_words_and_other_scripts_say_nothing() {
         assert_eq!(words("Hello, what is your name?").of_script(), None);
-        assert_eq!(words(&"你好，今天怎么样？".repeat(8)).of_script(), Some(Writing::Han));
-        assert_eq!(words(&"How are you today, Marta? ".repeat(10)).of_script(), Some(Writing::Latin));
+        assert_eq!(words(&"你好，今天怎么样？".repeat(8)).of_script(), Some(WritingSystem::Han));
+        assert_eq!(words(&"How are you today, Marta? ".repeat(10)).of_script(), Some(WritingSystem::Latin));
         assert_eq!(words(&"How are you 你好 today? ".repeat(10)).of_script(), None);
         assert_eq!(words(&"お元気ですか。今日はいい天気です。".repeat(10)).of_script(), None);
         assert_eq!(words(&"Как у вас дела сегодня? ".repeat(20)).of_script(), None);
-        assert_eq!(words(&"{{ the_name_of_it }} {% if nothing %} CBT ABC ai_ask_v1 ".repeat(50)), Words::default());
+        assert_eq!(
+            words(&"{{ the_name_of_it }} {% if nothing %} CBT ABC ai_ask_v1 ".repeat(50)),
+            WordCounts::default()
+        );
     }
 
     #[test]
     fn a_few_foreign_words_do_not_make_a_text_mixed() {
         let text = format!("{} CBT 和 mindfulness 练习", "请您说说最近睡得怎么样，有没有担心的事。".repeat(5));
-        assert_eq!(words(&text).of_script(), Some(Writing::Han));
+        assert_eq!(words(&text).of_script(), Some(WritingSystem::Han));
     }
 }

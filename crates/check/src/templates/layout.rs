@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::templates::set::{Standing, SystemFile};
+use crate::templates::template_set::{SystemFile, TemplateUse};
 use bcc_lang::template::builtin::BUILTINS;
 use bcc_lang::template::layers::{MAX_FILE_BYTES, TemplateFile, is_own_scheme, is_template_name, order};
 
@@ -37,7 +37,7 @@ impl<'a> Layout<'a> {
     }
 
     /// The templates of a session of this scheme in look-up order, each with the project's file behind it.
-    pub fn set(&self, scheme: Option<&str>) -> (Vec<TemplateFile>, Vec<Option<Standing<'a>>>) {
+    pub fn set(&self, scheme: Option<&str>) -> (Vec<TemplateFile>, Vec<Option<TemplateUse<'a>>>) {
         let (mut files, mut sources) = (Vec::new(), Vec::new());
         for place in order(scheme) {
             if let Some(inside) = place.strip_prefix("builtin/") {
@@ -52,7 +52,7 @@ impl<'a> Layout<'a> {
                 let readable = file.readable && file.source.text().len() <= MAX_FILE_BYTES;
                 let text = if readable { file.source.text().to_owned() } else { String::new() };
                 files.push(TemplateFile { place: place.clone(), name: (*name).to_owned(), text });
-                sources.push(Some(Standing { source: &file.source, readable }));
+                sources.push(Some(TemplateUse { source: &file.source, readable }));
             }
         }
         (files, sources)

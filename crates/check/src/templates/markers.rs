@@ -6,7 +6,7 @@ use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::template::loaded::Loaded;
+use bcc_lang::template::loaded::LoadedTemplate;
 use bcc_lang::template::roles::PromptRole;
 
 /// Other words for the roles.
@@ -21,7 +21,7 @@ const OTHER_WORDS: [(&str, &str); 8] = [
     ("developer", "system"),
 ];
 
-pub fn check(loaded: &Loaded, source: &Arc<SourceFile>) -> Vec<Diagnostic> {
+pub fn check(loaded: &LoadedTemplate, source: &Arc<SourceFile>) -> Vec<Diagnostic> {
     let mut at = loaded.cut().body;
     let mut found = Vec::new();
     for line in source.text().get(at..).unwrap_or_default().split_inclusive('\n') {

@@ -8,15 +8,15 @@ use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::template::fault::{Mistake, MistakeKind, TemplateError};
-use bcc_lang::template::loaded::Loaded;
+use bcc_lang::template::error::{Mistake, MistakeKind, TemplateError};
+use bcc_lang::template::loaded::LoadedTemplate;
 
 /// What to do where nothing more exact is known.
 const HELP: &str = "every `{{` needs its `}}`, every `{%` its `%}`, every `{% if … %}` its `{% endif %}`; \
                     braces that the model should read are written `{{ '{{' }}`";
 
 /// The finding for a mistake of `loaded`, whose file is `source`.
-pub fn told(loaded: &Loaded, error: &TemplateError, source: &Arc<SourceFile>) -> Option<Diagnostic> {
+pub fn told(loaded: &LoadedTemplate, error: &TemplateError, source: &Arc<SourceFile>) -> Option<Diagnostic> {
     let mistake = error.mistake.as_deref()?;
     let span = source.clamp(Span::new(mistake.range.start, mistake.range.end));
     let slug = match mistake.kind {
@@ -40,7 +40,7 @@ fn with_fix(diagnostic: Diagnostic, mistake: &Mistake, source: &SourceFile) -> D
 }
 
 fn syntax(
-    loaded: &Loaded,
+    loaded: &LoadedTemplate,
     error: &TemplateError,
     mistake: &Mistake,
     source: &Arc<SourceFile>,

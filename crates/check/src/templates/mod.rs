@@ -1,5 +1,6 @@
 //! The examination of a project's prompt templates: every mistake is told in the template's own file.
 
+pub mod deduplication;
 pub mod examine;
 pub mod fields;
 pub mod language;
@@ -10,6 +11,5 @@ pub mod names;
 pub mod openers;
 pub mod quotes;
 pub mod schemas;
-pub mod set;
-pub mod told;
+pub mod template_set;
 pub mod unused;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::templates::quotes;
-use crate::templates::set::{Asking, Set};
+use crate::templates::template_set::{TemplateConsumer, TemplateSet};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::near::{asked, near, only};
@@ -13,9 +13,9 @@ use bcc_lang::template::uses::NameUse;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
 pub fn check(
-    set: &Set<'_>,
-    roots: &[(usize, Option<Asking>)],
-    asking: &[Asking],
+    set: &TemplateSet<'_>,
+    roots: &[(usize, Option<TemplateConsumer>)],
+    asking: &[TemplateConsumer],
     variables: Option<&BTreeSet<String>>,
     found: &mut Vec<Diagnostic>,
 ) {
@@ -39,7 +39,7 @@ pub fn check(
         if quotes::is_part(loaded, loaded.span(&used.range)) {
             continue;
         }
-        let of_kinds: Vec<&Asking> = asking.iter().filter(|asking| kinds.contains(asking.kind)).collect();
+        let of_kinds: Vec<&TemplateConsumer> = asking.iter().filter(|asking| kinds.contains(asking.kind)).collect();
         let Some(diagnostic) = tell(used, &of_kinds, asking, variables) else { continue };
         let span = loaded.span(&used.range);
         let mut finding = if variables.is_some() {
@@ -62,7 +62,12 @@ struct Told {
 }
 
 /// Without scripts, only what is near to a name that is given: another may be a variable.
-fn tell(used: &NameUse, kinds: &[&Asking], all: &[Asking], variables: Option<&BTreeSet<String>>) -> Option<Told> {
+fn tell(
+    used: &NameUse,
+    kinds: &[&TemplateConsumer],
+    all: &[TemplateConsumer],
+    variables: Option<&BTreeSet<String>>,
+) -> Option<Told> {
     let name = used.name.as_str();
     let prompts = kinds.iter().map(|asking| format!("`{}`", asking.kind)).collect::<Vec<_>>().join(" and ");
     let shown = shortened(name);
@@ -96,6 +101,6 @@ fn tell(used: &NameUse, kinds: &[&Asking], all: &[Asking], variables: Option<&BT
 }
 
 /// The names that prompts of a kind get, without the variables.
-fn given(asking: &Asking) -> impl Iterator<Item = &'static str> {
+fn given(asking: &TemplateConsumer) -> impl Iterator<Item = &'static str> {
     ENGINE_NAMES.into_iter().chain(asking.prompt.given())
 }

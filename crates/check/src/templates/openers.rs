@@ -5,7 +5,7 @@ use std::ops::Range;
 use minijinja::machinery::{Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
-use bcc_lang::template::guard::bytes;
+use bcc_lang::template::limits::bytes;
 
 /// The tags that need an end. (`set` only where it has no `=`.)
 pub const STATEMENTS: [&str; 9] = ["if", "for", "block", "macro", "filter", "with", "call", "set", "raw"];

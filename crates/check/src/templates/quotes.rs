@@ -5,14 +5,14 @@ use std::sync::Arc;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::template::loaded::Loaded;
+use bcc_lang::template::loaded::LoadedTemplate;
 use bcc_lang::template::uses::Target;
 
 /// What pulls in another template.
 const WORDS: [&str; 4] = ["include", "extends", "import", "from"];
 
 /// Where a file's name stands without quotes in what pulls it in.
-pub fn unquoted(loaded: &Loaded, target: &Target) -> Option<Span> {
+pub fn unquoted(loaded: &LoadedTemplate, target: &Target) -> Option<Span> {
     if target.name.is_some() {
         return None;
     }
@@ -26,7 +26,7 @@ pub fn unquoted(loaded: &Loaded, target: &Target) -> Option<Span> {
     Some(Span::new(start, start + stem.len() + ".md".len()))
 }
 
-pub fn check(loaded: &Loaded, source: &Arc<SourceFile>) -> Vec<Diagnostic> {
+pub fn check(loaded: &LoadedTemplate, source: &Arc<SourceFile>) -> Vec<Diagnostic> {
     let tell = |span: Span| {
         let quoted = format!("\"{}\"", source.slice(span));
         Diagnostic::error("missing-include", "the name of this file stands without quotes", source, span)
@@ -37,7 +37,7 @@ pub fn check(loaded: &Loaded, source: &Arc<SourceFile>) -> Vec<Diagnostic> {
 }
 
 /// Whether a name at `span` is a part of such a file's name.
-pub fn is_part(loaded: &Loaded, span: Span) -> bool {
+pub fn is_part(loaded: &LoadedTemplate, span: Span) -> bool {
     let mut names = loaded.uses().targets.iter().filter_map(|target| unquoted(loaded, target));
     names.any(|name| name.start <= span.start && span.end <= name.end)
 }

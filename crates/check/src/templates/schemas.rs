@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::templates::set::{Asking, own_reply};
+use crate::templates::template_set::{TemplateConsumer, own_reply};
 use bcc_lang::schema::compiled::Compiled;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::Node;
-use bcc_lang::template::loaded::Loaded;
+use bcc_lang::source::yaml::YamlNode;
+use bcc_lang::template::loaded::LoadedTemplate;
 use bcc_llm::reply::shape::{ReplyShape, ShapeError};
 
 /// The slug of every finding here.
@@ -26,7 +26,7 @@ pub struct Schemas {
 }
 
 impl Schemas {
-    pub fn read(files: &BTreeMap<String, Arc<SourceFile>>, asking: &[Asking]) -> Self {
+    pub fn read(files: &BTreeMap<String, Arc<SourceFile>>, asking: &[TemplateConsumer]) -> Self {
         let replies: BTreeMap<&'static str, Value> =
             asking.iter().filter_map(|asking| Some((asking.kind, own_reply(asking.kind)?))).collect();
         let mut schemas = Self { own: BTreeMap::new(), replies, faults: Vec::new() };
@@ -56,7 +56,7 @@ impl Schemas {
     }
 
     /// The schema of the replies to a template; `None` when it is not usable.
-    pub fn reply(&self, loaded: &Loaded, asking: &Asking) -> Option<&Value> {
+    pub fn reply(&self, loaded: &LoadedTemplate, asking: &TemplateConsumer) -> Option<&Value> {
         let name = loaded.cut().front.output_schema.as_deref().map_or(asking.kind, base);
         match self.own.get(name) {
             Some((_, value)) => value.as_ref(),
@@ -64,7 +64,12 @@ impl Schemas {
         }
     }
 
-    pub fn of_template(&self, loaded: &Loaded, asking: &Asking, source: &Arc<SourceFile>) -> Option<Diagnostic> {
+    pub fn of_template(
+        &self,
+        loaded: &LoadedTemplate,
+        asking: &TemplateConsumer,
+        source: &Arc<SourceFile>,
+    ) -> Option<Diagnostic> {
         let cut = loaded.cut();
         let name = base(cut.front.output_schema.as_deref()?);
         let written = cut.written.iter().find(|written| written.key == "output_schema")?;
@@ -166,7 +171,7 @@ fn place(file: &Arc<SourceFile>, pointer: &str) -> Span {
     first_line(file, &node)
 }
 
-fn first_line(file: &SourceFile, node: &Node) -> Span {
+fn first_line(file: &SourceFile, node: &YamlNode) -> Span {
     let end = file.line_span(file.line(node.span.start)).map_or(node.span.end, |line| line.end);
     Span::new(node.span.start, node.span.end.min(end))
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::templates::layout::{Layout, is_in_layer};
-use crate::templates::set::{Asking, LATER_TEMPLATES, SystemFile};
+use crate::templates::template_set::{LATER_TEMPLATES, SystemFile, TemplateConsumer};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
@@ -17,7 +17,12 @@ pub fn name_and_version(file: &str) -> Option<(&str, u32)> {
 
 /// Looks at the names of all files. `used` are those that a template of some scheme is or pulls in (`default/part.md`);
 /// `computed`: some template pulls in others by names that are not written in it.
-pub fn check(layout: &Layout<'_>, asking: &[Asking], used: &HashSet<String>, computed: bool) -> Vec<Diagnostic> {
+pub fn check(
+    layout: &Layout<'_>,
+    asking: &[TemplateConsumer],
+    used: &HashSet<String>,
+    computed: bool,
+) -> Vec<Diagnostic> {
     let known: Vec<&str> = asking.iter().map(|asking| asking.kind).chain(LATER_TEMPLATES).collect();
     let mut found = Vec::new();
     for (file, place, name) in &layout.layered {

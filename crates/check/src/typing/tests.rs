@@ -6,13 +6,13 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::seen::{DeclaredAs, Role};
+use crate::collected::{DeclaredAs, ExpressionRole};
 use crate::typing::analysis::analyse;
-use crate::typing::found::{Fault, Found};
+use crate::typing::finding::{TypeFinding, TypeMistake};
 use bcc_lang::expr::parse::Expr;
-use bcc_lang::template::names::Names;
+use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::declared::DeclaredType;
-use bcc_lang::value::scopes::{Declarations, Layer, Scope, Scopes, Stored};
+use bcc_lang::value::scopes::{DeclarationMap, Scope, ScopeLayer, Scopes, Stored};
 
 fn declared() -> BTreeMap<String, DeclaredAs> {
     let choices = vec![json!("好"), json!("一般"), json!("很差")];
@@ -32,13 +32,13 @@ fn declared() -> BTreeMap<String, DeclaredAs> {
     .collect()
 }
 
-fn found(source: &str, role: Role) -> Vec<Found> {
+fn found(source: &str, role: ExpressionRole) -> Vec<TypeFinding> {
     analyse(&Expr::parse(source).unwrap(), role, &declared())
 }
 
 /// What is found, each as "fault: where", with the repaired source where there is a repair.
-fn told(source: &str, role: Role) -> Vec<String> {
-    let told = |found: Found| {
+fn told(source: &str, role: ExpressionRole) -> Vec<String> {
+    let told = |found: TypeFinding| {
         let repaired = found.repair.map(|repair| format!(" -> {}", repair.apply(source).unwrap()));
         format!("{:?}: {}{}", found.fault, &source[found.range], repaired.unwrap_or_default())
     };
@@ -107,8 +107,9 @@ fn what_can_never_come_right_is_found_where_it_stands() {
         ),
         ("current_round == '1'", &["NeverEqual: current_round == '1' -> current_round == 1"]),
     ];
-    let wrong: Vec<_> = table.iter().filter(|(source, expected)| told(source, Role::Condition) != *expected).collect();
-    let told: Vec<_> = wrong.iter().map(|(source, _)| told(source, Role::Condition)).collect();
+    let wrong: Vec<_> =
+        table.iter().filter(|(source, expected)| told(source, ExpressionRole::Condition) != *expected).collect();
+    let told: Vec<_> = wrong.iter().map(|(source, _)| told(source, ExpressionRole::Condition)).collect();
     assert!(wrong.is_empty(), "{wrong:#?} but it was {told:#?}");
 }
 
@@ -161,12 +162,12 @@ fn what_may_come_right_is_left_alone() {
     ];
     let known = |source: &str| !source.contains("any is defined");
     for source in sound.into_iter().filter(|source| known(source)) {
-        assert_eq!(told(source, Role::Condition), Vec::<String>::new(), "{source}");
+        assert_eq!(told(source, ExpressionRole::Condition), Vec::<String>::new(), "{source}");
     }
-    assert_eq!(told("name", Role::Value), Vec::<String>::new());
-    assert_eq!(told("tags", Role::List), Vec::<String>::new());
-    assert_eq!(told("tags | sort", Role::List), Vec::<String>::new());
-    assert_eq!(told("name or '朋友'", Role::Value), ["NotBoolean: name or '朋友' -> name | default('朋友')"]);
+    assert_eq!(told("name", ExpressionRole::Value), Vec::<String>::new());
+    assert_eq!(told("tags", ExpressionRole::List), Vec::<String>::new());
+    assert_eq!(told("tags | sort", ExpressionRole::List), Vec::<String>::new());
+    assert_eq!(told("name or '朋友'", ExpressionRole::Value), ["NotBoolean: name or '朋友' -> name | default('朋友')"]);
 }
 
 /// Values of every declared type, null included.
@@ -181,15 +182,15 @@ fn values(which: usize) -> Value {
     })
 }
 
-fn names(which: usize) -> Names {
-    let mut layer = Layer::new(Scope::Session, "", Arc::new(Declarations::new()));
+fn names(which: usize) -> TemplateNames {
+    let mut layer = ScopeLayer::new(Scope::Session, "", Arc::new(DeclarationMap::new()));
     for (name, value) in values(which).as_object().unwrap() {
         let (value, source) = (value.clone(), "test".into());
         layer.put(name, Stored { value, source, round: None, at: String::new() });
     }
     let mut scopes = Scopes::default();
     scopes.push(layer);
-    Names::new(scopes)
+    TemplateNames::new(scopes)
 }
 
 proptest! {
@@ -205,7 +206,7 @@ proptest! {
         let source = parts.iter().map(|part| PARTS[*part]).collect::<Vec<_>>().join(" ");
         if let Ok(expression) = Expr::parse(&source) {
             let whole = expression.root().range.clone();
-            for found in analyse(&expression, Role::Condition, &declared()) {
+            for found in analyse(&expression, ExpressionRole::Condition, &declared()) {
                 if let Some(repair) = &found.repair {
                     let after = repair.apply(&source).unwrap();
                     prop_assert!(Expr::parse(&after).is_ok(), "{} is repaired to {}", source, after);
@@ -218,15 +219,15 @@ proptest! {
                 let values = values(which);
                 let null = expression.names().iter().any(|used| values.get(&used.name).is_some_and(Value::is_null));
                 match found.fault {
-                    Fault::Mismatch => {
+                    TypeMistake::Mismatch => {
                         prop_assert!(value.is_err() || null, "{} gives {:?}", source, value);
                     }
-                    Fault::Constant(always) => prop_assert!(truth.is_err() || truth == Ok(always), "{} gives {:?}", source, truth),
-                    Fault::NotBoolean => {
+                    TypeMistake::Constant(always) => prop_assert!(truth.is_err() || truth == Ok(always), "{} gives {:?}", source, truth),
+                    TypeMistake::NotBoolean => {
                         let null = null || value.as_ref().is_ok_and(Value::is_null);
                         prop_assert!(truth.is_err() || null, "{} gives {:?}", source, truth);
                     }
-                    Fault::NeverEqual => {
+                    TypeMistake::NeverEqual => {
                         let unless = found.message.contains("unless both") || found.message.contains(" is never ");
                         let equal = !source.contains("!=");
                         prop_assert!(truth.is_err() || unless || truth == Ok(!equal), "{} gives {:?}", source, truth);

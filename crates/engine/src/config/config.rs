@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::config::faults::faults;
 use crate::config::kinds::KindTable;
 use crate::config::model_table::ModelTable;
-use crate::config::places::Places;
+use crate::config::places::ConfigSource;
 use crate::config::secrets::{is_secret, without};
 use crate::config::server_table::ServerTable;
+use crate::config::validation::faults;
 use crate::error::EngineError;
 use bcc_lang::source::near::near_miss;
 
@@ -107,7 +107,7 @@ pub fn parse(name: &str, text: &str) -> Result<Config, EngineError> {
     })?;
     let faults = faults(&config);
     let Some(first) = faults.first() else { return Ok(config) };
-    let begins = Places::of(text).map_or(0, |places| places.span(&first.at).start);
+    let begins = ConfigSource::of(text).map_or(0, |places| places.span(&first.at).start);
     let line = text.get(..begins).unwrap_or_default().matches('\n').count() + 1;
     let more = match faults.len() - 1 {
         0 => String::new(),

@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::config::config::Config;
-use crate::config::places::Fault;
+use crate::config::places::ConfigError;
 use crate::config::values::duration;
 use bcc_check::checker::LATER_KINDS;
 use bcc_runtime::actions::KINDS;
 use bcc_runtime::notebook::action::{Read, read};
-use bcc_runtime::program::custom::{CustomKind, Does, MOST_KINDS};
+use bcc_runtime::program::custom::{CustomBody, CustomKind, MOST_KINDS};
 
 /// The longest name, in characters.
 const LONGEST_NAME: usize = 64;
@@ -54,10 +54,10 @@ impl KindTable {
     }
 }
 
-fn does(skill: Option<&String>, command: Option<&Vec<String>>) -> Option<Does> {
+fn does(skill: Option<&String>, command: Option<&Vec<String>>) -> Option<CustomBody> {
     match (skill, command) {
-        (Some(skill), None) => Some(Does::Skill(skill.clone())),
-        (None, Some(command)) => Some(Does::Command(command.clone())),
+        (Some(skill), None) => Some(CustomBody::Skill(skill.clone())),
+        (None, Some(command)) => Some(CustomBody::Command(command.clone())),
         _ => None,
     }
 }
@@ -69,8 +69,8 @@ pub fn kinds(config: &Config) -> BTreeMap<String, CustomKind> {
 }
 
 /// What is wrong with the kinds, by the order of their names.
-pub fn faults(kinds: &BTreeMap<String, KindTable>) -> Vec<Fault> {
-    let mut found: Vec<Fault> = kinds.iter().flat_map(|(name, table)| faults_of(name, table)).collect();
+pub fn faults(kinds: &BTreeMap<String, KindTable>) -> Vec<ConfigError> {
+    let mut found: Vec<ConfigError> = kinds.iter().flat_map(|(name, table)| faults_of(name, table)).collect();
     if let Some(over) = kinds.keys().nth(MOST_KINDS) {
         let message = format!("there are more than {MOST_KINDS} kinds");
         found.push(fault(over, &[], message, "one skill with an input can stand for many kinds that are alike"));
@@ -78,12 +78,12 @@ pub fn faults(kinds: &BTreeMap<String, KindTable>) -> Vec<Fault> {
     found
 }
 
-fn fault(name: &str, at: &[&str], message: impl Into<String>, help: impl Into<String>) -> Fault {
-    Fault::new(&[&["kinds", name], at].concat(), format!("the kind `{name}`: {}", message.into()), help)
+fn fault(name: &str, at: &[&str], message: impl Into<String>, help: impl Into<String>) -> ConfigError {
+    ConfigError::new(&[&["kinds", name], at].concat(), format!("the kind `{name}`: {}", message.into()), help)
 }
 
-fn faults_of(name: &str, table: &KindTable) -> Vec<Fault> {
-    let mut found: Vec<Fault> = name_fault(name).into_iter().collect();
+fn faults_of(name: &str, table: &KindTable) -> Vec<ConfigError> {
+    let mut found: Vec<ConfigError> = name_fault(name).into_iter().collect();
     part(name, &[], (table.skill.as_ref(), table.command.as_ref()), &mut found);
     for (key, hook) in [("before", &table.before), ("after", &table.after)] {
         if let Some(hook) = hook {
@@ -93,7 +93,7 @@ fn faults_of(name: &str, table: &KindTable) -> Vec<Fault> {
     found
 }
 
-fn name_fault(name: &str) -> Option<Fault> {
+fn name_fault(name: &str) -> Option<ConfigError> {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
     let length = name.chars().count();
     if length == 0 || length > LONGEST_NAME || !name.chars().all(allowed) {
@@ -113,7 +113,7 @@ fn name_fault(name: &str) -> Option<Fault> {
 }
 
 /// What runs: a skill or a command, and only one of them.
-fn part(name: &str, at: &[&str], what: (Option<&String>, Option<&Vec<String>>), found: &mut Vec<Fault>) {
+fn part(name: &str, at: &[&str], what: (Option<&String>, Option<&Vec<String>>), found: &mut Vec<ConfigError>) {
     let mut tell = |key: Option<&str>, message: &str, help: &str| {
         let at: Vec<&str> = at.iter().copied().chain(key).collect();
         found.push(fault(name, &at, message, help));
@@ -166,13 +166,13 @@ mod tests {
         let config = config::read(text).unwrap();
         assert_eq!(faults(&config.kinds), []);
         let kinds = kinds(&config);
-        assert_eq!(kinds["tidy"].does, Does::Skill("tidying".into()));
+        assert_eq!(kinds["tidy"].does, CustomBody::Skill("tidying".into()));
         let note = &kinds["记录"];
         assert_eq!(
             (note.timeout, note.before.clone()),
-            (Some(Duration::from_secs(5)), Some(Does::Skill("ready".into())))
+            (Some(Duration::from_secs(5)), Some(CustomBody::Skill("ready".into())))
         );
-        assert_eq!(note.after, Some(Does::Command(vec!["true".into()])));
+        assert_eq!(note.after, Some(CustomBody::Command(vec!["true".into()])));
     }
 
     #[test]

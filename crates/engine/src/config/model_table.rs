@@ -7,13 +7,13 @@ use serde::de::{Deserialize as De, Deserializer};
 use serde::{Deserialize, de};
 use serde_json::{Map, Value};
 
-use crate::config::values::{Given, amount, body, duration, named, some_amount, switch, whole};
-use bcc_llm::model::provider::Manners;
+use crate::config::values::{TextOrEnv, amount, body, duration, named, some_amount, switch, whole};
+use bcc_llm::model::provider::ReplyPolicy;
 use bcc_llm::providers::anthropic::{ANTHROPIC_BASE_URL, MESSAGES};
 use bcc_llm::providers::configured::Price;
-use bcc_llm::providers::gate::Limits;
 use bcc_llm::providers::http::config::Structured;
 use bcc_llm::providers::openai::CHAT_COMPLETIONS;
+use bcc_llm::providers::rate_limiter::RateLimits;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProviderKind {
@@ -108,12 +108,12 @@ pub struct ModelTable {
     #[serde(default, deserialize_with = "whole::<_, _, 1, 20>")]
     pub max_attempts: Option<u32>,
     #[serde(default)]
-    pub headers: BTreeMap<String, Given>,
+    pub headers: BTreeMap<String, TextOrEnv>,
     #[serde(default, deserialize_with = "body")]
     pub extra: Map<String, Value>,
     /// The proxy, or `none`.
-    #[serde(default, deserialize_with = "Given::some")]
-    pub proxy: Option<Given>,
+    #[serde(default, deserialize_with = "TextOrEnv::some")]
+    pub proxy: Option<TextOrEnv>,
     #[serde(default, deserialize_with = "structured")]
     pub structured: Option<Structured>,
     #[serde(default, deserialize_with = "switch")]
@@ -168,16 +168,16 @@ fn currency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>
 }
 
 impl ModelTable {
-    pub const fn limits(&self) -> Limits {
-        Limits {
+    pub const fn limits(&self) -> RateLimits {
+        RateLimits {
             concurrency: self.concurrency,
             requests_per_minute: self.requests_per_minute,
             tokens_per_minute: self.tokens_per_minute,
         }
     }
 
-    pub fn manners(&self) -> Manners {
-        Manners { repair: self.repair.unwrap_or(false), reask: self.reask.unwrap_or(0) }
+    pub fn manners(&self) -> ReplyPolicy {
+        ReplyPolicy { repair: self.repair.unwrap_or(false), reask: self.reask.unwrap_or(0) }
     }
 
     /// What it costs: in USD and for a million tokens where nothing else is said.

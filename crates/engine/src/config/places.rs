@@ -7,14 +7,14 @@ use toml::de::{DeTable, DeValue};
 
 /// Something that cannot be, at a place of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct ConfigError {
     /// The names that lead to it; a number in a list.
     pub at: Vec<String>,
     pub message: String,
     pub help: String,
 }
 
-impl Fault {
+impl ConfigError {
     pub fn new(at: &[&str], message: impl Into<String>, help: impl Into<String>) -> Self {
         let at = at.iter().map(|step| (*step).to_owned()).collect();
         Self { at, message: message.into(), help: help.into() }
@@ -28,9 +28,9 @@ pub fn table_of(of: &str, name: &str) -> String {
 }
 
 /// A `bcc-script.toml` that is TOML, with its places.
-pub struct Places<'text>(Spanned<DeTable<'text>>);
+pub struct ConfigSource<'text>(Spanned<DeTable<'text>>);
 
-impl<'text> Places<'text> {
+impl<'text> ConfigSource<'text> {
     /// The places of `text`; `None` when it is no TOML.
     pub fn of(text: &'text str) -> Option<Self> {
         DeTable::parse(text).ok().map(Self)
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn a_value_is_found_by_the_names_that_lead_to_it() {
         let text = "models.a = { fallback = [\"b\", \"c\"] }\n[models.b]\nprice = { input = 1 }\n[models.\"c d\".headers]\nX = \"y\"\n";
-        let places = Places::of(text).unwrap();
+        let places = ConfigSource::of(text).unwrap();
         let at = |path: &[&str]| {
             let path: Vec<String> = path.iter().map(|step| (*step).to_owned()).collect();
             text.get(places.span(&path)).unwrap().to_owned()
@@ -108,6 +108,6 @@ mod tests {
         assert_eq!(at(&["models", "c d", "headers", "X"]), "\"y\"");
         assert_eq!(at(&["models", "b", "model"]), "b");
         assert_eq!(at(&["nothing"]), "");
-        assert!(Places::of("[broken").is_none());
+        assert!(ConfigSource::of("[broken").is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::config::places::Places;
+use crate::config::places::ConfigSource;
 use bcc_lang::source::secrets::secrets;
 
 /// Parts of names under which secrets are kept.
@@ -26,12 +26,12 @@ pub fn hidden(text: &str) -> Vec<Range<usize>> {
         hidden.extend(of_line(line).map(|range| start + range.start..start + range.end));
         start += line.len();
     }
-    if Places::of(text).is_none() {
+    if ConfigSource::of(text).is_none() {
         // Where a text ends is not known then, nor what of an address is its user.
         hidden.extend(users(text));
     }
     // Texts over several lines, and passwords in addresses, are found where the file is TOML at all.
-    for (path, value, span) in Places::of(text).iter().flat_map(Places::texts) {
+    for (path, value, span) in ConfigSource::of(text).iter().flat_map(ConfigSource::texts) {
         // Also below such a name, as in `key = { value = "…" }`; but the name of an environment variable is none.
         let named = path.iter().any(|name| is_secret(name)) && path.last() != Some(&"env");
         let misplaced = path.last().is_some_and(|name| names_variable(name)) && !is_variable(value);

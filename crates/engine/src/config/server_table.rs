@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::Deserializer;
 
-use crate::config::places::{Fault, table_of};
+use crate::config::places::{ConfigError, table_of};
 use crate::config::secrets::{is_key, is_variable};
 use crate::config::values::{duration, named};
-use bcc_runtime::effects::behavior_server::settings::{Endpoint, Form, Paths, Settings};
+use bcc_runtime::effects::behavior_server::settings::{Endpoint, EndpointPaths, ProtocolForm, ServerSettings};
 
 /// `[behavior_servers.<name>]`
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -20,9 +20,9 @@ pub struct ServerTable {
     /// The file that holds its token, relative to the project.
     pub token_file: Option<String>,
     #[serde(default, deserialize_with = "form")]
-    pub form: Form,
+    pub form: ProtocolForm,
     #[serde(default, deserialize_with = "paths")]
-    pub paths: Paths,
+    pub paths: EndpointPaths,
     /// For a whole answer.
     #[serde(default, deserialize_with = "duration")]
     pub timeout: Option<Duration>,
@@ -34,19 +34,19 @@ pub struct ServerTable {
     pub idle_timeout: Option<Duration>,
 }
 
-fn form<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Form, D::Error> {
-    named("form", &Form::ALL, Form::name, &String::deserialize(deserializer)?)
+fn form<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ProtocolForm, D::Error> {
+    named("form", &ProtocolForm::ALL, ProtocolForm::name, &String::deserialize(deserializer)?)
 }
 
-fn paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Paths, D::Error> {
-    named("set of paths", &Paths::ALL, Paths::name, &String::deserialize(deserializer)?)
+fn paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EndpointPaths, D::Error> {
+    named("set of paths", &EndpointPaths::ALL, EndpointPaths::name, &String::deserialize(deserializer)?)
 }
 
 impl ServerTable {
     /// How the server is reached, without its token.
-    pub fn settings(&self, name: &str) -> Settings {
-        let usual = Settings::new(name, &self.url);
-        Settings {
+    pub fn settings(&self, name: &str) -> ServerSettings {
+        let usual = ServerSettings::new(name, &self.url);
+        ServerSettings {
             form: self.form,
             paths: self.paths,
             timeout: self.timeout.unwrap_or(usual.timeout),
@@ -58,12 +58,12 @@ impl ServerTable {
 }
 
 /// Everything that is wrong with the servers, in the order of their names.
-pub fn faults(servers: &BTreeMap<String, ServerTable>) -> Vec<Fault> {
+pub fn faults(servers: &BTreeMap<String, ServerTable>) -> Vec<ConfigError> {
     let mut found = Vec::new();
     for (name, table) in servers {
         let mut fault = |key: &str, message: &str, help: &str| {
             let message = format!("{}: {message}", table_of("behavior_servers", name));
-            found.push(Fault::new(&["behavior_servers", name, key], message, help));
+            found.push(ConfigError::new(&["behavior_servers", name, key], message, help));
         };
         if let Err(why) = table.settings(name).endpoint(Endpoint::Actions) {
             fault("url", &why, "write one like \"http://localhost:8000\"");
@@ -93,7 +93,7 @@ mod tests {
                     paths = \"planning\"\ntimeout = \"2m\"\nfirst_byte_timeout = \"5s\"\nidle_timeout = \"6s\"\n";
         let config = parse("bcc-script.toml", text).unwrap();
         let settings = config.behavior_servers["gauges"].settings("gauges");
-        assert_eq!((settings.form, settings.paths), (Form::Older, Paths::Planning));
+        assert_eq!((settings.form, settings.paths), (ProtocolForm::Older, EndpointPaths::Planning));
         let times = (settings.timeout, settings.first_byte_timeout, settings.idle_timeout);
         assert_eq!(times, (Duration::from_secs(120), Duration::from_secs(5), Duration::from_secs(6)));
     }

@@ -9,7 +9,7 @@ use bcc_llm::providers::http::config::LONGEST_TIMEOUT;
 
 /// A text that stands in the file, or in the environment where the file must not hold it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Given {
+pub enum TextOrEnv {
     Text(String),
     /// `{ env = "NAME" }`: the environment variable that holds it.
     Env(String),
@@ -90,7 +90,7 @@ pub fn named<T: Copy, E: Error>(what: &str, all: &[T], name: fn(T) -> &'static s
     })
 }
 
-impl<'de> Deserialize<'de> for Given {
+impl<'de> Deserialize<'de> for TextOrEnv {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match toml::Value::deserialize(deserializer)? {
             toml::Value::String(text) => Ok(Self::Text(text)),
@@ -108,7 +108,7 @@ impl<'de> Deserialize<'de> for Given {
     }
 }
 
-impl Given {
+impl TextOrEnv {
     /// The same where it may be left out.
     pub fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Self>, D::Error> {
         Self::deserialize(deserializer).map(Some)

@@ -3,12 +3,12 @@
 use std::path::{Component, Path, PathBuf};
 
 #[derive(Clone, Debug)]
-pub struct Names {
+pub struct PathNames {
     /// The current directory, absolute.
     here: PathBuf,
 }
 
-impl Names {
+impl PathNames {
     /// Names as they are seen from `here`.
     pub fn seen_from(here: PathBuf) -> Self {
         Self { here }
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn a_name_is_relative_below_the_current_directory_and_as_given_elsewhere() {
-        let names = Names::seen_from("/somewhere/lin/project".into());
+        let names = PathNames::seen_from("/somewhere/lin/project".into());
         let table = [
             ("/somewhere/lin/project/scripts/a.yaml", "scripts/a.yaml"),
             ("./scripts/./a.yaml", "scripts/a.yaml"),

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::discovery::documents::seems_ours;
-use crate::discovery::names::Names;
+use crate::discovery::names::PathNames;
 use crate::discovery::walk::USUAL_FOLDERS;
 use crate::discovery::walk::walk;
 use crate::discovery::written_path::{bytes, place};
 use crate::project::{CONFIG_FILE, absolute};
-use bcc_check::library::{BrokenFile, Library, Named};
-use bcc_check::paths_of_documents::Refused;
+use bcc_check::document_paths::DocumentPathError;
+use bcc_check::library::{BrokenFile, SkillLibrary, SkillPathTarget};
 use bcc_lang::script::findings::Findings;
-use bcc_lang::script::read::{Document, document, root_key};
+use bcc_lang::script::read::{ScriptDocument, document, root_key};
 use bcc_lang::script::skill::WrittenSkill;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -22,8 +22,8 @@ use bcc_lang::source::text::SourceFile;
 const FOLDER: &str = "skills";
 
 /// Every skill below the folder of the project. What is wrong with their files is told where these are checked.
-pub fn library(project: &Path, names: &Names) -> Library {
-    let mut library = Library::default();
+pub fn library(project: &Path, names: &PathNames) -> SkillLibrary {
+    let mut library = SkillLibrary::default();
     library.whole = true;
     let Some(folder) = folder(project) else { return library };
     let walked = walk(&[folder], names);
@@ -60,38 +60,43 @@ fn around(project: &Path) -> impl Iterator<Item = &Path> {
 
 /// The library for a script that names these paths. `script` is where the script lies, absolute.
 pub fn with_paths<'p>(
-    library: &Library,
+    library: &SkillLibrary,
     paths: impl Iterator<Item = &'p str>,
     (script, project): (&Path, &Path),
-    names: &Names,
-) -> Library {
+    names: &PathNames,
+) -> SkillLibrary {
     let mut library = library.clone();
     let project = absolute(around(project).next().unwrap_or(project));
     for path in paths {
         let named = match place(path, script) {
             Ok(real) => named(path, (&real, &project), names, &mut library),
-            Err(refused) => Named::Refused(refused),
+            Err(refused) => SkillPathTarget::Refused(refused),
         };
         library.name(path, named);
     }
     library
 }
 
-fn named(path: &str, (real, project): (&Path, &Path), names: &Names, library: &mut Library) -> Named {
+fn named(
+    path: &str,
+    (real, project): (&Path, &Path),
+    names: &PathNames,
+    library: &mut SkillLibrary,
+) -> SkillPathTarget {
     if !real.starts_with(project) {
-        return Named::Refused(Refused::Outside);
+        return SkillPathTarget::Refused(DocumentPathError::Outside);
     }
     match skill(real, &names.shown(real)) {
         Read::Skill(file, skill) => {
             library.prefer(&file, &skill);
-            Named::Skill(skill.id.value)
+            SkillPathTarget::Skill(skill.id.value)
         }
-        Read::Other => Named::Other,
+        Read::Other => SkillPathTarget::Other,
         Read::Unreadable(diagnostics) => {
             library.broken.push(BrokenFile { path: Some(path.to_owned()), diagnostics });
-            Named::Unreadable
+            SkillPathTarget::Unreadable
         }
-        Read::Refused(refused) => Named::Refused(refused),
+        Read::Refused(refused) => SkillPathTarget::Refused(refused),
     }
 }
 
@@ -100,7 +105,7 @@ enum Read {
     Other,
     /// A text that is broken, with what is wrong with it.
     Unreadable(Vec<Diagnostic>),
-    Refused(Refused),
+    Refused(DocumentPathError),
 }
 
 fn skill(path: &Path, shown: &str) -> Read {
@@ -124,7 +129,7 @@ fn skill(path: &Path, shown: &str) -> Read {
         return Read::Other;
     }
     match document(&file, &root, &findings) {
-        Some(Document::Skill(skill)) => Read::Skill(file, skill),
+        Some(ScriptDocument::Skill(skill)) => Read::Skill(file, skill),
         _ => Read::Unreadable(findings.into_vec()),
     }
 }
@@ -146,7 +151,7 @@ mod tests {
         put("deep/c.yml", &format!("technique_id: breathe\ntopic: {{ topic_id: t, {actions} }}"));
         put("d.yaml", "skill: {");
         put("e.yaml", "services: {}");
-        let names = Names::seen_from(project.path().to_path_buf());
+        let names = PathNames::seen_from(project.path().to_path_buf());
         let library = library(project.path(), &names);
         assert_eq!(library.ids().collect::<Vec<_>>(), ["breathe", "comfort"]);
         assert!(!library.whole, "d.yaml may hold any skill");

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::discovery::names::Names;
+use crate::discovery::names::PathNames;
 use crate::error::EngineError;
 use crate::project::{CONFIG_FILE, absolute};
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -28,7 +28,7 @@ const FOLDERS_OF_PROGRAMS: [&str; 2] = ["target", "node_modules"];
 
 /// What a file is, as far as its path tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum FileRole {
     /// A document of the language, or so it seems.
     Document,
     /// A prompt template of this project and scheme.
@@ -44,7 +44,7 @@ pub enum Role {
 
 /// A file that is to be checked.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundFile {
     /// Where it is opened.
     pub path: PathBuf,
     /// The same, absolute and with links resolved as far as it exists.
@@ -53,25 +53,26 @@ pub struct Found {
     pub shown: String,
     /// Whether it was named itself, and not only a folder above it.
     pub named: bool,
-    pub role: Role,
+    pub role: FileRole,
 }
 
 /// What a walk came to.
 #[derive(Debug, Default)]
-pub struct Walk {
-    pub found: Vec<Found>,
+pub struct DiscoveredFiles {
+    pub found: Vec<FoundFile>,
     pub folders: BTreeSet<PathBuf>,
     /// What could not be looked at.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 /// Walks `roots`. A root that is no folder is a file, whether or not it exists.
-pub fn walk(roots: &[PathBuf], names: &Names) -> Walk {
+pub fn walk(roots: &[PathBuf], names: &PathNames) -> DiscoveredFiles {
     bounded(roots, names, MAX_WALK_ENTRIES)
 }
 
-fn bounded(roots: &[PathBuf], names: &Names, most: usize) -> Walk {
-    let mut walker = Walker { names, walk: Walk::default(), seen: HashMap::new(), entries: 0, most, full: false };
+fn bounded(roots: &[PathBuf], names: &PathNames, most: usize) -> DiscoveredFiles {
+    let mut walker =
+        Walker { names, walk: DiscoveredFiles::default(), seen: HashMap::new(), entries: 0, most, full: false };
     for root in roots {
         if root.is_dir() {
             walker.below(root);
@@ -85,8 +86,8 @@ fn bounded(roots: &[PathBuf], names: &Names, most: usize) -> Walk {
 }
 
 struct Walker<'n> {
-    names: &'n Names,
-    walk: Walk,
+    names: &'n PathNames,
+    walk: DiscoveredFiles,
     /// The files by their real paths, with their places in `walk.found`.
     seen: HashMap<PathBuf, usize>,
     entries: usize,
@@ -159,12 +160,12 @@ impl Walker<'_> {
             return;
         }
         let role = match template_place(&real) {
-            Some((project, scheme)) => Role::Template { project, scheme },
-            None if path.file_name().is_some_and(|name| name == CONFIG_FILE) => Role::Configuration,
-            None => Role::Document,
+            Some((project, scheme)) => FileRole::Template { project, scheme },
+            None if path.file_name().is_some_and(|name| name == CONFIG_FILE) => FileRole::Configuration,
+            None => FileRole::Document,
         };
         self.seen.insert(real.clone(), self.walk.found.len());
-        self.walk.found.push(Found { shown: self.names.shown(&path), path, real, named, role });
+        self.walk.found.push(FoundFile { shown: self.names.shown(&path), path, real, named, role });
     }
 
     fn cannot(&mut self, path: &Path, why: &str) {
@@ -213,7 +214,7 @@ mod tests {
         for number in 0..20 {
             std::fs::write(root.path().join(format!("{number}.yaml")), "").unwrap();
         }
-        let names = Names::seen_from(root.path().to_path_buf());
+        let names = PathNames::seen_from(root.path().to_path_buf());
         let roots = [root.path().to_path_buf()];
         let all = bounded(&roots, &names, 20);
         assert_eq!((all.found.len(), all.diagnostics.len()), (20, 0));

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::files::write::{Beside, name_beside};
+use crate::files::write::{TemporaryFile, name_beside};
 
 /// Writes `bytes` to a new file: a reader sees nothing or all of it. Says whether it was made; a file, a folder or a link that
 /// has the name already stays as it is. The folder must be there.
@@ -15,7 +15,7 @@ pub fn create(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     if path.symlink_metadata().is_ok() {
         return Ok(false);
     }
-    let beside = Beside::usual(path)?;
+    let beside = TemporaryFile::usual(path)?;
     beside.write(bytes)?;
     match fs::hard_link(beside.path(), path) {
         Ok(()) => Ok(true),

@@ -29,15 +29,15 @@ const MOST_LINKS: usize = 40;
 /// # Errors
 /// As the operating system has them; also for a directory, and for a file that is read-only. Nothing is left behind then.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut replacing = Replacing::begin(path)?;
+    let mut replacing = FileReplacement::begin(path)?;
     replacing.write_all(bytes)?;
     replacing.finish()
 }
 
-/// [`replace`] piece by piece, for what need not be in memory as a whole. Dropped before [`Replacing::finish`], it leaves
+/// [`replace`] piece by piece, for what need not be in memory as a whole. Dropped before [`FileReplacement::finish`], it leaves
 /// everything as it was.
 #[derive(Debug)]
-pub struct Replacing {
+pub struct FileReplacement {
     into: Into,
 }
 
@@ -46,13 +46,13 @@ enum Into {
     Itself(File),
     /// A file beside the one that it will be, and what that is already.
     Place {
-        beside: Beside,
+        beside: TemporaryFile,
         real: PathBuf,
         like: Option<Box<Metadata>>,
     },
 }
 
-impl Replacing {
+impl FileReplacement {
     /// Begins to write what `path` will hold.
     pub fn begin(path: &Path) -> io::Result<Self> {
         let into = match fs::metadata(path) {
@@ -66,12 +66,12 @@ impl Replacing {
                 if !may_be_written(&real, &metadata) {
                     return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is read-only"));
                 }
-                Into::Place { beside: Beside::own(&real)?, real, like: Some(Box::new(metadata)) }
+                Into::Place { beside: TemporaryFile::own(&real)?, real, like: Some(Box::new(metadata)) }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let real = leads_to(path)?;
                 fs::create_dir_all(folder_of(&real))?;
-                Into::Place { beside: Beside::usual(&real)?, real, like: None }
+                Into::Place { beside: TemporaryFile::usual(&real)?, real, like: None }
             }
             Err(error) => return Err(error),
         };
@@ -103,7 +103,7 @@ impl Replacing {
     }
 }
 
-impl Write for Replacing {
+impl Write for FileReplacement {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file().write(bytes)
     }
@@ -167,12 +167,12 @@ pub fn name_beside(path: &Path) -> io::Result<PathBuf> {
 
 /// A new file in the folder of another one; removed unless it takes its place.
 #[derive(Debug)]
-pub struct Beside {
+pub struct TemporaryFile {
     path: PathBuf,
     file: File,
 }
 
-impl Beside {
+impl TemporaryFile {
     fn new(real: &Path, mode: u32) -> io::Result<Self> {
         let path = name_beside(real)?;
         let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
@@ -226,7 +226,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         // After the renaming there is none of this name.
         let _ = fs::remove_file(&self.path);

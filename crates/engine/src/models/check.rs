@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::config::faults::OFFLINE;
 use crate::config::model_table::ProviderKind;
+use crate::config::validation::OFFLINE;
 use crate::environment::Environment;
 use crate::error::EngineError;
-use crate::models::make::Maker;
-use crate::models::shared::{Shared, connect};
-use crate::models::surroundings::key_alone;
+use crate::models::environment::key_alone;
+use crate::models::factory::ModelFactory;
+use crate::models::shared::{SharedModels, connect};
 use crate::project::Project;
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::message::{Message, Role};
-use bcc_llm::model::provider::{Live, Provider};
+use bcc_llm::model::provider::{LiveObserver, Provider};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Purpose, Task};
 use bcc_llm::providers::http::config::{ServerConfig, Structured};
@@ -34,7 +34,7 @@ const ATTEMPTS: u32 = 2;
 
 /// What trying a model showed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Checked {
+pub struct ModelCheck {
     pub name: String,
     /// Its provider and model, as events show it.
     pub model: String,
@@ -80,9 +80,9 @@ pub async fn check(
     project: &Project,
     environment: &Environment,
     names: &[String],
-) -> Result<Vec<Checked>, EngineError> {
-    let shared = Shared::default();
-    let maker = Maker { project, environment, shared: &shared };
+) -> Result<Vec<ModelCheck>, EngineError> {
+    let shared = SharedModels::default();
+    let maker = ModelFactory { project, environment, shared: &shared };
     for name in names {
         let table = project.config.models.get(name);
         if table.is_none() && name != OFFLINE && name != "default" {
@@ -98,7 +98,7 @@ pub async fn check(
         let name = name.clone();
         // Each on a task of its own: they wait for different servers.
         running.push(tokio::spawn(async move {
-            let mut checked = Checked { name, ..Checked::default() };
+            let mut checked = ModelCheck { name, ..ModelCheck::default() };
             match subject {
                 Ok(subject) => subject.check(&mut checked).await,
                 Err(error) => checked.fail(error.to_string(), error.help()),
@@ -113,7 +113,7 @@ pub async fn check(
     Ok(results)
 }
 
-fn subject(maker: &Maker<'_>, name: &str) -> Result<Subject, EngineError> {
+fn subject(maker: &ModelFactory<'_>, name: &str) -> Result<Subject, EngineError> {
     let server = |kind, config| Ok(Subject::Server(kind, Box::new(config)));
     match maker.project.config.models.get(name) {
         Some(table) => match table.provider {
@@ -129,7 +129,7 @@ fn subject(maker: &Maker<'_>, name: &str) -> Result<Subject, EngineError> {
 }
 
 impl Subject {
-    async fn check(self, checked: &mut Checked) {
+    async fn check(self, checked: &mut ModelCheck) {
         match self {
             Self::Server(kind, config) => check_server(kind, &config, checked).await,
             Self::Offline => {
@@ -146,7 +146,7 @@ impl Subject {
     }
 }
 
-async fn check_server(kind: ProviderKind, config: &ServerConfig, checked: &mut Checked) {
+async fn check_server(kind: ProviderKind, config: &ServerConfig, checked: &mut ModelCheck) {
     checked.model = format!("{}:{}", kind.name(), config.model);
     let mut plain = config.clone();
     plain.max_attempts = ATTEMPTS.min(config.max_attempts);
@@ -275,7 +275,7 @@ impl Heard {
     }
 }
 
-impl Live for Heard {
+impl LiveObserver for Heard {
     fn text(&mut self, _piece: &str) {
         self.pieces += 1;
         self.first.get_or_insert(self.asked.elapsed());
@@ -291,7 +291,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl Checked {
+impl ModelCheck {
     fn fail(&mut self, error: String, help: Option<&str>) {
         self.ok = false;
         self.error = Some(error);

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::config::faults::OFFLINE;
+use crate::config::validation::OFFLINE;
 use crate::environment::Environment;
 use crate::error::EngineError;
-use crate::models::make::{Maker, replay};
-use crate::models::shared::Shared;
-use crate::models::surroundings::key_alone;
+use crate::models::environment::key_alone;
+use crate::models::factory::{ModelFactory, replay};
+use crate::models::shared::SharedModels;
 use crate::project::{Project, absolute};
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::provider::Provider;
 use bcc_llm::model::request::Purpose;
-use bcc_runtime::program::models::Models;
+use bcc_runtime::program::models::ModelProviders;
 
 /// The name under which a project configures the model of its monitors (docs/monitors.md).
 pub const MONITOR: &str = "monitor";
@@ -23,7 +23,7 @@ pub const MONITOR: &str = "monitor";
 pub struct ModelSet {
     project: Project,
     environment: Environment,
-    shared: Arc<Shared>,
+    shared: Arc<SharedModels>,
     /// What the command line or the environment asked for: it stands for every model of the session.
     asked: Option<Arc<dyn Provider>>,
     /// The `model:` of the script, for what asks the session's model without being part of the script.
@@ -32,7 +32,7 @@ pub struct ModelSet {
 }
 
 /// What a session runs on.
-pub struct Chosen {
+pub struct ChosenModel {
     pub models: ModelSet,
     /// The name of the session's model, as events show it.
     pub name: String,
@@ -42,7 +42,7 @@ pub struct Chosen {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct RequestedModel<'a> {
     pub asked: Option<&'a str>,
     /// What a stored session was started with; the environment wins over it.
     pub stored: Option<&'a str>,
@@ -59,9 +59,9 @@ pub struct Wanted<'a> {
 pub fn choose(
     project: &Project,
     environment: &Environment,
-    shared: &Arc<Shared>,
-    wanted: Wanted<'_>,
-) -> Result<Chosen, EngineError> {
+    shared: &Arc<SharedModels>,
+    wanted: RequestedModel<'_>,
+) -> Result<ChosenModel, EngineError> {
     let mut set = ModelSet {
         project: project.clone(),
         environment: environment.clone(),
@@ -83,7 +83,7 @@ pub fn choose(
         let asked = replies.map_or_else(|| asked.to_owned(), |file| format!("replay:{}", file.display()));
         let name = provider.name().to_owned();
         set.asked = Some(provider);
-        return Ok(Chosen { models: set, name, notices: Vec::new(), asked: Some(asked) });
+        return Ok(ChosenModel { models: set, name, notices: Vec::new(), asked: Some(asked) });
     }
     let wanted = wanted.script.unwrap_or("default");
     let mut notices = Vec::new();
@@ -98,7 +98,7 @@ pub fn choose(
     if project.config.models.contains_key(MONITOR) {
         set.make(MONITOR)?;
     }
-    Ok(Chosen { models: set, name, notices, asked: None })
+    Ok(ChosenModel { models: set, name, notices, asked: None })
 }
 
 const NOTHING_CONFIGURED: &str = "no model is configured: the built-in offline responder answers (no AI). \
@@ -114,14 +114,14 @@ impl ModelSet {
         if let Some(made) = self.made.lock().unwrap_or_else(PoisonError::into_inner).get(name) {
             return Ok(Arc::clone(made));
         }
-        let maker = Maker { project: &self.project, environment: &self.environment, shared: &self.shared };
+        let maker = ModelFactory { project: &self.project, environment: &self.environment, shared: &self.shared };
         let provider = maker.make(name)?;
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Arc::clone(made.entry(name.to_owned()).or_insert(provider)))
     }
 }
 
-impl Models for ModelSet {
+impl ModelProviders for ModelSet {
     fn provider(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
         if let Some(asked) = &self.asked {
             return Ok(Arc::clone(asked));
@@ -144,7 +144,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use bcc_llm::model::provider::Silent;
+    use bcc_llm::model::provider::NoLiveOutput;
     use bcc_llm::model::request::{ModelRequest, Task};
 
     /// A project with this configuration and a file of replies that take a second each.
@@ -177,14 +177,14 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let table = "[models.default]\nprovider = \"replay\"\nfile = \"slow.yaml\"\nconcurrency = 4\n";
         let project = project(home.path(), table);
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<SharedModels>::default();
         let start = Instant::now();
         let mut sessions = tokio::task::JoinSet::new();
         for _ in 0..SESSIONS {
-            let chosen = choose(&project, &Environment::default(), &shared, Wanted::default()).unwrap();
+            let chosen = choose(&project, &Environment::default(), &shared, RequestedModel::default()).unwrap();
             sessions.spawn(async move {
                 let provider = chosen.models.provider(None).unwrap();
-                provider.complete(&request(), &mut Silent).await.unwrap().text
+                provider.complete(&request(), &mut NoLiveOutput).await.unwrap().text
             });
         }
         let replies = sessions.join_all().await;
@@ -202,7 +202,7 @@ mod tests {
         );
         let project = project(home.path(), &text);
         let choose = |environment: &Environment| {
-            choose(&project, environment, &Arc::default(), Wanted::default()).map(|chosen| chosen.name)
+            choose(&project, environment, &Arc::default(), RequestedModel::default()).map(|chosen| chosen.name)
         };
         let error = choose(&Environment::default()).unwrap_err();
         let expected = "[models.third]: the environment variable THIRD_KEY is not set; `default` may fall back to it";
@@ -217,7 +217,7 @@ mod tests {
         let table = "[models.default]\nprovider = \"offline\"\nrepair = true\nreask = 2\nfallback = [\"plain\"]\n\
                      [models.plain]\nprovider = \"offline\"\n";
         let project = project(home.path(), table);
-        let chosen = choose(&project, &Environment::default(), &Arc::default(), Wanted::default()).unwrap();
+        let chosen = choose(&project, &Environment::default(), &Arc::default(), RequestedModel::default()).unwrap();
         let manners = |name| chosen.models.provider(Some(name)).unwrap().manners();
         assert!(manners("default").repair && manners("default").reask == 2);
         assert!(!manners("plain").repair && manners("plain").reask == 0);
@@ -231,12 +231,12 @@ mod tests {
             let environment = Environment::of(variables.into_iter().map(|(name, value)| (name, value.to_owned())));
             choose(&project, &environment, &Arc::default(), wanted).unwrap().name
         };
-        let stored = Wanted { stored: Some("offline"), ..Wanted::default() };
+        let stored = RequestedModel { stored: Some("offline"), ..RequestedModel::default() };
         assert_eq!(name(vec![], stored), "offline");
         assert_eq!(name(vec![("BCC_MODEL", "local")], stored), "replay");
-        assert_eq!(name(vec![("BCC_MODEL", "local")], Wanted { asked: Some("offline"), ..stored }), "offline");
+        assert_eq!(name(vec![("BCC_MODEL", "local")], RequestedModel { asked: Some("offline"), ..stored }), "offline");
         // With a key alone, BCC_MODEL is the server's name of the model, on resuming too.
         let key = vec![("OPENAI_API_KEY", "k"), ("BCC_MODEL", "gpt")];
-        assert_eq!(name(key, Wanted::default()), "openai:gpt");
+        assert_eq!(name(key, RequestedModel::default()), "openai:gpt");
     }
 }

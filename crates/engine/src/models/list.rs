@@ -8,12 +8,12 @@ use crate::config::model_table::{ModelTable, ProviderKind};
 use crate::environment::Environment;
 use crate::models::chain::chain;
 use crate::models::choose::names_a_model;
-use crate::models::surroundings::{KeyAlone, key_alone};
+use crate::models::environment::{EnvironmentKey, key_alone};
 use crate::project::{CONFIG_FILE, Project};
-use bcc_llm::model::provider::Manners;
+use bcc_llm::model::provider::ReplyPolicy;
 use bcc_llm::providers::configured::Price;
-use bcc_llm::providers::gate::Limits;
 use bcc_llm::providers::http::config::Structured;
+use bcc_llm::providers::rate_limiter::RateLimits;
 
 /// Whether a model has its key. The key itself is never looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -39,15 +39,15 @@ pub struct ListedModel {
     pub missing: Vec<String>,
     /// The models that are asked when it gives no reply, in order.
     pub fallback: Vec<String>,
-    pub limits: Limits,
+    pub limits: RateLimits,
     pub price: Option<Price>,
-    pub manners: Manners,
+    pub manners: ReplyPolicy,
     /// How its server is told what a reply must look like.
     pub structured: Structured,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listing {
+pub struct ModelListing {
     /// The models, by name; `default` also where only the environment makes it.
     pub models: Vec<ListedModel>,
     /// Which model a script without a `model:` asks.
@@ -62,24 +62,24 @@ pub struct Listing {
 }
 
 /// Reads no key: only whether it is there.
-pub fn list(project: &Project, environment: &Environment) -> Listing {
+pub fn list(project: &Project, environment: &Environment) -> ModelListing {
     let alone = key_alone(&project.config, environment);
     let mut models: Vec<ListedModel> = alone.iter().map(of_key).collect();
     let listed = |(name, table): (&String, &ModelTable)| of_table(project, environment, name, table);
     models.extend(project.config.models.iter().map(listed));
     let (default, why) = default(project, environment, alone.as_ref());
-    Listing {
+    ModelListing {
         default,
         why,
         trusted: project.trusted,
         needs_trust: !project.config.project.allow.is_empty()
             || project.config.models.values().any(|table| table.provider.sends()),
-        notices: alone.iter().filter_map(KeyAlone::notice).collect(),
+        notices: alone.iter().filter_map(EnvironmentKey::notice).collect(),
         models,
     }
 }
 
-fn of_key(alone: &KeyAlone<'_>) -> ListedModel {
+fn of_key(alone: &EnvironmentKey<'_>) -> ListedModel {
     ListedModel {
         name: "default".to_owned(),
         provider: alone.kind,
@@ -89,15 +89,15 @@ fn of_key(alone: &KeyAlone<'_>) -> ListedModel {
         key_from: Some(alone.variable.to_owned()),
         missing: if alone.model.is_none() { vec!["BCC_MODEL".to_owned()] } else { Vec::new() },
         fallback: Vec::new(),
-        limits: Limits::default(),
+        limits: RateLimits::default(),
         price: None,
-        manners: Manners::default(),
+        manners: ReplyPolicy::default(),
         structured: Structured::Auto,
     }
 }
 
 fn of_table(project: &Project, environment: &Environment, name: &str, table: &ModelTable) -> ListedModel {
-    use crate::config::values::Given;
+    use crate::config::values::TextOrEnv;
     let is_set = |set: bool| if set { KeyState::Set } else { KeyState::Missing };
     let (key, key_from) = match (&table.api_key_env, &table.api_key_file) {
         (Some(variable), _) => (is_set(environment.get(variable).is_some()), Some(variable.clone())),
@@ -105,8 +105,8 @@ fn of_table(project: &Project, environment: &Environment, name: &str, table: &Mo
         (None, None) => (KeyState::None, None),
     };
     let variables = table.headers.values().chain(&table.proxy).filter_map(|given| match given {
-        Given::Env(variable) => Some(variable),
-        Given::Text(_) => None,
+        TextOrEnv::Env(variable) => Some(variable),
+        TextOrEnv::Text(_) => None,
     });
     let missing = variables.filter(|variable| environment.get(variable).is_none()).cloned().collect();
     ListedModel {
@@ -126,7 +126,7 @@ fn of_table(project: &Project, environment: &Environment, name: &str, table: &Mo
 }
 
 /// Which model a script without a `model:` asks when nothing on the command line says otherwise, and why.
-fn default(project: &Project, environment: &Environment, alone: Option<&KeyAlone<'_>>) -> (String, String) {
+fn default(project: &Project, environment: &Environment, alone: Option<&EnvironmentKey<'_>>) -> (String, String) {
     let asked = environment.get("BCC_MODEL").filter(|name| names_a_model(project, name) || alone.is_none());
     if let Some(asked) = asked {
         return (asked.to_owned(), "BCC_MODEL names it, for every model of a session".to_owned());
@@ -154,7 +154,7 @@ pub fn address(text: &str) -> String {
     url.to_string().trim_end_matches('/').to_owned()
 }
 
-impl Listing {
+impl ModelListing {
     /// The same for programs.
     pub fn json(&self) -> Value {
         let models: Vec<Value> = self.models.iter().map(ListedModel::json).collect();

@@ -3,7 +3,7 @@
 pub mod chain;
 pub mod check;
 pub mod choose;
+pub mod environment;
+pub mod factory;
 pub mod list;
-pub mod make;
 pub mod shared;
-pub mod surroundings;

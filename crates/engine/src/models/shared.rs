@@ -12,18 +12,18 @@ use crate::pin::sha256;
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::provider::Provider;
 use bcc_llm::providers::anthropic::MESSAGES;
-use bcc_llm::providers::gate::{Gate, Limits};
 use bcc_llm::providers::http::caller::Caller;
 use bcc_llm::providers::http::config::ServerConfig;
 use bcc_llm::providers::openai::CHAT_COMPLETIONS;
+use bcc_llm::providers::rate_limiter::{RateLimiter, RateLimits};
 
 /// A model of a project: the project's directory, and the model's name there.
 type Key = (PathBuf, String);
 
 /// What is shared. Settings that changed since (another key, another limit) make a new one.
 #[derive(Default)]
-pub struct Shared {
-    gates: Arc<Mutex<BTreeMap<Key, Arc<Gate>>>>,
+pub struct SharedModels {
+    gates: Arc<Mutex<BTreeMap<Key, Arc<RateLimiter>>>>,
     servers: Mutex<BTreeMap<Key, Connected>>,
 }
 
@@ -33,14 +33,14 @@ struct Connected {
     provider: Arc<dyn Provider>,
 }
 
-impl Shared {
+impl SharedModels {
     /// The same limits with connections of its own, for another runtime: a connection belongs to the one that made it.
     pub fn apart(&self) -> Self {
         Self { gates: Arc::clone(&self.gates), servers: Mutex::default() }
     }
 
     /// The gate in front of a model; `None` when it has no limits.
-    pub fn gate(&self, project: &Path, name: &str, limits: Limits) -> Option<Arc<Gate>> {
+    pub fn gate(&self, project: &Path, name: &str, limits: RateLimits) -> Option<Arc<RateLimiter>> {
         if limits.are_none() {
             return None;
         }
@@ -49,10 +49,10 @@ impl Shared {
             .entry((project.to_path_buf(), name.to_owned()))
             .and_modify(|gate| {
                 if gate.limits() != limits {
-                    *gate = Arc::new(Gate::new(limits));
+                    *gate = Arc::new(RateLimiter::new(limits));
                 }
             })
-            .or_insert_with(|| Arc::new(Gate::new(limits)));
+            .or_insert_with(|| Arc::new(RateLimiter::new(limits)));
         Some(Arc::clone(gate))
     }
 
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn sessions_share_a_server_until_its_settings_change() {
-        let shared = Shared::default();
+        let shared = SharedModels::default();
         let project = Path::new("p");
         let server = |name: &str, change: fn(&mut ServerConfig)| {
             let mut config = ServerConfig::new("http://localhost:1", "m");
@@ -132,8 +132,8 @@ mod tests {
 
     #[test]
     fn sessions_share_a_gate_until_its_limits_change() {
-        let shared = Shared::default();
-        let limits = |concurrency| Limits { concurrency, ..Limits::default() };
+        let shared = SharedModels::default();
+        let limits = |concurrency| RateLimits { concurrency, ..RateLimits::default() };
         let gate = |project: &str, limits| shared.gate(Path::new(project), "a", limits);
         let first = gate("p", limits(Some(2))).unwrap();
         assert!(Arc::ptr_eq(&first, &gate("p", limits(Some(2))).unwrap()));

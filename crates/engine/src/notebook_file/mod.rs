@@ -2,5 +2,5 @@
 
 pub mod masked;
 pub mod outline;
-pub mod taken;
+pub mod ownership;
 pub mod write;

@@ -8,7 +8,7 @@ use crate::notebook_file::masked::masked;
 use bcc_lang::message::language::Language;
 use bcc_runtime::notebook::cell::Cell;
 use bcc_runtime::notebook::export::text::heading;
-use bcc_store::contract::Archive;
+use bcc_store::contract::Store;
 
 /// How many cells are read at a time.
 const PAGE: usize = 64;
@@ -17,7 +17,7 @@ const PAGE: usize = 64;
 const MOST_SHOWN: usize = 200;
 
 /// The outline of a session's notebook as markdown; none when it has no chapters and sections.
-pub async fn outline(archive: &dyn Archive, id: &str, language: Language) -> Result<Option<String>, EngineError> {
+pub async fn outline(archive: &dyn Store, id: &str, language: Language) -> Result<Option<String>, EngineError> {
     let row = kept(archive, id).await?;
     let masker = masker(&archive.variables(id).await?, &archive.user_variables(&row.user).await?)?;
     let (mut after, mut headings, mut left) = (0, String::new(), 0_usize);

@@ -5,44 +5,44 @@ use std::path::Path;
 
 use crate::error::EngineError;
 use crate::export::{kept, masker};
-use crate::files::write::Replacing;
+use crate::files::write::FileReplacement;
 use crate::notebook_file::masked::{masked, masked_text};
 use crate::pin::Pinned;
 use bcc_lang::message::language::Language;
 use bcc_lang::source::compose::parse;
 use bcc_runtime::notebook::cell::Cell;
 use bcc_runtime::notebook::export::brief::Brief;
-use bcc_runtime::notebook::export::form::{Form, Writer};
+use bcc_runtime::notebook::export::form::{ExportForm, Writer};
 use bcc_runtime::notebook::kernel::contract::KernelSettings;
-use bcc_runtime::notebook::state::State;
+use bcc_runtime::notebook::state::NotebookState;
 use bcc_runtime::run::notebook::state_of;
-use bcc_store::contract::Archive;
+use bcc_store::contract::Store;
 use bcc_store::rows::SessionRow;
 
 /// How many cells are read at a time: one of them may hold outputs of megabytes.
 const PAGE: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct NotebookFileRequest {
     pub session: String,
-    pub form: Form,
+    pub form: ExportForm,
     /// The language of the few words that are neither the model's nor the author's.
     pub language: Language,
 }
 
 /// How many cells the notebook of a session has.
-pub async fn cell_count(archive: &dyn Archive, id: &str) -> Result<u64, EngineError> {
+pub async fn cell_count(archive: &dyn Store, id: &str) -> Result<u64, EngineError> {
     kept(archive, id).await?;
     let last = archive.cells_tail(id, 1).await?;
     Ok(last.first().map_or(0, |row| row.number))
 }
 
 /// Writes the notebook of a session to `path`, whole or not at all. Gives how many cells it has.
-pub async fn write_file(archive: &dyn Archive, asked: &Asked, path: &Path) -> Result<u64, EngineError> {
+pub async fn write_file(archive: &dyn Store, asked: &NotebookFileRequest, path: &Path) -> Result<u64, EngineError> {
     let failed = |error: std::io::Error| {
         EngineError::failed(format!("{path} cannot be written: {error}", path = path.display()))
     };
-    let mut file = BufWriter::new(Replacing::begin(path).map_err(failed)?);
+    let mut file = BufWriter::new(FileReplacement::begin(path).map_err(failed)?);
     let cells = write_to(archive, asked, &mut |text| file.write_all(text.as_bytes()).map_err(failed)).await?;
     file.into_inner().map_err(|error| failed(error.into_error()))?.finish().map_err(failed)?;
     Ok(cells)
@@ -50,8 +50,8 @@ pub async fn write_file(archive: &dyn Archive, asked: &Asked, path: &Path) -> Re
 
 /// Gives the notebook of a session to `write`, cell by cell. Gives how many cells it has.
 pub async fn write_to(
-    archive: &dyn Archive,
-    asked: &Asked,
+    archive: &dyn Store,
+    asked: &NotebookFileRequest,
     write: &mut dyn FnMut(&str) -> Result<(), EngineError>,
 ) -> Result<u64, EngineError> {
     let id = asked.session.as_str();
@@ -83,9 +83,13 @@ pub async fn write_to(
 }
 
 /// A document of one text, in the form of a page: of a session that has no cells.
-pub async fn page_of(archive: &dyn Archive, asked: &Asked, markdown: String) -> Result<String, EngineError> {
+pub async fn page_of(
+    archive: &dyn Store,
+    asked: &NotebookFileRequest,
+    markdown: String,
+) -> Result<String, EngineError> {
     let row = kept(archive, &asked.session).await?;
-    let brief = Brief { shows_title: true, ..brief(&row, &State::default(), asked.language) };
+    let brief = Brief { shows_title: true, ..brief(&row, &NotebookState::default(), asked.language) };
     let mut writer = Writer::new(asked.form, brief);
     let cell = Cell { number: 1, id: "transcript".to_owned(), content: markdown, ..Cell::default() };
     let mut page = writer.head();
@@ -94,7 +98,7 @@ pub async fn page_of(archive: &dyn Archive, asked: &Asked, markdown: String) -> 
     Ok(page)
 }
 
-fn brief(row: &SessionRow, state: &State, language: Language) -> Brief {
+fn brief(row: &SessionRow, state: &NotebookState, language: Language) -> Brief {
     Brief {
         session: row.id.clone(),
         script: row.script_name.clone().unwrap_or_else(|| row.script.clone()),
@@ -107,7 +111,7 @@ fn brief(row: &SessionRow, state: &State, language: Language) -> Brief {
 
 /// The kernel that the script of a session asks for. A script that this release cannot read any more keeps nobody from its
 /// notebook: then it is the usual one.
-async fn kernel(archive: &dyn Archive, row: &SessionRow) -> String {
+async fn kernel(archive: &dyn Store, row: &SessionRow) -> String {
     let program = match Pinned::load(archive, &row.manifest).await {
         Ok(pinned) => pinned.check(parse(&pinned.script)).ok().and_then(|(program, _)| program),
         Err(_) => None,

@@ -11,11 +11,11 @@ use crate::expr::inside::{look_into, slice};
 use crate::expr::operators::{Operator, OperatorError, apply, compare, negate, shape};
 use crate::expr::parse::{Expr, ExprError};
 use crate::expr::reach::{asks, stands_in};
-use crate::expr::tree::{Argument, Kind, Node};
+use crate::expr::tree::{Argument, ExprKind, ExprNode};
 use crate::source::near::did_you_mean;
 use crate::template::environment::environment;
-use crate::template::fault::fault;
-use crate::template::names::{MAX_VALUE_BYTES, Names};
+use crate::template::error::fault;
+use crate::template::names::{MAX_VALUE_BYTES, TemplateNames};
 use crate::value::compare::Shape;
 
 /// Filters, tests and functions for all expressions of the process.
@@ -24,7 +24,7 @@ pub static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| enviro
 impl Expr {
     /// The value of the expression over these names.
     /// Errors: [`ExprError`]: an unknown name, operands that do not fit, a null where a value is needed, an overflow.
-    pub fn eval(&self, names: &Names) -> Result<Json, ExprError> {
+    pub fn eval(&self, names: &TemplateNames) -> Result<Json, ExprError> {
         let root = self.root();
         let value = Evaluation { source: self.source(), names, state: None }.value(root)?;
         serde_json::to_value(&value).map_err(|_| ExprError::at(&root.range, "the result is no value that can be kept"))
@@ -32,48 +32,48 @@ impl Expr {
 
     /// Whether the expression holds; null counts as no.
     /// Errors: As [`eval`](Self::eval), and a result that is neither a boolean nor null.
-    pub fn truth(&self, names: &Names) -> Result<bool, ExprError> {
+    pub fn truth(&self, names: &TemplateNames) -> Result<bool, ExprError> {
         Evaluation { source: self.source(), names, state: None }.truth(self.root(), "a condition")
     }
 }
 
 struct Evaluation<'a> {
     source: &'a str,
-    names: &'a Names,
+    names: &'a TemplateNames,
     /// Made when the first filter or test is met: most conditions have none.
     state: Option<State<'static, 'static>>,
 }
 
 impl Evaluation<'_> {
-    fn value(&mut self, node: &Node) -> Result<Value, ExprError> {
+    fn value(&mut self, node: &ExprNode) -> Result<Value, ExprError> {
         match &node.kind {
-            Kind::Name(name) => self.name(name, &node.range)?.ok_or_else(|| self.unknown(name, &node.range)),
-            Kind::Constant(value) => Ok(value.clone()),
-            Kind::Not(of) => self.truth(of, "`not`").map(|truth| Value::from(!truth)),
-            Kind::Negate(of) => {
+            ExprKind::Name(name) => self.name(name, &node.range)?.ok_or_else(|| self.unknown(name, &node.range)),
+            ExprKind::Constant(value) => Ok(value.clone()),
+            ExprKind::Not(of) => self.truth(of, "`not`").map(|truth| Value::from(!truth)),
+            ExprKind::Negate(of) => {
                 let value = self.value(of)?;
                 negate(&value).map_err(|error| self.misfit(error, node, &[(of, &value)]))
             }
-            Kind::And(left, right) => {
+            ExprKind::And(left, right) => {
                 let both = self.truth(left, "`and`")? && self.truth(right, "`and`")?;
                 Ok(Value::from(both))
             }
-            Kind::Or(left, right) => {
+            ExprKind::Or(left, right) => {
                 let either = self.truth(left, "`or`")? || self.truth(right, "`or`")?;
                 Ok(Value::from(either))
             }
-            Kind::Operation(operator, left, right) => {
+            ExprKind::Operation(operator, left, right) => {
                 let (left_value, right_value) = (self.value(left)?, self.value(right)?);
                 apply(*operator, &left_value, &right_value)
                     .map_err(|error| self.misfit(error, node, &[(left, &left_value), (right, &right_value)]))
             }
-            Kind::Chain(first, rest) => self.chain(first, rest),
-            Kind::Choice { test, yes, no } => match (self.truth(test, "`if`")?, no) {
+            ExprKind::Chain(first, rest) => self.chain(first, rest),
+            ExprKind::Choice { test, yes, no } => match (self.truth(test, "`if`")?, no) {
                 (true, _) => self.value(yes),
                 (false, Some(no)) => self.value(no),
                 (false, None) => Ok(Value::from(())),
             },
-            Kind::Filter(name, on, arguments) => {
+            ExprKind::Filter(name, on, arguments) => {
                 let value = if stands_in(name) { self.lenient(on)? } else { self.value(on)? };
                 let mut all = vec![value];
                 self.arguments(arguments, &mut all)?;
@@ -81,39 +81,39 @@ impl Evaluation<'_> {
                 let result = result.map_err(|error| failed(&node.range, &format!("the filter `{name}`"), &error))?;
                 self.bounded(result, &node.range)
             }
-            Kind::Test(name, on, arguments) => {
+            ExprKind::Test(name, on, arguments) => {
                 let value = if asks(name) { self.lenient(on)? } else { self.value(on)? };
                 let mut all = vec![value];
                 self.arguments(arguments, &mut all)?;
                 let result = self.state().perform_test(name, &all);
                 result.map(Value::from).map_err(|error| failed(&node.range, &format!("the test `{name}`"), &error))
             }
-            Kind::Attribute(of, name) => {
+            ExprKind::Attribute(of, name) => {
                 let value = self.value(of)?;
                 self.attribute(&value, name, of, &node.range)
             }
-            Kind::Item(of, key) => {
+            ExprKind::Item(of, key) => {
                 let (value, key) = (self.value(of)?, self.value(key)?);
                 self.item(&value, &key, of, &node.range)
             }
-            Kind::Slice { of, start, stop, step } => {
+            ExprKind::Slice { of, start, stop, step } => {
                 let value = self.value(of)?;
                 let start = self.index(start.as_deref())?;
                 let stop = self.index(stop.as_deref())?;
                 slice(&value, start, stop, *step)
                     .ok_or_else(|| ExprError::at(&node.range, format!("{} cannot be sliced", shape(&value))))
             }
-            Kind::Call(name, arguments) => {
+            ExprKind::Call(name, arguments) => {
                 let mut all = Vec::new();
                 self.arguments(arguments, &mut all)?;
                 let function = ENVIRONMENT.globals().find(|(known, _)| known == name).map(|(_, function)| function);
                 let function = function.ok_or_else(|| self.unknown(name, &node.range))?;
                 function.call(self.state(), &all).map_err(|error| failed(&node.range, &format!("`{name}()`"), &error))
             }
-            Kind::List(items) => {
+            ExprKind::List(items) => {
                 items.iter().map(|item| self.value(item)).collect::<Result<Vec<_>, _>>().map(Value::from)
             }
-            Kind::Map(pairs) => {
+            ExprKind::Map(pairs) => {
                 let mut map = Vec::with_capacity(pairs.len());
                 for (key, value) in pairs {
                     let name = self.value(key)?;
@@ -127,11 +127,11 @@ impl Evaluation<'_> {
         }
     }
 
-    fn chain(&mut self, first: &Node, rest: &[(Operator, Node)]) -> Result<Value, ExprError> {
+    fn chain(&mut self, first: &ExprNode, rest: &[(Operator, ExprNode)]) -> Result<Value, ExprError> {
         let (mut left, mut left_value) = (first, self.value(first)?);
         for (operator, right) in rest {
             let right_value = self.value(right)?;
-            let step = Node { kind: Kind::List(Vec::new()), range: left.range.start..right.range.end };
+            let step = ExprNode { kind: ExprKind::List(Vec::new()), range: left.range.start..right.range.end };
             let holds = compare(*operator, &left_value, &right_value)
                 .map_err(|error| self.misfit(error, &step, &[(left, &left_value), (right, &right_value)]))?;
             if !holds {
@@ -143,17 +143,17 @@ impl Evaluation<'_> {
     }
 
     /// The value of what may be missing: an unknown name and what hangs on it are undefined instead of an error.
-    fn lenient(&mut self, node: &Node) -> Result<Value, ExprError> {
+    fn lenient(&mut self, node: &ExprNode) -> Result<Value, ExprError> {
         let (of, key) = match &node.kind {
-            Kind::Name(name) => return Ok(self.name(name, &node.range)?.unwrap_or(Value::UNDEFINED)),
-            Kind::Attribute(of, name) => (self.lenient(of)?, Value::from(name.as_str())),
-            Kind::Item(of, key) => (self.lenient(of)?, self.value(key)?),
+            ExprKind::Name(name) => return Ok(self.name(name, &node.range)?.unwrap_or(Value::UNDEFINED)),
+            ExprKind::Attribute(of, name) => (self.lenient(of)?, Value::from(name.as_str())),
+            ExprKind::Item(of, key) => (self.lenient(of)?, self.value(key)?),
             _ => return self.value(node),
         };
         Ok(look_into(&of, &key).unwrap_or(Value::UNDEFINED))
     }
 
-    fn truth(&mut self, node: &Node, who: &str) -> Result<bool, ExprError> {
+    fn truth(&mut self, node: &ExprNode, who: &str) -> Result<bool, ExprError> {
         let value = self.value(node)?;
         match shape(&value) {
             Shape::Boolean => Ok(value.is_true()),
@@ -188,7 +188,7 @@ impl Evaluation<'_> {
         error
     }
 
-    fn attribute(&self, value: &Value, name: &str, of: &Node, range: &Range<usize>) -> Result<Value, ExprError> {
+    fn attribute(&self, value: &Value, name: &str, of: &ExprNode, range: &Range<usize>) -> Result<Value, ExprError> {
         match shape(value) {
             Shape::Object => Ok(look_into(value, &Value::from(name)).unwrap_or_else(|| Value::from(()))),
             Shape::Null => Err(self.is_null(of, range)),
@@ -204,7 +204,7 @@ impl Evaluation<'_> {
         }
     }
 
-    fn item(&self, value: &Value, key: &Value, of: &Node, range: &Range<usize>) -> Result<Value, ExprError> {
+    fn item(&self, value: &Value, key: &Value, of: &ExprNode, range: &Range<usize>) -> Result<Value, ExprError> {
         match (shape(value), shape(key)) {
             (Shape::Null, _) => Err(self.is_null(of, range)),
             (Shape::Object, Shape::String) | (Shape::List | Shape::String, Shape::Number) => {
@@ -216,13 +216,13 @@ impl Evaluation<'_> {
         }
     }
 
-    fn is_null(&self, of: &Node, range: &Range<usize>) -> ExprError {
+    fn is_null(&self, of: &ExprNode, range: &Range<usize>) -> ExprError {
         let text = self.text(&of.range);
         ExprError::at(range, format!("`{text}` is null and holds nothing"))
             .with_help(format!("ask first, as in `{text} is not none and …`"))
     }
 
-    fn index(&mut self, part: Option<&Node>) -> Result<Option<i64>, ExprError> {
+    fn index(&mut self, part: Option<&ExprNode>) -> Result<Option<i64>, ExprError> {
         let Some(part) = part else { return Ok(None) };
         let value = self.value(part)?;
         if value.is_none() {
@@ -257,7 +257,7 @@ impl Evaluation<'_> {
         self.state.get_or_insert_with(|| ENVIRONMENT.empty_state())
     }
 
-    fn misfit(&self, error: OperatorError, node: &Node, operands: &[(&Node, &Value)]) -> ExprError {
+    fn misfit(&self, error: OperatorError, node: &ExprNode, operands: &[(&ExprNode, &Value)]) -> ExprError {
         let message = match &error {
             OperatorError::Misfit(misfit) if operands.len() == 1 => format!("`-` cannot take {}", misfit.right),
             other => other.to_string(),
@@ -265,7 +265,7 @@ impl Evaluation<'_> {
         let error = ExprError::at(&node.range, format!("{message}, in `{}`", self.text(&node.range)));
         let null = operands.iter().find(|(_, value)| value.is_none());
         match null {
-            Some((operand, _)) if !matches!(operand.kind, Kind::Constant(_)) => {
+            Some((operand, _)) if !matches!(operand.kind, ExprKind::Constant(_)) => {
                 let text = self.text(&operand.range);
                 error.with_help(format!(
                     "`{text}` is null: ask first (`{text} is not none and …`) or write `{text} | default(…)`"
@@ -293,7 +293,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn names() -> Names {
+    fn names() -> TemplateNames {
         session_names(json!({
             "年龄": 18, "n": null, "text": "35", "yes": true, "no": false, "list": [1, "a", null], "空": [],
             "metadata": { "crisis_signal": true, "nested": { "deep": [1, 2] } }, "last_user_message": "我不想活了",

@@ -2,21 +2,21 @@
 
 use std::ops::Range;
 
-use crate::expr::tree::{Kind, Node};
+use crate::expr::tree::{ExprKind, ExprNode};
 
 /// The fields of the name `object` that an expression asks for, each with the place of the whole `object.field`.
-pub fn fields_of<'n>(object: &str, node: &'n Node) -> Vec<(&'n str, Range<usize>)> {
+pub fn fields_of<'n>(object: &str, node: &'n ExprNode) -> Vec<(&'n str, Range<usize>)> {
     let mut found = Vec::new();
     asks(object, node, &mut found);
     found
 }
 
-fn asks<'n>(object: &str, node: &'n Node, found: &mut Vec<(&'n str, Range<usize>)>) {
-    let is_it = |of: &Node| matches!(&of.kind, Kind::Name(name) if name == object);
+fn asks<'n>(object: &str, node: &'n ExprNode, found: &mut Vec<(&'n str, Range<usize>)>) {
+    let is_it = |of: &ExprNode| matches!(&of.kind, ExprKind::Name(name) if name == object);
     match &node.kind {
-        Kind::Attribute(of, name) if is_it(of) => found.push((name, node.range.clone())),
-        Kind::Item(of, key) if is_it(of) => {
-            if let Kind::Constant(key) = &key.kind {
+        ExprKind::Attribute(of, name) if is_it(of) => found.push((name, node.range.clone())),
+        ExprKind::Item(of, key) if is_it(of) => {
+            if let ExprKind::Constant(key) = &key.kind {
                 found.extend(key.as_str().map(|name| (name, node.range.clone())));
             }
         }

@@ -4,10 +4,10 @@
 use std::ops::Range;
 
 use crate::expr::signs::{FULL_WIDTH, INFIX, OPERATORS, WORDS};
-use crate::template::unknown::Repair;
+use crate::template::unknown::SourceRepair;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slip {
+pub struct ExprSlip {
     pub message: String,
     pub range: Range<usize>,
     pub help: String,
@@ -18,7 +18,7 @@ pub struct Slip {
 }
 
 /// The slips in `source`, outside of quoted texts, in their order. Only for a source that does not parse.
-pub fn slips(source: &str) -> Vec<Slip> {
+pub fn slips(source: &str) -> Vec<ExprSlip> {
     let mut walk = Walk { source, brackets: 0, dollars: 0, found: Vec::new() };
     let mut at = 0;
     while let Some(character) = walk.rest(at).chars().next() {
@@ -28,13 +28,13 @@ pub fn slips(source: &str) -> Vec<Slip> {
 }
 
 /// The change that settles all of `slips`, if each of them has one.
-pub fn repair(source: &str, slips: &[Slip]) -> Option<Repair> {
+pub fn repair(source: &str, slips: &[ExprSlip]) -> Option<SourceRepair> {
     let edits: Option<Vec<_>> = slips.iter().map(|slip| slip.edits.clone()).collect();
     let edits: Vec<_> = edits?.into_iter().flatten().collect();
-    let repair = Repair { title: String::new(), edits, sure: false };
+    let repair = SourceRepair { title: String::new(), edits, sure: false };
     let after = repair.apply(source)?;
     let sure = slips.iter().all(|slip| slip.sure) && !has_lone_value(&after);
-    Some(Repair { title: format!("write `{}`", after.trim()), sure, ..repair })
+    Some(SourceRepair { title: format!("write `{}`", after.trim()), sure, ..repair })
 }
 
 /// Whether a number or a text stands alone where something must hold, as in `age == 5 or 6`: what was meant is more than what
@@ -67,7 +67,7 @@ struct Walk<'s> {
     brackets: usize,
     /// How many `${` are open.
     dollars: usize,
-    found: Vec<Slip>,
+    found: Vec<ExprSlip>,
 }
 
 impl<'s> Walk<'s> {
@@ -87,7 +87,7 @@ impl<'s> Walk<'s> {
         edits: Option<Vec<(Range<usize>, String)>>,
     ) -> usize {
         let end = range.end;
-        self.found.push(Slip { message: message.to_owned(), range, help, edits, sure: true });
+        self.found.push(ExprSlip { message: message.to_owned(), range, help, edits, sure: true });
         end
     }
 
@@ -247,7 +247,7 @@ impl<'s> Walk<'s> {
             let edits = leave_out(at..at + 1);
             return self.report(at..at + 1, "a name stands without `$`", "leave it out".to_owned(), edits);
         }
-        let closes = |found: &Slip, open: &str| found.message.contains(open);
+        let closes = |found: &ExprSlip, open: &str| found.message.contains(open);
         let pair = if rest.starts_with("}}") { Some("{{") } else { rest.starts_with("%}").then_some("{%") };
         if let Some(open) = pair
             && let Some(slip) = self.found.iter_mut().rev().find(|found| closes(found, open))

@@ -3,7 +3,7 @@
 use minijinja::value::{Value, ValueKind};
 
 use crate::template::names::MAX_VALUE_BYTES;
-use crate::value::compare::{Family, Misfit, Shape, fit};
+use crate::value::compare::{ComparisonError, Family, Shape, fit};
 
 /// An operator between two values. `and`, `or` and `not` are no operators here: they do not look at both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum Operator {
 pub enum OperatorError {
     /// The two sides do not fit.
     #[error(transparent)]
-    Misfit(#[from] Misfit),
+    Misfit(#[from] ComparisonError),
     /// `/`, `//`, `%` by zero, or zero to a negative power.
     #[error("`{0}` divides by zero")]
     DivisionByZero(&'static str),
@@ -111,7 +111,7 @@ pub fn compare(operator: Operator, left: &Value, right: &Value) -> Result<bool, 
         Operator::NotIn => !holds(right, left)?,
         _ => {
             let (left, right) = (shape(left), shape(right));
-            return Err(Misfit { operator: operator.symbol(), left, right }.into());
+            return Err(ComparisonError { operator: operator.symbol(), left, right }.into());
         }
     })
 }
@@ -143,7 +143,7 @@ pub fn negate(value: &Value) -> Result<Value, OperatorError> {
     match number(value) {
         Some(Number::Integer(integer)) => integer_value("-", integer.checked_neg()),
         Some(Number::Float(float)) => Ok(Value::from(-float)),
-        None => Err(Misfit { operator: "-", left: Shape::Number, right: shape(value) }.into()),
+        None => Err(ComparisonError { operator: "-", left: Shape::Number, right: shape(value) }.into()),
     }
 }
 

@@ -12,13 +12,13 @@ use crate::expr::hints::{repair, slips};
 use crate::expr::methods::method;
 use crate::expr::operators::Operator;
 use crate::expr::reach::free_names;
-use crate::expr::tree::{Argument, Kind, Node};
+use crate::expr::tree::{Argument, ExprKind, ExprNode};
 use crate::template::environment::has;
-use crate::template::fault::fault;
-use crate::template::features::Named;
-use crate::template::guard::{admit, bytes};
+use crate::template::error::fault;
+use crate::template::features::FeatureKind;
+use crate::template::limits::{admit, bytes};
 use crate::template::pattern;
-use crate::template::unknown::{Repair, filter_called, unknown, unknown_function};
+use crate::template::unknown::{SourceRepair, filter_called, unknown, unknown_function};
 use crate::template::uses::NameUse;
 
 #[cfg(test)]
@@ -43,9 +43,9 @@ pub struct ExprError {
     pub range: Option<Range<usize>>,
     pub help: Option<String>,
     /// For a filter, test or function that does not exist: which of them it is.
-    pub unknown: Option<Named>,
+    pub unknown: Option<FeatureKind>,
     /// The change of the source that would settle it.
-    pub repair: Option<Box<Repair>>,
+    pub repair: Option<Box<SourceRepair>>,
 }
 
 impl ExprError {
@@ -61,14 +61,14 @@ impl ExprError {
 
     /// The same error with a change that settles it, where there is one.
     #[must_use]
-    pub fn with_repair(mut self, repair: Option<Repair>) -> Self {
+    pub fn with_repair(mut self, repair: Option<SourceRepair>) -> Self {
         self.repair = repair.map(Box::new);
         self
     }
 
     /// The same error as one about a filter, test or function that does not exist.
     #[must_use]
-    pub fn about(mut self, unknown: Named) -> Self {
+    pub fn about(mut self, unknown: FeatureKind) -> Self {
         self.unknown = Some(unknown);
         self
     }
@@ -81,7 +81,7 @@ pub struct Expr(Arc<Read>);
 #[derive(Debug)]
 struct Read {
     source: String,
-    root: Node,
+    root: ExprNode,
     names: Vec<NameUse>,
 }
 
@@ -107,7 +107,7 @@ impl Expr {
         let tree = parse_expr(source).map_err(|error| {
             let slips = slips(source);
             if let Some(first) = slips.first() {
-                let sound = |repair: &Repair| repair.apply(source).is_some_and(|after| reads(&after));
+                let sound = |repair: &SourceRepair| repair.apply(source).is_some_and(|after| reads(&after));
                 let repair = repair(source, &slips).filter(sound);
                 return ExprError::at(&first.range, first.message.as_str())
                     .with_help(first.help.as_str())
@@ -130,7 +130,7 @@ impl Expr {
         &self.0.names
     }
 
-    pub fn root(&self) -> &Node {
+    pub fn root(&self) -> &ExprNode {
         &self.0.root
     }
 }
@@ -145,46 +145,46 @@ struct Copier<'s> {
 }
 
 impl Copier<'_> {
-    fn boxed(&self, expr: &ast::Expr<'_>, depth: usize) -> Result<Box<Node>, ExprError> {
+    fn boxed(&self, expr: &ast::Expr<'_>, depth: usize) -> Result<Box<ExprNode>, ExprError> {
         self.node(expr, depth + 1).map(Box::new)
     }
 
-    fn node(&self, expr: &ast::Expr<'_>, depth: usize) -> Result<Node, ExprError> {
+    fn node(&self, expr: &ast::Expr<'_>, depth: usize) -> Result<ExprNode, ExprError> {
         let own = bytes(expr.span());
         if depth > MAX_DEPTH {
             return Err(ExprError::at(&own, format!("the expression nests deeper than {MAX_DEPTH}"))
                 .with_help("write it in several steps, with `set` actions"));
         }
         let (kind, range) = match expr {
-            ast::Expr::Var(var) => (Kind::Name(var.id.to_owned()), own),
+            ast::Expr::Var(var) => (ExprKind::Name(var.id.to_owned()), own),
             ast::Expr::Const(constant) => (self.constant(&constant.value, &own)?, own),
             ast::Expr::UnaryOp(unary) => {
                 let inner = self.boxed(&unary.expr, depth)?;
                 // `a not in b` arrives as a `not` around `a in b`, both without a start of their own.
-                if let (UnaryOpKind::Not, Kind::Operation(Operator::In, left, right)) = (&unary.op, &inner.kind)
+                if let (UnaryOpKind::Not, ExprKind::Operation(Operator::In, left, right)) = (&unary.op, &inner.kind)
                     && self.says_not_in(left.range.end, right.range.start)
                 {
-                    let kind = Kind::Operation(Operator::NotIn, left.clone(), right.clone());
-                    return Ok(Node { kind, range: inner.range });
+                    let kind = ExprKind::Operation(Operator::NotIn, left.clone(), right.clone());
+                    return Ok(ExprNode { kind, range: inner.range });
                 }
                 let start = match (&unary.op, &inner.kind) {
                     // `x is not defined`: the span of the negation starts at the test's name.
-                    (UnaryOpKind::Not, Kind::Test(..)) => own.start.min(inner.range.start),
+                    (UnaryOpKind::Not, ExprKind::Test(..)) => own.start.min(inner.range.start),
                     _ => own.start,
                 };
                 let range = start..inner.range.end;
                 match unary.op {
-                    UnaryOpKind::Not => (Kind::Not(inner), range),
-                    UnaryOpKind::Neg => (Kind::Negate(inner), range),
+                    UnaryOpKind::Not => (ExprKind::Not(inner), range),
+                    UnaryOpKind::Neg => (ExprKind::Negate(inner), range),
                 }
             }
             ast::Expr::BinOp(binary) => {
                 let (left, right) = (self.boxed(&binary.left, depth)?, self.boxed(&binary.right, depth)?);
                 let range = left.range.start..right.range.end;
                 let kind = match binary_operator(binary.op) {
-                    Some(operator) => Kind::Operation(operator, left, right),
-                    None if matches!(binary.op, BinOpKind::ScAnd) => Kind::And(left, right),
-                    None => Kind::Or(left, right),
+                    Some(operator) => ExprKind::Operation(operator, left, right),
+                    None if matches!(binary.op, BinOpKind::ScAnd) => ExprKind::And(left, right),
+                    None => ExprKind::Or(left, right),
                 };
                 (kind, range)
             }
@@ -196,40 +196,40 @@ impl Copier<'_> {
                 }
                 let end = rest.last().map_or(first.range.end, |(_, node)| node.range.end);
                 let range = first.range.start..end;
-                (Kind::Chain(first, rest), range)
+                (ExprKind::Chain(first, rest), range)
             }
             ast::Expr::IfExpr(choice) => {
                 let (yes, test) = (self.boxed(&choice.true_expr, depth)?, self.boxed(&choice.test_expr, depth)?);
                 let no = choice.false_expr.as_ref().map(|no| self.boxed(no, depth)).transpose()?;
                 let range = yes.range.start..no.as_ref().unwrap_or(&test).range.end;
-                (Kind::Choice { test, yes, no }, range)
+                (ExprKind::Choice { test, yes, no }, range)
             }
             ast::Expr::Filter(filter) => {
                 let Some(on) = &filter.expr else { return Err(ExprError::at(&own, "a filter needs a value")) };
                 let on = self.boxed(on, depth)?;
-                self.known(Named::Filter, filter.name, &own)?;
+                self.known(FeatureKind::Filter, filter.name, &own)?;
                 let range = on.range.start..own.end;
-                (Kind::Filter(filter.name.to_owned(), on, self.arguments(&filter.args, depth)?), range)
+                (ExprKind::Filter(filter.name.to_owned(), on, self.arguments(&filter.args, depth)?), range)
             }
             ast::Expr::Test(test) => {
                 let on = self.boxed(&test.expr, depth)?;
-                self.known(Named::Test, test.name, &own)?;
+                self.known(FeatureKind::Test, test.name, &own)?;
                 let arguments = self.arguments(&test.args, depth)?;
                 if test.name == "regex" {
                     check_pattern(&arguments, &own)?;
                 }
                 let range = on.range.start..own.end;
-                (Kind::Test(test.name.to_owned(), on, arguments), range)
+                (ExprKind::Test(test.name.to_owned(), on, arguments), range)
             }
             ast::Expr::GetAttr(attribute) => {
                 let of = self.boxed(&attribute.expr, depth)?;
                 let range = of.range.start..own.end;
-                (Kind::Attribute(of, attribute.name.to_owned()), range)
+                (ExprKind::Attribute(of, attribute.name.to_owned()), range)
             }
             ast::Expr::GetItem(item) => {
                 let (of, key) = (self.boxed(&item.expr, depth)?, self.boxed(&item.subscript_expr, depth)?);
                 let range = of.range.start..own.end;
-                (Kind::Item(of, key), range)
+                (ExprKind::Item(of, key), range)
             }
             ast::Expr::Slice(slice) => {
                 let of = self.boxed(&slice.expr, depth)?;
@@ -244,29 +244,29 @@ impl Copier<'_> {
                     return Err(ExprError::at(&range, "the step of a slice must be a number from 1 up")
                         .with_help("to turn a list or text around, write `| reverse`"));
                 }
-                (Kind::Slice { of, start: part(&slice.start)?, stop: part(&slice.stop)?, step }, range)
+                (ExprKind::Slice { of, start: part(&slice.start)?, stop: part(&slice.stop)?, step }, range)
             }
             ast::Expr::Call(call) => (self.call(call, &own, depth)?, own),
-            ast::Expr::List(list) => (Kind::List(self.nodes(&list.items, depth)?), own),
-            ast::Expr::Tuple(tuple) => (Kind::List(self.nodes(&tuple.items, depth)?), own),
+            ast::Expr::List(list) => (ExprKind::List(self.nodes(&list.items, depth)?), own),
+            ast::Expr::Tuple(tuple) => (ExprKind::List(self.nodes(&tuple.items, depth)?), own),
             ast::Expr::Map(map) => {
                 let (keys, values) = (self.nodes(&map.keys, depth)?, self.nodes(&map.values, depth)?);
-                (Kind::Map(keys.into_iter().zip(values).collect()), own)
+                (ExprKind::Map(keys.into_iter().zip(values).collect()), own)
             }
         };
-        Ok(Node { kind, range })
+        Ok(ExprNode { kind, range })
     }
 
-    fn constant(&self, value: &Value, range: &Range<usize>) -> Result<Kind, ExprError> {
+    fn constant(&self, value: &Value, range: &Range<usize>) -> Result<ExprKind, ExprError> {
         let fits = if value.is_integer() {
             i64::try_from(value.clone()).is_ok() || u64::try_from(value.clone()).is_ok()
         } else {
             !value.is_number() || f64::try_from(value.clone()).is_ok_and(f64::is_finite)
         };
-        if fits { Ok(Kind::Constant(value.clone())) } else { Err(ExprError::at(range, "this number is too large")) }
+        if fits { Ok(ExprKind::Constant(value.clone())) } else { Err(ExprError::at(range, "this number is too large")) }
     }
 
-    fn nodes(&self, exprs: &[ast::Expr<'_>], depth: usize) -> Result<Vec<Node>, ExprError> {
+    fn nodes(&self, exprs: &[ast::Expr<'_>], depth: usize) -> Result<Vec<ExprNode>, ExprError> {
         exprs.iter().map(|expr| self.node(expr, depth + 1)).collect()
     }
 
@@ -283,20 +283,20 @@ impl Copier<'_> {
         arguments.iter().map(copy).collect()
     }
 
-    fn call(&self, call: &ast::Call<'_>, range: &Range<usize>, depth: usize) -> Result<Kind, ExprError> {
+    fn call(&self, call: &ast::Call<'_>, range: &Range<usize>, depth: usize) -> Result<ExprKind, ExprError> {
         match &call.expr {
             ast::Expr::Var(var) if CALLABLE.contains(&var.id) => {
-                Ok(Kind::Call(var.id.to_owned(), self.arguments(&call.args, depth)?))
+                Ok(ExprKind::Call(var.id.to_owned(), self.arguments(&call.args, depth)?))
             }
             ast::Expr::Var(var) => {
                 let own = bytes(var.span());
                 let said = unknown_function(var.id, CALLABLE);
                 let repair = match said.instead {
-                    Some(near) => Some(Repair::one(format!("use `{near}`"), own.clone(), near)),
+                    Some(near) => Some(SourceRepair::one(format!("use `{near}`"), own.clone(), near)),
                     None => self.piped(var.id, &call.args, range, depth),
                 };
                 let message = format!("there is no function `{}` here", var.id);
-                Err(ExprError::at(&own, message).with_help(said.help).with_repair(repair).about(Named::Function))
+                Err(ExprError::at(&own, message).with_help(said.help).with_repair(repair).about(FeatureKind::Function))
             }
             ast::Expr::GetAttr(attribute) => {
                 let of = self.node(&attribute.expr, depth + 1)?;
@@ -309,34 +309,35 @@ impl Copier<'_> {
                     text(name_end..range.end),
                     whole == (0..self.source.len()),
                 );
-                let repair = repair.map(|repair| Repair::one(format!("write `{repair}`"), whole.clone(), repair));
+                let repair = repair.map(|repair| SourceRepair::one(format!("write `{repair}`"), whole.clone(), repair));
                 Err(ExprError::at(&whole, format!("`.{}()` calls a method, and values have none", attribute.name))
                     .with_help(help)
                     .with_repair(repair)
-                    .about(Named::Function))
+                    .about(FeatureKind::Function))
             }
             other => Err(ExprError::at(&(leftmost(other)..range.end), "only functions can be called")),
         }
     }
 
     /// `length(x)` as `x | length`.
-    fn piped(&self, name: &str, arguments: &[CallArg<'_>], range: &Range<usize>, depth: usize) -> Option<Repair> {
+    fn piped(&self, name: &str, arguments: &[CallArg<'_>], range: &Range<usize>, depth: usize) -> Option<SourceRepair> {
         let filter = filter_called(name)?;
         let [CallArg::Pos(only)] = arguments else { return None };
         let on = self.node(only, depth + 1).ok()?;
         let text = self.source.get(on.range.clone())?;
-        let simple = matches!(on.kind, Kind::Name(_) | Kind::Attribute(..) | Kind::Constant(_) | Kind::Item(..));
+        let simple =
+            matches!(on.kind, ExprKind::Name(_) | ExprKind::Attribute(..) | ExprKind::Constant(_) | ExprKind::Item(..));
         let text = if simple { format!("{text} | {filter}") } else { format!("({text}) | {filter}") };
-        Some(Repair::one(format!("write `{text}`"), range.clone(), text))
+        Some(SourceRepair::one(format!("write `{text}`"), range.clone(), text))
     }
 
-    fn known(&self, what: Named, name: &str, own: &Range<usize>) -> Result<(), ExprError> {
+    fn known(&self, what: FeatureKind, name: &str, own: &Range<usize>) -> Result<(), ExprError> {
         if has(&ENVIRONMENT, what, name) {
             return Ok(());
         }
         let range = own.start..own.start + name.len();
         let said = unknown(what, name, CALLABLE);
-        let repair = said.instead.map(|ours| Repair::one(format!("use `{ours}`"), range.clone(), ours));
+        let repair = said.instead.map(|ours| SourceRepair::one(format!("use `{ours}`"), range.clone(), ours));
         Err(ExprError::at(&range, said.message).with_help(said.help).with_repair(repair).about(what))
     }
 
@@ -367,7 +368,7 @@ fn leftmost(expr: &ast::Expr<'_>) -> usize {
 /// A pattern that is written out is tried when the expression is read.
 fn check_pattern(arguments: &[Argument], range: &Range<usize>) -> Result<(), ExprError> {
     match arguments {
-        [Argument::Plain(Node { kind: Kind::Constant(text), range })] => match text.as_str() {
+        [Argument::Plain(ExprNode { kind: ExprKind::Constant(text), range })] => match text.as_str() {
             Some(text) => pattern::compile(text).map(drop).map_err(|message| ExprError::at(range, message)),
             None => Err(ExprError::at(range, "`regex` needs a text")),
         },

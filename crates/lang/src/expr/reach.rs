@@ -1,26 +1,26 @@
 //! The names that an expression uses, in the order in which they stand in it.
 
-use crate::expr::tree::{Kind, Node};
+use crate::expr::tree::{ExprKind, ExprNode};
 use crate::template::uses::NameUse;
 
 /// The names under `root`. A name that is only asked for (`is defined`) or has a stand-in (`| default`), by itself or at
 /// the root of `a.b.c`, is optional.
-pub fn free_names(root: &Node) -> Vec<NameUse> {
+pub fn free_names(root: &ExprNode) -> Vec<NameUse> {
     let mut names = Vec::new();
     walk(root, false, &mut names);
     names.sort_by_key(|found: &NameUse| found.range.start);
     names
 }
 
-fn walk(node: &Node, optional: bool, names: &mut Vec<NameUse>) {
-    if let Kind::Name(name) = &node.kind {
+fn walk(node: &ExprNode, optional: bool, names: &mut Vec<NameUse>) {
+    if let ExprKind::Name(name) = &node.kind {
         names.push(NameUse { name: name.clone(), range: node.range.clone(), optional });
     }
     // Whether the first part need not be there.
     let mut first = match &node.kind {
-        Kind::Filter(name, ..) => stands_in(name),
-        Kind::Test(name, ..) => asks(name),
-        Kind::Attribute(..) | Kind::Item(..) => optional,
+        ExprKind::Filter(name, ..) => stands_in(name),
+        ExprKind::Test(name, ..) => asks(name),
+        ExprKind::Attribute(..) | ExprKind::Item(..) => optional,
         _ => false,
     };
     node.each_part(&mut |part| walk(part, std::mem::take(&mut first), names));

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::message::chinese;
-use crate::message::joints::{enumeration, joined};
-use crate::message::pattern::{Captured, Pattern, words};
+use crate::message::composed::{enumeration, joined};
+use crate::message::pattern::{Captured, MessagePattern, words};
 
 /// How deep sentences inside sentences are looked for.
 const DEPTH: usize = 6;
@@ -18,7 +18,7 @@ const FEW_LETTERS: usize = 8;
 #[derive(Debug, Default)]
 pub struct Catalogue {
     literals: HashMap<String, String>,
-    patterns: Vec<Pattern>,
+    patterns: Vec<MessagePattern>,
     /// The patterns by a word that stands in each text made from them: of the words of each the one that fewest patterns have.
     by_word: HashMap<String, Vec<usize>>,
     /// Those without such a word.
@@ -39,12 +39,12 @@ impl Catalogue {
                 continue;
             }
             if english.contains('{') {
-                made.patterns.push(Pattern::new(&english, &translation));
+                made.patterns.push(MessagePattern::new(&english, &translation));
             }
             made.literals.insert(english, translation);
         }
         let mut often: HashMap<&str, usize> = HashMap::new();
-        for word in made.patterns.iter().flat_map(Pattern::words) {
+        for word in made.patterns.iter().flat_map(MessagePattern::words) {
             *often.entry(word).or_default() += 1;
         }
         for (number, pattern) in made.patterns.iter().enumerate() {
@@ -89,12 +89,13 @@ impl Catalogue {
         self.candidates(text).any(|pattern| pattern.captured(text).is_some())
     }
 
-    fn candidates(&self, text: &str) -> impl Iterator<Item = &Pattern> {
+    fn candidates(&self, text: &str) -> impl Iterator<Item = &MessagePattern> {
         let mut numbers = self.others.clone();
         numbers.extend(words(text).filter_map(|word| self.by_word.get(word)).flatten());
         numbers.sort_unstable();
         numbers.dedup();
-        let mut found: Vec<&Pattern> = numbers.into_iter().filter_map(|number| self.patterns.get(number)).collect();
+        let mut found: Vec<&MessagePattern> =
+            numbers.into_iter().filter_map(|number| self.patterns.get(number)).collect();
         found.sort_by_key(|pattern| (std::cmp::Reverse(pattern.weight), pattern.places()));
         found.into_iter()
     }
@@ -111,7 +112,7 @@ impl Catalogue {
         })
     }
 
-    fn filled(&self, pattern: &Pattern, captured: &[Captured<'_, '_>], depth: usize) -> Option<String> {
+    fn filled(&self, pattern: &MessagePattern, captured: &[Captured<'_, '_>], depth: usize) -> Option<String> {
         let mut sure = pattern.letters >= FEW_LETTERS || pattern.has_lines() || pattern.head().ends_with(": ");
         let mut by_chance = false;
         let said = pattern.translated(captured, |of| {

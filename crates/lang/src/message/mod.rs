@@ -6,10 +6,10 @@
 
 pub mod catalogue;
 pub mod chinese;
-pub mod joints;
+pub mod composed;
 pub mod language;
+pub mod localized_text;
 pub mod pattern;
-pub mod told;
 
 #[cfg(test)]
 mod tests;

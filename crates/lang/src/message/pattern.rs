@@ -1,7 +1,7 @@
 //! One literal of the source as a pattern: its texts, and the places that something is written into.
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Piece {
+pub enum PatternPiece {
     /// Words that stand in every text made from it.
     Text(String),
     /// `{name}`. Inside backticks or 「」 it holds data, such as the name of a file's key, which is the same in every language;
@@ -19,16 +19,16 @@ const PATHS: [&str; 6] = ["directory", "file", "folder", "path", "shown", "store
 
 /// The pieces of a format literal. `{{` and `}}` are braces, `{x:?}` is `{x}`, `{}` and `{:>3}` are `{1}`, `{2}`, …, and `{0}` is
 /// `{1}`. Braces with anything else between them are words.
-pub fn pieces(literal: &str) -> Vec<Piece> {
+pub fn pieces(literal: &str) -> Vec<PatternPiece> {
     read(literal, true)
 }
 
 /// The pieces of a translation, in which numbers count from one.
-pub(crate) fn pieces_of_translation(text: &str) -> Vec<Piece> {
+pub(crate) fn pieces_of_translation(text: &str) -> Vec<PatternPiece> {
     read(text, false)
 }
 
-fn read(literal: &str, from_zero: bool) -> Vec<Piece> {
+fn read(literal: &str, from_zero: bool) -> Vec<PatternPiece> {
     let mut pieces = Vec::new();
     let mut text = String::new();
     let (mut code, mut quoted, mut unnamed) = (false, false, 0);
@@ -45,10 +45,10 @@ fn read(literal: &str, from_zero: bool) -> Vec<Piece> {
             && let Some(name) = name(inside, from_zero, &mut unnamed)
         {
             if !text.is_empty() {
-                pieces.push(Piece::Text(std::mem::take(&mut text)));
+                pieces.push(PatternPiece::Text(std::mem::take(&mut text)));
             }
             let code = code || quoted || PATHS.contains(&name.as_str());
-            pieces.push(Piece::Place { name, code });
+            pieces.push(PatternPiece::Place { name, code });
             rest = behind;
             continue;
         }
@@ -58,7 +58,7 @@ fn read(literal: &str, from_zero: bool) -> Vec<Piece> {
         rest = after;
     }
     if !text.is_empty() {
-        pieces.push(Piece::Text(text));
+        pieces.push(PatternPiece::Text(text));
     }
     pieces
 }
@@ -80,8 +80,8 @@ fn name(inside: &str, from_zero: bool, unnamed: &mut usize) -> Option<String> {
 /// `template` with `values` in its places; a place without a value stays as it is written.
 pub fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let written = pieces_of_translation(template).into_iter().map(|piece| match piece {
-        Piece::Text(text) => text,
-        Piece::Place { name, .. } => match values.iter().find(|(of, _)| *of == name) {
+        PatternPiece::Text(text) => text,
+        PatternPiece::Place { name, .. } => match values.iter().find(|(of, _)| *of == name) {
             Some((_, value)) => (*value).to_owned(),
             None => format!("{{{name}}}"),
         },
@@ -98,46 +98,47 @@ pub struct Captured<'p, 't> {
 
 /// A literal with places, and its translation.
 #[derive(Clone, Debug)]
-pub struct Pattern {
-    english: Vec<Piece>,
-    translation: Vec<Piece>,
+pub struct MessagePattern {
+    english: Vec<PatternPiece>,
+    translation: Vec<PatternPiece>,
     /// How many characters of it are words; of two patterns that fit, the one with more of them is meant.
     pub weight: usize,
     /// How many of these are letters.
     pub letters: usize,
 }
 
-impl Pattern {
+impl MessagePattern {
     pub fn new(english: &str, translation: &str) -> Self {
         let english = pieces(english);
-        let words = || english.iter().filter_map(|piece| if let Piece::Text(text) = piece { Some(text) } else { None });
+        let words =
+            || english.iter().filter_map(|piece| if let PatternPiece::Text(text) = piece { Some(text) } else { None });
         let weight = words().map(|text| text.chars().count()).sum();
         let letters = words().flat_map(|text| text.chars()).filter(|c| c.is_alphabetic()).count();
         Self { translation: pieces_of_translation(translation), weight, letters, english }
     }
 
     pub fn places(&self) -> usize {
-        self.english.iter().filter(|piece| matches!(piece, Piece::Place { .. })).count()
+        self.english.iter().filter(|piece| matches!(piece, PatternPiece::Place { .. })).count()
     }
 
     /// The words before its first place.
     pub fn head(&self) -> &str {
         match self.english.first() {
-            Some(Piece::Text(text)) => text,
+            Some(PatternPiece::Text(text)) => text,
             _ => "",
         }
     }
 
     /// Whether it is set in several lines, which no text is by chance.
     pub fn has_lines(&self) -> bool {
-        self.english.iter().any(|piece| matches!(piece, Piece::Text(text) if text.contains('\n')))
+        self.english.iter().any(|piece| matches!(piece, PatternPiece::Text(text) if text.contains('\n')))
     }
 
     /// The ASCII words that stand in every text made from it, whole.
     pub fn words(&self) -> Vec<&str> {
         let mut found = Vec::new();
         for (number, piece) in self.english.iter().enumerate() {
-            let Piece::Text(text) = piece else { continue };
+            let PatternPiece::Text(text) = piece else { continue };
             // A word beside a place may be a part of a longer one.
             let (open, shut) = (number > 0, number + 1 < self.english.len());
             let glued = |start: usize, end: usize| (open && start == 0) || (shut && end == text.len());
@@ -156,8 +157,8 @@ impl Pattern {
         let mut open: Vec<(&str, bool)> = Vec::new();
         for (number, piece) in self.english.iter().enumerate() {
             match piece {
-                Piece::Place { name, code } => open.push((name, *code)),
-                Piece::Text(words) => {
+                PatternPiece::Place { name, code } => open.push((name, *code)),
+                PatternPiece::Text(words) => {
                     let at = match (open.is_empty(), number + 1 == self.english.len()) {
                         (true, true) => (rest == words).then_some(0)?,
                         (true, false) => rest.starts_with(words.as_str()).then_some(0)?,
@@ -186,9 +187,9 @@ impl Pattern {
         let mut seam = false;
         for piece in &self.translation {
             match piece {
-                Piece::Text(text) if seam => beside(&mut out, text),
-                Piece::Text(text) => out.push_str(text),
-                Piece::Place { name, code } => {
+                PatternPiece::Text(text) if seam => beside(&mut out, text),
+                PatternPiece::Text(text) => out.push_str(text),
+                PatternPiece::Place { name, code } => {
                     if let Some(of) = captured.iter().find(|captured| captured.name == name) {
                         // A list of names may stand in backticks in the translation alone.
                         let value = said(&Captured { code: of.code || *code, ..*of });
@@ -196,7 +197,7 @@ impl Pattern {
                     }
                 }
             }
-            seam = matches!(piece, Piece::Place { code: false, .. });
+            seam = matches!(piece, PatternPiece::Place { code: false, .. });
         }
         out
     }

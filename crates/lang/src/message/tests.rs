@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::catalogue::Catalogue;
 use super::chinese::{FILES, entries};
 use super::language::Language;
-use super::pattern::{Pattern, Piece, fill, pieces};
+use super::pattern::{MessagePattern, PatternPiece, fill, pieces};
 
 fn catalogue(entries: &[(&str, &str)]) -> Catalogue {
     Catalogue::of(entries.iter().map(|(english, chinese)| ((*english).to_owned(), (*chinese).to_owned())))
@@ -49,8 +49,8 @@ fn a_language_has_many_names() {
 
 #[test]
 fn a_literal_is_read_as_format_reads_it() {
-    let place = |name: &str, code| Piece::Place { name: name.into(), code };
-    let text = |text: &str| Piece::Text(text.into());
+    let place = |name: &str, code| PatternPiece::Place { name: name.into(), code };
+    let text = |text: &str| PatternPiece::Text(text.into());
     assert_eq!(
         pieces("`{name}`: {} of {count:>3}, {:?} {{x}}"),
         [
@@ -106,18 +106,18 @@ fn the_pattern_with_most_words_of_its_own_is_meant() {
 
 #[test]
 fn places_take_little_and_the_last_words_close_the_text() {
-    let pattern = Pattern::new("{a}: {b}", "{b}…{a}");
-    let places = |pattern: &Pattern, text: &str| {
+    let pattern = MessagePattern::new("{a}: {b}", "{b}…{a}");
+    let places = |pattern: &MessagePattern, text: &str| {
         let found = pattern.captured(text)?;
         Some(found.iter().map(|one| one.text.to_owned()).collect::<Vec<_>>())
     };
     assert_eq!(places(&pattern, "x: y: z").unwrap(), ["x", "y: z"]);
-    assert_eq!(places(&Pattern::new("a {x} b", ""), "a 1 b 2 b").unwrap(), ["1 b 2"]);
-    assert_eq!(places(&Pattern::new("{a}{b}!", ""), "12!").unwrap(), ["12", ""]);
-    assert_eq!(places(&Pattern::new("{n} file{s}", ""), "3 files").unwrap(), ["3", "s"]);
-    assert_eq!(places(&Pattern::new("a{x}a", ""), "a"), None, "one text is not two");
-    assert_eq!(places(&Pattern::new("`{x}` is", ""), "`a` or `b` is"), None, "a pair of backticks is not torn");
-    assert_eq!(places(&Pattern::new("{x} is {x}", ""), "a is b"), None, "one name holds one text");
+    assert_eq!(places(&MessagePattern::new("a {x} b", ""), "a 1 b 2 b").unwrap(), ["1 b 2"]);
+    assert_eq!(places(&MessagePattern::new("{a}{b}!", ""), "12!").unwrap(), ["12", ""]);
+    assert_eq!(places(&MessagePattern::new("{n} file{s}", ""), "3 files").unwrap(), ["3", "s"]);
+    assert_eq!(places(&MessagePattern::new("a{x}a", ""), "a"), None, "one text is not two");
+    assert_eq!(places(&MessagePattern::new("`{x}` is", ""), "`a` or `b` is"), None, "a pair of backticks is not torn");
+    assert_eq!(places(&MessagePattern::new("{x} is {x}", ""), "a is b"), None, "one name holds one text");
 }
 
 #[test]
@@ -304,8 +304,8 @@ fn a_translation_has_the_places_and_the_code_of_its_english() {
         let names = |text: &str, english: bool| -> BTreeSet<String> {
             let pieces = if english { pieces(text) } else { super::pattern::pieces_of_translation(text) };
             let places = pieces.into_iter().filter_map(|piece| match piece {
-                Piece::Place { name, .. } => Some(name),
-                Piece::Text(_) => None,
+                PatternPiece::Place { name, .. } => Some(name),
+                PatternPiece::Text(_) => None,
             });
             places.collect()
         };

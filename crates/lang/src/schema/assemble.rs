@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::schema::older::add_older_spellings;
+use crate::schema::legacy_names::add_older_spellings;
 use crate::schema::parts::parts;
 
 /// The dialect of every schema here.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Document {
+pub enum SchemaDocument {
     Script,
     /// A skill: `skill:`, or the older `technique_id:` with `topic:`.
     Skill,
@@ -22,7 +22,7 @@ pub enum Document {
     Template,
 }
 
-impl Document {
+impl SchemaDocument {
     /// All of them, in the order in which they are listed.
     pub const ALL: [Self; 5] = [Self::Script, Self::Skill, Self::Test, Self::Any, Self::Template];
 
@@ -60,7 +60,7 @@ pub struct Kinds<'a> {
 /// The schema of `document`. It stands alone: every reference leads into the schema itself.
 ///
 /// A kind whose own schema has `$defs/action` holds actions: in its place stands the description of any action.
-pub fn assemble(document: Document, kinds: Kinds<'_>) -> Value {
+pub fn assemble(document: SchemaDocument, kinds: Kinds<'_>) -> Value {
     let mut definitions = parts();
     if let Some(Value::Object(action)) = definitions.get_mut("action") {
         dispatch(action, kinds);

@@ -3,5 +3,5 @@
 pub mod assemble;
 pub mod compiled;
 pub mod embedded;
-pub mod older;
+pub mod legacy_names;
 pub mod parts;

@@ -6,22 +6,22 @@ use std::sync::Arc;
 
 use crate::script::examples::example;
 use crate::script::findings::Findings;
+use crate::script::legacy_fields::todays_spelling;
 use crate::script::lines::{removal, renamed};
 use crate::script::numbers::whole_number;
-use crate::script::older::todays_spelling;
 use crate::script::other_names::other_name_of;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::misreading::{FULL_WIDTH_COLON, FULL_WIDTH_COLON_HELP, help_for};
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
-use crate::source::yaml::{Entry, Node, NodeKind};
+use crate::source::yaml::{NodeKind, YamlEntry, YamlNode};
 
 /// A scalar that an author wrote as text, with the node it came from so that places inside it can be marked.
 #[derive(Clone, Debug)]
-pub struct Words {
+pub struct TextField {
     pub text: String,
-    pub node: Arc<Node>,
+    pub node: Arc<YamlNode>,
 }
 
 /// One mapping while it is being read.
@@ -30,7 +30,7 @@ pub struct Fields<'a> {
     pub(super) findings: &'a Findings,
     pub(super) what: String,
     span: Span,
-    pub(super) entries: &'a [Entry],
+    pub(super) entries: &'a [YamlEntry],
     /// The entries whose keys are older spellings, with today's: most mappings have none.
     older: Vec<(usize, String)>,
     pub(super) used: Vec<Cell<bool>>,
@@ -46,7 +46,7 @@ pub struct Fields<'a> {
 impl<'a> Fields<'a> {
     /// The fields of `node`, which messages call `what`. Reports `wrong-type` and gives `None` when it is no mapping.
     pub fn of(
-        node: &'a Node,
+        node: &'a YamlNode,
         what: impl Into<String>,
         file: &'a Arc<SourceFile>,
         findings: &'a Findings,
@@ -69,9 +69,15 @@ impl<'a> Fields<'a> {
         Self::over(&[], span, what.into(), file, findings)
     }
 
-    fn over(entries: &'a [Entry], span: Span, what: String, file: &'a Arc<SourceFile>, findings: &'a Findings) -> Self {
+    fn over(
+        entries: &'a [YamlEntry],
+        span: Span,
+        what: String,
+        file: &'a Arc<SourceFile>,
+        findings: &'a Findings,
+    ) -> Self {
         let used = entries.iter().map(|_| Cell::new(false)).collect();
-        let today = |(index, entry): (usize, &Entry)| Some((index, todays_spelling(&entry.key.value)?));
+        let today = |(index, entry): (usize, &YamlEntry)| Some((index, todays_spelling(&entry.key.value)?));
         let older = entries.iter().enumerate().filter_map(today).collect();
         let (asked, missing) = (RefCell::default(), RefCell::default());
         let shapes = RefCell::default();
@@ -96,7 +102,7 @@ impl<'a> Fields<'a> {
         self.span
     }
 
-    pub fn entries(&self) -> &'a [Entry] {
+    pub fn entries(&self) -> &'a [YamlEntry] {
         self.entries
     }
 
@@ -109,7 +115,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a key that is no field of this mapping, so that the caller can say more of it than that it is unknown.
-    pub fn stray(&self, key: &str) -> Option<&'a Entry> {
+    pub fn stray(&self, key: &str) -> Option<&'a YamlEntry> {
         let (entry, used) = self.entries.iter().zip(&self.used).find(|(entry, _)| entry.key.value == key)?;
         used.set(true);
         Some(entry)
@@ -124,14 +130,14 @@ impl<'a> Fields<'a> {
         self.missing.borrow_mut().push((names.to_vec(), diagnostic));
     }
 
-    pub fn take(&self, name: &'static str) -> Option<&'a Arc<Node>> {
+    pub fn take(&self, name: &'static str) -> Option<&'a Arc<YamlNode>> {
         self.entry(name).map(|entry| &entry.value)
     }
 
     /// The whole entry of `name`: key and value.
-    pub fn entry(&self, name: &'static str) -> Option<&'a Entry> {
+    pub fn entry(&self, name: &'static str) -> Option<&'a YamlEntry> {
         self.asked.borrow_mut().push(name);
-        let spelt = |entry: &Entry| entry.key.value == name;
+        let spelt = |entry: &YamlEntry| entry.key.value == name;
         let mut spellings = self.older.iter().filter(|(_, today)| today == name).peekable();
         if spellings.peek().is_none() {
             // A mapping has each key once.
@@ -140,7 +146,7 @@ impl<'a> Fields<'a> {
             return Some(entry);
         }
         let older: Vec<usize> = spellings.map(|(index, _)| *index).collect();
-        let mut found: Vec<&'a Entry> = Vec::new();
+        let mut found: Vec<&'a YamlEntry> = Vec::new();
         let mut asked_before = false;
         for (index, (entry, used)) in self.entries.iter().zip(&self.used).enumerate() {
             if spelt(entry) || older.contains(&index) {
@@ -161,7 +167,7 @@ impl<'a> Fields<'a> {
         Some(kept)
     }
 
-    fn again(&self, kept: &Entry, other: &Entry, name: &str) {
+    fn again(&self, kept: &YamlEntry, other: &YamlEntry, name: &str) {
         if kept.value.to_json() == other.value.to_json() {
             let message = format!("`{}` says `{name}` again, with the same value", other.key.value);
             let diagnostic = Diagnostic::warning("deprecated-field", message, self.file, other.key.span);
@@ -181,7 +187,7 @@ impl<'a> Fields<'a> {
         self.findings.report(diagnostic.with_related("the other one", self.file, kept.key.span));
     }
 
-    fn warn_older(&self, entry: &Entry, name: &str) {
+    fn warn_older(&self, entry: &YamlEntry, name: &str) {
         let message = format!("`{}` is an older spelling of `{name}`", entry.key.value);
         self.findings.report(
             Diagnostic::warning("deprecated-field", message, self.file, entry.key.span)
@@ -196,7 +202,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The value of `name`; reports `missing-key` without one. A null counts as missing.
-    pub fn required(&self, name: &'static str) -> Option<&'a Arc<Node>> {
+    pub fn required(&self, name: &'static str) -> Option<&'a Arc<YamlNode>> {
         let entry = self.entry(name);
         let value = entry.map(|entry| &entry.value).filter(|node| !is_null(node));
         if value.is_none() {
@@ -219,20 +225,20 @@ impl<'a> Fields<'a> {
     }
 
     /// A text; numbers and booleans count as the text they are written as. Lists, mappings and null are `wrong-type`.
-    pub fn words(&self, name: &'static str) -> Option<Words> {
+    pub fn words(&self, name: &'static str) -> Option<TextField> {
         self.expect(name, Shape::Text);
         self.take(name).and_then(|node| self.as_words(name, node))
     }
 
     /// A text that must be there.
-    pub fn required_words(&self, name: &'static str) -> Option<Words> {
+    pub fn required_words(&self, name: &'static str) -> Option<TextField> {
         self.expect(name, Shape::Text);
         self.required(name).and_then(|node| self.as_words(name, node))
     }
 
-    fn as_words(&self, name: &str, node: &Arc<Node>) -> Option<Words> {
+    fn as_words(&self, name: &str, node: &Arc<YamlNode>) -> Option<TextField> {
         match node.as_scalar() {
-            Some(scalar) if !is_null(node) => Some(Words { text: scalar.text.clone(), node: Arc::clone(node) }),
+            Some(scalar) if !is_null(node) => Some(TextField { text: scalar.text.clone(), node: Arc::clone(node) }),
             _ => {
                 let mut diagnostic = self.wrong_type(name, "text", node);
                 let list = matches!(node.kind, NodeKind::Sequence(_));
@@ -314,7 +320,7 @@ impl<'a> Fields<'a> {
         choice
     }
 
-    pub fn list(&self, name: &'static str) -> Option<&'a [Arc<Node>]> {
+    pub fn list(&self, name: &'static str) -> Option<&'a [Arc<YamlNode>]> {
         self.expect(name, Shape::List);
         let node = self.take(name)?;
         match &node.kind {
@@ -328,7 +334,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The items of a list that must be there and must not be empty.
-    pub fn required_list(&self, name: &'static str) -> Option<&'a [Arc<Node>]> {
+    pub fn required_list(&self, name: &'static str) -> Option<&'a [Arc<YamlNode>]> {
         self.expect(name, Shape::List);
         let node = self.required(name)?;
         let items = self.list(name)?;
@@ -371,7 +377,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The fields of a node below this one.
-    pub fn inner<'n>(&self, node: &'n Node, what: impl Into<String>) -> Option<Fields<'n>>
+    pub fn inner<'n>(&self, node: &'n YamlNode, what: impl Into<String>) -> Option<Fields<'n>>
     where
         'a: 'n,
     {
@@ -384,7 +390,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Reports `wrong-type` of the field `name` and what to do about it.
-    pub(crate) fn wrong(&self, name: &str, expected: &str, node: &Node, help: impl Into<String>) {
+    pub(crate) fn wrong(&self, name: &str, expected: &str, node: &YamlNode, help: impl Into<String>) {
         self.findings.report(self.wrong_type(name, expected, node).with_help(help));
     }
 
@@ -399,7 +405,7 @@ impl<'a> Fields<'a> {
     }
 
     /// `wrong-type` of the field `name`, not reported yet.
-    pub(crate) fn wrong_type(&self, name: &str, expected: &str, node: &Node) -> Diagnostic {
+    pub(crate) fn wrong_type(&self, name: &str, expected: &str, node: &YamlNode) -> Diagnostic {
         let message = format!("`{name}` must be {expected}, but this is {}", node.describe());
         Diagnostic::error("wrong-type", message, self.file, node.span)
     }
@@ -427,7 +433,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    pub(super) fn fits(self, node: &Node) -> bool {
+    pub(super) fn fits(self, node: &YamlNode) -> bool {
         match (self, &node.kind) {
             (Self::List, NodeKind::Sequence(_)) => true,
             (Self::Text, NodeKind::Scalar(_)) => !is_null(node),
@@ -439,7 +445,7 @@ impl Shape {
 }
 
 /// Whether the node is a null, written or left empty.
-pub fn is_null(node: &Node) -> bool {
+pub fn is_null(node: &YamlNode) -> bool {
     node.as_scalar().is_some_and(|scalar| scalar.value().is_null())
 }
 

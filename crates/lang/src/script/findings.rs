@@ -45,9 +45,9 @@ impl Findings {
         self.mistakes.get()
     }
 
-    pub fn broken(&self) -> Broken {
+    pub fn broken(&self) -> BrokenSpans {
         let is_error = |diagnostic: &&Diagnostic| diagnostic.is_error() && diagnostic.rule != LATER;
-        Broken::of(self.list.borrow().iter().filter(is_error).map(|diagnostic| diagnostic.span).collect())
+        BrokenSpans::of(self.list.borrow().iter().filter(is_error).map(|diagnostic| diagnostic.span).collect())
     }
 
     /// Whether it is still worth looking for a near name: nobody reads the thousandth finding of a file for its advice, and
@@ -67,12 +67,12 @@ impl Findings {
 
 /// The places of errors, by which what lies inside of one is found.
 #[derive(Debug)]
-pub struct Broken {
+pub struct BrokenSpans {
     /// Their starts, in order, each with the farthest end of all up to it.
     reach: Vec<(usize, usize)>,
 }
 
-impl Broken {
+impl BrokenSpans {
     fn of(mut spans: Vec<Span>) -> Self {
         spans.retain(|span| !span.is_empty());
         spans.sort_unstable();
@@ -98,11 +98,11 @@ mod tests {
 
     #[test]
     fn what_lies_inside_of_an_error_is_found() {
-        let broken = Broken::of(vec![Span::new(10, 20), Span::new(2, 40), Span::new(30, 35), Span::point(50)]);
+        let broken = BrokenSpans::of(vec![Span::new(10, 20), Span::new(2, 40), Span::new(30, 35), Span::point(50)]);
         for (span, held) in [((10, 20), true), ((36, 40), true), ((36, 41), false), ((0, 1), false), ((50, 50), false)]
         {
             assert_eq!(broken.holds(Span::new(span.0, span.1)), held, "{span:?}");
         }
-        assert!(!Broken::of(vec![]).holds(Span::point(0)));
+        assert!(!BrokenSpans::of(vec![]).holds(Span::point(0)));
     }
 }

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use crate::script::declare::variable_name;
-use crate::script::fields::{Fields, Words};
+use crate::script::fields::{Fields, TextField};
 use crate::source::span::Spanned;
-use crate::source::yaml::{Node, NodeKind};
+use crate::source::yaml::{NodeKind, YamlNode};
 
 /// `budget` of a session; each limit is optional.
 #[derive(Clone, Debug, Default)]
-pub struct Budget {
+pub struct WrittenBudget {
     pub turns: Option<Spanned<u32>>,
     pub model_calls: Option<Spanned<u32>>,
     pub tokens: Option<Spanned<u32>>,
@@ -18,11 +18,11 @@ pub struct Budget {
     pub minutes: Option<Spanned<u32>>,
 }
 
-pub fn budget(fields: &Fields<'_>) -> Option<Budget> {
+pub fn budget(fields: &Fields<'_>) -> Option<WrittenBudget> {
     let node = fields.take("budget")?;
     let inner = fields.inner(node, "`budget`")?;
     let limit = |name| spanned(&inner, name, 1..=u32::MAX);
-    let budget = Budget {
+    let budget = WrittenBudget {
         turns: limit("turns"),
         model_calls: limit("model_calls"),
         tokens: limit("tokens"),
@@ -39,24 +39,24 @@ pub fn spanned(fields: &Fields<'_>, name: &'static str, range: std::ops::RangeIn
 
 /// `strategy` of a topic: a text, or a table (docs/monitors.md).
 #[derive(Clone, Debug, Default)]
-pub struct Strategy {
+pub struct WrittenStrategy {
     /// The text, or `text` of the table.
-    pub text: Option<Words>,
-    pub min_completeness_requirement: Option<Words>,
-    pub retry_strategy: Option<Words>,
+    pub text: Option<TextField>,
+    pub min_completeness_requirement: Option<TextField>,
+    pub retry_strategy: Option<TextField>,
     pub max_retry_count: Option<u32>,
     pub orchestration: bool,
 }
 
-pub fn strategy(fields: &Fields<'_>) -> Option<Strategy> {
+pub fn strategy(fields: &Fields<'_>) -> Option<WrittenStrategy> {
     let node = fields.take("strategy")?;
     if !matches!(node.kind, NodeKind::Mapping(_)) {
-        return Some(Strategy { text: fields.words("strategy"), ..Strategy::default() });
+        return Some(WrittenStrategy { text: fields.words("strategy"), ..WrittenStrategy::default() });
     }
     table(node, fields)
 }
 
-fn table(node: &Node, fields: &Fields<'_>) -> Option<Strategy> {
+fn table(node: &YamlNode, fields: &Fields<'_>) -> Option<WrittenStrategy> {
     let inner = fields.inner(node, "`strategy`")?;
     let text = inner.words("text");
     // Words for the monitor's prompt: no code compares them.
@@ -65,19 +65,19 @@ fn table(node: &Node, fields: &Fields<'_>) -> Option<Strategy> {
     let max_retry_count = inner.integer("max_retry_count", 0..=50);
     let orchestration = inner.choice("orchestration", &["on", "off"]) == Some("on");
     inner.finish();
-    Some(Strategy { text, min_completeness_requirement, retry_strategy, max_retry_count, orchestration })
+    Some(WrittenStrategy { text, min_completeness_requirement, retry_strategy, max_retry_count, orchestration })
 }
 
 /// `for_each: { in, as }` of a topic.
 #[derive(Clone, Debug)]
-pub struct ForEach {
+pub struct WrittenForEach {
     /// The list: an expression, most often the name of a variable.
-    pub list: Words,
+    pub list: TextField,
     /// What one element is called.
     pub element: Spanned<String>,
 }
 
-pub fn for_each(fields: &Fields<'_>) -> Option<ForEach> {
+pub fn for_each(fields: &Fields<'_>) -> Option<WrittenForEach> {
     let node = fields.take("for_each")?;
     let inner = fields.inner(node, "`for_each`")?;
     let literal = inner.take("in").filter(|node| matches!(node.kind, NodeKind::Sequence(_)));
@@ -89,7 +89,7 @@ pub fn for_each(fields: &Fields<'_>) -> Option<ForEach> {
                 "write the name of a variable that holds the list, or put the list in quotes, as in `in: \"[1, 2]\"`";
             let diagnostic = inner.wrong_type("in", "text", node);
             fields.findings().report(diagnostic.with_help(help));
-            Some(Words { text: "[]".to_owned(), node: Arc::clone(node) })
+            Some(TextField { text: "[]".to_owned(), node: Arc::clone(node) })
         }
         None => inner.required_words("in"),
     };
@@ -97,5 +97,5 @@ pub fn for_each(fields: &Fields<'_>) -> Option<ForEach> {
     inner.finish();
     let element = Spanned { span: element.as_ref()?.node.span, value: element?.text };
     let value = variable_name(&element, fields)?;
-    Some(ForEach { list: list?, element: Spanned { value, span: element.span } })
+    Some(WrittenForEach { list: list?, element: Spanned { value, span: element.span } })
 }

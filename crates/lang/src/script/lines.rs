@@ -3,22 +3,22 @@
 use crate::source::diagnostic::Edit;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
-use crate::source::yaml::Entry;
+use crate::source::yaml::YamlEntry;
 
 /// What stands before the key in its line, when that is white space only: the entry begins the line.
-pub fn indent<'f>(file: &'f SourceFile, entry: &Entry) -> Option<&'f str> {
+pub fn indent<'f>(file: &'f SourceFile, entry: &YamlEntry) -> Option<&'f str> {
     let line = file.line_span(file.line(entry.key.span.start))?;
     let before = file.slice(Span::new(line.start, entry.key.span.start));
     before.trim_matches([' ', '\t']).is_empty().then_some(before)
 }
 
 /// Whether the value is an alias: what it names stands above.
-pub fn is_alias(entry: &Entry) -> bool {
+pub fn is_alias(entry: &YamlEntry) -> bool {
     entry.value.span.start < entry.key.span.end
 }
 
 /// Where an entry ends in the file: behind its value, or behind the alias that stands for it.
-pub fn end(file: &SourceFile, entry: &Entry) -> usize {
+pub fn end(file: &SourceFile, entry: &YamlEntry) -> usize {
     if !is_alias(entry) {
         return entry.value.span.end.max(entry.key.span.end);
     }
@@ -41,7 +41,7 @@ pub fn renamed(file: &SourceFile, key: &Spanned<String>, name: &str) -> Edit {
 
 /// What takes an entry out of the mapping at `mapping`: its lines, or what stands between its commas. Comments that stand in
 /// its lines stay. `None` where something else stands there too.
-pub fn removal(file: &SourceFile, mapping: Span, entry: &Entry) -> Option<Edit> {
+pub fn removal(file: &SourceFile, mapping: Span, entry: &YamlEntry) -> Option<Edit> {
     let end = end(file, entry);
     if file.slice(mapping).starts_with('{') {
         return between_commas(file, Span::new(entry.key.span.start, end));

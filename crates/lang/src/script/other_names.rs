@@ -1,6 +1,6 @@
 //! What authors call a field who do not know its name: `id` for `topic_id`, `if` for `when`, `question` for `content`.
 
-use crate::source::yaml::{Node, NodeKind};
+use crate::source::yaml::{NodeKind, YamlNode};
 
 const IDS: &[&str] = &["action_id", "topic_id", "phase_id", "session_id", "skill_id", "trigger_id", "technique_id"];
 const TITLES: &[&str] = &["session_name", "phase_name", "topic_name", "skill_name", "get", "var"];
@@ -59,11 +59,11 @@ pub fn other_name_of(key: &str) -> &'static [&'static str] {
 
 /// The field of this mapping that `key` with this value stands for. `free`: whether the mapping has such a field and it is
 /// not written. `None` where no field is meant for sure, because its value would be of another shape.
-pub fn meant_by(key: &str, value: &Node, free: impl Fn(&str) -> bool) -> Option<&'static str> {
+pub fn meant_by(key: &str, value: &YamlNode, free: impl Fn(&str) -> bool) -> Option<&'static str> {
     other_name_of(key).iter().copied().find(|field| free(field) && fits(field, value))
 }
 
-fn fits(field: &str, value: &Node) -> bool {
+fn fits(field: &str, value: &YamlNode) -> bool {
     match field {
         "actions" | "topics" | "phases" | "declare" | "output" | "enum" => matches!(value.kind, NodeKind::Sequence(_)),
         "values" => matches!(value.kind, NodeKind::Mapping(_)),

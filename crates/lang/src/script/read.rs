@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use crate::script::declare::declare;
 use crate::script::examples::example;
-use crate::script::fields::{Fields, Words, is_null, shortened};
+use crate::script::fields::{Fields, TextField, is_null, shortened};
 use crate::script::findings::Findings;
 use crate::script::interrupted::on_interrupted;
 use crate::script::kernel::kernel;
+use crate::script::legacy::nesting::oldest_nesting;
+use crate::script::legacy::technique::older_skill_form;
+use crate::script::legacy_fields::todays_spelling;
 use crate::script::limits::{budget, for_each, spanned, strategy};
-use crate::script::lost_root::lost_root;
 use crate::script::misplaced::misplaced;
-use crate::script::older::todays_spelling;
-use crate::script::oldest::nesting::oldest_nesting;
-use crate::script::oldest::technique::older_skill_form;
+use crate::script::missing_root::lost_root;
 use crate::script::routes::{on_exit, triggers};
 use crate::script::script::{History, RawAction, Script, WrittenPhase, WrittenTopic};
 use crate::script::skill::{WrittenSkill, skill, skills, technique};
@@ -24,14 +24,14 @@ use crate::source::misreading::help_for;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
-use crate::source::yaml::{Node, NodeKind};
+use crate::source::yaml::{NodeKind, YamlNode};
 
 /// The longest id that a script may give to a part of itself, in characters.
 const LONGEST_ID: usize = 100;
 
 /// What a file holds (docs/language.md "The file").
 #[derive(Clone, Debug)]
-pub enum Document {
+pub enum ScriptDocument {
     /// A script that can be run.
     Session(Box<Script>),
     /// A skill, in today's form or the older one.
@@ -51,7 +51,7 @@ const DOCUMENTS: [(&str, &str); 5] = [
 ];
 
 /// Which of the language's documents the tree is, by the key at its root.
-pub fn root_key(root: &Node) -> Option<&'static str> {
+pub fn root_key(root: &YamlNode) -> Option<&'static str> {
     let entries = root.as_mapping()?;
     let has = |key: &str| entries.iter().any(|entry| entry.key.value == key);
     DOCUMENTS.iter().map(|(key, _)| *key).find(|key| has(key))
@@ -59,7 +59,7 @@ pub fn root_key(root: &Node) -> Option<&'static str> {
 
 /// Reads the `session:` script of a parsed file. What is wrong is reported; `None` when there is nothing that could be
 /// checked further.
-pub fn read(file: &Arc<SourceFile>, root: &Node, findings: &Findings) -> Option<Script> {
+pub fn read(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) -> Option<Script> {
     if let Some(key) = root_key(root).filter(|key| *key != "session")
         && let Some(entry) = root.as_mapping().into_iter().flatten().find(|entry| entry.key.value == key)
     {
@@ -70,13 +70,13 @@ pub fn read(file: &Arc<SourceFile>, root: &Node, findings: &Findings) -> Option<
         return None;
     }
     match document(file, root, findings)? {
-        Document::Session(script) => Some(*script),
+        ScriptDocument::Session(script) => Some(*script),
         _ => None,
     }
 }
 
 /// Reads whatever document a parsed file holds; a file without any of the root keys is taken for a script.
-pub fn document(file: &Arc<SourceFile>, root: &Node, findings: &Findings) -> Option<Document> {
+pub fn document(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) -> Option<ScriptDocument> {
     let NodeKind::Mapping(_) = &root.kind else {
         let message = format!("a script is a mapping that begins with `session:`, but this is {}", root.describe());
         let help = help_for(file, root)
@@ -89,7 +89,7 @@ pub fn document(file: &Arc<SourceFile>, root: &Node, findings: &Findings) -> Opt
         Some("test") => "a test",
         Some("workflow_id") => {
             let key = root.as_mapping().into_iter().flatten().find(|entry| entry.key.value == "workflow_id");
-            return Some(Document::Workflow(key.map_or(root.span, |entry| entry.key.span)));
+            return Some(ScriptDocument::Workflow(key.map_or(root.span, |entry| entry.key.span)));
         }
         Some(_) => "a script",
         None => {
@@ -104,24 +104,24 @@ pub fn document(file: &Arc<SourceFile>, root: &Node, findings: &Findings) -> Opt
     fields.ignore("metadata");
     let document = match root_key(root) {
         Some("skill") => {
-            fields.required("skill").and_then(|node| skill(node, &fields)).map(Box::new).map(Document::Skill)
+            fields.required("skill").and_then(|node| skill(node, &fields)).map(Box::new).map(ScriptDocument::Skill)
         }
         Some("technique_id") => {
             findings.extend(older_skill_form(file, root));
-            technique(&fields).map(Box::new).map(Document::Skill)
+            technique(&fields).map(Box::new).map(ScriptDocument::Skill)
         }
-        Some("test") => test(root, &fields).map(Box::new).map(Document::Test),
+        Some("test") => test(root, &fields).map(Box::new).map(ScriptDocument::Test),
         _ => fields
             .required("session")
             .and_then(|node| session_script(node, file, findings))
             .map(Box::new)
-            .map(Document::Session),
+            .map(ScriptDocument::Session),
     };
     fields.finish();
     document
 }
 
-fn session_script(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Script> {
+fn session_script(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<Script> {
     let fields = Fields::of(node, "`session`", file, findings)?;
     let id = id(&fields, "session_id");
     let name = fields.words("session_name").map(|words| words.text);
@@ -170,7 +170,7 @@ fn history(fields: &Fields<'_>) -> History {
     history
 }
 
-fn phase(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenPhase> {
+fn phase(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenPhase> {
     let fields = Fields::of(node, "a phase", file, findings)?;
     if misplaced(&fields, "phase") == Some("topic") {
         // It is checked as the topic that it is, in a phase of its own.
@@ -190,7 +190,7 @@ fn phase(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Wri
     Some(WrittenPhase { id, name, goal, declare, condition, on_exit, topics })
 }
 
-fn topic(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenTopic> {
+fn topic(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenTopic> {
     let fields = Fields::of(node, "a topic", file, findings)?;
     if misplaced(&fields, "topic").is_some() {
         return Some(WrittenTopic::of_unread(node));
@@ -224,7 +224,7 @@ fn topic(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Wri
 }
 
 /// One action of a list of actions, wherever the list stands.
-pub fn action(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<RawAction> {
+pub fn action(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<RawAction> {
     let fields = Fields::of(node, "an action", file, findings)?;
     if misplaced(&fields, "action").is_some() {
         return Some(RawAction::unread(node));
@@ -253,7 +253,7 @@ pub fn action(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Optio
     Some(RawAction { kind, id, condition, on_exit, on_interrupted, config, beside, span: node.span })
 }
 
-fn condition(fields: &Fields<'_>) -> Option<Words> {
+fn condition(fields: &Fields<'_>) -> Option<TextField> {
     fields.words("condition")
 }
 
@@ -262,7 +262,7 @@ fn condition(fields: &Fields<'_>) -> Option<Words> {
 pub(crate) fn items<T>(
     fields: &Fields<'_>,
     name: &'static str,
-    read: fn(&Node, &Arc<SourceFile>, &Findings) -> Option<T>,
+    read: fn(&YamlNode, &Arc<SourceFile>, &Findings) -> Option<T>,
 ) -> Vec<T> {
     let items = fields.required_list(name).unwrap_or_default();
     items.iter().filter_map(|item| read(item, fields.file(), fields.findings())).collect()
@@ -306,7 +306,7 @@ fn without_unseen(mut diagnostic: Diagnostic, unseen: char) -> Diagnostic {
 
 /// The `template_scheme` of a parsed script, when it can be found at all: the templates must be known before the script
 /// can be checked against them. What is wrong with the script is not this function's to say.
-pub fn scheme(root: &Node) -> Option<Spanned<String>> {
+pub fn scheme(root: &YamlNode) -> Option<Spanned<String>> {
     let session = root.as_mapping()?.iter().find(|entry| entry.key.value == "session")?;
     let is_scheme = |key: &str| key == "template_scheme" || todays_spelling(key).as_deref() == Some("template_scheme");
     let scheme = session.value.as_mapping()?.iter().find(|entry| is_scheme(&entry.key.value))?;
@@ -315,13 +315,13 @@ pub fn scheme(root: &Node) -> Option<Spanned<String>> {
 }
 
 /// The paths in `skills` of a parsed script: the skills must be known before the script can be checked against them.
-pub fn skill_paths(root: &Node) -> Vec<&str> {
+pub fn skill_paths(root: &YamlNode) -> Vec<&str> {
     let items = root.get("session").and_then(|session| session.get("skills")).and_then(|skills| skills.as_sequence());
     items.into_iter().flatten().filter_map(|item| item.as_scalar()).map(|scalar| scalar.text.as_str()).collect()
 }
 
 /// The path of the script that a parsed test is about.
-pub fn tested_script(root: &Node) -> Option<&str> {
+pub fn tested_script(root: &YamlNode) -> Option<&str> {
     (root_key(root) == Some("test"))
         .then(|| root.get("script")?.as_scalar().map(|scalar| scalar.text.as_str()))
         .flatten()

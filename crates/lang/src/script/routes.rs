@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::script::fields::{Fields, Words, shortened};
+use crate::script::fields::{Fields, TextField, shortened};
 use crate::source::diagnostic::{Diagnostic, Edit, Fix};
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
-use crate::source::yaml::{Entry, Node, NodeKind};
+use crate::source::yaml::{NodeKind, YamlEntry, YamlNode};
 
 /// The routes that are one word.
 const WORDS: [&str; 7] = ["next", "resume", "retry", "skip_topic", "skip_phase", "end", "fail"];
@@ -25,7 +25,7 @@ pub struct WrittenRoute {
     /// The exit reason, as written: whether there is such a reason is not said here.
     pub reason: Spanned<String>,
     /// `set`: what is set before anything else.
-    pub set: Option<Entry>,
+    pub set: Option<YamlEntry>,
     /// `insert`: a skill, or the id of an action, that runs first.
     pub insert: Option<Spanned<String>>,
     /// Where it goes on.
@@ -96,7 +96,7 @@ pub fn on_exit(fields: &Fields<'_>) -> Option<OnExit> {
     Some(OnExit { routes: entries.iter().filter_map(|entry| route(entry, fields)).collect() })
 }
 
-fn route(entry: &Entry, fields: &Fields<'_>) -> Option<WrittenRoute> {
+fn route(entry: &YamlEntry, fields: &Fields<'_>) -> Option<WrittenRoute> {
     let reason = entry.key.clone();
     let span = entry.value.span;
     if ["goto", "insert", "then", "set"].contains(&reason.value.as_str()) {
@@ -123,7 +123,7 @@ fn route(entry: &Entry, fields: &Fields<'_>) -> Option<WrittenRoute> {
 
 /// What a route given as a mapping does.
 pub(crate) struct Steps {
-    pub(crate) set: Option<Entry>,
+    pub(crate) set: Option<YamlEntry>,
     pub(crate) insert: Option<Spanned<String>>,
     pub(crate) then: Option<Spanned<Go>>,
 }
@@ -156,7 +156,7 @@ pub(crate) fn steps(fields: &Fields<'_>) -> Option<Steps> {
     Some(Steps { set, insert, then: goto.or(then) })
 }
 
-fn then(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
+fn then(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
     if !matches!(node.kind, NodeKind::Mapping(_)) {
         return word(node, fields);
     }
@@ -166,7 +166,7 @@ fn then(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
     id.map(|id| Spanned { value: Go::Goto(id.text), span: id.node.span })
 }
 
-fn word(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
+fn word(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
     let text = node.as_scalar().map(|scalar| scalar.text.trim()).unwrap_or_default();
     if let Some(go) = Go::word(text) {
         return Some(Spanned { value: go, span: node.span });
@@ -211,7 +211,7 @@ fn is_id(text: &str) -> bool {
 #[derive(Clone, Debug)]
 pub struct WrittenTrigger {
     pub id: Spanned<String>,
-    pub when: Option<Words>,
+    pub when: Option<TextField>,
     /// `insert`: the skill, or the action, that runs.
     pub insert: Option<Spanned<String>>,
     /// Whether `then` ends the session.
@@ -222,7 +222,7 @@ pub struct WrittenTrigger {
 /// Reads `triggers`. `id` reads a required id.
 pub fn triggers(fields: &Fields<'_>, id: fn(&Fields<'_>, &'static str) -> Spanned<String>) -> Vec<WrittenTrigger> {
     let items = fields.list("triggers").unwrap_or_default();
-    let read = |item: &Arc<Node>| {
+    let read = |item: &Arc<YamlNode>| {
         let inner = fields.inner(item, "a trigger")?;
         let trigger = WrittenTrigger {
             id: id(&inner, "trigger_id"),

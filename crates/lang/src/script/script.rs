@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use crate::script::declare::Declared;
-use crate::script::fields::Words;
+use crate::script::fields::TextField;
 use crate::script::interrupted::OnInterrupted;
 use crate::script::kernel::WrittenKernel;
-use crate::script::limits::{Budget, ForEach, Strategy};
+use crate::script::limits::{WrittenBudget, WrittenForEach, WrittenStrategy};
 use crate::script::routes::{OnExit, WrittenTrigger};
 use crate::script::skill::{SkillItem, WrittenSkill};
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
-use crate::source::yaml::Node;
+use crate::source::yaml::YamlNode;
 
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -20,7 +20,7 @@ pub struct Script {
     pub id: Spanned<String>,
     pub name: Option<String>,
     pub scheme: Option<Spanned<String>>,
-    pub goal: Option<Words>,
+    pub goal: Option<TextField>,
     /// `who`: what the AI is called in prompts.
     pub who: Option<String>,
     /// `user`: what the person is called in prompts.
@@ -28,7 +28,7 @@ pub struct Script {
     pub model: Option<Spanned<String>>,
     pub history: History,
     pub declare: Vec<Declared>,
-    pub budget: Option<Budget>,
+    pub budget: Option<WrittenBudget>,
     /// `kernel`: what runs its code.
     pub kernel: Option<WrittenKernel>,
     pub on_exit: Option<OnExit>,
@@ -65,9 +65,9 @@ impl Default for History {
 pub struct WrittenPhase {
     pub id: Spanned<String>,
     pub name: Option<String>,
-    pub goal: Option<Words>,
+    pub goal: Option<TextField>,
     pub declare: Vec<Declared>,
-    pub condition: Option<Words>,
+    pub condition: Option<TextField>,
     pub on_exit: Option<OnExit>,
     pub topics: Vec<WrittenTopic>,
 }
@@ -76,16 +76,16 @@ pub struct WrittenPhase {
 pub struct WrittenTopic {
     pub id: Spanned<String>,
     pub name: Option<String>,
-    pub goal: Option<Words>,
+    pub goal: Option<TextField>,
     pub declare: Vec<Declared>,
-    pub condition: Option<Words>,
+    pub condition: Option<TextField>,
     pub on_exit: Option<OnExit>,
-    pub strategy: Option<Strategy>,
+    pub strategy: Option<WrittenStrategy>,
     /// `time_budget`, in minutes.
     pub time_budget: Option<Spanned<u32>>,
     /// `priority`, with where it stands.
     pub priority: Option<Spanned<&'static str>>,
-    pub for_each: Option<ForEach>,
+    pub for_each: Option<WrittenForEach>,
     pub actions: Vec<RawAction>,
 }
 
@@ -94,10 +94,10 @@ pub struct WrittenTopic {
 pub struct RawAction {
     pub kind: Spanned<String>,
     pub id: Spanned<String>,
-    pub condition: Option<Words>,
+    pub condition: Option<TextField>,
     pub on_exit: Option<OnExit>,
     pub on_interrupted: OnInterrupted,
-    pub config: Option<Arc<Node>>,
+    pub config: Option<Arc<YamlNode>>,
     /// Keys that stand beside `config` and are no fields of an action: they are reported, and may be what `config` lacks.
     pub beside: Vec<String>,
     pub span: Span,
@@ -105,7 +105,7 @@ pub struct RawAction {
 
 impl RawAction {
     /// What stands in the place of an action and is none, which is reported: it is only looked through for names that it sets.
-    pub fn unread(node: &Node) -> Self {
+    pub fn unread(node: &YamlNode) -> Self {
         let nothing = Spanned { value: String::new(), span: node.span };
         let config = Some(Arc::new(node.clone()));
         let (id, beside, on_interrupted) = (nothing.clone(), vec![], OnInterrupted::Ask);
@@ -115,7 +115,7 @@ impl RawAction {
 
 impl WrittenTopic {
     /// What stands in the place of a topic and is none, which is reported: it is only looked through for names that it sets.
-    pub fn of_unread(node: &Node) -> Self {
+    pub fn of_unread(node: &YamlNode) -> Self {
         Self {
             id: Spanned { value: String::new(), span: node.span },
             name: None,

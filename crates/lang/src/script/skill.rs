@@ -7,7 +7,7 @@ use crate::script::fields::{Fields, shortened};
 use crate::script::read::{id, items};
 use crate::script::script::RawAction;
 use crate::source::span::{Span, Spanned};
-use crate::source::yaml::Node;
+use crate::source::yaml::YamlNode;
 
 #[derive(Clone, Debug)]
 pub struct WrittenSkill {
@@ -29,7 +29,7 @@ pub enum SkillItem {
     Path(Spanned<String>),
 }
 
-pub fn skill(node: &Node, fields: &Fields<'_>) -> Option<WrittenSkill> {
+pub fn skill(node: &YamlNode, fields: &Fields<'_>) -> Option<WrittenSkill> {
     let inner = fields.inner(node, "a skill")?;
     let id = id(&inner, "skill_id");
     for name in ["skill_name", "description", "skill_goal"] {
@@ -62,7 +62,7 @@ pub fn technique(fields: &Fields<'_>) -> Option<WrittenSkill> {
 }
 
 fn outputs(fields: &Fields<'_>) -> Vec<Spanned<String>> {
-    let read = |item: &Arc<Node>| {
+    let read = |item: &Arc<YamlNode>| {
         let Some(scalar) = item.as_scalar() else {
             let message =
                 format!("an item of `outputs` must be the name of a variable, but this is {}", item.describe());
@@ -76,7 +76,7 @@ fn outputs(fields: &Fields<'_>) -> Vec<Spanned<String>> {
 }
 
 pub fn skills(fields: &Fields<'_>) -> Vec<SkillItem> {
-    let read = |item: &Arc<Node>| match item.as_scalar() {
+    let read = |item: &Arc<YamlNode>| match item.as_scalar() {
         Some(scalar) => {
             let path = Spanned { value: scalar.text.clone(), span: item.span };
             sound_path(&path, fields).then_some(SkillItem::Path(path))

@@ -1,13 +1,13 @@
 //! Keys that nobody asked for: what was most likely meant by each, and what stands in it that should stand behind it.
 
 use crate::script::fields::{Fields, is_null, shortened};
-use crate::script::older::is_older_output;
+use crate::script::legacy_fields::is_older_output;
 use crate::script::other_names::{is_other_name, meant_by};
 use crate::source::diagnostic::{Diagnostic, Edit, Fix};
 use crate::source::misreading::{FULL_WIDTH_COLON, FULL_WIDTH_COLON_HELP};
 use crate::source::near::{near_miss, plural, slip};
 use crate::source::text::SourceFile;
-use crate::source::yaml::{Entry, Node};
+use crate::source::yaml::{YamlEntry, YamlNode};
 
 impl Fields<'_> {
     /// [`Fields::finish`] with advice for keys that belong elsewhere.
@@ -54,7 +54,7 @@ impl Fields<'_> {
         // What is left is reported by `drop`.
     }
 
-    fn unknown(&self, entry: &Entry, near: Option<&str>, elsewhere: Option<String>, sure: bool) {
+    fn unknown(&self, entry: &YamlEntry, near: Option<&str>, elsewhere: Option<String>, sure: bool) {
         let message = format!("{} has no field `{}`", self.what, shortened(&entry.key.value));
         let help = elsewhere.unwrap_or_else(|| match near {
             Some(near) => format!("did you mean `{near}`?"),
@@ -82,7 +82,7 @@ impl Fields<'_> {
     }
 
     /// Reports a key that took its value in. Nothing of it is taken away: that would be what the author wrote.
-    fn took_in(&self, entry: &Entry, glued: &Glued<'_>, known: bool) {
+    fn took_in(&self, entry: &YamlEntry, glued: &Glued<'_>, known: bool) {
         let message = format!("{} has no field `{}`", self.what, shortened(&entry.key.value));
         let help = if glued.wide {
             FULL_WIDTH_COLON.to_owned() + ": " + FULL_WIDTH_COLON_HELP
@@ -96,7 +96,7 @@ impl Fields<'_> {
     }
 
     /// Whether `entry` can be nothing but `name`, mistyped.
-    fn is_slip_of(&self, entry: &Entry, name: &str) -> bool {
+    fn is_slip_of(&self, entry: &YamlEntry, name: &str) -> bool {
         let typed = entry.key.value.as_str();
         let shape = self.shapes.borrow().iter().find(|(other, _)| *other == name).map(|(_, shape)| *shape);
         match shape {
@@ -116,7 +116,7 @@ struct Glued<'e> {
     wide: bool,
 }
 
-fn glued<'e>(file: &'e SourceFile, entry: &Entry) -> Option<Glued<'e>> {
+fn glued<'e>(file: &'e SourceFile, entry: &YamlEntry) -> Option<Glued<'e>> {
     let raw = file.slice(entry.key.span);
     if !is_absent(&entry.value) || raw.starts_with(['"', '\'']) {
         return None;
@@ -132,7 +132,7 @@ fn glued<'e>(file: &'e SourceFile, entry: &Entry) -> Option<Glued<'e>> {
 }
 
 /// Whether nothing at all is written where the value would stand.
-fn is_absent(node: &Node) -> bool {
+fn is_absent(node: &YamlNode) -> bool {
     is_null(node) && node.as_scalar().is_some_and(|scalar| scalar.text.is_empty())
 }
 

@@ -3,7 +3,7 @@
 use crate::source::diagnostic::{Edit, Fix};
 use crate::source::full_width;
 use crate::source::known_fields::{holds_text, holds_word, is_field};
-use crate::source::lines::Line;
+use crate::source::lines::SourceLine;
 use crate::source::misreading::{self, Misreading};
 use crate::source::span::Span;
 use crate::source::syntax::Place;
@@ -125,7 +125,7 @@ impl Place<'_> {
     }
 
     /// `-action_type: ai_say`.
-    fn dash_without_space(&self, line: Line<'_>) -> Option<Misreading> {
+    fn dash_without_space(&self, line: SourceLine<'_>) -> Option<Misreading> {
         let content = line.content();
         let text = self.file.slice(content);
         if !text.starts_with('-') || text.starts_with("--") || text.starts_with("- ") {

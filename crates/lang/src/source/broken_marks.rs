@@ -1,7 +1,7 @@
 //! Quotes, escapes, brackets and block headers that do not end as they should, in words.
 
 use crate::source::full_width;
-use crate::source::lines::Line;
+use crate::source::lines::SourceLine;
 use crate::source::misreading::{self, Misreading};
 use crate::source::span::Span;
 use crate::source::syntax::Place;
@@ -11,7 +11,7 @@ const MAX_BRACKET_BYTES: usize = 16 * 1024;
 
 impl Place<'_> {
     pub(crate) fn unclosed_quote(&self) -> Misreading {
-        let opens = |line: &Line<'_>| {
+        let opens = |line: &SourceLine<'_>| {
             let value = line.value();
             let quote = self.file.slice(value).chars().next().filter(|c| matches!(c, '"' | '\''))?;
             Some((value.start, quote))
@@ -87,7 +87,7 @@ impl Place<'_> {
     }
 
     pub(crate) fn inside_brackets(&self) -> Misreading {
-        let opens = |line: &Line<'_>| {
+        let opens = |line: &SourceLine<'_>| {
             let value = line.value();
             let open = self.file.slice(value).chars().next().filter(|c| matches!(c, '[' | '{'))?;
             Some((value.start, open))

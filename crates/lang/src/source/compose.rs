@@ -13,7 +13,9 @@ use crate::source::span::{Span, Spanned};
 use crate::source::syntax;
 use crate::source::tags;
 use crate::source::text::{self, BYTE_ORDER_MARK, MAX_FILE_BYTES, SourceFile};
-use crate::source::yaml::{Entry, MAX_DEPTH, MAX_NODES, MAX_TEXT_BYTES, Node, NodeKind, Parsed, Scalar, ScalarStyle};
+use crate::source::yaml::{
+    MAX_DEPTH, MAX_NODES, MAX_TEXT_BYTES, NodeKind, ParsedYaml, Scalar, ScalarStyle, YamlEntry, YamlNode,
+};
 
 /// Findings after these are not kept: nobody reads more, and a file could otherwise hold a million.
 pub(crate) const MAX_DIAGNOSTICS: usize = 100;
@@ -24,14 +26,14 @@ pub(crate) const MAX_DIAGNOSTICS: usize = 100;
 /// `empty-document` (no root); `several-documents`, `duplicate-key`, `key-not-text`, `merge-key`, `unknown-anchor`,
 /// `recursive-alias`, `unknown-tag`, `tag-mismatch` (the root is what remains). Time and memory are linear in the size of
 /// the file, whatever its aliases expand to.
-pub fn parse(file: &Arc<SourceFile>) -> Parsed {
+pub fn parse(file: &Arc<SourceFile>) -> ParsedYaml {
     let refused = if file.text().len() > MAX_FILE_BYTES {
         Some(text::too_large(file))
     } else {
         memchr::memchr(0, file.text().as_bytes()).map(|byte| text::binary(file, byte))
     };
     if let Some(diagnostic) = refused {
-        return Parsed { root: None, diagnostics: vec![diagnostic] };
+        return ParsedYaml { root: None, diagnostics: vec![diagnostic] };
     }
     let mut options = granit_parser::options! {
         emit_unresolved_aliases: true,
@@ -63,19 +65,19 @@ pub(crate) struct Weight {
 
 /// A node that was read: a new one becomes a key without ever being shared, as half of all nodes do.
 pub(crate) enum Finished {
-    New(Node),
-    Shared(Arc<Node>),
+    New(YamlNode),
+    Shared(Arc<YamlNode>),
 }
 
 impl Finished {
-    pub(crate) fn node(&self) -> &Node {
+    pub(crate) fn node(&self) -> &YamlNode {
         match self {
             Self::New(node) => node,
             Self::Shared(node) => node,
         }
     }
 
-    fn shared(self) -> Arc<Node> {
+    fn shared(self) -> Arc<YamlNode> {
         match self {
             Self::New(node) => Arc::new(node),
             Self::Shared(node) => node,
@@ -85,7 +87,7 @@ impl Finished {
     /// The text of a scalar; empty for a collection.
     pub(crate) fn into_text(self) -> String {
         match self {
-            Self::New(Node { kind: NodeKind::Scalar(scalar), .. }) => scalar.text,
+            Self::New(YamlNode { kind: NodeKind::Scalar(scalar), .. }) => scalar.text,
             other => other.node().as_scalar().map(|scalar| scalar.text.clone()).unwrap_or_default(),
         }
     }
@@ -104,9 +106,9 @@ pub(crate) struct Frame {
 }
 
 pub(crate) enum FrameKind {
-    Sequence(Vec<Arc<Node>>),
+    Sequence(Vec<Arc<YamlNode>>),
     Mapping {
-        entries: Vec<Entry>,
+        entries: Vec<YamlEntry>,
         key: PendingKey,
         /// The mapping is `{{ … }}`, which the author did not mean as one: it becomes the text that was written.
         template: bool,
@@ -125,9 +127,9 @@ pub(crate) struct Composer<'f> {
     pub(crate) file: &'f Arc<SourceFile>,
     diagnostics: Vec<Diagnostic>,
     pub(crate) frames: Vec<Frame>,
-    anchors: HashMap<usize, (Arc<Node>, Weight)>,
+    anchors: HashMap<usize, (Arc<YamlNode>, Weight)>,
     anchor_names: Vec<String>,
-    root: Option<Arc<Node>>,
+    root: Option<Arc<YamlNode>>,
     /// Where the last node that was read starts: the parser's own place is often further on.
     last_node: usize,
     documents: usize,
@@ -152,7 +154,7 @@ impl<'f> Composer<'f> {
         }
     }
 
-    fn finish(mut self) -> Parsed {
+    fn finish(mut self) -> ParsedYaml {
         if self.root.is_none() && !self.stopped {
             let comments =
                 !self.file.text().trim_matches(|c: char| c.is_whitespace() || c == BYTE_ORDER_MARK).is_empty();
@@ -165,7 +167,7 @@ impl<'f> Composer<'f> {
             self.report(Diagnostic::error("empty-document", message, self.file, Span::default()).with_help(help));
         }
         sort(&mut self.diagnostics);
-        Parsed { root: self.root, diagnostics: self.diagnostics }
+        ParsedYaml { root: self.root, diagnostics: self.diagnostics }
     }
 
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
@@ -230,7 +232,7 @@ impl<'f> Composer<'f> {
                 let text = if absent { String::new() } else { text.into_owned() };
                 let scalar = Scalar { text, style, tag };
                 let weight = Weight { nodes: 1, bytes: scalar.text.len(), height: 0 };
-                let node = Node { span, kind: NodeKind::Scalar(scalar) };
+                let node = YamlNode { span, kind: NodeKind::Scalar(scalar) };
                 self.complete(Finished::New(node), anchor, weight, span);
             }
             Event::SequenceStart(style, anchor, tag) => {
@@ -281,7 +283,7 @@ impl<'f> Composer<'f> {
     fn placeholder(&mut self, span: Span) {
         let scalar = Scalar { text: self.file.slice(span).to_owned(), style: ScalarStyle::Plain, tag: None };
         let weight = Weight { nodes: 1, bytes: scalar.text.len(), height: 0 };
-        self.complete(Finished::New(Node { span, kind: NodeKind::Scalar(scalar) }), 0, weight, span);
+        self.complete(Finished::New(YamlNode { span, kind: NodeKind::Scalar(scalar) }), 0, weight, span);
     }
 
     fn span(&self, span: granit_parser::Span) -> Span {
@@ -315,7 +317,7 @@ impl<'f> Composer<'f> {
             }),
             FrameKind::Mapping { entries, .. } => NodeKind::Mapping(self.without_duplicates(entries)),
         };
-        self.complete(Finished::New(Node { span, kind }), frame.anchor, frame.weight, span);
+        self.complete(Finished::New(YamlNode { span, kind }), frame.anchor, frame.weight, span);
     }
 
     /// Puts a finished node where it belongs. `source` is where it stands in the file: for an alias the alias itself.
@@ -357,7 +359,7 @@ impl<'f> Composer<'f> {
         match &mut frame.kind {
             FrameKind::Sequence(items) => items.push(node.shared()),
             FrameKind::Mapping { entries, key, .. } => match mem::replace(key, PendingKey::None) {
-                PendingKey::Key(key) => entries.push(Entry { key, value: node.shared() }),
+                PendingKey::Key(key) => entries.push(YamlEntry { key, value: node.shared() }),
                 PendingKey::Refused => {}
                 PendingKey::None => self.key(node, source),
             },
@@ -365,7 +367,7 @@ impl<'f> Composer<'f> {
     }
 }
 
-/// Where a scalar stands, as [`Node::span`] has it.
+/// Where a scalar stands, as [`YamlNode::span`] has it.
 fn scalar_span(file: &SourceFile, style: ScalarStyle, span: Span) -> Span {
     let indicator = match style {
         ScalarStyle::Literal => '|',

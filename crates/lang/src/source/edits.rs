@@ -5,7 +5,7 @@ use crate::source::span::Span;
 use crate::source::text::BYTE_ORDER_MARK;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum EditError {
     /// Two of them are about the same bytes, or put a text at the same place, so that their order would matter.
     #[error("two edits are about the same place")]
     Overlap,
@@ -17,8 +17,8 @@ pub enum Refused {
 /// The text after all the edits, whose places are those of `text` as it is now; their order does not matter. A line that an
 /// edit begins ends as the lines around it do, with CRLF among such; nothing comes to stand before a byte-order mark. All
 /// bytes that no edit covers are as before.
-/// Errors: [`Refused`]; then nothing was made.
-pub fn apply(text: &str, edits: &[Edit]) -> Result<String, Refused> {
+/// Errors: [`EditError`]; then nothing was made.
+pub fn apply(text: &str, edits: &[Edit]) -> Result<String, EditError> {
     let mark = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len_utf8() } else { 0 };
     let begin = |edit: &Edit| Span::new(edit.span.start.max(mark), edit.span.end.max(mark));
     let mut sorted: Vec<(Span, &str)> = edits.iter().map(|edit| (begin(edit), edit.text.as_str())).collect();
@@ -29,15 +29,15 @@ pub fn apply(text: &str, edits: &[Edit]) -> Result<String, Refused> {
     let mut breaks = Breaks::of(text);
     for (span, new) in sorted {
         if made.is_some_and(|made| made.end > span.start || made == span) {
-            return Err(Refused::Overlap);
+            return Err(EditError::Overlap);
         }
-        let kept = text.get(made.map_or(0, |made| made.end)..span.start).ok_or(Refused::Outside)?;
-        text.get(span.range()).ok_or(Refused::Outside)?;
+        let kept = text.get(made.map_or(0, |made| made.end)..span.start).ok_or(EditError::Outside)?;
+        text.get(span.range()).ok_or(EditError::Outside)?;
         out.push_str(kept);
         push(&mut out, new, breaks.with_return(span.start));
         made = Some(span);
     }
-    out.push_str(text.get(made.map_or(0, |made| made.end)..).ok_or(Refused::Outside)?);
+    out.push_str(text.get(made.map_or(0, |made| made.end)..).ok_or(EditError::Outside)?);
     Ok(out)
 }
 
@@ -107,13 +107,13 @@ mod tests {
             // At one place: first what is put there, then what is replaced.
             ("abc", vec![replace(1, 2, "X"), Edit::insert(1, "_"), Edit::insert(2, "-")], Ok("a_X-c")),
             ("abc", vec![replace(1, 2, ""), replace(2, 3, "")], Ok("a")),
-            ("abc", vec![Edit::insert(1, "x"), Edit::insert(1, "y")], Err(Refused::Overlap)),
-            ("abc", vec![replace(0, 2, "x"), Edit::insert(1, "y")], Err(Refused::Overlap)),
-            ("abc", vec![replace(0, 2, "x"), replace(1, 3, "y")], Err(Refused::Overlap)),
-            ("abc", vec![replace(0, 2, "x"), replace(0, 2, "x")], Err(Refused::Overlap)),
-            ("abc", vec![replace(2, 4, "x")], Err(Refused::Outside)),
-            ("好", vec![replace(1, 3, "x")], Err(Refused::Outside)),
-            ("好", vec![replace(0, 2, "x")], Err(Refused::Outside)),
+            ("abc", vec![Edit::insert(1, "x"), Edit::insert(1, "y")], Err(EditError::Overlap)),
+            ("abc", vec![replace(0, 2, "x"), Edit::insert(1, "y")], Err(EditError::Overlap)),
+            ("abc", vec![replace(0, 2, "x"), replace(1, 3, "y")], Err(EditError::Overlap)),
+            ("abc", vec![replace(0, 2, "x"), replace(0, 2, "x")], Err(EditError::Overlap)),
+            ("abc", vec![replace(2, 4, "x")], Err(EditError::Outside)),
+            ("好", vec![replace(1, 3, "x")], Err(EditError::Outside)),
+            ("好", vec![replace(0, 2, "x")], Err(EditError::Outside)),
             ("a\r\nb", vec![Edit::insert(3, "x\ny\r\n")], Ok("a\r\nx\r\ny\r\nb")),
             ("a\r\nb", vec![Edit::insert(0, "x\n")], Ok("x\r\na\r\nb")),
             ("a\nb\r\nc", vec![Edit::insert(2, "x\n")], Ok("a\nx\nb\r\nc")),

@@ -2,7 +2,7 @@
 
 use crate::source::diagnostic::{Edit, Fix};
 use crate::source::known_fields::is_field;
-use crate::source::lines::Line;
+use crate::source::lines::SourceLine;
 use crate::source::misreading::Misreading;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
@@ -11,12 +11,12 @@ use crate::source::text::SourceFile;
 const MARKS: [(char, &str); 6] = [('｛', "{"), ('｝', "}"), ('［', "["), ('］', "]"), ('，', ", "), ('：', ": ")];
 
 /// A full-width dash, or full-width brackets around the whole value of the line.
-pub(crate) fn marks(file: &SourceFile, line: Line<'_>) -> Option<Misreading> {
+pub(crate) fn marks(file: &SourceFile, line: SourceLine<'_>) -> Option<Misreading> {
     dash(file, line).or_else(|| brackets(file, line))
 }
 
 /// A line that begins with `－ `.
-pub(crate) fn dash(file: &SourceFile, line: Line<'_>) -> Option<Misreading> {
+pub(crate) fn dash(file: &SourceFile, line: SourceLine<'_>) -> Option<Misreading> {
     let content = line.content();
     let dash = file.slice(content).chars().next().filter(|c| matches!(c, '－' | '—' | '–' | '−'))?;
     let rest = file.slice(content).strip_prefix(dash)?;
@@ -32,7 +32,7 @@ pub(crate) fn dash(file: &SourceFile, line: Line<'_>) -> Option<Misreading> {
     Some(Misreading::new(message, help, span).fixed_by(Some(fix)))
 }
 
-fn brackets(file: &SourceFile, line: Line<'_>) -> Option<Misreading> {
+fn brackets(file: &SourceFile, line: SourceLine<'_>) -> Option<Misreading> {
     let (body, value) = (line.body(), line.value());
     let open = |span: Span| file.slice(span).starts_with('｛');
     // A text may begin with such a bracket: what is meant as fields ends with the other.
@@ -46,7 +46,7 @@ fn brackets(file: &SourceFile, line: Line<'_>) -> Option<Misreading> {
 }
 
 /// A `，` between the fields of a `{ … }` of one line.
-pub(crate) fn comma(file: &SourceFile, line: Line<'_>) -> Option<Misreading> {
+pub(crate) fn comma(file: &SourceFile, line: SourceLine<'_>) -> Option<Misreading> {
     let body = line.body();
     let value = [body, line.value()].into_iter().find(|span| file.slice(*span).starts_with(['{', '[']))?;
     let text = file.slice(value);

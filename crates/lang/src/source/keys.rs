@@ -8,18 +8,18 @@ use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::misreading::{self, Misreading};
 use crate::source::span::{Span, Spanned};
 use crate::source::text;
-use crate::source::yaml::{Entry, Node, ScalarStyle};
+use crate::source::yaml::{ScalarStyle, YamlEntry, YamlNode};
 
 /// Up to so many keys are compared with each other: that is quicker than a table of them, and most mappings have fewer.
 const FEW_ENTRIES: usize = 16;
 
 impl Composer<'_> {
     /// Keeps the first entry of each key and reports the others.
-    pub(crate) fn without_duplicates(&mut self, entries: Vec<Entry>) -> Vec<Entry> {
+    pub(crate) fn without_duplicates(&mut self, entries: Vec<YamlEntry>) -> Vec<YamlEntry> {
         if entries.len() <= FEW_ENTRIES {
             let before = |number: usize| entries.iter().take(number);
             let twice =
-                |(number, entry): (usize, &Entry)| before(number).any(|other| other.key.value == entry.key.value);
+                |(number, entry): (usize, &YamlEntry)| before(number).any(|other| other.key.value == entry.key.value);
             if !entries.iter().enumerate().any(twice) {
                 return entries;
             }
@@ -62,7 +62,11 @@ impl Composer<'_> {
 
     /// Items of a list that were begun without a dash: the first key of an item stands again in the same column, and what
     /// stands twice behind it belongs to a new item. Gives where the first of them begins, and a report for each.
-    fn items_without_dash(&self, first: &Entry, found: &[(Spanned<String>, Span)]) -> Option<(usize, Vec<Diagnostic>)> {
+    fn items_without_dash(
+        &self,
+        first: &YamlEntry,
+        found: &[(Spanned<String>, Span)],
+    ) -> Option<(usize, Vec<Diagnostic>)> {
         let file = self.file;
         let before = |span: Span| {
             let line = file.line_span(file.line(span.start))?;
@@ -113,7 +117,7 @@ impl Composer<'_> {
     }
 
     /// Whether a node can be a key; it is reported where it cannot.
-    fn is_key(&mut self, node: &Node, source: Span) -> bool {
+    fn is_key(&mut self, node: &YamlNode, source: Span) -> bool {
         let Some(scalar) = node.as_scalar() else {
             self.report_with(|composer| match composer.template() {
                 Some(found) => found.into_diagnostic("key-not-text", composer.file),

@@ -10,14 +10,14 @@ const MAX_LOOK_BACK: usize = 50;
 
 /// A line without its break.
 #[derive(Clone, Copy)]
-pub struct Line<'f> {
+pub struct SourceLine<'f> {
     file: &'f SourceFile,
     number: usize,
     span: Span,
     text: &'f str,
 }
 
-impl<'f> Line<'f> {
+impl<'f> SourceLine<'f> {
     pub fn at(file: &'f SourceFile, byte: usize) -> Self {
         let number = file.line(byte);
         Self::number(file, number).unwrap_or(Self { file, number, span: Span::point(byte), text: "" })
@@ -31,7 +31,10 @@ impl<'f> Line<'f> {
     /// The lines above that are neither empty nor comments, the nearest first; a bounded number.
     pub(crate) fn above(self) -> impl Iterator<Item = Self> {
         let first = self.number.saturating_sub(MAX_LOOK_BACK).max(1);
-        (first..self.number).rev().filter_map(move |number| Self::number(self.file, number)).filter(Line::has_content)
+        (first..self.number)
+            .rev()
+            .filter_map(move |number| Self::number(self.file, number))
+            .filter(SourceLine::has_content)
     }
 
     /// The lines below, with comments and empty ones, the nearest first; a bounded number.
@@ -163,7 +166,7 @@ mod tests {
         ];
         for (text, body, key, value) in table {
             let file = SourceFile::new("a.yaml", text);
-            let line = Line::at(&file, 0);
+            let line = SourceLine::at(&file, 0);
             let parts = (file.slice(line.body()), line.key(), file.slice(line.value()));
             assert_eq!(parts, (body, key, value), "{text:?}");
         }
@@ -172,7 +175,7 @@ mod tests {
     #[test]
     fn lines_above_skip_comments_and_empty_lines() {
         let file = SourceFile::new("a.yaml", "a:\n\n# x\n  b:\n c\n");
-        let above: Vec<_> = Line::at(&file, 13).above().map(|line| line.text()).collect();
+        let above: Vec<_> = SourceLine::at(&file, 13).above().map(|line| line.text()).collect();
         assert_eq!(above, ["  b:", "a:"]);
     }
 }

@@ -8,19 +8,19 @@ use std::ops::Range;
 
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
-use crate::source::yaml::{Node, ScalarStyle};
+use crate::source::yaml::{ScalarStyle, YamlNode};
 
 /// Where the characters `within` of the decoded text of a scalar stand in the file (block scalars, folding and escapes
 /// undone). Gives the node's own span where it cannot say: `within` reaches past the text, the node is no scalar, or it is of
 /// another file. An empty range gives a point.
 ///
 /// `within` counts **characters**; [`locate_bytes`] takes bytes of the decoded text, which is what minijinja reports.
-pub fn locate(file: &SourceFile, node: &Node, within: Range<usize>) -> Span {
+pub fn locate(file: &SourceFile, node: &YamlNode, within: Range<usize>) -> Span {
     find(file, node, &within).unwrap_or(node.span)
 }
 
 /// [`locate()`] for a range of bytes of the decoded text. A byte inside a character counts as its start.
-pub fn locate_bytes(file: &SourceFile, node: &Node, within: Range<usize>) -> Span {
+pub fn locate_bytes(file: &SourceFile, node: &YamlNode, within: Range<usize>) -> Span {
     let Some(scalar) = node.as_scalar() else { return node.span };
     let characters = |byte: usize| {
         let byte = scalar.text.floor_char_boundary(byte);
@@ -32,7 +32,7 @@ pub fn locate_bytes(file: &SourceFile, node: &Node, within: Range<usize>) -> Spa
     locate(file, node, characters(within.start)..characters(within.end))
 }
 
-fn find(file: &SourceFile, node: &Node, within: &Range<usize>) -> Option<Span> {
+fn find(file: &SourceFile, node: &YamlNode, within: &Range<usize>) -> Option<Span> {
     let scalar = node.as_scalar()?;
     let text = file.text();
     let span = node.span;
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
     use crate::source::compose::parse;
 
-    fn value(text: &str) -> (Arc<SourceFile>, Arc<Node>) {
+    fn value(text: &str) -> (Arc<SourceFile>, Arc<YamlNode>) {
         let file = Arc::new(SourceFile::new("a.yaml", text));
         let parsed = parse(&file);
         assert!(parsed.diagnostics.is_empty(), "{text:?}: {:?}", parsed.diagnostics);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::source::diagnostic::{Diagnostic, Edit, Fix};
 use crate::source::known_fields::is_field;
-use crate::source::lines::{Line, without_comment};
+use crate::source::lines::{SourceLine, without_comment};
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
-use crate::source::yaml::{Node, NodeKind, ScalarStyle};
+use crate::source::yaml::{NodeKind, ScalarStyle, YamlNode};
 
 /// Longer text in front of a full-width colon is a sentence, not a key (in characters).
 const MAX_KEY_CHARS: usize = 40;
@@ -53,7 +53,7 @@ pub(crate) fn template(file: &SourceFile, start: usize, inside_flow: bool) -> Op
     if !is_template(file, start) {
         return None;
     }
-    let line = Line::at(file, start).span();
+    let line = SourceLine::at(file, start).span();
     let rest = Span::new(start, line.end);
     let text = file.slice(rest);
     let ends = ["}}", "%}", "#}"];
@@ -125,7 +125,7 @@ pub fn quote(file: &SourceFile, span: Span) -> Fix {
 }
 
 /// The full-width colon that ends the key of a line, where there is no YAML colon before it.
-fn full_width_colon(file: &SourceFile, line: &Line<'_>) -> Option<usize> {
+fn full_width_colon(file: &SourceFile, line: &SourceLine<'_>) -> Option<usize> {
     let body = line.body();
     let text = file.slice(body);
     let offset = text.find('：')?;
@@ -138,14 +138,14 @@ fn full_width_colon(file: &SourceFile, line: &Line<'_>) -> Option<usize> {
 }
 
 /// A `key：value` in the line or in the lines right above it, all of which YAML takes for one text.
-pub(crate) fn colon_of_full_width(file: &SourceFile, line: Line<'_>) -> Option<Misreading> {
+pub(crate) fn colon_of_full_width(file: &SourceFile, line: SourceLine<'_>) -> Option<Misreading> {
     let mut places: Vec<usize> = full_width_colon(file, &line).into_iter().collect();
     places.extend(line.above().map_while(|above| full_width_colon(file, &above)));
     places.sort_unstable();
     let first = *places.first()?;
     // A line of a text may look like this too: `user：…` and `goal：…` are words of a text, `action_id：…` is none.
     let sure = places.iter().all(|place| {
-        let line = Line::at(file, *place);
+        let line = SourceLine::at(file, *place);
         let key = file.slice(Span::new(line.body().start, *place)).trim();
         is_field(key) && (key.contains('_') || !line.in_text())
     });
@@ -163,7 +163,7 @@ fn ascii_colon(file: &SourceFile, place: usize) -> Edit {
 }
 
 /// A `key:value` in the line, with nothing between colon and value.
-pub(crate) fn colon_without_space(file: &SourceFile, line: &Line<'_>) -> Option<Misreading> {
+pub(crate) fn colon_without_space(file: &SourceFile, line: &SourceLine<'_>) -> Option<Misreading> {
     if line.colon().is_some() {
         return None;
     }
@@ -221,10 +221,10 @@ fn wide_name(c: char) -> &'static str {
 
 /// Why a node may not be what its author meant, as help for "expected a mapping, found text" and the like: a full-width colon
 /// or a missing space in what was meant as a mapping, a `{x}` that was meant as text. `None` when nothing shows.
-pub fn help_for(file: &SourceFile, node: &Node) -> Option<String> {
+pub fn help_for(file: &SourceFile, node: &YamlNode) -> Option<String> {
     match &node.kind {
         NodeKind::Scalar(scalar) if scalar.style == ScalarStyle::Plain => {
-            let line = Line::at(file, node.span.start);
+            let line = SourceLine::at(file, node.span.start);
             let inside = |byte: usize| (node.span.start..node.span.end).contains(&byte);
             if full_width_colon(file, &line).is_some_and(inside) {
                 return Some(FULL_WIDTH_COLON.to_owned() + ": " + FULL_WIDTH_COLON_HELP);

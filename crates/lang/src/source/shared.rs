@@ -6,11 +6,11 @@ use std::sync::Arc;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
-use crate::source::yaml::{Node, NodeKind};
+use crate::source::yaml::{NodeKind, YamlNode};
 
 /// Takes away that a fix is sure where it edits what stands at an anchor that an alias names: one field would be mended, and
 /// another one would say something else. `root` is that of the document in `file`.
-pub fn unsure_where_shared(file: &Arc<SourceFile>, root: &Node, diagnostics: &mut [Diagnostic]) {
+pub fn unsure_where_shared(file: &Arc<SourceFile>, root: &YamlNode, diagnostics: &mut [Diagnostic]) {
     let sure = |diagnostic: &Diagnostic| diagnostic.fixes.iter().any(|fix| fix.sure);
     // Without an asterisk there is no alias.
     if !file.text().contains('*') || !diagnostics.iter().any(sure) {
@@ -40,12 +40,12 @@ pub fn unsure_where_shared(file: &Arc<SourceFile>, root: &Node, diagnostics: &mu
 }
 
 struct Walk {
-    seen: HashSet<*const Node>,
+    seen: HashSet<*const YamlNode>,
     shared: Vec<Span>,
 }
 
 impl Walk {
-    fn node(&mut self, node: &Node) {
+    fn node(&mut self, node: &YamlNode) {
         match &node.kind {
             NodeKind::Scalar(_) => {}
             NodeKind::Sequence(items) => items.iter().for_each(|item| self.child(item)),
@@ -53,7 +53,7 @@ impl Walk {
         }
     }
 
-    fn child(&mut self, node: &Arc<Node>) {
+    fn child(&mut self, node: &Arc<YamlNode>) {
         if self.seen.insert(Arc::as_ptr(node)) {
             self.node(node);
         } else {

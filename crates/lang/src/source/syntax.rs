@@ -6,7 +6,7 @@ use granit_parser::{ErrorKind, ScanError};
 
 use crate::source::broken_marks::counterpart;
 use crate::source::diagnostic::Diagnostic;
-use crate::source::lines::Line;
+use crate::source::lines::SourceLine;
 use crate::source::misreading::{self, Misreading};
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
@@ -22,7 +22,7 @@ pub(crate) fn diagnose(file: &Arc<SourceFile>, error: &ScanError, last_node: usi
         return too_deep(file, Span::point(at));
     }
     let rule = if matches!(error.kind(), ErrorKind::UndeclaredTagHandle) { "unknown-tag" } else { "yaml-syntax" };
-    let place = Place { file, line: Line::at(file, at), at };
+    let place = Place { file, line: SourceLine::at(file, at), at };
     match place.explain(error.kind()) {
         Some(found) => found.into_diagnostic(rule, file),
         None => {
@@ -42,7 +42,7 @@ pub(crate) fn too_deep(file: &Arc<SourceFile>, span: Span) -> Diagnostic {
 /// Where the parser stopped.
 pub(crate) struct Place<'f> {
     pub(crate) file: &'f SourceFile,
-    pub(crate) line: Line<'f>,
+    pub(crate) line: SourceLine<'f>,
     pub(crate) at: usize,
 }
 

@@ -19,7 +19,7 @@ pub const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
 /// A scalar, a list or a mapping. An alias is the node that it names, shared.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct YamlNode {
     /// Where it stands: a quoted scalar with its quotes; a block scalar from the first to the last character of its text,
     /// without its header; a collection from its first to its last child or bracket; nothing as a point. An alias is where
     /// its anchor is.
@@ -30,17 +30,17 @@ pub struct Node {
 #[derive(Clone, Debug)]
 pub enum NodeKind {
     Scalar(Scalar),
-    Sequence(Vec<Arc<Node>>),
+    Sequence(Vec<Arc<YamlNode>>),
     /// A mapping, in the order of the file, without duplicates.
-    Mapping(Vec<Entry>),
+    Mapping(Vec<YamlEntry>),
 }
 
 /// One key of a mapping and its value.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct YamlEntry {
     /// The key as text, whatever it looks like (`1:` and `true:` are `"1"` and `"true"`).
     pub key: Spanned<String>,
-    pub value: Arc<Node>,
+    pub value: Arc<YamlNode>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,7 +76,7 @@ impl Scalar {
     }
 }
 
-impl Node {
+impl YamlNode {
     /// The whole tree as JSON, aliases expanded. Bounded by [`MAX_NODES`] and [`MAX_TEXT_BYTES`].
     pub fn to_json(&self) -> Value {
         match &self.kind {
@@ -88,14 +88,14 @@ impl Node {
         }
     }
 
-    pub fn as_mapping(&self) -> Option<&[Entry]> {
+    pub fn as_mapping(&self) -> Option<&[YamlEntry]> {
         match &self.kind {
             NodeKind::Mapping(entries) => Some(entries),
             _ => None,
         }
     }
 
-    pub fn as_sequence(&self) -> Option<&[Arc<Node>]> {
+    pub fn as_sequence(&self) -> Option<&[Arc<YamlNode>]> {
         match &self.kind {
             NodeKind::Sequence(items) => Some(items),
             _ => None,
@@ -109,7 +109,7 @@ impl Node {
         }
     }
 
-    pub fn get(&self, key: &str) -> Option<&Arc<Node>> {
+    pub fn get(&self, key: &str) -> Option<&Arc<YamlNode>> {
         self.as_mapping()?.iter().find(|entry| entry.key.value == key).map(|entry| &entry.value)
     }
 
@@ -129,9 +129,9 @@ impl Node {
 }
 
 #[derive(Clone, Debug)]
-pub struct Parsed {
+pub struct ParsedYaml {
     /// The root of the document; `None` when there is none or when it could not be read to its end.
-    pub root: Option<Arc<Node>>,
+    pub root: Option<Arc<YamlNode>>,
     /// What is wrong with it, in the order of the file. When there are errors, `root` (if any) is what could be made of it.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -146,11 +146,11 @@ mod tests {
     use crate::source::locate::{locate, locate_bytes};
     use crate::source::text::SourceFile;
 
-    fn read(text: &str) -> Parsed {
+    fn read(text: &str) -> ParsedYaml {
         parse(&Arc::new(SourceFile::new("a.yaml", text)))
     }
 
-    fn rules(parsed: &Parsed) -> Vec<&'static str> {
+    fn rules(parsed: &ParsedYaml) -> Vec<&'static str> {
         parsed.diagnostics.iter().map(|diagnostic| diagnostic.rule).collect()
     }
 
@@ -183,7 +183,7 @@ mod tests {
             "\u{feff}a:\n  - 好: [x, {y: z}] # c\n    '引': \"q\"\n# tail\n\nb: |\n  text\n  more\n\nc: >\n\nd:\n";
         let file = Arc::new(SourceFile::new("a.yaml", text));
         let root = parse(&file).root.unwrap();
-        let at = |node: &Node| file.slice(node.span).to_owned();
+        let at = |node: &YamlNode| file.slice(node.span).to_owned();
         let list = root.get("a").unwrap();
         let item = &list.as_sequence().unwrap()[0];
         let first = &item.as_mapping().unwrap()[0];
@@ -318,7 +318,7 @@ mod tests {
         prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
     }
 
-    fn check(file: &SourceFile, node: &Node) {
+    fn check(file: &SourceFile, node: &YamlNode) {
         let fits = |span: Span| file.text().get(span.range()).is_some();
         assert!(fits(node.span), "{:?}", node.span);
         match &node.kind {

@@ -19,8 +19,8 @@ use minijinja::value::{Rest, Value, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior};
 
 use crate::expr::operators::{Operator, compare};
-use crate::template::features::{FUEL, MAX_NESTING, MAX_RANGE, MAX_WRITTEN, Named};
-use crate::template::marks::{is_unknown, marked, with_marks};
+use crate::template::features::{FUEL, FeatureKind, MAX_NESTING, MAX_RANGE, MAX_WRITTEN};
+use crate::template::missing::{is_unknown, marked, with_marks};
 use crate::template::pattern::Patterns;
 
 /// The tests that are comparisons, and the operator whose rules they follow.
@@ -227,11 +227,11 @@ impl fmt::Display for Full {
 impl std::error::Error for Full {}
 
 /// Whether the environment has a filter or test of that name.
-pub fn has(environment: &Environment<'_>, what: Named, name: &str) -> bool {
+pub fn has(environment: &Environment<'_>, what: FeatureKind, name: &str) -> bool {
     let test = match what {
-        Named::Filter => "filter",
-        Named::Test => "test",
-        Named::Function => return environment.globals().any(|(known, _)| known == name),
+        FeatureKind::Filter => "filter",
+        FeatureKind::Test => "test",
+        FeatureKind::Function => return environment.globals().any(|(known, _)| known == name),
     };
     environment.empty_state().perform_test(test, &[Value::from(name)]).unwrap_or(false)
 }
@@ -288,17 +288,17 @@ mod tests {
     fn every_listed_filter_test_and_function_exists() {
         let environment = environment(UndefinedBehavior::Strict);
         for name in FILTERS.split('|') {
-            assert!(has(&environment, Named::Filter, name), "{name}");
+            assert!(has(&environment, FeatureKind::Filter, name), "{name}");
         }
         for name in TESTS.split('|') {
-            assert!(has(&environment, Named::Test, name), "{name}");
+            assert!(has(&environment, FeatureKind::Test, name), "{name}");
         }
         let mut functions: Vec<&str> = environment.globals().map(|(name, _)| name).collect();
         let mut listed = FUNCTIONS.to_vec();
         functions.sort_unstable();
         listed.sort_unstable();
         assert_eq!(functions, listed);
-        assert!(!has(&environment, Named::Filter, "unknown"));
+        assert!(!has(&environment, FeatureKind::Filter, "unknown"));
     }
 
     #[test]

@@ -33,13 +33,13 @@ pub const TESTS: &str = "\
 
 /// What stands behind `|` or `is`, or in front of brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Named {
+pub enum FeatureKind {
     Filter,
     Test,
     Function,
 }
 
-impl Named {
+impl FeatureKind {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Filter => "filter",

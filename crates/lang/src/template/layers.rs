@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::source::near::did_you_mean;
 use crate::template::builtin::{BUILTINS, schemes};
-use crate::template::fault::TemplateError;
+use crate::template::error::TemplateError;
 
 /// How long one template may be, in bytes.
 pub const MAX_FILE_BYTES: usize = 1024 * 1024;
@@ -22,7 +22,7 @@ pub const DEFAULT_SCHEME: &str = "default";
 
 /// Where a template was found. The order is the order of look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Layer {
+pub enum TemplateLayer {
     /// `_system/config/custom/<scheme>/` of the project.
     Scheme,
     /// The binary's own files of that scheme.
@@ -33,7 +33,7 @@ pub enum Layer {
     Builtin,
 }
 
-impl Layer {
+impl TemplateLayer {
     /// The layer of a [`TemplateFile::place`]; `None` for a place that there is not.
     pub fn of(place: &str) -> Option<Self> {
         Some(match place {
@@ -52,7 +52,7 @@ impl Layer {
 
 /// A folder of the project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place<'a> {
+pub enum TemplateFolder<'a> {
     /// `_system/config/custom/<scheme>/`
     Scheme(&'a str),
     /// `_system/config/default/`
@@ -60,14 +60,14 @@ pub enum Place<'a> {
 }
 
 /// Reads the project's template folders; the engine supplies it.
-pub trait Source: Send + Sync {
+pub trait TemplateSource: Send + Sync {
     /// The text of a file like `ai_ask_v1.md`; `None` when there is none.
     /// Errors: A message when it exists and cannot be read.
-    fn read(&self, place: Place<'_>, file: &str) -> Result<Option<String>, String>;
+    fn read(&self, place: TemplateFolder<'_>, file: &str) -> Result<Option<String>, String>;
 
     /// The names of the files in a folder; none when there is no such folder.
     /// Errors: A message when the folder exists and cannot be listed.
-    fn list(&self, place: Place<'_>) -> Result<Vec<String>, String>;
+    fn list(&self, place: TemplateFolder<'_>) -> Result<Vec<String>, String>;
 
     /// The names of the project's schemes, for near misses.
     fn schemes(&self) -> Vec<String> {
@@ -137,7 +137,7 @@ pub fn is_template_name(name: &str) -> bool {
 /// binary's behind each. Files whose name does not end in `.md` are left out.
 /// Errors: A scheme with a name that is none, or that exists neither in the project nor in the binary; a file or folder that
 /// cannot be read; a file over [`MAX_FILE_BYTES`]; more than [`MAX_FILES`].
-pub fn collect(source: &dyn Source, scheme: Option<&str>) -> Result<Vec<TemplateFile>, TemplateError> {
+pub fn collect(source: &dyn TemplateSource, scheme: Option<&str>) -> Result<Vec<TemplateFile>, TemplateError> {
     let scheme = own_scheme(scheme);
     if let Some(scheme) = scheme.filter(|scheme| !is_scheme_name(scheme)) {
         return Err(TemplateError::new(format!("`{}` is no name of a template scheme", scheme.escape_debug()))
@@ -150,7 +150,8 @@ pub fn collect(source: &dyn Source, scheme: Option<&str>) -> Result<Vec<Template
                 TemplateFile { place: place.clone(), name: file.name.to_owned(), text: file.text.to_owned() }
             })),
             None => {
-                let folder = scheme.filter(|_| place != "default").map_or(Place::Default, Place::Scheme);
+                let folder =
+                    scheme.filter(|_| place != "default").map_or(TemplateFolder::Default, TemplateFolder::Scheme);
                 read_folder(source, folder, &place, &mut files)?;
             }
         }
@@ -159,7 +160,9 @@ pub fn collect(source: &dyn Source, scheme: Option<&str>) -> Result<Vec<Template
         }
     }
     match scheme {
-        Some(scheme) if !files.iter().any(|file| Layer::of(&file.place).is_some_and(Layer::is_of_scheme)) => {
+        Some(scheme)
+            if !files.iter().any(|file| TemplateLayer::of(&file.place).is_some_and(TemplateLayer::is_of_scheme)) =>
+        {
             Err(no_scheme(source, scheme))
         }
         _ => Ok(files),
@@ -167,8 +170,8 @@ pub fn collect(source: &dyn Source, scheme: Option<&str>) -> Result<Vec<Template
 }
 
 fn read_folder(
-    source: &dyn Source,
-    folder: Place<'_>,
+    source: &dyn TemplateSource,
+    folder: TemplateFolder<'_>,
     place: &str,
     files: &mut Vec<TemplateFile>,
 ) -> Result<(), TemplateError> {
@@ -198,7 +201,7 @@ fn read_folder(
 }
 
 /// The error that there is no such scheme, with what was tried and what is near.
-pub fn no_scheme(source: &dyn Source, scheme: &str) -> TemplateError {
+pub fn no_scheme(source: &dyn TemplateSource, scheme: &str) -> TemplateError {
     let mut known = source.schemes();
     known.extend(schemes().chain([DEFAULT_SCHEME]).map(str::to_owned));
     let tried = format!(
@@ -226,20 +229,20 @@ mod tests {
             self
         }
 
-        fn folder(&self, place: Place<'_>) -> Option<&BTreeMap<String, Result<String, String>>> {
+        fn folder(&self, place: TemplateFolder<'_>) -> Option<&BTreeMap<String, Result<String, String>>> {
             self.0.get(&match place {
-                Place::Scheme(scheme) => format!("custom/{scheme}"),
-                Place::Default => "default".to_owned(),
+                TemplateFolder::Scheme(scheme) => format!("custom/{scheme}"),
+                TemplateFolder::Default => "default".to_owned(),
             })
         }
     }
 
-    impl Source for Folders {
-        fn read(&self, place: Place<'_>, file: &str) -> Result<Option<String>, String> {
+    impl TemplateSource for Folders {
+        fn read(&self, place: TemplateFolder<'_>, file: &str) -> Result<Option<String>, String> {
             self.folder(place).and_then(|folder| folder.get(file)).cloned().transpose()
         }
 
-        fn list(&self, place: Place<'_>) -> Result<Vec<String>, String> {
+        fn list(&self, place: TemplateFolder<'_>) -> Result<Vec<String>, String> {
             Ok(self.folder(place).map(|folder| folder.keys().cloned().collect()).unwrap_or_default())
         }
 
@@ -271,7 +274,7 @@ mod tests {
             places(&collect(&Folders::default(), Some("english")).unwrap()),
             ["builtin/custom/english", "builtin/default"]
         );
-        let layers = order(Some("english")).iter().map(|place| Layer::of(place).unwrap()).collect::<Vec<_>>();
+        let layers = order(Some("english")).iter().map(|place| TemplateLayer::of(place).unwrap()).collect::<Vec<_>>();
         assert!(layers.is_sorted());
     }
 

@@ -12,10 +12,10 @@ use minijinja::{Environment, UndefinedBehavior};
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::template::environment::environment;
-use crate::template::fault::{Mistake, MistakeKind, TemplateError, fault};
-use crate::template::front::{Cut, cut_all};
-use crate::template::guard::{Refused, admit};
+use crate::template::error::{Mistake, MistakeKind, TemplateError, fault};
+use crate::template::front_matter::{SplitTemplate, cut_all};
 use crate::template::layers::{TemplateFile, shown};
+use crate::template::limits::{SyntaxRefusal, admit};
 use crate::template::uses::{NameUse, Uses, find};
 
 /// What skips the scheme's layer in the name of a template: `{% extends "default:ai_ask_v1.md" %}`.
@@ -26,7 +26,7 @@ static VOCABULARY: LazyLock<Environment<'static>> = LazyLock::new(|| environment
 
 /// A template file.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedTemplate {
     /// What the environment calls it: its place and its name.
     pub(crate) key: String,
     /// `custom/english`, `builtin/default` …
@@ -36,7 +36,7 @@ pub struct Loaded {
     /// Its text, under the name that people are shown.
     source: Arc<SourceFile>,
     content: OnceLock<Content>,
-    /// What [`Templates`](crate::template::templates::Templates) finds out about it and about what it names.
+    /// What [`TemplatesCommand`](crate::template::templates::Templates) finds out about it and about what it names.
     pub(crate) mentioned: OnceLock<BTreeMap<String, bool>>,
     pub(crate) problem: OnceLock<Option<TemplateError>>,
 }
@@ -45,7 +45,7 @@ pub struct Loaded {
 #[derive(Debug)]
 struct Content {
     /// Its front matter, and where the template begins.
-    cut: Cut,
+    cut: SplitTemplate,
     /// What it uses; its ranges are those of the template without the front matter.
     uses: Uses,
     /// The names of `uses`, with their places in the whole file.
@@ -53,7 +53,7 @@ struct Content {
     mistakes: Vec<TemplateError>,
 }
 
-impl Loaded {
+impl LoadedTemplate {
     pub(crate) fn of(file: &TemplateFile) -> Self {
         Self {
             key: format!("{}/{}", file.place, file.name),
@@ -133,7 +133,7 @@ impl Loaded {
     }
 
     /// Its front matter as far as it could be read, and where the template begins.
-    pub fn cut(&self) -> &Cut {
+    pub fn cut(&self) -> &SplitTemplate {
         &self.content().cut
     }
 
@@ -154,12 +154,12 @@ impl Loaded {
 
 /// A file while it is read.
 struct Reading<'f> {
-    file: &'f Loaded,
+    file: &'f LoadedTemplate,
     content: Content,
 }
 
 impl Reading<'_> {
-    fn of(file: &Loaded) -> Content {
+    fn of(file: &LoadedTemplate) -> Content {
         let (cut, front) = cut_all(file.source.text());
         let content = Content { cut, uses: Uses::default(), names: Vec::new(), mistakes: Vec::new() };
         let mut reading = Reading { file, content };
@@ -202,7 +202,7 @@ impl Reading<'_> {
         self.content.uses = uses;
     }
 
-    fn refused(&mut self, refused: Refused) {
+    fn refused(&mut self, refused: SyntaxRefusal) {
         let range = whole(&self.content.cut, &refused.range);
         let told = mistake(&self.file.source, MistakeKind::Syntax, range, refused.message, refused.help);
         self.content.mistakes.push(told.with_instead(refused.instead.as_deref()));
@@ -216,7 +216,7 @@ impl Reading<'_> {
 }
 
 /// A range of the template as one of the whole file.
-fn whole(cut: &Cut, range: &Range<usize>) -> Range<usize> {
+fn whole(cut: &SplitTemplate, range: &Range<usize>) -> Range<usize> {
     range.start + cut.body..range.end + cut.body
 }
 

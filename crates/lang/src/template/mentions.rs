@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::template::uses::{NameUse, Place, Pull, Uses};
+use crate::template::uses::{NameUse, Pull, UsePlace, Uses};
 
 /// The templates that know each other.
-pub trait Library {
+pub trait TemplateLibrary {
     fn uses(&self, template: usize) -> &Uses;
     fn find(&self, name: &str) -> Option<usize>;
 }
@@ -15,13 +15,18 @@ pub trait Library {
 /// followed.
 ///
 /// `true` stands with those that must be known, `false` with those that the template does without.
-pub fn mentioned(library: &impl Library, template: usize) -> BTreeMap<String, bool> {
+pub fn mentioned(library: &impl TemplateLibrary, template: usize) -> BTreeMap<String, bool> {
     let mut found = BTreeMap::new();
     collect(library, template, &mut HashSet::new(), &mut found);
     found
 }
 
-fn collect(library: &impl Library, template: usize, seen: &mut HashSet<usize>, found: &mut BTreeMap<String, bool>) {
+fn collect(
+    library: &impl TemplateLibrary,
+    template: usize,
+    seen: &mut HashSet<usize>,
+    found: &mut BTreeMap<String, bool>,
+) {
     visit(library, template, seen, &mut |member| {
         for (_, used) in member.names() {
             *found.entry(used.name.clone()).or_insert(false) |= !used.optional;
@@ -37,7 +42,7 @@ pub struct Member<'a, L> {
     position: usize,
 }
 
-impl<'a, L: Library> Member<'a, L> {
+impl<'a, L: TemplateLibrary> Member<'a, L> {
     /// Whether nothing stands behind it: what it writes outside of its blocks counts.
     pub fn is_base(&self) -> bool {
         self.position + 1 == self.chain.len()
@@ -49,7 +54,7 @@ impl<'a, L: Library> Member<'a, L> {
     }
 
     /// Whether what stands at `place` is written or used.
-    pub fn counts(&self, place: &Place) -> bool {
+    pub fn counts(&self, place: &UsePlace) -> bool {
         place.blocks.iter().all(|block| self.writes(*block))
             && (!place.blocks.is_empty() || self.is_base() || !place.written)
     }
@@ -66,7 +71,7 @@ impl<'a, L: Library> Member<'a, L> {
 }
 
 /// Calls `see` with every template that becomes part of the prompt of `template`, itself first.
-pub fn visit<L: Library>(
+pub fn visit<L: TemplateLibrary>(
     library: &L,
     template: usize,
     seen: &mut HashSet<usize>,
@@ -90,7 +95,7 @@ pub fn visit<L: Library>(
 }
 
 /// The template, what it extends, what that extends, …
-fn chain(library: &impl Library, template: usize) -> Vec<usize> {
+fn chain(library: &impl TemplateLibrary, template: usize) -> Vec<usize> {
     let mut chain = vec![template];
     let mut last = template;
     while let Some(parent) = library
@@ -108,7 +113,7 @@ fn chain(library: &impl Library, template: usize) -> Vec<usize> {
 }
 
 /// Whether a block of the template at `position` is written: every nearer template that has it calls `super()`.
-fn is_active(library: &impl Library, chain: &[usize], position: usize, block: usize) -> bool {
+fn is_active(library: &impl TemplateLibrary, chain: &[usize], position: usize, block: usize) -> bool {
     let Some(member) = chain.get(position) else { return false };
     let Some(block) = library.uses(*member).blocks.get(block) else { return false };
     chain

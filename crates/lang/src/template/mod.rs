@@ -2,14 +2,14 @@
 
 pub mod builtin;
 pub mod environment;
-pub mod fault;
+pub mod error;
 pub mod features;
-pub mod front;
-pub mod guard;
+pub mod front_matter;
 pub mod layers;
+pub mod limits;
 pub mod loaded;
-pub mod marks;
 pub mod mentions;
+pub mod missing;
 pub mod names;
 pub mod pattern;
 pub mod roles;

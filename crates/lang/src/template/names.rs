@@ -30,9 +30,9 @@ enum Given {
 
 /// A value that many sets of names are given: kept, and converted, once.
 #[derive(Clone)]
-pub struct Shared(Given);
+pub struct SharedValue(Given);
 
-impl Shared {
+impl SharedValue {
     pub fn new(value: Json) -> Self {
         Self(match value {
             Json::String(text) => Given::Text(text.into()),
@@ -44,14 +44,14 @@ impl Shared {
 /// What the engine gives wins, then the variables, narrowest scope first. Values are converted only when used; cloning
 /// is cheap.
 #[derive(Clone, Default)]
-pub struct Names {
+pub struct TemplateNames {
     scopes: Scopes,
     given: Arc<IndexMap<&'static str, Given>>,
     /// Lists and objects of the scopes, converted once: a loop may ask for one in every round.
     converted: Arc<Mutex<HashMap<String, Value>>>,
 }
 
-impl Names {
+impl TemplateNames {
     /// The variables of these scopes, and nothing given yet.
     pub fn new(scopes: Scopes) -> Self {
         Self { scopes, ..Self::default() }
@@ -59,11 +59,11 @@ impl Names {
 
     /// Gives `value` under `name`, before every variable of that name.
     pub fn give(&mut self, name: &'static str, value: Json) {
-        self.give_shared(name, &Shared::new(value));
+        self.give_shared(name, &SharedValue::new(value));
     }
 
     /// Gives a shared value under `name`, before every variable of that name.
-    pub fn give_shared(&mut self, name: &'static str, value: &Shared) {
+    pub fn give_shared(&mut self, name: &'static str, value: &SharedValue) {
         Arc::make_mut(&mut self.given).insert(name, value.0.clone());
     }
 
@@ -134,13 +134,13 @@ impl Names {
 }
 
 /// Names only: what the values are is nobody's business in a log.
-impl fmt::Debug for Names {
+impl fmt::Debug for TemplateNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Names").field(&self.known()).finish()
     }
 }
 
-impl Object for Names {
+impl Object for TemplateNames {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         self.get(key.as_str()?)
     }
@@ -193,16 +193,16 @@ fn fits(value: &Json) -> bool {
 
 /// Names for the tests of this room: variables of one session scope.
 #[cfg(test)]
-pub(crate) fn session_names(values: Json) -> Names {
-    use crate::value::scopes::{Declarations, Layer, Scope, Stored};
-    let mut layer = Layer::new(Scope::Session, "", Arc::new(Declarations::new()));
+pub(crate) fn session_names(values: Json) -> TemplateNames {
+    use crate::value::scopes::{DeclarationMap, Scope, ScopeLayer, Stored};
+    let mut layer = ScopeLayer::new(Scope::Session, "", Arc::new(DeclarationMap::new()));
     for (name, value) in values.as_object().unwrap() {
         let stored = Stored { value: value.clone(), source: "test".into(), round: None, at: String::new() };
         layer.put(name, stored);
     }
     let mut scopes = Scopes::default();
     scopes.push(layer);
-    Names::new(scopes)
+    TemplateNames::new(scopes)
 }
 
 #[cfg(test)]
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_declared_name_without_a_value_is_null() {
-        use crate::value::scopes::{Declaration, Layer, Scope};
+        use crate::value::scopes::{Declaration, Scope, ScopeLayer};
         let declaration = Declaration {
             name: "mood".into(),
             value: Json::Null,
@@ -244,8 +244,8 @@ mod tests {
         };
         let declarations = [("mood".to_owned(), declaration)].into_iter().collect();
         let mut scopes = Scopes::default();
-        scopes.push(Layer::new(Scope::Session, "", Arc::new(declarations)));
-        assert!(Names::new(scopes).get("mood").unwrap().is_none());
+        scopes.push(ScopeLayer::new(Scope::Session, "", Arc::new(declarations)));
+        assert!(TemplateNames::new(scopes).get("mood").unwrap().is_none());
     }
 
     #[test]

@@ -10,11 +10,11 @@ use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
 use crate::source::near::did_you_mean;
 use crate::source::near::near_miss;
 use crate::template::environment::{environment, write_marked};
-use crate::template::fault::{MistakeKind, TemplateError};
-use crate::template::layers::{Layer, MAX_FILE_BYTES, MAX_FILES, TemplateFile, is_template_name, order, shown};
-use crate::template::loaded::{DEFAULT_PREFIX, Loaded, is_outside, outside};
-use crate::template::marks::Marks;
-use crate::template::mentions::{Library, mentioned};
+use crate::template::error::{MistakeKind, TemplateError};
+use crate::template::layers::{MAX_FILE_BYTES, MAX_FILES, TemplateFile, TemplateLayer, is_template_name, order, shown};
+use crate::template::loaded::{DEFAULT_PREFIX, LoadedTemplate, is_outside, outside};
+use crate::template::mentions::{TemplateLibrary, mentioned};
+use crate::template::missing::Marks;
 use crate::template::roles::{MIN_MARK_BYTES, Sentinels};
 use crate::template::template::Template;
 use crate::template::uses::{Pull, Target, Uses};
@@ -27,7 +27,7 @@ const UNKNOWN: char = '\0';
 pub struct Templates {
     pub(crate) environment: Environment<'static>,
     pub(crate) sentinels: Sentinels,
-    pub(crate) loaded: Arc<[Loaded]>,
+    pub(crate) loaded: Arc<[LoadedTemplate]>,
     /// As templates name each other: `ai_ask_v1.md`, `default:ai_ask_v1.md`.
     by_name: HashMap<String, usize>,
     places: Vec<String>,
@@ -53,13 +53,13 @@ impl Templates {
             if !layer.is_of_scheme() {
                 by_name.entry(format!("{DEFAULT_PREFIX}{}", file.name)).or_insert(number);
             }
-            loaded.push(Loaded::of(file));
+            loaded.push(LoadedTemplate::of(file));
         }
         let scheme = files
             .iter()
             .find_map(|file| file.place.strip_prefix("custom/").or_else(|| file.place.strip_prefix("builtin/custom/")));
         let mut environment = environment(UndefinedBehavior::Strict);
-        let loaded: Arc<[Loaded]> = loaded.into();
+        let loaded: Arc<[LoadedTemplate]> = loaded.into();
         connect(&mut environment, &loaded, &by_name, &sentinels);
         Ok(Self { environment, sentinels, loaded, by_name, places: order(scheme), marks: None })
     }
@@ -74,7 +74,7 @@ impl Templates {
     }
 
     /// The names that rendering a template may look up, with whether each must be known.
-    pub(crate) fn mentioned<'t>(&'t self, loaded: &'t Loaded) -> &'t BTreeMap<String, bool> {
+    pub(crate) fn mentioned<'t>(&'t self, loaded: &'t LoadedTemplate) -> &'t BTreeMap<String, bool> {
         loaded.mentioned.get_or_init(|| {
             let number = self.loaded.iter().position(|other| other.key == loaded.key);
             number.map(|number| mentioned(self, number)).unwrap_or_default()
@@ -107,7 +107,7 @@ impl Templates {
     }
 
     /// What is wrong with naming `target`; `path` are the templates on the way to it, its own last.
-    fn fault_of(&self, loaded: &Loaded, target: &Target, path: &[usize]) -> Option<TemplateError> {
+    fn fault_of(&self, loaded: &LoadedTemplate, target: &Target, path: &[usize]) -> Option<TemplateError> {
         let name = target.name.as_deref().filter(|name| !is_outside(name))?;
         let range = || loaded.range(&target.named);
         match self.by_name.get(name) {
@@ -177,7 +177,7 @@ impl Templates {
     }
 
     /// The files, in look-up order; a template's number is its index here.
-    pub fn files(&self) -> &[Loaded] {
+    pub fn files(&self) -> &[LoadedTemplate] {
         &self.loaded
     }
 
@@ -241,7 +241,7 @@ impl Templates {
     }
 }
 
-impl Library for Templates {
+impl TemplateLibrary for Templates {
     fn uses(&self, template: usize) -> &Uses {
         static NONE: Uses = Uses {
             names: Vec::new(),
@@ -250,7 +250,7 @@ impl Library for Templates {
             blocks: Vec::new(),
             refused: Vec::new(),
         };
-        self.loaded.get(template).map_or(&NONE, Loaded::uses)
+        self.loaded.get(template).map_or(&NONE, LoadedTemplate::uses)
     }
 
     fn find(&self, name: &str) -> Option<usize> {
@@ -261,7 +261,7 @@ impl Library for Templates {
 /// Lets templates find each other: the environment asks for each once, by its name, and compiles it.
 fn connect(
     environment: &mut Environment<'static>,
-    loaded: &Arc<[Loaded]>,
+    loaded: &Arc<[LoadedTemplate]>,
     by_name: &HashMap<String, usize>,
     sentinels: &Sentinels,
 ) {
@@ -287,14 +287,14 @@ fn connect(
 }
 
 /// The files by layer, in look-up order.
-fn in_order(files: &[TemplateFile]) -> Result<Vec<(Layer, &TemplateFile)>, TemplateError> {
+fn in_order(files: &[TemplateFile]) -> Result<Vec<(TemplateLayer, &TemplateFile)>, TemplateError> {
     if files.len() > MAX_FILES {
         return Err(TemplateError::new(format!("a session can have at most {MAX_FILES} templates")));
     }
     let mut ordered = Vec::with_capacity(files.len());
     for file in files {
-        let layer =
-            Layer::of(&file.place).filter(|_| is_template_name(&file.name) && file.text.len() <= MAX_FILE_BYTES);
+        let layer = TemplateLayer::of(&file.place)
+            .filter(|_| is_template_name(&file.name) && file.text.len() <= MAX_FILE_BYTES);
         let layer = layer.ok_or_else(|| {
             let name = format!("{}/{}", file.place, file.name);
             TemplateError::new(format!("`{}` cannot be a template", name.escape_debug()))
@@ -431,11 +431,11 @@ mod tests {
     #[test]
     fn the_templates_of_the_binary_all_compile() {
         struct Nothing;
-        impl crate::template::layers::Source for Nothing {
-            fn read(&self, _: crate::template::layers::Place<'_>, _: &str) -> Result<Option<String>, String> {
+        impl crate::template::layers::TemplateSource for Nothing {
+            fn read(&self, _: crate::template::layers::TemplateFolder<'_>, _: &str) -> Result<Option<String>, String> {
                 Ok(None)
             }
-            fn list(&self, _: crate::template::layers::Place<'_>) -> Result<Vec<String>, String> {
+            fn list(&self, _: crate::template::layers::TemplateFolder<'_>) -> Result<Vec<String>, String> {
                 Ok(Vec::new())
             }
         }

@@ -10,12 +10,12 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior};
 
 use crate::template::environment::{Bounded, environment};
-use crate::template::fault::{Fault, fault};
-use crate::template::features::{MAX_OUTPUT, Named};
-use crate::template::guard::{Refused, admit};
-use crate::template::marks::{InPlace, Marks, as_value};
-use crate::template::names::Names;
-use crate::template::unknown::Repair;
+use crate::template::error::{RenderFault, fault};
+use crate::template::features::{FeatureKind, MAX_OUTPUT};
+use crate::template::limits::{SyntaxRefusal, admit};
+use crate::template::missing::{InPlace, Marks, as_value};
+use crate::template::names::TemplateNames;
+use crate::template::unknown::SourceRepair;
 use crate::template::uses::{NameUse, Pull, find};
 
 /// How long an author text may be, in bytes.
@@ -29,7 +29,7 @@ pub enum TextErrorKind {
     Refused,
     TooLong,
     Rendering,
-    /// The text was added to other [`Texts`].
+    /// The text was added to other [`AuthorTexts`].
     Foreign,
 }
 
@@ -43,9 +43,9 @@ pub struct TextError {
     pub range: Option<Range<usize>>,
     pub help: Option<String>,
     /// For a filter, test or function that does not exist: which of them it is.
-    pub unknown: Option<Named>,
+    pub unknown: Option<FeatureKind>,
     /// The change of the text that would settle it.
-    pub repair: Option<Box<Repair>>,
+    pub repair: Option<Box<SourceRepair>>,
 }
 
 /// An author text that was read. Cheap to clone.
@@ -83,7 +83,7 @@ impl Text {
 
 /// All author texts of a program, in one environment that is built once.
 #[derive(Debug)]
-pub struct Texts {
+pub struct AuthorTexts {
     environment: Environment<'static>,
     read: HashMap<String, Text>,
     /// The templates by their names, compiled when they are first rendered: a check renders none.
@@ -92,13 +92,13 @@ pub struct Texts {
     marks: Option<Arc<Marks>>,
 }
 
-impl Default for Texts {
+impl Default for AuthorTexts {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Texts {
+impl AuthorTexts {
     pub fn new() -> Self {
         let sources: Arc<Mutex<HashMap<String, Text>>> = Arc::default();
         let mut environment = environment(UndefinedBehavior::Chainable);
@@ -155,7 +155,7 @@ impl Texts {
                 Pull::Include | Pull::IncludeIfThere => "include",
                 Pull::Import => "import",
             };
-            return Err(refused(Refused {
+            return Err(refused(SyntaxRefusal {
                 message: format!("`{what}` is for prompt templates; an author text stands alone"),
                 range: target.range.clone(),
                 help: None,
@@ -169,7 +169,7 @@ impl Texts {
     /// The text with these names in place. What a value holds is never rendered again.
     /// Errors: A mistake at run time (adding a text to a number), a limit of [`environment`](crate::template::environment), or a
     /// text that was added elsewhere.
-    pub fn render(&self, text: &Text, names: &Names) -> Result<String, TextError> {
+    pub fn render(&self, text: &Text, names: &TemplateNames) -> Result<String, TextError> {
         let Some(template) = &text.0.template else {
             return Ok(text.plain().unwrap_or_default().to_owned());
         };
@@ -199,9 +199,9 @@ fn without_last_newline(text: &str) -> &str {
     text.strip_suffix('\r').unwrap_or(text)
 }
 
-fn refused(refused: Refused) -> TextError {
-    let Refused { message, range, help, instead, unknown } = refused;
-    let repair = instead.map(|instead| Box::new(Repair::one(format!("use `{instead}`"), range.clone(), instead)));
+fn refused(refused: SyntaxRefusal) -> TextError {
+    let SyntaxRefusal { message, range, help, instead, unknown } = refused;
+    let repair = instead.map(|instead| Box::new(SourceRepair::one(format!("use `{instead}`"), range.clone(), instead)));
     TextError { kind: TextErrorKind::Refused, message, range: Some(range), help, unknown, repair }
 }
 
@@ -214,12 +214,12 @@ fn else_if(source: &str) -> Option<TextError> {
         let ends = inner.strip_prefix("if")?.starts_with(char::is_whitespace);
         (opens && ends && inner.len() < rest.len()).then(|| at..at + word.len() + (rest.len() - inner.len()) + 2)
     })?;
-    let repair = Some(Box::new(Repair::one("write `elif`", range.clone(), "elif").surely()));
+    let repair = Some(Box::new(SourceRepair::one("write `elif`", range.clone(), "elif").surely()));
     let (message, help) = ("`else if` is no tag".to_owned(), Some("write `elif`".to_owned()));
     Some(TextError { kind: TextErrorKind::Syntax, message, range: Some(range), help, unknown: None, repair })
 }
 
-fn fallen(kind: TextErrorKind, fault: Fault) -> TextError {
+fn fallen(kind: TextErrorKind, fault: RenderFault) -> TextError {
     failed(kind, fault.message, fault.range)
 }
 
@@ -239,7 +239,7 @@ mod tests {
             "用户名": "小林", "年龄": 18, "nothing": null, "sneaky": "{{ 用户名 }}{% for x in y %}", "list": ["a"],
             "metadata": { "crisis_signal": false },
         }));
-        let mut texts = Texts::new();
+        let mut texts = AuthorTexts::new();
         let text = texts.add(source)?;
         texts.render(&text, &names)
     }
@@ -276,13 +276,13 @@ mod tests {
             ("好 {% import 'x' as y %}", TextErrorKind::Refused, Some("import 'x' as y")),
         ];
         for (source, kind, at) in table {
-            let error = Texts::new().add(source).unwrap_err();
+            let error = AuthorTexts::new().add(source).unwrap_err();
             assert_eq!(error.kind, kind, "{source}: {error}");
             if let Some(at) = at {
                 assert_eq!(&source[error.range.unwrap()], at, "{source}");
             }
         }
-        let error = Texts::new().add(&"x".repeat(MAX_TEXT_BYTES + 1)).unwrap_err();
+        let error = AuthorTexts::new().add(&"x".repeat(MAX_TEXT_BYTES + 1)).unwrap_err();
         assert_eq!(error.kind, TextErrorKind::TooLong);
     }
 
@@ -325,10 +325,10 @@ mod tests {
 
     #[test]
     fn the_same_text_is_read_once() {
-        let mut texts = Texts::new();
+        let mut texts = AuthorTexts::new();
         let (one, two) = (texts.add("{{ x }}").unwrap(), texts.add("{{ x }}").unwrap());
         assert!(Arc::ptr_eq(&one.0, &two.0));
-        let error = Texts::new().render(&one, &Names::default()).unwrap_err();
+        let error = AuthorTexts::new().render(&one, &TemplateNames::default()).unwrap_err();
         assert_eq!(error.kind, TextErrorKind::Foreign);
     }
 

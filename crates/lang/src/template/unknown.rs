@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use crate::source::near::{asked, near};
-use crate::template::features::{FILTERS, Named, TESTS};
+use crate::template::features::{FILTERS, FeatureKind, TESTS};
 
 /// A change of a source that would settle a mistake. The edits are made together and do not overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repair {
+pub struct SourceRepair {
     /// What it does, as an imperative.
     pub title: String,
     /// What is replaced, in bytes of the source, and what stands there afterwards.
@@ -16,7 +16,7 @@ pub struct Repair {
     pub sure: bool,
 }
 
-impl Repair {
+impl SourceRepair {
     pub fn one(title: impl Into<String>, range: Range<usize>, text: impl Into<String>) -> Self {
         Self { title: title.into(), edits: vec![(range, text.into())], sure: false }
     }
@@ -105,26 +105,26 @@ const OTHER_TESTS: &[(&str, &str)] = &[
 ];
 
 /// What to write where a test of another language has no counterpart of one word.
-fn advice(what: Named, name: &str) -> Option<&'static str> {
+fn advice(what: FeatureKind, name: &str) -> Option<&'static str> {
     match (what, name) {
-        (Named::Test, "empty" | "blank") => {
+        (FeatureKind::Test, "empty" | "blank") => {
             Some("write `x is none` where nothing was set, `x == ''` for a text, `x | length == 0` for a list")
         }
-        (Named::Test, "set" | "present" | "truthy" | "filled") => Some("write `x is not none`"),
-        (Named::Test | Named::Filter, "contains" | "includes" | "containing") => {
+        (FeatureKind::Test, "set" | "present" | "truthy" | "filled") => Some("write `x is not none`"),
+        (FeatureKind::Test | FeatureKind::Filter, "contains" | "includes" | "containing") => {
             Some("write it the other way round, as in `'…' in x`")
         }
-        (Named::Filter, "match" | "matches" | "regex" | "regex_search") => Some("write `x is regex('…')`"),
+        (FeatureKind::Filter, "match" | "matches" | "regex" | "regex_search") => Some("write `x is regex('…')`"),
         _ => None,
     }
 }
 
 /// What is said about `name`, of which there is no filter, test or function; `functions` are those that there are here.
-pub fn unknown(what: Named, name: &str, functions: &'static [&'static str]) -> Unknown {
+pub fn unknown(what: FeatureKind, name: &str, functions: &'static [&'static str]) -> Unknown {
     let (known, others): (Vec<&'static str>, &[(&str, &'static str)]) = match what {
-        Named::Filter => (FILTERS.split('|').collect(), OTHER_FILTERS),
-        Named::Test => (TESTS.split('|').collect(), OTHER_TESTS),
-        Named::Function => (functions.to_vec(), &[]),
+        FeatureKind::Filter => (FILTERS.split('|').collect(), OTHER_FILTERS),
+        FeatureKind::Test => (TESTS.split('|').collect(), OTHER_TESTS),
+        FeatureKind::Function => (functions.to_vec(), &[]),
     };
     let other = others.iter().find(|(other, _)| *other == name || *other == name.to_lowercase());
     let advice = advice(what, name);
@@ -135,25 +135,25 @@ pub fn unknown(what: Named, name: &str, functions: &'static [&'static str]) -> U
         _ => None,
     };
     let written = |name: &str| match what {
-        Named::Filter => format!("`x | {name}`"),
-        Named::Test if name == "regex" => "`is regex('…')`".to_owned(),
-        Named::Test => format!("`is {name}`"),
-        Named::Function => format!("`{name}(…)`"),
+        FeatureKind::Filter => format!("`x | {name}`"),
+        FeatureKind::Test if name == "regex" => "`is regex('…')`".to_owned(),
+        FeatureKind::Test => format!("`is {name}`"),
+        FeatureKind::Function => format!("`{name}(…)`"),
     };
     let help = match (advice, other) {
         (Some(advice), _) => advice.to_owned(),
         (None, Some((_, ours))) => format!("write {}", written(ours)),
         (None, None) if let Some(question) = asked(&near) => question,
         _ => match what {
-            Named::Filter => {
+            FeatureKind::Filter => {
                 "the ones most used are `length`, `default(…)`, `lower`, `upper`, `trim`, `join(…)`, `first`, `last`"
                     .to_owned()
             }
-            Named::Test => {
+            FeatureKind::Test => {
                 "the ones most used are `none`, `defined`, `string`, `number`, `regex('…')`; to compare, write `==`"
                     .to_owned()
             }
-            Named::Function => {
+            FeatureKind::Function => {
                 format!("functions are {}; a value is changed by a filter, as in `x | upper`", functions.join(", "))
             }
         },
@@ -163,7 +163,7 @@ pub fn unknown(what: Named, name: &str, functions: &'static [&'static str]) -> U
 
 /// What is said about `name` where something is called that is no function.
 pub fn unknown_function(name: &str, functions: &'static [&'static str]) -> Unknown {
-    let mut said = unknown(Named::Function, name, functions);
+    let mut said = unknown(FeatureKind::Function, name, functions);
     if let Some(filter) = filter_called(name).filter(|_| said.instead.is_none()) {
         said.help = format!("`{filter}` is a filter: write `x | {filter}`");
     }
@@ -196,8 +196,10 @@ mod tests {
     #[test]
     fn a_repair_puts_its_edits_into_the_source() {
         let repair =
-            Repair { title: String::new(), edits: vec![(5..6, "==".into()), (0..1, "年龄".into())], sure: false };
+            SourceRepair {
+                title: String::new(), edits: vec![(5..6, "==".into()), (0..1, "年龄".into())], sure: false
+            };
         assert_eq!(repair.apply("a    = 5").unwrap(), "年龄    == 5");
-        assert_eq!(Repair::one("", 3..99, "x").apply("short"), None);
+        assert_eq!(SourceRepair::one("", 3..99, "x").apply("short"), None);
     }
 }

@@ -10,8 +10,8 @@ use minijinja::{Environment, UndefinedBehavior};
 
 use crate::expr::methods::method;
 use crate::template::environment::has;
-use crate::template::features::{FUNCTIONS, Named};
-use crate::template::guard::{Refused, bytes};
+use crate::template::features::{FUNCTIONS, FeatureKind};
+use crate::template::limits::{SyntaxRefusal, bytes};
 use crate::template::unknown::{Unknown, unknown, unknown_function};
 
 /// One place where a name is used that the text does not set itself.
@@ -43,7 +43,7 @@ pub struct Target {
     /// Where the name stands, with its quotes; the whole statement where the name is computed.
     pub named: Range<usize>,
     /// Where it stands in the tree of blocks.
-    pub place: Place,
+    pub place: UsePlace,
     /// Whether it is pulled in whenever its place is written: no `if`, no loop and no macro is around.
     pub always: bool,
 }
@@ -51,7 +51,7 @@ pub struct Target {
 /// Where something stands: the blocks around it, outermost first, and whether what it writes counts where a child
 /// template writes outside of its blocks (there it does not, while what it sets does).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct UsePlace {
     /// Indexes into [`Uses::blocks`].
     pub blocks: Vec<usize>,
     /// Whether it is only written where it stands, not set or put into a macro.
@@ -59,7 +59,7 @@ pub struct Place {
 }
 
 #[derive(Clone, Debug)]
-pub struct Block {
+pub struct TemplateBlock {
     pub name: String,
     pub calls_super: bool,
     pub range: Range<usize>,
@@ -70,10 +70,10 @@ pub struct Uses {
     /// The free names, in the order in which they stand in the source.
     pub names: Vec<NameUse>,
     /// Where each of [`names`](Self::names) stands among the blocks.
-    pub places: Vec<Place>,
+    pub places: Vec<UsePlace>,
     pub targets: Vec<Target>,
-    pub blocks: Vec<Block>,
-    pub refused: Vec<Refused>,
+    pub blocks: Vec<TemplateBlock>,
+    pub refused: Vec<SyntaxRefusal>,
 }
 
 pub fn find(tree: &Stmt<'_>, environment: &Environment<'_>) -> Uses {
@@ -104,8 +104,8 @@ struct Walk<'a, 's> {
 }
 
 impl<'s> Walk<'_, 's> {
-    fn place(&self) -> Place {
-        Place { blocks: self.blocks.clone(), written: self.setting == 0 }
+    fn place(&self) -> UsePlace {
+        UsePlace { blocks: self.blocks.clone(), written: self.setting == 0 }
     }
 
     fn assign(&mut self, name: &'s str) {
@@ -195,7 +195,11 @@ impl<'s> Walk<'_, 's> {
             }
             Stmt::Block(block) => {
                 self.blocks.push(self.uses.blocks.len());
-                self.uses.blocks.push(Block { name: block.name.to_owned(), calls_super: false, range: whole(block) });
+                self.uses.blocks.push(TemplateBlock {
+                    name: block.name.to_owned(),
+                    calls_super: false,
+                    range: whole(block),
+                });
                 self.scoped(&["super"], |walk| walk.body(&block.body));
                 self.blocks.pop();
             }
@@ -313,12 +317,12 @@ impl<'s> Walk<'_, 's> {
                     self.used(value, stands_in);
                 }
                 self.arguments(&filter.args);
-                self.known(Named::Filter, filter.name, filter.span());
+                self.known(FeatureKind::Filter, filter.name, filter.span());
             }
             Expr::Test(test) => {
                 self.used(&test.expr, matches!(test.name, "defined" | "undefined"));
                 self.arguments(&test.args);
-                self.known(Named::Test, test.name, test.span());
+                self.known(FeatureKind::Test, test.name, test.span());
             }
             Expr::GetAttr(attribute) => self.used(&attribute.expr, optional && self.chains),
             Expr::GetItem(item) => {
@@ -367,7 +371,13 @@ impl<'s> Walk<'_, 's> {
     fn method(&mut self, name: &str, range: Range<usize>) {
         let message = format!("`.{name}()` calls a method, and values have none");
         let help = Some(method(name, "x", "()", true).0);
-        self.uses.refused.push(Refused { message, range, help, instead: None, unknown: Some(Named::Function) });
+        self.uses.refused.push(SyntaxRefusal {
+            message,
+            range,
+            help,
+            instead: None,
+            unknown: Some(FeatureKind::Function),
+        });
     }
 
     fn is_assigned(&self, name: &str) -> bool {
@@ -384,24 +394,24 @@ impl<'s> Walk<'_, 's> {
 
     fn function(&mut self, name: &str, span: Span) {
         if !FUNCTIONS.contains(&name) {
-            self.unknown(Named::Function, unknown_function(name, FUNCTIONS), &bytes(span), name);
+            self.unknown(FeatureKind::Function, unknown_function(name, FUNCTIONS), &bytes(span), name);
         }
     }
 
-    fn known(&mut self, what: Named, name: &str, span: Span) {
+    fn known(&mut self, what: FeatureKind, name: &str, span: Span) {
         if !has(self.environment, what, name) {
             self.unknown(what, unknown(what, name, FUNCTIONS), &bytes(span), name);
         }
     }
 
-    fn unknown(&mut self, what: Named, said: Unknown, own: &Range<usize>, name: &str) {
+    fn unknown(&mut self, what: FeatureKind, said: Unknown, own: &Range<usize>, name: &str) {
         let range = own.start..own.start + name.len();
         let (message, help, instead) = (said.message, Some(said.help), said.instead.map(str::to_owned));
-        self.uses.refused.push(Refused { message, range, help, instead, unknown: Some(what) });
+        self.uses.refused.push(SyntaxRefusal { message, range, help, instead, unknown: Some(what) });
     }
 
     fn refuse(&mut self, message: impl Into<String>, range: Range<usize>, help: Option<String>) {
-        self.uses.refused.push(Refused { message: message.into(), range, help, instead: None, unknown: None });
+        self.uses.refused.push(SyntaxRefusal { message: message.into(), range, help, instead: None, unknown: None });
     }
 }
 

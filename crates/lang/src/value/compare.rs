@@ -52,7 +52,7 @@ pub enum Family {
 /// Two operands that an operator cannot bring together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{operator}` cannot take {left} and {right}")]
-pub struct Misfit {
+pub struct ComparisonError {
     /// The operator as the author wrote it.
     pub operator: &'static str,
     pub left: Shape,
@@ -60,8 +60,8 @@ pub struct Misfit {
 }
 
 /// Says whether `operator` (of `family`) may take these operands.
-/// Errors: [`Misfit`] names the operator and both shapes.
-pub fn fit(family: Family, operator: &'static str, left: Shape, right: Shape) -> Result<(), Misfit> {
+/// Errors: [`ComparisonError`] names the operator and both shapes.
+pub fn fit(family: Family, operator: &'static str, left: Shape, right: Shape) -> Result<(), ComparisonError> {
     use Shape::{Boolean, List, Number, Object, String};
     let fits = match family {
         Family::Equality => true,
@@ -75,7 +75,7 @@ pub fn fit(family: Family, operator: &'static str, left: Shape, right: Shape) ->
             matches!(left, String | Number | Boolean) && matches!(right, String | Number | Boolean)
         }
     };
-    if fits { Ok(()) } else { Err(Misfit { operator, left, right }) }
+    if fits { Ok(()) } else { Err(ComparisonError { operator, left, right }) }
 }
 
 #[cfg(test)]

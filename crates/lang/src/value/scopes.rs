@@ -65,7 +65,7 @@ pub struct Declaration {
     pub implied: bool,
 }
 
-pub type Declarations = IndexMap<String, Declaration>;
+pub type DeclarationMap = IndexMap<String, Declaration>;
 
 /// A value and who set it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,17 +81,17 @@ pub struct Stored {
 
 /// One visit of one scope: its declarations and its values.
 #[derive(Clone, Debug)]
-pub struct Layer {
+pub struct ScopeLayer {
     pub scope: Scope,
     /// The instance path of the visit: empty for global and session, `phase_1`, `topic_a#2`.
     pub path: String,
-    declarations: Arc<Declarations>,
+    declarations: Arc<DeclarationMap>,
     values: IndexMap<String, Arc<Stored>>,
 }
 
 /// Where a value was written: the scope and the path of its layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenAt {
     pub scope: Scope,
     /// The instance path of that scope's visit.
     pub path: String,
@@ -103,14 +103,14 @@ pub struct Written {
 /// the layer it touches, so a turn works on a clone and a turn that fails leaves nothing behind.
 #[derive(Clone, Debug, Default)]
 pub struct Scopes {
-    layers: Vec<Arc<Layer>>,
+    layers: Vec<Arc<ScopeLayer>>,
     /// Whether nothing leaves: whatever scope a write names, it goes to the narrowest layer. A skill is like this.
     isolated: bool,
 }
 
-impl Layer {
+impl ScopeLayer {
     /// A layer with these declarations and no values yet.
-    pub fn new(scope: Scope, path: impl Into<String>, declarations: Arc<Declarations>) -> Self {
+    pub fn new(scope: Scope, path: impl Into<String>, declarations: Arc<DeclarationMap>) -> Self {
         Self { scope, path: path.into(), declarations, values: IndexMap::new() }
     }
 
@@ -132,7 +132,7 @@ impl Layer {
         self.declarations.get(name).is_some_and(|declaration| !declaration.implied)
     }
 
-    pub fn declarations(&self) -> &Declarations {
+    pub fn declarations(&self) -> &DeclarationMap {
         &self.declarations
     }
 
@@ -143,13 +143,13 @@ impl Layer {
 
 impl Scopes {
     /// The scopes of a skill: it sees this layer and nothing else, and whatever it writes stays there.
-    pub fn isolated(layer: Layer) -> Self {
+    pub fn isolated(layer: ScopeLayer) -> Self {
         Self { layers: vec![Arc::new(layer)], isolated: true }
     }
 
     /// Only what lives as long as the session, or longer.
     pub fn of_session(&self) -> Self {
-        let wide = |layer: &&Arc<Layer>| matches!(layer.scope, Scope::Global | Scope::Session);
+        let wide = |layer: &&Arc<ScopeLayer>| matches!(layer.scope, Scope::Global | Scope::Session);
         Self { layers: self.layers.iter().filter(wide).map(Arc::clone).collect(), isolated: self.isolated }
     }
 
@@ -158,15 +158,15 @@ impl Scopes {
         self.isolated
     }
 
-    pub fn push(&mut self, layer: Layer) {
+    pub fn push(&mut self, layer: ScopeLayer) {
         self.layers.push(Arc::new(layer));
     }
 
-    pub fn pop(&mut self) -> Option<Arc<Layer>> {
+    pub fn pop(&mut self) -> Option<Arc<ScopeLayer>> {
         self.layers.pop()
     }
 
-    pub fn layers(&self) -> impl Iterator<Item = &Layer> {
+    pub fn layers(&self) -> impl Iterator<Item = &ScopeLayer> {
         self.layers.iter().map(Arc::as_ref)
     }
 
@@ -178,7 +178,7 @@ impl Scopes {
 
     /// The layer that a write of `name` goes to: that of `scope` when given, else the nearest that declares it or holds it,
     /// else the session's. `None` when no layer of that scope is open.
-    pub fn target(&self, name: &str, scope: Option<Scope>) -> Option<&Layer> {
+    pub fn target(&self, name: &str, scope: Option<Scope>) -> Option<&ScopeLayer> {
         self.layers.get(self.target_position(name, scope)?).map(Arc::as_ref)
     }
 
@@ -216,13 +216,13 @@ impl Scopes {
     /// Writes `name`: to `scope` when given, else to the nearest scope that declares it or holds it, else to the session.
     ///
     /// Gives where it went; `None` when no layer of that scope is open (a `scope: topic` outside a topic).
-    pub fn write(&mut self, name: &str, stored: Stored, scope: Option<Scope>) -> Option<Written> {
+    pub fn write(&mut self, name: &str, stored: Stored, scope: Option<Scope>) -> Option<WrittenAt> {
         let position = self.target_position(name, scope)?;
         // Wherever the author called a name sensitive, its value is, also in another scope.
         let sensitive = self.layers.iter().any(|layer| layer.declaration(name).is_some_and(|found| found.sensitive));
         let layer = Arc::make_mut(self.layers.get_mut(position)?);
         layer.put(name, stored);
-        Some(Written { scope: layer.scope, path: layer.path.clone(), sensitive })
+        Some(WrittenAt { scope: layer.scope, path: layer.path.clone(), sensitive })
     }
 }
 
@@ -235,7 +235,7 @@ mod tests {
         Stored { value, source: "test".into(), round: None, at: "2026-11-21T00:00:00Z".into() }
     }
 
-    fn layer(scope: Scope, path: &str, declared: &[&str]) -> Layer {
+    fn layer(scope: Scope, path: &str, declared: &[&str]) -> ScopeLayer {
         let declarations = declared
             .iter()
             .map(|name| {
@@ -251,7 +251,7 @@ mod tests {
                 ((*name).to_owned(), declaration)
             })
             .collect();
-        Layer::new(scope, path, Arc::new(declarations))
+        ScopeLayer::new(scope, path, Arc::new(declarations))
     }
 
     fn scopes() -> Scopes {

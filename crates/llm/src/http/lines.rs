@@ -6,7 +6,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The lines of a stream. It holds one of them: whoever feeds it bounds how long that may be.
 #[derive(Debug, Default)]
-pub struct Lines {
+pub struct LineBuffer {
     line: Vec<u8>,
     /// Whether `line` is whole, and goes with the next byte.
     whole: bool,
@@ -15,8 +15,8 @@ pub struct Lines {
     begun: bool,
 }
 
-impl Lines {
-    /// Takes bytes up to the next line end, which may stand anywhere; true when [`Lines::line`] is whole.
+impl LineBuffer {
+    /// Takes bytes up to the next line end, which may stand anywhere; true when [`LineBuffer::line`] is whole.
     pub fn take(&mut self, bytes: &mut &[u8]) -> bool {
         if mem::take(&mut self.whole) {
             // The next line most likely needs the same room.

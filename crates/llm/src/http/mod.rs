@@ -8,4 +8,4 @@ pub mod lines;
 pub mod retry;
 pub mod sse;
 pub mod timeouts;
-pub mod values;
+pub mod value_stream;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 
-use crate::model::error::{ModelError, Waited};
+use crate::model::error::{ModelError, TimeoutPhase};
 
 /// The longest `Retry-After` that is waited for. A server that asks for more is left alone until a person comes back.
 pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
@@ -67,7 +67,7 @@ pub fn is_transient(error: &ModelError) -> bool {
         ModelError::Unreachable { .. } | ModelError::CutOff { .. } | ModelError::Garbled { .. } => true,
         ModelError::Http { status, .. } => matches!(status, 429 | 500 | 502 | 503 | 504 | 529),
         // A reply that was flowing and still too slow would be as slow again.
-        ModelError::Timeout { what, .. } => *what != Waited::Total,
+        ModelError::Timeout { what, .. } => *what != TimeoutPhase::Total,
         _ => false,
     }
 }
@@ -108,7 +108,7 @@ mod tests {
         }
     }
 
-    fn timeout(what: Waited) -> ModelError {
+    fn timeout(what: TimeoutPhase) -> ModelError {
         ModelError::Timeout { host: "h".into(), what, after: FIRST, attempts: 1 }
     }
 
@@ -123,9 +123,9 @@ mod tests {
             (ModelError::Unreachable { host: "h".into(), reason: "refused".into(), attempts: 1 }, true),
             (ModelError::CutOff { host: "h".into(), attempts: 1 }, true),
             (ModelError::Garbled { host: "h".into(), attempts: 1 }, true),
-            (timeout(Waited::FirstToken), true),
-            (timeout(Waited::Idle), true),
-            (timeout(Waited::Total), false),
+            (timeout(TimeoutPhase::FirstToken), true),
+            (timeout(TimeoutPhase::Idle), true),
+            (timeout(TimeoutPhase::Total), false),
             (ModelError::TooLarge { host: "h".into(), limit: 1, attempts: 1 }, false),
             (ModelError::Protocol { host: "h".into(), message: "m".into(), attempts: 1 }, false),
         ]);

@@ -6,11 +6,11 @@
 
 use std::collections::VecDeque;
 
-use crate::http::lines::Lines;
+use crate::http::lines::LineBuffer;
 
 #[derive(Debug, Default)]
 pub struct SseDecoder {
-    lines: Lines,
+    lines: LineBuffer,
     /// The data of the event that has not ended yet; `None` without a `data` line.
     data: Option<Vec<u8>>,
     ready: VecDeque<Vec<u8>>,

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use crate::http::body::Broken;
-use crate::model::error::Waited;
+use crate::http::body::BodyError;
+use crate::model::error::TimeoutPhase;
 
 /// How long the figures after a finished reply are waited for. The reply itself is there, and a person waits for it.
 const LINGER: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct TimeoutLimits {
     /// All of it, from the request to its end.
     pub total: Duration,
     /// From the request to its first part.
@@ -23,7 +23,7 @@ pub struct Limits {
 
 #[derive(Debug)]
 pub struct Timeouts {
-    limits: Limits,
+    limits: TimeoutLimits,
     start: Instant,
     phase: Phase,
 }
@@ -37,7 +37,7 @@ enum Phase {
 }
 
 impl Timeouts {
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: TimeoutLimits) -> Self {
         Self { limits, start: Instant::now(), phase: Phase::Waiting }
     }
 
@@ -54,18 +54,18 @@ impl Timeouts {
     }
 
     /// What `future` gives, unless a limit passes first.
-    pub async fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T, Broken> {
+    pub async fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T, BodyError> {
         let (deadline, what, after) = self.next_limit();
-        timeout_at(deadline, future).await.map_err(|_| Broken::Late(what, after))
+        timeout_at(deadline, future).await.map_err(|_| BodyError::Late(what, after))
     }
 
-    fn next_limit(&self) -> (Instant, Waited, Duration) {
-        let Limits { total, first, idle } = self.limits;
-        let whole = (self.start + total, Waited::Total, total);
+    fn next_limit(&self) -> (Instant, TimeoutPhase, Duration) {
+        let TimeoutLimits { total, first, idle } = self.limits;
+        let whole = (self.start + total, TimeoutPhase::Total, total);
         let phase = match self.phase {
-            Phase::Waiting => (self.start + first, Waited::FirstToken, first),
-            Phase::Reading => (Instant::now() + idle, Waited::Idle, idle),
-            Phase::Lingering => (Instant::now() + idle.min(LINGER), Waited::Idle, idle.min(LINGER)),
+            Phase::Waiting => (self.start + first, TimeoutPhase::FirstToken, first),
+            Phase::Reading => (Instant::now() + idle, TimeoutPhase::Idle, idle),
+            Phase::Lingering => (Instant::now() + idle.min(LINGER), TimeoutPhase::Idle, idle.min(LINGER)),
         };
         if phase.0 <= whole.0 { phase } else { whole }
     }
@@ -79,12 +79,12 @@ mod tests {
 
     fn of(total: u64, first: u64, idle: u64) -> Timeouts {
         let [total, first, idle] = [total, first, idle].map(Duration::from_secs);
-        Timeouts::new(Limits { total, first, idle })
+        Timeouts::new(TimeoutLimits { total, first, idle })
     }
 
-    async fn limit(patience: &Timeouts) -> (Waited, u64) {
+    async fn limit(patience: &Timeouts) -> (TimeoutPhase, u64) {
         match patience.wait(pending::<()>()).await {
-            Err(Broken::Late(what, _)) => (what, patience.start.elapsed().as_secs()),
+            Err(BodyError::Late(what, _)) => (what, patience.start.elapsed().as_secs()),
             other => panic!("{other:?}"),
         }
     }
@@ -93,7 +93,7 @@ mod tests {
     async fn the_first_token_is_waited_for_from_the_beginning() {
         let patience = of(120, 60, 30);
         patience.wait(tokio::time::sleep(Duration::from_secs(50))).await.unwrap();
-        assert_eq!(limit(&patience).await, (Waited::FirstToken, 60));
+        assert_eq!(limit(&patience).await, (TimeoutPhase::FirstToken, 60));
     }
 
     #[tokio::test(start_paused = true)]
@@ -103,17 +103,17 @@ mod tests {
         for _ in 0..4 {
             patience.wait(tokio::time::sleep(Duration::from_secs(25))).await.unwrap();
         }
-        assert_eq!(limit(&patience).await, (Waited::Total, 120));
+        assert_eq!(limit(&patience).await, (TimeoutPhase::Total, 120));
         let mut patience = of(120, 10, 30);
         patience.begun();
         patience.wait(tokio::time::sleep(Duration::from_secs(25))).await.unwrap();
-        assert_eq!(limit(&patience).await, (Waited::Idle, 55));
+        assert_eq!(limit(&patience).await, (TimeoutPhase::Idle, 55));
     }
 
     #[tokio::test(start_paused = true)]
     async fn of_two_limits_that_pass_together_the_first_one_counts_and_a_shorter_total_is_the_total() {
-        assert_eq!(limit(&of(5, 5, 30)).await, (Waited::FirstToken, 5));
-        assert_eq!(limit(&of(5, 60, 30)).await, (Waited::Total, 5));
+        assert_eq!(limit(&of(5, 5, 30)).await, (TimeoutPhase::FirstToken, 5));
+        assert_eq!(limit(&of(5, 60, 30)).await, (TimeoutPhase::Total, 5));
     }
 
     #[tokio::test(start_paused = true)]
@@ -121,6 +121,6 @@ mod tests {
         let mut patience = of(120, 60, 30);
         patience.finished();
         patience.begun();
-        assert_eq!(limit(&patience).await, (Waited::Idle, 2));
+        assert_eq!(limit(&patience).await, (TimeoutPhase::Idle, 2));
     }
 }

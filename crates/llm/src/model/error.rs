@@ -33,7 +33,7 @@ pub enum ModelError {
         attempts: u32,
     },
     #[error("the model at {host} {}: try again, or raise `{}`", waited(.what, .after, .attempts), .what.setting())]
-    Timeout { host: String, what: Waited, after: Duration, attempts: u32 },
+    Timeout { host: String, what: TimeoutPhase, after: Duration, attempts: u32 },
     #[error("the model at {host} cut the connection in the middle of its reply{}: try again", tries(.attempts))]
     CutOff { host: String, attempts: u32 },
     #[error("the model at {host} sent something in the middle of its reply that is no part of one{}: try again",
@@ -65,7 +65,7 @@ pub enum ModelError {
 pub const LONGEST_SERVER_MESSAGE: usize = 300;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
+pub enum TimeoutPhase {
     Total,
     /// From the request to the first piece of the reply.
     FirstToken,
@@ -73,7 +73,7 @@ pub enum Waited {
     Idle,
 }
 
-impl Waited {
+impl TimeoutPhase {
     /// The setting of `bcc-script.toml` that moves the limit.
     pub const fn setting(self) -> &'static str {
         match self {
@@ -173,13 +173,13 @@ fn because(reason: &str, attempts: &u32) -> String {
     if *attempts > 1 { format!("({reason}) after {attempts} attempts") } else { format!("({reason})") }
 }
 
-fn waited(what: &Waited, after: &Duration, attempts: &u32) -> String {
+fn waited(what: &TimeoutPhase, after: &Duration, attempts: &u32) -> String {
     let after = format_duration(*after).to_string();
     let time = if *attempts > 1 { format!("{after} after {attempts} attempts") } else { after };
     match what {
-        Waited::Total => format!("did not finish its reply within {time}"),
-        Waited::FirstToken => format!("did not begin its reply within {time}"),
-        Waited::Idle => format!("fell silent in the middle of its reply for {time}"),
+        TimeoutPhase::Total => format!("did not finish its reply within {time}"),
+        TimeoutPhase::FirstToken => format!("did not begin its reply within {time}"),
+        TimeoutPhase::Idle => format!("fell silent in the middle of its reply for {time}"),
     }
 }
 
@@ -229,9 +229,9 @@ mod tests {
             http(404, "", None),
             http(429, "slow down", Some(Duration::from_secs(7200))),
             http(503, "", None),
-            timeout(Waited::Total, 120),
-            timeout(Waited::FirstToken, 60),
-            timeout(Waited::Idle, 30),
+            timeout(TimeoutPhase::Total, 120),
+            timeout(TimeoutPhase::FirstToken, 60),
+            timeout(TimeoutPhase::Idle, 30),
             ModelError::CutOff { host: host.clone(), attempts },
             ModelError::Garbled { host: host.clone(), attempts },
             ModelError::TooLarge { host: host.clone(), limit: 4_194_304, attempts },

@@ -19,26 +19,26 @@ pub trait Provider: Send + Sync {
     }
 
     /// How replies of this model are read where the action does not say.
-    fn manners(&self) -> Manners {
-        Manners::default()
+    fn manners(&self) -> ReplyPolicy {
+        ReplyPolicy::default()
     }
 
     /// The same for one call. What replays a recording reads each reply as it was read then.
-    fn manners_of(&self, task: &Task) -> Manners {
+    fn manners_of(&self, task: &Task) -> ReplyPolicy {
         let _ = task;
         self.manners()
     }
 
     /// Asks, and gives the whole reply. `live` is given each piece of the reply's text as it arrives; the pieces
-    /// together are the reply's `text`. An attempt that is made again first calls [`Live::restart`].
+    /// together are the reply's `text`. An attempt that is made again first calls [`LiveObserver::restart`].
     ///
     /// Dropping the future gives the call up.
-    async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError>;
+    async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError>;
 }
 
 /// How the replies of a model are read (docs/replies.md).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Manners {
+pub struct ReplyPolicy {
     /// `repair`: whether near-JSON is mended, as a fourth strategy.
     pub repair: bool,
     /// `reask`: how often the model is asked again, with what is wrong with its reply.
@@ -46,7 +46,7 @@ pub struct Manners {
 }
 
 /// A listener to a reply that is being written.
-pub trait Live: Send {
+pub trait LiveObserver: Send {
     /// The next piece of the reply's text, never empty.
     fn text(&mut self, piece: &str);
 
@@ -56,9 +56,9 @@ pub trait Live: Send {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
+pub struct NoLiveOutput;
 
-impl Live for Silent {
+impl LiveObserver for NoLiveOutput {
     fn text(&mut self, _piece: &str) {}
 
     fn restart(&mut self) {}

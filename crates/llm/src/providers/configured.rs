@@ -8,11 +8,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::model::error::ModelError;
-use crate::model::provider::{Live, Manners, Provider};
+use crate::model::provider::{LiveObserver, Provider, ReplyPolicy};
 use crate::model::reply::{Cost, ModelReply};
 use crate::model::request::{ModelRequest, Purpose};
 use crate::model::tokens::estimate_prompt;
-use crate::providers::gate::Gate;
+use crate::providers::rate_limiter::RateLimiter;
 
 /// How many tokens a reply is expected to have before it is there, where `max_tokens` does not say fewer.
 const USUAL_REPLY: u64 = 400;
@@ -45,23 +45,23 @@ impl Price {
 }
 
 /// A model with what `bcc-script.toml` says of it beyond its server.
-pub struct Configured {
+pub struct ConfiguredModel {
     pub provider: Arc<dyn Provider>,
     /// Its limits, shared with everybody who asks the same model.
-    pub gate: Option<Arc<Gate>>,
+    pub gate: Option<Arc<RateLimiter>>,
     pub price: Option<Price>,
-    pub manners: Manners,
+    pub manners: ReplyPolicy,
     /// The most tokens of one reply where a request says nothing else.
     pub max_tokens: Option<u32>,
 }
 
-impl Configured {
+impl ConfiguredModel {
     fn expected(&self, request: &ModelRequest) -> u64 {
         let most = request.max_tokens.or(self.max_tokens).map_or(USUAL_REPLY, u64::from);
         estimate_prompt(&request.messages).saturating_add(most.min(USUAL_REPLY))
     }
 
-    async fn limited(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+    async fn limited(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         let Some(gate) = &self.gate else { return self.provider.complete(request, live).await };
         let pass = gate.enter(self.expected(request)).await;
         let result = self.provider.complete(request, live).await;
@@ -81,7 +81,7 @@ impl Configured {
 }
 
 #[async_trait]
-impl Provider for Configured {
+impl Provider for ConfiguredModel {
     fn name(&self) -> &str {
         self.provider.name()
     }
@@ -90,11 +90,11 @@ impl Provider for Configured {
         self.provider.answers(purpose, action_id)
     }
 
-    fn manners(&self) -> Manners {
+    fn manners(&self) -> ReplyPolicy {
         self.manners
     }
 
-    async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+    async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         let mut reply = self.limited(request, live).await?;
         reply.cost = self.price.as_ref().and_then(|price| price.of(&reply));
         Ok(reply)

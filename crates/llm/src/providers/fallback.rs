@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::model::error::ModelError;
-use crate::model::provider::{Live, Manners, Provider};
+use crate::model::provider::{LiveObserver, Provider, ReplyPolicy};
 use crate::model::reply::{ModelReply, PassedOver};
 use crate::model::request::{ModelRequest, Purpose};
 
@@ -41,11 +41,11 @@ impl Provider for Fallback {
         self.first.answers(purpose, action_id)
     }
 
-    fn manners(&self) -> Manners {
+    fn manners(&self) -> ReplyPolicy {
         self.first.manners()
     }
 
-    async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+    async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         let mut passed_over: Vec<PassedOver> = Vec::new();
         let mut error = match self.first.complete(request, live).await {
             Err(error) if passes_on(&error) => error,

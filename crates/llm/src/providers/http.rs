@@ -2,7 +2,6 @@
 //! it and no longer when it refuses, and the repetitions.
 
 pub mod address;
-pub mod asking;
 pub mod caller;
 pub mod chunk;
 pub mod config;
@@ -12,4 +11,5 @@ pub mod draft;
 pub mod fake;
 pub mod headers;
 pub mod reading;
+pub mod request_features;
 pub mod server;

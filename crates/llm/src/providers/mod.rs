@@ -3,10 +3,10 @@
 pub mod anthropic;
 pub mod configured;
 pub mod fallback;
-pub mod gate;
 pub mod http;
 pub mod limit;
 pub mod offline;
 pub mod openai;
+pub mod rate_limiter;
 pub mod replay;
 pub mod scripted;

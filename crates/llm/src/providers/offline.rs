@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 use crate::model::error::ModelError;
-use crate::model::provider::{Live, Provider};
+use crate::model::provider::{LiveObserver, Provider};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
 use crate::providers::offline::fill::fill;
@@ -45,7 +45,7 @@ impl Provider for Offline {
         purpose == Purpose::Action
     }
 
-    async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+    async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         let task = &request.task;
         if task.purpose != Purpose::Action {
             return Err(ModelError::NoReply {
@@ -150,7 +150,7 @@ fn add_outputs(reply: &mut Map<String, Value>, wanted: &[WantedOutput], outputs:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::provider::Silent;
+    use crate::model::provider::NoLiveOutput;
     use crate::providers::http::fake::Heard;
 
     fn wanted(name: &str, declared: Option<DeclaredType>) -> WantedOutput {
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(pieces.0, std::slice::from_ref(&reply.text));
         let value: Value = serde_json::from_str(&reply.text).unwrap();
         assert_eq!(value["said"], "我说\"{{ x }}\"\n</think>```");
-        assert_eq!(Offline.complete(&request, &mut Silent).await.unwrap(), reply);
+        assert_eq!(Offline.complete(&request, &mut NoLiveOutput).await.unwrap(), reply);
         assert_eq!((reply.model.as_str(), reply.tokens_in, reply.attempts), ("offline", None, 1));
     }
 
@@ -286,8 +286,10 @@ mod tests {
     async fn it_analyses_nothing() {
         for purpose in [Purpose::Monitor, Purpose::Orchestrator] {
             let task = Task { purpose, ..task("ai_ask", Some("x"), vec![]) };
-            let error =
-                Offline.complete(&ModelRequest { task, ..ModelRequest::default() }, &mut Silent).await.unwrap_err();
+            let error = Offline
+                .complete(&ModelRequest { task, ..ModelRequest::default() }, &mut NoLiveOutput)
+                .await
+                .unwrap_err();
             assert!(matches!(error, ModelError::NoReply { .. }));
         }
     }

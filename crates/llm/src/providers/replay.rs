@@ -26,7 +26,7 @@ pub mod recording;
 use async_trait::async_trait;
 
 use crate::model::error::ModelError;
-use crate::model::provider::{Live, Provider};
+use crate::model::provider::{LiveObserver, Provider};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task};
 use crate::providers::replay::entries::{Entries, Entry, When, read};
@@ -104,7 +104,7 @@ impl Provider for Replay {
         purpose == Purpose::Action || self.entries.contains_key(&(purpose, action_id.to_owned()))
     }
 
-    async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+    async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         let Entry { text, after, .. } = self.entry(&request.task)?;
         if !after.is_zero() {
             tokio::time::sleep(*after).await;
@@ -135,7 +135,7 @@ fn describe(task: &Task) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::provider::Silent;
+    use crate::model::provider::NoLiveOutput;
 
     fn task(action_id: &str, round: u32, call: u32, answered: bool) -> Task {
         Task {
@@ -296,7 +296,7 @@ replies:
             let (messages, task) = (Vec::new(), task("a", round, call, true));
             let request = ModelRequest { messages, task, ..ModelRequest::default() };
             let began = tokio::time::Instant::now();
-            assert_eq!(replay.complete(&request, &mut Silent).await.unwrap().text, text);
+            assert_eq!(replay.complete(&request, &mut NoLiveOutput).await.unwrap().text, text);
             assert_eq!(began.elapsed().as_millis(), ms, "{text}");
         }
     }
@@ -306,9 +306,9 @@ replies:
         let replay = Replay::parse("r.yaml", WRITTEN).unwrap();
         let mut request =
             ModelRequest { messages: Vec::new(), task: task("ask_name", 1, 2, true), ..ModelRequest::default() };
-        let reply = replay.complete(&request, &mut Silent).await.unwrap();
+        let reply = replay.complete(&request, &mut NoLiveOutput).await.unwrap();
         assert_eq!((reply.text.as_str(), reply.model.as_str(), reply.attempts), ("", "replay", 1));
         request.task.call = 3;
-        assert!(replay.complete(&request, &mut Silent).await.is_err());
+        assert!(replay.complete(&request, &mut NoLiveOutput).await.is_err());
     }
 }

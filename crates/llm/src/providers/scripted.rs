@@ -14,12 +14,12 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use crate::http::retry::Retries;
-use crate::model::error::{ModelError, Waited};
-use crate::model::provider::{Live, Provider};
+use crate::model::error::{ModelError, TimeoutPhase};
+use crate::model::provider::{LiveObserver, Provider};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task};
 use crate::model::tokens::{estimate, estimate_prompt};
-use crate::providers::scripted::entries::{Come, Entry, Key, List};
+use crate::providers::scripted::entries::{NextReply, ReplyEntry, ReplyKey, ReplyList};
 use crate::providers::scripted::time::VirtualTime;
 
 pub const NAME: &str = "scripted";
@@ -35,7 +35,7 @@ const TOTAL: Duration = Duration::from_secs(120);
 
 #[derive(Debug)]
 pub struct Scripted {
-    lists: Vec<List>,
+    lists: Vec<ReplyList>,
     time: Arc<VirtualTime>,
     used: Mutex<Used>,
 }
@@ -48,11 +48,11 @@ struct Used {
     named: Vec<(usize, usize)>,
     /// How often each asker asked, attempts counted.
     asked: BTreeMap<(Purpose, String), usize>,
-    missing: Vec<Missing>,
+    missing: Vec<MissingReply>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingReply {
     pub purpose: Purpose,
     pub action_id: String,
     /// Its list of replies, by number; none when it has none.
@@ -63,7 +63,7 @@ pub struct Missing {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftOver {
+pub struct UnusedReplies {
     pub list: usize,
     /// How many of its entries were given.
     pub used: usize,
@@ -71,27 +71,28 @@ pub struct LeftOver {
 }
 
 impl Scripted {
-    pub fn new(lists: Vec<List>, time: Arc<VirtualTime>) -> Self {
+    pub fn new(lists: Vec<ReplyList>, time: Arc<VirtualTime>) -> Self {
         let used = Used { next: vec![0; lists.len()], ..Used::default() };
         Self { lists, time, used: Mutex::new(used) }
     }
 
     pub fn has(&self, purpose: Purpose) -> bool {
-        let of_purpose = |list: &List| matches!(&list.key, Key::One(of, _) | Key::Every(of) if *of == purpose);
+        let of_purpose =
+            |list: &ReplyList| matches!(&list.key, ReplyKey::One(of, _) | ReplyKey::Every(of) if *of == purpose);
         self.lists.iter().any(of_purpose)
     }
 
     /// Who asked for more than there is, in the order in which it happened.
-    pub fn missing(&self) -> Vec<Missing> {
+    pub fn missing(&self) -> Vec<MissingReply> {
         self.used().missing.clone()
     }
 
-    pub fn left_over(&self) -> Vec<LeftOver> {
+    pub fn left_over(&self) -> Vec<UnusedReplies> {
         let used = self.used();
-        let of_list = |(number, list): (usize, &List)| {
+        let of_list = |(number, list): (usize, &ReplyList)| {
             let given =
                 used.next.get(number).copied().unwrap_or(0) + used.named.iter().filter(|(of, _)| *of == number).count();
-            (given < list.entries.len()).then_some(LeftOver { list: number, used: given, of: list.entries.len() })
+            (given < list.entries.len()).then_some(UnusedReplies { list: number, used: given, of: list.entries.len() })
         };
         self.lists.iter().enumerate().filter_map(of_list).collect()
     }
@@ -102,13 +103,13 @@ impl Scripted {
 
     /// The list for an asker: its own, else that for everyone of its purpose, else that for anyone.
     fn list(&self, purpose: Purpose, action_id: &str) -> Option<usize> {
-        let at = |wanted: &dyn Fn(&Key) -> bool| self.lists.iter().position(|list| wanted(&list.key));
-        at(&|key| matches!(key, Key::One(of, id) if *of == purpose && id == action_id))
-            .or_else(|| at(&|key| matches!(key, Key::Every(of) if *of == purpose)))
-            .or_else(|| at(&|key| matches!(key, Key::Anyone if purpose == Purpose::Action)))
+        let at = |wanted: &dyn Fn(&ReplyKey) -> bool| self.lists.iter().position(|list| wanted(&list.key));
+        at(&|key| matches!(key, ReplyKey::One(of, id) if *of == purpose && id == action_id))
+            .or_else(|| at(&|key| matches!(key, ReplyKey::Every(of) if *of == purpose)))
+            .or_else(|| at(&|key| matches!(key, ReplyKey::Anyone if purpose == Purpose::Action)))
     }
 
-    fn take(&self, task: &Task) -> Result<&Entry, ModelError> {
+    fn take(&self, task: &Task) -> Result<&ReplyEntry, ModelError> {
         let number = self.list(task.purpose, &task.action_id);
         let mut used = self.used();
         let asked = used.asked.entry((task.purpose, task.action_id.clone())).or_insert(0);
@@ -131,7 +132,7 @@ impl Scripted {
             Some(entry) => Ok(entry),
             None => {
                 let (purpose, action_id) = (task.purpose, task.action_id.clone());
-                used.missing.push(Missing { purpose, action_id, list: number, asked, round: task.round });
+                used.missing.push(MissingReply { purpose, action_id, list: number, asked, round: task.round });
                 Err(ModelError::NoReply {
                     key: format!("`{}`, request {asked} (round {})", task.action_id, task.round),
                     help: "the test has no further reply for it".to_owned(),
@@ -140,41 +141,46 @@ impl Scripted {
         }
     }
 
-    async fn attempt(&self, come: &Come, request: &ModelRequest, live: &mut dyn Live) -> Result<String, ModelError> {
+    async fn attempt(
+        &self,
+        come: &NextReply,
+        request: &ModelRequest,
+        live: &mut dyn LiveObserver,
+    ) -> Result<String, ModelError> {
         let host = || NAME.to_owned();
         let timeout = |what, after| ModelError::Timeout { host: host(), what, after, attempts: 1 };
         match come {
-            Come::Value(_) | Come::Text(_) => {
+            NextReply::Value(_) | NextReply::Text(_) => {
                 let text = written(come, request);
                 if !text.is_empty() {
                     live.text(&text);
                 }
                 Ok(text)
             }
-            Come::Cut(characters, whole) => {
+            NextReply::Cut(characters, whole) => {
                 let text: String = written(whole, request).chars().take(*characters).collect();
                 if !text.is_empty() {
                     live.text(&text);
                 }
                 Err(ModelError::CutOff { host: host(), attempts: 1 })
             }
-            Come::Http { status, retry_after, message } => Err(ModelError::Http {
+            NextReply::Http { status, retry_after, message } => Err(ModelError::Http {
                 host: host(),
                 status: *status,
                 message: message.clone(),
                 retry_after: *retry_after,
                 attempts: 1,
             }),
-            Come::Timeout(what) => {
+            NextReply::Timeout(what) => {
                 let after = match what {
-                    Waited::FirstToken => FIRST_TOKEN,
-                    Waited::Idle => IDLE,
-                    Waited::Total => TOTAL,
+                    TimeoutPhase::FirstToken => FIRST_TOKEN,
+                    TimeoutPhase::Idle => IDLE,
+                    TimeoutPhase::Total => TOTAL,
                 };
                 self.time.sleep(after).await;
                 Err(timeout(*what, after))
             }
-            Come::Unreachable => {
+            NextReply::Unreachable => {
                 let reason = "the test says so".to_owned();
                 Err(ModelError::Unreachable { host: host(), reason, attempts: 1 })
             }
@@ -192,7 +198,7 @@ impl Provider for Scripted {
         purpose == Purpose::Action || self.list(purpose, action_id).is_some()
     }
 
-    async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+    async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         let mut retries = Retries::new(ATTEMPTS, FIRST_PAUSE);
         loop {
             let sent = retries.count();
@@ -202,7 +208,7 @@ impl Provider for Scripted {
                 self.time.sleep(TOTAL).await;
                 return Err(ModelError::Timeout {
                     host: NAME.into(),
-                    what: Waited::Total,
+                    what: TimeoutPhase::Total,
                     after: TOTAL,
                     attempts: sent,
                 });
@@ -230,16 +236,16 @@ impl Provider for Scripted {
 
 /// The text of a reply. A value is completed as the model that was told the schema would have: what it must have and does not
 /// say takes its default, so that a test need write only what it is about.
-fn written(come: &Come, request: &ModelRequest) -> String {
+fn written(come: &NextReply, request: &ModelRequest) -> String {
     match come {
-        Come::Text(text) => text.clone(),
-        Come::Value(Value::Object(fields)) => match request.schema.as_deref() {
+        NextReply::Text(text) => text.clone(),
+        NextReply::Value(Value::Object(fields)) => match request.schema.as_deref() {
             Some(schema) => Value::Object(completed(fields, schema)).to_string(),
             None => Value::Object(fields.clone()).to_string(),
         },
-        Come::Value(other) => other.to_string(),
-        Come::Cut(_, whole) => written(whole, request),
-        Come::Http { .. } | Come::Timeout(_) | Come::Unreachable => String::new(),
+        NextReply::Value(other) => other.to_string(),
+        NextReply::Cut(_, whole) => written(whole, request),
+        NextReply::Http { .. } | NextReply::Timeout(_) | NextReply::Unreachable => String::new(),
     }
 }
 

@@ -5,7 +5,7 @@
 //! may be broken, or a later fenced block may win); then the caller discards it.
 
 use crate::reply::object_start::ObjectStart;
-use crate::reply::unescape::{Step, Unescape};
+use crate::reply::unescape::{Unescape, UnescapeStep};
 
 const DEPTH: usize = 128;
 
@@ -165,12 +165,12 @@ impl LiveContent {
         let step = unescape.step(c);
         self.state = State::Text(role, unescape);
         match (step, role) {
-            (Step::Char(c), Role::Content) => self.shown.push(c),
-            (Step::Char(c), Role::Key) => self.remember(c),
-            (Step::Char(_), Role::Other) | (Step::More, _) => {}
-            (Step::End, Role::Key) => self.state = State::Between(Next::Colon),
-            (Step::End, Role::Other) => self.state = State::Between(Next::CommaOrEnd),
-            (Step::End, Role::Content) | (Step::Invalid, _) => self.state = State::Done,
+            (UnescapeStep::Char(c), Role::Content) => self.shown.push(c),
+            (UnescapeStep::Char(c), Role::Key) => self.remember(c),
+            (UnescapeStep::Char(_), Role::Other) | (UnescapeStep::More, _) => {}
+            (UnescapeStep::End, Role::Key) => self.state = State::Between(Next::Colon),
+            (UnescapeStep::End, Role::Other) => self.state = State::Between(Next::CommaOrEnd),
+            (UnescapeStep::End, Role::Content) | (UnescapeStep::Invalid, _) => self.state = State::Done,
         }
     }
 

@@ -1,6 +1,6 @@
 //! A model's text becomes a value (docs/replies.md): by three strategies, or four, then bent to its schema, every bend recorded.
 
-pub mod bend;
+pub mod coerce;
 pub mod exit;
 pub mod extract;
 pub mod field;

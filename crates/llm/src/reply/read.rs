@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 use tracing::warn;
 
-use crate::reply::bend::{Bend, bend};
-use crate::reply::repair::mend::{Mend, Repair};
+use crate::reply::coerce::{CoercionRecord, bend};
+use crate::reply::repair::record::{RepairKind, RepairRecord};
 use crate::reply::shape::ReplyShape;
-use crate::reply::strategies::{Failure, parse};
+use crate::reply::strategies::{ParseFailure, parse};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
@@ -16,11 +16,11 @@ pub struct Reply {
     pub came: Map<String, Value>,
     /// The number of the strategy that read it, from 1.
     pub parse_retry_count: u8,
-    pub failures: Vec<Failure>,
+    pub failures: Vec<ParseFailure>,
     /// What was bent to fit; empty for a reply that was valid as it came.
-    pub bends: Vec<Bend>,
+    pub bends: Vec<CoercionRecord>,
     /// What the fourth strategy mended, in the order of the text; empty for the others.
-    pub repairs: Vec<Repair>,
+    pub repairs: Vec<RepairRecord>,
 }
 
 impl Reply {
@@ -34,11 +34,11 @@ impl Reply {
 /// A text in which no strategy finds an object. The caller degrades; nothing is thrown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no strategy could read the reply: {}", self.final_error())]
-pub struct Unreadable {
-    pub failures: Vec<Failure>,
+pub struct UnreadableReply {
+    pub failures: Vec<ParseFailure>,
 }
 
-impl Unreadable {
+impl UnreadableReply {
     /// How many strategies were tried: the `parse_retry_count` of the degraded outcome.
     pub fn retry_count(&self) -> u8 {
         u8::try_from(self.failures.len()).unwrap_or(u8::MAX)
@@ -57,17 +57,17 @@ impl Unreadable {
 /// value that can be read without loss is. Each mend and each bend is recorded and logged as a warning (never its value).
 ///
 /// # Errors
-/// [`Unreadable`] when no strategy finds an object, or when the text was cut off before its `safety_risk`, where the shape
+/// [`UnreadableReply`] when no strategy finds an object, or when the text was cut off before its `safety_risk`, where the shape
 /// has one.
-pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, Unreadable> {
-    let mut parsed = parse(raw, repair).map_err(|failures| Unreadable { failures })?;
+pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, UnreadableReply> {
+    let mut parsed = parse(raw, repair).map_err(|failures| UnreadableReply { failures })?;
     if is_cut(&parsed.repairs) && leaves_safety_open(&parsed.object, shape) {
         let error = "the text ends before it says whether the reply is safe".to_owned();
         warn!(strategy = %parsed.strategy, %error, "a strategy could not read the reply");
-        parsed.failures.push(Failure { strategy: parsed.strategy, error });
-        return Err(Unreadable { failures: parsed.failures });
+        parsed.failures.push(ParseFailure { strategy: parsed.strategy, error });
+        return Err(UnreadableReply { failures: parsed.failures });
     }
-    for Repair { kind, at } in &parsed.repairs {
+    for RepairRecord { kind, at } in &parsed.repairs {
         warn!(%kind, at, "the text of the reply was mended");
     }
     let came = parsed.object.clone();
@@ -81,8 +81,8 @@ pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, Unread
     Ok(Reply { object, came, parse_retry_count, failures: parsed.failures, bends, repairs: parsed.repairs })
 }
 
-fn is_cut(repairs: &[Repair]) -> bool {
-    repairs.iter().any(|repair| repair.kind == Mend::CutOff)
+fn is_cut(repairs: &[RepairRecord]) -> bool {
+    repairs.iter().any(|repair| repair.kind == RepairKind::CutOff)
 }
 
 /// Whether `shape` wants to know if the reply is safe and `object` does not say: in a text that was cut off that must not

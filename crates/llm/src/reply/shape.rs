@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value, json};
 
-use crate::reply::bend;
+use crate::reply::coerce;
 use crate::reply::field::{Field, defaults, understands};
 use bcc_lang::schema::compiled::{Compiled, FormatCheck, SchemaError};
 use bcc_lang::value::declared::{DeclaredType, is_date};
@@ -15,7 +15,7 @@ pub(crate) const FORMATS: [(&str, FormatCheck); 1] = [("date", is_date)];
 
 /// An item of `output`: a value that the reply must carry under a key of its own.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wanted {
+pub struct OutputField {
     pub name: String,
     pub declared: Option<DeclaredType>,
     /// The values it may take; empty for any.
@@ -46,14 +46,14 @@ pub enum ShapeError {
 
 /// The schema of a kind's replies, looked at once for all actions of the kind.
 #[derive(Debug)]
-pub struct Base {
+pub struct BaseSchema {
     schema: Value,
     names: Vec<String>,
     /// Whether it makes a shape with whatever outputs, as long as their names and choices are right.
     sound: bool,
 }
 
-impl Base {
+impl BaseSchema {
     /// Looks at a schema. What is wrong with it is told by the shapes that are made over it.
     pub fn new(schema: Value) -> Self {
         let properties = schema.get("properties").and_then(Value::as_object);
@@ -71,8 +71,8 @@ impl Base {
 /// The shape of an action's replies. Cloning shares it.
 #[derive(Clone, Debug)]
 pub struct ReplyShape {
-    base: Arc<Base>,
-    wanted: Arc<[Wanted]>,
+    base: Arc<BaseSchema>,
+    wanted: Arc<[OutputField]>,
     /// Made when it is first asked for: the check of a script of thousands of actions asks for none.
     built: Arc<OnceLock<Built>>,
 }
@@ -90,12 +90,12 @@ impl ReplyShape {
     /// # Errors
     /// [`ShapeError`]: a name that collides, a choice that does not fit its type, a schema that is none, and a required
     /// field without a valid default.
-    pub fn new(base: &Value, wanted: &[Wanted]) -> Result<Self, ShapeError> {
-        Self::over(&Arc::new(Base::new(base.clone())), wanted.to_vec())
+    pub fn new(base: &Value, wanted: &[OutputField]) -> Result<Self, ShapeError> {
+        Self::over(&Arc::new(BaseSchema::new(base.clone())), wanted.to_vec())
     }
 
     /// [`ReplyShape::new`] over a schema that was looked at before.
-    pub fn over(base: &Arc<Base>, wanted: Vec<Wanted>) -> Result<Self, ShapeError> {
+    pub fn over(base: &Arc<BaseSchema>, wanted: Vec<OutputField>) -> Result<Self, ShapeError> {
         let built = OnceLock::new();
         if base.sound {
             let mut seen = HashSet::new();
@@ -150,7 +150,7 @@ impl ReplyShape {
 }
 
 impl Built {
-    fn new(base: &Value, wanted: &[Wanted]) -> Result<Self, ShapeError> {
+    fn new(base: &Value, wanted: &[OutputField]) -> Result<Self, ShapeError> {
         let mut schema = base.clone();
         let rules = schema.as_object_mut().ok_or(ShapeError::NotAnObject)?;
         if rules.get("type").is_some_and(|named| named != "object") {
@@ -183,11 +183,11 @@ impl Built {
     fn check_defaults(&self) -> Result<(), ShapeError> {
         for property in self.root.properties().iter().filter(|property| property.required) {
             if property.field.default().is_none() {
-                return Err(ShapeError::Default { path: bend::pointer(&[&property.name]) });
+                return Err(ShapeError::Default { path: coerce::pointer(&[&property.name]) });
             }
         }
         let mut object = defaults(self.root.properties()).unwrap_or_default();
-        if let Some(bend) = bend::walk(self.root.properties(), &mut object).into_iter().next() {
+        if let Some(bend) = coerce::walk(self.root.properties(), &mut object).into_iter().next() {
             return Err(ShapeError::Default { path: bend.path });
         }
         let violations =
@@ -199,7 +199,7 @@ impl Built {
     }
 }
 
-fn choices(item: &Wanted) -> Result<Vec<Value>, ShapeError> {
+fn choices(item: &OutputField) -> Result<Vec<Value>, ShapeError> {
     let typed = |choice: &Value| match item.declared {
         None => Ok(choice.clone()),
         Some(declared) => declared
@@ -209,7 +209,7 @@ fn choices(item: &Wanted) -> Result<Vec<Value>, ShapeError> {
     item.choices.iter().filter(|choice| !choice.is_null()).map(typed).collect()
 }
 
-fn output_schema(item: &Wanted) -> Result<Value, ShapeError> {
+fn output_schema(item: &OutputField) -> Result<Value, ShapeError> {
     let mut rules = Map::new();
     if let Some(define) = &item.define {
         rules.insert("description".into(), Value::String(define.clone()));
@@ -242,14 +242,16 @@ mod tests {
         serde_json::from_str(embedded::reply(kind).unwrap()).unwrap()
     }
 
-    fn wanted(name: &str, declared: Option<DeclaredType>, choices: Value) -> Wanted {
-        Wanted { name: name.into(), declared, choices: choices.as_array().unwrap().clone(), define: None }
+    fn wanted(name: &str, declared: Option<DeclaredType>, choices: Value) -> OutputField {
+        OutputField { name: name.into(), declared, choices: choices.as_array().unwrap().clone(), define: None }
     }
 
     #[test]
     fn outputs_join_the_schema_as_nullable_required_fields_after_its_own() {
         let items = [
-            Wanted { define: Some("叫什么".into()), ..wanted("用户名", Some(DeclaredType::String), json!([])) },
+            OutputField {
+                define: Some("叫什么".into()), ..wanted("用户名", Some(DeclaredType::String), json!([]))
+            },
             wanted("day", Some(DeclaredType::Date), json!([])),
             wanted("mood", Some(DeclaredType::String), json!(["好", "坏"])),
             wanted("level", Some(DeclaredType::Integer), json!(["1", 2, null])),
@@ -272,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_walk_knows_every_rule_of_the_shipped_schemas_and_outputs() {
-        let mut items: Vec<Wanted> =
+        let mut items: Vec<OutputField> =
             DeclaredType::ALL.iter().map(|declared| wanted(declared.name(), Some(*declared), json!([]))).collect();
         items.push(wanted("day", Some(DeclaredType::Date), json!(["2026-11-21"])));
         items.push(wanted("any", None, json!([1, "a"])));
@@ -283,7 +285,7 @@ mod tests {
 
     #[test]
     fn names_that_collide_and_choices_of_another_type_are_refused() {
-        let refused = |items: &[Wanted]| ReplyShape::new(&base("ai_ask"), items).unwrap_err();
+        let refused = |items: &[OutputField]| ReplyShape::new(&base("ai_ask"), items).unwrap_err();
         for name in ["content", "EXIT", "BRIEF", "metrics", "progress_suggestion", "metadata", "safety_risk"] {
             assert_eq!(refused(&[wanted(name, None, json!([]))]), ShapeError::Reserved { name: name.into() });
         }

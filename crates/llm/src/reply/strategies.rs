@@ -10,11 +10,11 @@ use tracing::{error, warn};
 use crate::reply::extract;
 use crate::reply::field::shape_word;
 use crate::reply::repair;
-use crate::reply::repair::mend::Repair;
+use crate::reply::repair::record::RepairRecord;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Strategy {
+pub enum ParseStrategy {
     /// The text as it is: nothing before or after the JSON value, not even white space.
     DirectParse,
     /// The text without the white space and byte-order marks at its ends.
@@ -25,7 +25,7 @@ pub enum Strategy {
     RepairJson,
 }
 
-impl Strategy {
+impl ParseStrategy {
     /// Every strategy, in the order in which they are tried.
     pub const ALL: [Self; 4] = [Self::DirectParse, Self::TrimAndParse, Self::ExtractJsonBlock, Self::RepairJson];
 
@@ -50,59 +50,63 @@ impl Strategy {
     }
 }
 
-impl fmt::Display for Strategy {
+impl fmt::Display for ParseStrategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Failure {
-    pub strategy: Strategy,
+pub struct ParseFailure {
+    pub strategy: ParseStrategy,
     /// Why: a reason and a position (columns and offsets in bytes), never the text itself.
     pub error: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parsed {
+pub struct ParsedReply {
     pub object: Map<String, Value>,
-    pub strategy: Strategy,
-    pub failures: Vec<Failure>,
+    pub strategy: ParseStrategy,
+    pub failures: Vec<ParseFailure>,
     /// What the fourth strategy mended; empty for the others.
-    pub repairs: Vec<Repair>,
+    pub repairs: Vec<RepairRecord>,
 }
 
 /// Reads the object in `raw`; with `repair` near-JSON too. Each strategy that fails is logged as a warning, the failure of all as an error; the text
 /// itself at debug level only. JSON nested deeper than 128 levels is refused.
 ///
 /// # Errors
-/// One [`Failure`] for each strategy. A JSON value that is not an object is a failure of its strategy.
-pub fn parse(raw: &str, repair: bool) -> Result<Parsed, Vec<Failure>> {
+/// One [`ParseFailure`] for each strategy. A JSON value that is not an object is a failure of its strategy.
+pub fn parse(raw: &str, repair: bool) -> Result<ParsedReply, Vec<ParseFailure>> {
     let mut failures = Vec::new();
-    for strategy in Strategy::tried(repair) {
+    for strategy in ParseStrategy::tried(repair) {
         match apply(strategy, raw, &failures) {
             Ok((object, repairs)) => {
                 if !failures.is_empty() {
                     warn!(%strategy, parse_retry_count = strategy.number(), "the reply was read by a later strategy");
                 }
-                return Ok(Parsed { object, strategy, failures, repairs });
+                return Ok(ParsedReply { object, strategy, failures, repairs });
             }
             Err(error) => {
                 warn!(%strategy, %error, "a strategy could not read the reply");
-                failures.push(Failure { strategy, error });
+                failures.push(ParseFailure { strategy, error });
             }
         }
     }
-    let strategies = Strategy::tried(repair).map(Strategy::name).collect::<Vec<_>>().join(", ");
+    let strategies = ParseStrategy::tried(repair).map(ParseStrategy::name).collect::<Vec<_>>().join(", ");
     let final_error = failures.last().map_or("", |failure| failure.error.as_str());
     error!(%strategies, %final_error, "no strategy could read the reply");
     Err(failures)
 }
 
-fn apply(strategy: Strategy, raw: &str, failures: &[Failure]) -> Result<(Map<String, Value>, Vec<Repair>), String> {
+fn apply(
+    strategy: ParseStrategy,
+    raw: &str,
+    failures: &[ParseFailure],
+) -> Result<(Map<String, Value>, Vec<RepairRecord>), String> {
     let object = match strategy {
-        Strategy::DirectParse => whole(raw),
-        Strategy::TrimAndParse => {
+        ParseStrategy::DirectParse => whole(raw),
+        ParseStrategy::TrimAndParse => {
             let trimmed = raw.trim_matches(is_padding);
             match failures.last() {
                 // Nothing to trim: the same text would fail in the same way.
@@ -110,8 +114,8 @@ fn apply(strategy: Strategy, raw: &str, failures: &[Failure]) -> Result<(Map<Str
                 _ => whole(trimmed),
             }
         }
-        Strategy::ExtractJsonBlock => extract::object(raw),
-        Strategy::RepairJson => return repair::object(raw),
+        ParseStrategy::ExtractJsonBlock => extract::object(raw),
+        ParseStrategy::RepairJson => return repair::object(raw),
     }?;
     Ok((object, Vec::new()))
 }
@@ -157,7 +161,7 @@ mod tests {
             let parsed = parse(raw, false).unwrap();
             assert_eq!(parsed.strategy.number(), number, "{raw:?}");
             assert_eq!(parsed.failures.len() + 1, usize::from(number), "{raw:?}");
-            for (failure, strategy) in parsed.failures.iter().zip(Strategy::ALL) {
+            for (failure, strategy) in parsed.failures.iter().zip(ParseStrategy::ALL) {
                 assert_eq!(failure.strategy, strategy, "{raw:?}");
             }
         }
@@ -169,7 +173,7 @@ mod tests {
         {
             let failures = parse(raw, false).unwrap_err();
             let tried: Vec<_> = failures.iter().map(|failure| failure.strategy).collect();
-            assert_eq!(tried, Strategy::tried(false).collect::<Vec<_>>(), "{raw:?}");
+            assert_eq!(tried, ParseStrategy::tried(false).collect::<Vec<_>>(), "{raw:?}");
             assert!(failures.iter().all(|failure| !failure.error.is_empty()), "{raw:?}");
         }
     }

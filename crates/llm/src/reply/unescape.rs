@@ -1,7 +1,7 @@
 //! Decodes the inside of a JSON string character by character, as it arrives.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum UnescapeStep {
     Char(char),
     More,
     End,
@@ -19,12 +19,12 @@ pub struct Unescape {
 
 impl Unescape {
     /// Takes the next character after the opening quote.
-    pub fn step(&mut self, c: char) -> Step {
+    pub fn step(&mut self, c: char) -> UnescapeStep {
         if self.length == 0 && c != '\\' {
             return match c {
-                '"' => Step::End,
-                '\0'..='\u{1f}' => Step::Invalid,
-                _ => Step::Char(c),
+                '"' => UnescapeStep::End,
+                '\0'..='\u{1f}' => UnescapeStep::Invalid,
+                _ => UnescapeStep::Char(c),
             };
         }
         let fits = match self.length {
@@ -34,22 +34,22 @@ impl Unescape {
             _ => c.is_ascii_hexdigit(),
         };
         let (Some(place), Ok(byte), true) = (self.escape.get_mut(self.length), u8::try_from(c), fits) else {
-            return Step::Invalid;
+            return UnescapeStep::Invalid;
         };
         *place = byte;
         self.length += 1;
         if !(self.length == 6 || self.length == 12 || (self.length == 2 && c != 'u')) {
-            return Step::More;
+            return UnescapeStep::More;
         }
         let written = self.escape.get(..self.length).and_then(|escape| std::str::from_utf8(escape).ok());
         let written = written.unwrap_or_default();
         match serde_json::from_str(&format!("\"{written}\"")) {
             Ok(c) => {
                 self.length = 0;
-                Step::Char(c)
+                UnescapeStep::Char(c)
             }
-            Err(_) if self.length == 6 && is_first_half(written) => Step::More,
-            Err(_) => Step::Invalid,
+            Err(_) if self.length == 6 && is_first_half(written) => UnescapeStep::More,
+            Err(_) => UnescapeStep::Invalid,
         }
     }
 }
@@ -71,10 +71,10 @@ mod tests {
         let mut text = String::new();
         for c in string.strip_prefix('"')?.chars() {
             match unescape.step(c) {
-                Step::Char(c) => text.push(c),
-                Step::More => {}
-                Step::End => return Some(text),
-                Step::Invalid => return None,
+                UnescapeStep::Char(c) => text.push(c),
+                UnescapeStep::More => {}
+                UnescapeStep::End => return Some(text),
+                UnescapeStep::Invalid => return None,
             }
         }
         None

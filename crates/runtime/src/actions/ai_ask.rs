@@ -1,11 +1,11 @@
 //! `ai_ask`: asks, listens, follows up until the exit criteria hold; extracts variables.
 
 use crate::actions::conversation::config::{model_config, watched};
-use crate::actions::conversation::talk::{Listens, Talk};
+use crate::actions::conversation::rounds::{Conversation, TurnTaking};
 use crate::actions::monitors::conversation::AI_ASK;
 use crate::program::action::Action;
 use crate::program::exchange::PROMPT_NAMES;
-use crate::program::kind::{About, Checking, Described, Kind};
+use crate::program::kind::{Described, Kind, KindChecker, KindInfo};
 use crate::program::monitor::Monitor;
 use crate::program::prompt::PromptOf;
 use bcc_lang::script::fields::Fields;
@@ -16,8 +16,8 @@ const PROMPT: PromptOf = PromptOf { common: &PROMPT_NAMES, names: &[], outputs: 
 pub struct AiAsk;
 
 impl Kind for AiAsk {
-    fn about(&self) -> About {
-        About {
+    fn about(&self) -> KindInfo {
+        KindInfo {
             name: "ai_ask",
             schema: include_str!("../../../../schemas/actions/ai_ask.json"),
             page: include_str!("../../../../docs/actions/ai_ask.md"),
@@ -33,7 +33,7 @@ impl Kind for AiAsk {
         Some(&AI_ASK)
     }
 
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let content = fields.required_words("content").and_then(|words| checking.text(&words));
         let tone = fields.words("tone").and_then(|words| checking.text(&words));
         let exit = fields.words("exit").and_then(|words| checking.text(&words));
@@ -60,7 +60,7 @@ impl Kind for AiAsk {
             model.outputs = model.outputs.into_required();
         }
         let watched = watched(&model, max_rounds);
-        Some(Box::new(Talk {
+        Some(Box::new(Conversation {
             model,
             content: content?,
             goal: None,
@@ -68,7 +68,7 @@ impl Kind for AiAsk {
             exit,
             max_rounds,
             verbatim,
-            listens: Listens::AndJudges,
+            listens: TurnTaking::AndJudges,
             understanding_threshold: 80,
             watched,
         }))

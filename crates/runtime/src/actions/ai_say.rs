@@ -1,11 +1,11 @@
 //! `ai_say`: tells the person something; over several rounds until they have understood.
 
 use crate::actions::conversation::config::{model_config, watched};
-use crate::actions::conversation::talk::{Listens, Talk};
+use crate::actions::conversation::rounds::{Conversation, TurnTaking};
 use crate::actions::monitors::conversation::AI_SAY;
 use crate::program::action::Action;
 use crate::program::exchange::PROMPT_NAMES;
-use crate::program::kind::{About, Checking, Described, Kind};
+use crate::program::kind::{Described, Kind, KindChecker, KindInfo};
 use crate::program::monitor::Monitor;
 use crate::program::prompt::PromptOf;
 use bcc_lang::script::fields::Fields;
@@ -15,8 +15,8 @@ const PROMPT: PromptOf = PromptOf { common: &PROMPT_NAMES, names: &["goal"], out
 pub struct AiSay;
 
 impl Kind for AiSay {
-    fn about(&self) -> About {
-        About {
+    fn about(&self) -> KindInfo {
+        KindInfo {
             name: "ai_say",
             schema: include_str!("../../../../schemas/actions/ai_say.json"),
             page: include_str!("../../../../docs/actions/ai_say.md"),
@@ -32,7 +32,7 @@ impl Kind for AiSay {
         Some(&AI_SAY)
     }
 
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let content = fields.required_words("content").and_then(|words| checking.text(&words));
         let goal = fields.words("goal").and_then(|words| checking.text(&words));
         let tone = fields.words("tone").and_then(|words| checking.text(&words));
@@ -48,12 +48,12 @@ impl Kind for AiSay {
         let listens = acknowledgment;
         checking.describe(Described { max_rounds, listens, exits, least_calls, ..Described::default() });
         let listens = match (acknowledgment, max_rounds) {
-            (false, _) => Listens::Not,
-            (true, 1) => Listens::ForAnyAnswer,
-            (true, _) => Listens::AndJudges,
+            (false, _) => TurnTaking::Not,
+            (true, 1) => TurnTaking::ForAnyAnswer,
+            (true, _) => TurnTaking::AndJudges,
         };
         let watched = watched(&model, max_rounds);
-        Some(Box::new(Talk {
+        Some(Box::new(Conversation {
             model,
             content: content?,
             goal,

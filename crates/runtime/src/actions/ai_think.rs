@@ -10,7 +10,7 @@ use crate::program::action::Action;
 use crate::program::exchange::Ask;
 use crate::program::exchange::PROMPT_NAMES;
 use crate::program::flow::{ActionError, Flow};
-use crate::program::kind::{About, Checking, Described, Kind};
+use crate::program::kind::{Described, Kind, KindChecker, KindInfo};
 use crate::program::outcome::ExitReason;
 use crate::program::prompt::PromptOf;
 use crate::program::turn::Turn;
@@ -31,8 +31,8 @@ struct Think {
 }
 
 impl Kind for AiThink {
-    fn about(&self) -> About {
-        About {
+    fn about(&self) -> KindInfo {
+        KindInfo {
             name: "ai_think",
             schema: include_str!("../../../../schemas/actions/ai_think.json"),
             page: include_str!("../../../../docs/actions/ai_think.md"),
@@ -44,7 +44,7 @@ impl Kind for AiThink {
         Some(PROMPT)
     }
 
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let content = fields.required_words("content").and_then(|words| checking.text(&words));
         let goal = fields.words("goal").and_then(|words| checking.text(&words));
         let mut inputs = Vec::new();

@@ -5,24 +5,24 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::program::flow::ActionError;
-use crate::program::kind::Given;
+use crate::program::kind::SkillArgument;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
 use bcc_lang::script::declare::variable_name;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
-use bcc_lang::source::yaml::{Entry, Node, NodeKind};
+use bcc_lang::source::yaml::{NodeKind, YamlEntry, YamlNode};
 
 /// What entries of a mapping give, as written.
-pub fn given<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> Vec<Given> {
-    let given = |entry: &Entry| Given { name: entry.key.clone(), value: Arc::clone(&entry.value) };
+pub fn given<'e>(entries: impl IntoIterator<Item = &'e YamlEntry>) -> Vec<SkillArgument> {
+    let given = |entry: &YamlEntry| SkillArgument { name: entry.key.clone(), value: Arc::clone(&entry.value) };
     entries.into_iter().map(given).collect()
 }
 
 /// `output: [name]`, or `output: { ours: theirs }`: our variables with the outputs that fill them.
-pub fn outputs(node: &Arc<Node>, fields: &Fields<'_>) -> Vec<(Spanned<String>, Spanned<String>)> {
-    let text = |node: &Arc<Node>| {
+pub fn outputs(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Vec<(Spanned<String>, Spanned<String>)> {
+    let text = |node: &Arc<YamlNode>| {
         let name = node.as_scalar().map(|scalar| Spanned { value: scalar.text.clone(), span: node.span });
         if name.is_none() {
             let message = format!("an output must be the name of a variable, but this is {}", node.describe());

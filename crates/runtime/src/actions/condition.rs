@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 use crate::program::action::{Action, Branch};
 use crate::program::assigned::Assignment;
 use crate::program::assignments::{assign, read_values};
-use crate::program::flow::{ActionError, Block, Flow};
-use crate::program::kind::{About, Checking, Described, Kind};
+use crate::program::flow::{ActionError, Flow, StepBlock};
+use crate::program::kind::{Described, Kind, KindChecker, KindInfo};
 use crate::program::outcome::{ExitReason, Outcome};
-use crate::program::program::Steps;
+use crate::program::program::ProgramSteps;
 use crate::program::turn::Turn;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::script::lines::indent;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit, Fix};
 use bcc_lang::source::span::Span;
-use bcc_lang::source::yaml::{Node, NodeKind};
+use bcc_lang::source::yaml::{NodeKind, YamlNode};
 
 pub struct Condition;
 
@@ -34,13 +34,13 @@ struct Case {
 }
 
 enum Consequence {
-    Steps(Steps),
+    Steps(ProgramSteps),
     Set(Vec<Assignment>),
     Goto(String),
 }
 
 impl Consequence {
-    fn steps(&self) -> Option<&Steps> {
+    fn steps(&self) -> Option<&ProgramSteps> {
         match self {
             Self::Steps(steps) => Some(steps),
             Self::Set(_) | Self::Goto(_) => None,
@@ -92,8 +92,8 @@ struct Entered {
 }
 
 impl Kind for Condition {
-    fn about(&self) -> About {
-        About {
+    fn about(&self) -> KindInfo {
+        KindInfo {
             name: "condition",
             schema: include_str!("../../../../schemas/actions/condition.json"),
             page: include_str!("../../../../docs/actions/condition.md"),
@@ -101,7 +101,7 @@ impl Kind for Condition {
         }
     }
 
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         if without_cases(fields, checking) {
             return None;
         }
@@ -141,7 +141,7 @@ impl Kind for Condition {
 }
 
 /// Looks through the actions below a key that is none of this mapping, for their own mistakes and the names that they set.
-fn look_through(fields: &Fields<'_>, key: &str, checking: &mut dyn Checking) {
+fn look_through(fields: &Fields<'_>, key: &str, checking: &mut dyn KindChecker) {
     let written = fields.stray(key).and_then(|entry| entry.value.as_sequence());
     if let Some(items) = written {
         checking.steps(items);
@@ -149,7 +149,7 @@ fn look_through(fields: &Fields<'_>, key: &str, checking: &mut dyn Checking) {
 }
 
 /// Reports the fields of a case that stand in `config` itself.
-fn without_cases(fields: &Fields<'_>, checking: &mut dyn Checking) -> bool {
+fn without_cases(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> bool {
     let Some(when) = ["when", "if"].into_iter().find(|key| fields.has(key)).filter(|_| !fields.has("cases")) else {
         return false;
     };
@@ -168,7 +168,7 @@ fn without_cases(fields: &Fields<'_>, checking: &mut dyn Checking) -> bool {
 }
 
 /// Reports an `else` that stands among the cases.
-fn is_else(fields: &Fields<'_>, checking: &mut dyn Checking) -> bool {
+fn is_else(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> bool {
     if fields.has("when") || fields.has("if") {
         return false;
     }
@@ -186,7 +186,7 @@ fn is_else(fields: &Fields<'_>, checking: &mut dyn Checking) -> bool {
 }
 
 /// Reports an `else` that is a list of actions.
-fn else_of_a_list(node: &Node, fields: &Fields<'_>) {
+fn else_of_a_list(node: &YamlNode, fields: &Fields<'_>) {
     let message = "`else` must be a mapping of fields, but this is a list";
     let help = "write `actions:` between `else:` and the list, as in `else: { actions: […] }`";
     let file = fields.file();
@@ -198,7 +198,7 @@ fn else_of_a_list(node: &Node, fields: &Fields<'_>) {
     if before.trim_matches(' ').is_empty() && key.is_some_and(|key| key.len() < before.len()) {
         let edits = vec![Edit::insert(node.span.start, format!("actions:\n{before}"))];
         let fix = Fix::sure("write `actions:` above the list", edits);
-        let is_action = |item: &Arc<Node>| item.get("action_type").is_some();
+        let is_action = |item: &Arc<YamlNode>| item.get("action_type").is_some();
         diagnostic = diagnostic
             .with_fixes([fix.only_sure_if(node.as_sequence().is_some_and(|items| items.iter().all(is_action)))]);
     }
@@ -210,7 +210,7 @@ fn branches(fields: &Fields<'_>) -> bool {
     fields.take("goto").is_some() || fields.take("actions").is_some()
 }
 
-fn consequence(fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Consequence> {
+fn consequence(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Consequence> {
     let goto = fields.take("goto").is_some();
     let goes = fields.name("goto");
     if let Some(id) = &goes {
@@ -278,7 +278,7 @@ impl Action for Cases {
         Ok(match then {
             Consequence::Steps(_) => {
                 turn.keep(&Entered { block: Some(block.clone()) })?;
-                Flow::Enter(Block(block))
+                Flow::Enter(StepBlock(block))
             }
             Consequence::Set(values) => Flow::done(Outcome { extracted_variables: assign(turn, values)?, ..outcome }),
             Consequence::Goto(id) => {
@@ -305,12 +305,12 @@ impl Action for Cases {
         cases.chain(otherwise).collect()
     }
 
-    fn blocks(&self) -> Vec<&Steps> {
+    fn blocks(&self) -> Vec<&ProgramSteps> {
         let all = self.cases.iter().map(|case| &case.then).chain(self.otherwise.iter().map(|(_, then)| then));
         all.filter_map(Consequence::steps).collect()
     }
 
-    fn steps(&self, block: &str) -> Option<&Steps> {
+    fn steps(&self, block: &str) -> Option<&ProgramSteps> {
         let then = match block.strip_prefix("case.") {
             Some(number) => &self.cases.get(number.parse::<usize>().ok()?)?.then,
             None => self.otherwise.as_ref().filter(|_| block == ELSE).map(|(_, then)| then)?,

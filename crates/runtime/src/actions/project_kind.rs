@@ -8,17 +8,17 @@ use serde_json::{Map, Value};
 
 use crate::actions::PROJECT_SCHEMA;
 use crate::actions::calling::{given, outputs, take};
-use crate::actions::notebook::custom::{Progress, Went, advance};
+use crate::actions::notebook::custom::{CustomOutcome, Progress, advance};
 use crate::program::action::Action;
 use crate::program::assigned::Assigned;
 use crate::program::assignments::{evaluate, read_value};
-use crate::program::custom::{COMMAND, CustomKind, Does, kept};
+use crate::program::custom::{COMMAND, CustomBody, CustomKind, kept};
 use crate::program::flow::{ActionError, Flow};
-use crate::program::kind::{About, Checking, Described, Kind};
+use crate::program::kind::{Described, Kind, KindChecker, KindInfo};
 use crate::program::outcome::Outcome;
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::Fields;
-use bcc_lang::source::yaml::{Entry, Node, NodeKind};
+use bcc_lang::source::yaml::{NodeKind, YamlEntry, YamlNode};
 
 /// The field of `config` that is no input.
 const OUTPUT: &str = "output";
@@ -35,8 +35,8 @@ impl ProjectKind {
 }
 
 impl Kind for ProjectKind {
-    fn about(&self) -> About {
-        About {
+    fn about(&self) -> KindInfo {
+        KindInfo {
             name: self.name,
             schema: PROJECT_SCHEMA,
             page: include_str!("../../../../docs/custom-kinds.md"),
@@ -44,11 +44,11 @@ impl Kind for ProjectKind {
         }
     }
 
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let before = fields.findings().mistakes();
         let outputs = fields.stray(OUTPUT).map(|entry| outputs(&entry.value, fields)).unwrap_or_default();
-        let own = |entry: &&Entry| entry.key.value != OUTPUT && !entry.key.value.starts_with("x-");
-        let entries: Vec<&Entry> =
+        let own = |entry: &&YamlEntry| entry.key.value != OUTPUT && !entry.key.value.starts_with("x-");
+        let entries: Vec<&YamlEntry> =
             fields.entries().iter().filter(own).filter_map(|entry| fields.stray(&entry.key.value)).collect();
         let inputs = entries.iter().map(|entry| Some((entry.key.value.clone(), written(&entry.value, checking)?)));
         let inputs: Option<Vec<_>> = inputs.collect();
@@ -57,8 +57,8 @@ impl Kind for ProjectKind {
         }
         // What a command gives is known when it has run.
         let taken = match &self.custom.does {
-            Does::Skill(_) => outputs.iter().map(|(_, theirs)| theirs.clone()).collect(),
-            Does::Command(_) => vec![],
+            CustomBody::Skill(_) => outputs.iter().map(|(_, theirs)| theirs.clone()).collect(),
+            CustomBody::Command(_) => vec![],
         };
         checking.runs(&self.custom, given(entries), taken);
         let needs = if self.custom.has_command() { vec![COMMAND] } else { vec![] };
@@ -78,14 +78,14 @@ enum Written {
     Mapping(Vec<(String, Written)>),
 }
 
-fn written(node: &Arc<Node>, checking: &mut dyn Checking) -> Option<Written> {
+fn written(node: &Arc<YamlNode>, checking: &mut dyn KindChecker) -> Option<Written> {
     Some(match &node.kind {
         NodeKind::Scalar(_) => Written::One(read_value(node, checking)?),
         NodeKind::Sequence(items) => {
             Written::List(items.iter().map(|item| written(item, checking)).collect::<Option<_>>()?)
         }
         NodeKind::Mapping(entries) => {
-            let field = |entry: &Entry| Some((entry.key.value.clone(), written(&entry.value, checking)?));
+            let field = |entry: &YamlEntry| Some((entry.key.value.clone(), written(&entry.value, checking)?));
             Written::Mapping(entries.iter().map(field).collect::<Option<_>>()?)
         }
     })
@@ -145,16 +145,16 @@ impl Action for Running {
             None => self.inputs(turn)?,
         };
         match advance(turn, &self.kind, &inputs, &mut kept.progress).await? {
-            Went::On(flow) => {
+            CustomOutcome::On(flow) => {
                 turn.keep(&Kept { inputs: Some(inputs), ..kept })?;
                 Ok(flow)
             }
-            Went::Done(outcome) => {
+            CustomOutcome::Done(outcome) => {
                 let came = &outcome.extracted_variables;
                 let lacking = self.outputs.iter().filter(|(_, theirs)| !came.contains_key(theirs));
                 // The outputs of a skill were checked; what a command prints may be anything.
                 if outcome.success
-                    && matches!(self.kind.does, Does::Command(_))
+                    && matches!(self.kind.does, CustomBody::Command(_))
                     && !outcome.metadata.contains_key("skipped")
                 {
                     for (_, theirs) in lacking {
@@ -171,8 +171,8 @@ impl Action for Running {
 
     fn skill(&self) -> Option<&str> {
         match &self.kind.does {
-            Does::Skill(skill) => Some(skill),
-            Does::Command(_) => None,
+            CustomBody::Skill(skill) => Some(skill),
+            CustomBody::Command(_) => None,
         }
     }
 }

@@ -6,18 +6,18 @@ use crate::program::action::Action;
 use crate::program::assigned::Assignment;
 use crate::program::assignments::{assign, read_values};
 use crate::program::flow::{ActionError, Flow};
-use crate::program::kind::{About, Checking, Described, Kind};
+use crate::program::kind::{Described, Kind, KindChecker, KindInfo};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::Fields;
 
-pub struct Set;
+pub struct SetKind;
 
 struct SetValues(Vec<Assignment>);
 
-impl Kind for Set {
-    fn about(&self) -> About {
-        About {
+impl Kind for SetKind {
+    fn about(&self) -> KindInfo {
+        KindInfo {
             name: "set",
             schema: include_str!("../../../../schemas/actions/set.json"),
             page: include_str!("../../../../docs/actions/set.md"),
@@ -25,7 +25,7 @@ impl Kind for Set {
         }
     }
 
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let values = read_values(fields.required("values")?, fields, checking)?;
         checking.describe(Described { max_rounds: 1, ..Described::default() });
         Some(Box::new(SetValues(values)))

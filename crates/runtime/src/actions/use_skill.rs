@@ -10,13 +10,13 @@ use crate::program::action::Action;
 use crate::program::assigned::Assigned;
 use crate::program::assignments::{evaluate, read_value};
 use crate::program::flow::{ActionError, Call, Flow};
-use crate::program::kind::{About, Checking, Described, Given, Kind};
+use crate::program::kind::{Described, Kind, KindChecker, KindInfo, SkillArgument};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
-use bcc_lang::source::yaml::{Node, NodeKind};
+use bcc_lang::source::yaml::{NodeKind, YamlNode};
 
 pub struct UseSkill;
 
@@ -35,8 +35,8 @@ struct Called {
 }
 
 impl Kind for UseSkill {
-    fn about(&self) -> About {
-        About {
+    fn about(&self) -> KindInfo {
+        KindInfo {
             name: "use_skill",
             schema: include_str!("../../../../schemas/actions/use_skill.json"),
             page: include_str!("../../../../docs/actions/use_skill.md"),
@@ -44,7 +44,7 @@ impl Kind for UseSkill {
         }
     }
 
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
         let skill = fields.required_words("skill").map(|words| Spanned { value: words.text, span: words.node.span });
         let before = fields.findings().mistakes();
         let (given, inputs) = fields.take("input").map(|node| inputs(node, fields, checking)).unwrap_or_default();
@@ -64,10 +64,10 @@ impl Kind for UseSkill {
 }
 
 /// What `input` gives, as written and as it is evaluated.
-type Inputs = (Vec<Given>, Vec<(String, Assigned)>);
+type Inputs = (Vec<SkillArgument>, Vec<(String, Assigned)>);
 
 /// `input: { name: value }`: the values are those of `set`, read where the caller stands; the names are the skill's.
-fn inputs(node: &Arc<Node>, fields: &Fields<'_>, checking: &mut dyn Checking) -> Inputs {
+fn inputs(node: &Arc<YamlNode>, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Inputs {
     let NodeKind::Mapping(entries) = &node.kind else {
         let message =
             format!("`input` must be a mapping of the skill's inputs to values, but this is {}", node.describe());

@@ -14,7 +14,7 @@ pub struct ServerError {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Piece {
+pub enum BehaviorPiece {
     /// An action, of a stream as it arrives; as it was sent, in whatever form.
     Action(Value),
     /// The whole response, or what stood around the actions of a stream.
@@ -23,19 +23,19 @@ pub enum Piece {
 
 /// An answer that is arriving. Dropping it closes the connection.
 #[async_trait]
-pub trait Arriving: Send {
+pub trait ResponseStream: Send {
     /// The next piece; none when the answer is complete.
     ///
     /// # Errors
     /// When the connection breaks, stalls, or brings what is no answer. What came before stays valid.
-    async fn next(&mut self) -> Result<Option<Piece>, ServerError>;
+    async fn next(&mut self) -> Result<Option<BehaviorPiece>, ServerError>;
 }
 
 /// A server that sends behaviors, as bcc-script.toml configures it (`[behavior_servers.<name>]`).
 #[async_trait]
 pub trait BehaviorServer: Send + Sync {
     /// Sends an observation (docs/protocol.md) and gives the answer as it arrives.
-    async fn actions(&self, observation: &Value) -> Result<Box<dyn Arriving>, ServerError>;
+    async fn actions(&self, observation: &Value) -> Result<Box<dyn ResponseStream>, ServerError>;
 
     /// Sends what came of a behavior, and gives the server's judgement.
     async fn reflection(&self, observation: &Value) -> Result<Value, ServerError>;

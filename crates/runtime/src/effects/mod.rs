@@ -1,7 +1,7 @@
 //! The outside world that actions may touch, beyond models and kernels. What is allowed is decided by the project, in
-//! [`permits`]; nothing here asks twice.
+//! [`permissions`]; nothing here asks twice.
 
 pub mod behavior_server;
 pub mod behaviors;
-pub mod permits;
+pub mod permissions;
 pub mod process;

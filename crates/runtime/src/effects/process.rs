@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Debug)]
-pub struct Run<'a> {
+pub struct ProcessRequest<'a> {
     /// The program and its arguments, as configured: nothing that a model, a server or a person said may stand in it. A name
     /// without `/` is looked for in `PATH`; a relative path begins at `directory`.
     pub command: &'a [String],
@@ -36,7 +36,7 @@ pub struct Run<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ProcessEnd {
     Code(i32),
     /// By this signal of somebody else.
     Signal(i32),
@@ -44,17 +44,17 @@ pub enum Ended {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Printed {
+pub struct ProcessOutput {
     /// The first [`MOST_OUTPUT_BYTES`] of it.
     pub bytes: Vec<u8>,
     pub dropped: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ran {
-    pub ended: Ended,
-    pub stdout: Printed,
-    pub stderr: Printed,
+pub struct ProcessResult {
+    pub ended: ProcessEnd,
+    pub stdout: ProcessOutput,
+    pub stderr: ProcessOutput,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,12 +68,12 @@ pub struct NotStarted {
 /// running there when it ends is ended as well.
 ///
 /// # Errors
-/// When it cannot be started. That it fails, is killed or takes too long is no error: see [`Ran::ended`].
-pub async fn run(run: &Run<'_>) -> Result<Ran, NotStarted> {
+/// When it cannot be started. That it fails, is killed or takes too long is no error: see [`ProcessResult::ended`].
+pub async fn run(run: &ProcessRequest<'_>) -> Result<ProcessResult, NotStarted> {
     let mut child = started(run)?;
     // Whatever happens from here on, the group ends with this guard.
     let group = Group(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
-    let (mut stdout, mut stderr) = (Printed::default(), Printed::default());
+    let (mut stdout, mut stderr) = (ProcessOutput::default(), ProcessOutput::default());
     let (input, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let ended = {
         let feed = async {
@@ -85,24 +85,24 @@ pub async fn run(run: &Run<'_>) -> Result<Ran, NotStarted> {
         let pipes = async { tokio::join!(feed, keep(out, &mut stdout), keep(err, &mut stderr)) };
         let mut pipes = Pipes { work: Box::pin(async move { _ = pipes.await }), done: false };
         let ended = match pipes.beside(timeout(run.timeout, child.wait())).await {
-            Ok(status) => status.map_or(Ended::Signal(0), ended),
+            Ok(status) => status.map_or(ProcessEnd::Signal(0), ended),
             Err(_) => {
                 group.signal(Signal::TERM);
                 if pipes.beside(timeout(PATIENCE, child.wait())).await.is_err() {
                     group.signal(Signal::KILL);
                     let _ = pipes.beside(child.wait()).await;
                 }
-                Ended::TimedOut
+                ProcessEnd::TimedOut
             }
         };
         pipes.last_words().await;
         ended
     };
     drop(group);
-    Ok(Ran { ended, stdout, stderr })
+    Ok(ProcessResult { ended, stdout, stderr })
 }
 
-fn started(run: &Run<'_>) -> Result<Child, NotStarted> {
+fn started(run: &ProcessRequest<'_>) -> Result<Child, NotStarted> {
     let not_started = |message: String, help: &str| NotStarted { message, help: help.to_owned() };
     let Some((program, arguments)) = run.command.split_first() else {
         return Err(not_started(
@@ -132,12 +132,12 @@ fn started(run: &Run<'_>) -> Result<Child, NotStarted> {
     })
 }
 
-fn ended(status: ExitStatus) -> Ended {
+fn ended(status: ExitStatus) -> ProcessEnd {
     use std::os::unix::process::ExitStatusExt;
-    status.code().map_or_else(|| Ended::Signal(status.signal().unwrap_or_default()), Ended::Code)
+    status.code().map_or_else(|| ProcessEnd::Signal(status.signal().unwrap_or_default()), ProcessEnd::Code)
 }
 
-async fn keep(pipe: Option<impl AsyncRead + Unpin>, printed: &mut Printed) {
+async fn keep(pipe: Option<impl AsyncRead + Unpin>, printed: &mut ProcessOutput) {
     let Some(mut pipe) = pipe else { return };
     let mut chunk = vec![0; 16 * 1024];
     // A pipe that breaks has nothing more to say.

@@ -28,7 +28,7 @@ impl CellKind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ended {
+pub enum CellEnd {
     /// It ran through.
     Ok,
     /// It raised an error.
@@ -61,7 +61,7 @@ pub struct Cell {
     pub execution_count: Option<u64>,
     /// Of code that ran: how it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended: Option<Ended>,
+    pub ended: Option<CellEnd>,
 }
 
 /// What stands beside the text of a cell. Fields that say nothing are left out wherever it is written.

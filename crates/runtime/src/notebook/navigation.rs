@@ -4,18 +4,18 @@
 //! A step is never both current and completed: entering a completed one opens it again. Changes of the plan that come while
 //! a behavior is under way wait for its end.
 
-use crate::notebook::error::Refusal;
+use crate::notebook::error::ActionRefusal;
 use crate::notebook::state::{
-    BEHAVIOR_RUNNING, MOST_COMPLETED_STEPS, STEP_COMPLETED, STEP_RUNNING, State, WORKFLOW_UPDATE_PENDING,
+    BEHAVIOR_RUNNING, MOST_COMPLETED_STEPS, NotebookState, STEP_COMPLETED, STEP_RUNNING, WORKFLOW_UPDATE_PENDING,
 };
-use crate::notebook::workflow::{Stage, Step, Workflow, is_id};
+use crate::notebook::workflow::{PlanStep, Stage, Workflow, is_id};
 
-impl State {
+impl NotebookState {
     pub fn current_stage(&self) -> Option<&Stage> {
         self.workflow.as_ref()?.stage(self.location.stage_id.as_deref()?)
     }
 
-    pub fn current_step(&self) -> Option<&Step> {
+    pub fn current_step(&self) -> Option<&PlanStep> {
         self.current_stage()?.step(self.location.step_id.as_deref()?)
     }
 
@@ -29,29 +29,29 @@ impl State {
     }
 
     /// The steps of the current stage that are neither completed nor the one that the session is in, in the order of the plan.
-    pub fn remaining_steps(&self) -> Vec<&Step> {
+    pub fn remaining_steps(&self) -> Vec<&PlanStep> {
         let Some(stage) = self.current_stage() else { return vec![] };
         let current = self.location.step_id.as_ref();
         stage.steps.iter().filter(|step| current != Some(&step.id) && self.is_left(step)).collect()
     }
 
     /// The steps of the current stage that are completed, in the order of the plan.
-    pub fn completed_steps_here(&self) -> Vec<&Step> {
+    pub fn completed_steps_here(&self) -> Vec<&PlanStep> {
         let Some(stage) = self.current_stage() else { return vec![] };
         stage.steps.iter().filter(|step| !self.is_left(step)).collect()
     }
 
-    fn is_left(&self, step: &Step) -> bool {
+    fn is_left(&self, step: &PlanStep) -> bool {
         !self.location.completed_steps.contains(&step.id)
     }
 
     /// What follows the current step: the next one of its stage that is not completed, then an earlier one that was passed over,
     /// then the first of the next stage that has one. Nothing when the plan is at its end, or there is none.
-    pub fn next_step(&self) -> Option<(&Stage, &Step)> {
+    pub fn next_step(&self) -> Option<(&Stage, &PlanStep)> {
         let workflow = self.workflow.as_ref()?;
         let here = self.location.stage_id.as_deref();
         let current = self.location.step_id.as_deref();
-        let open = |step: &&Step| current != Some(step.id.as_str()) && self.is_left(step);
+        let open = |step: &&PlanStep| current != Some(step.id.as_str()) && self.is_left(step);
         let at = here.and_then(|id| workflow.stages.iter().position(|stage| stage.id == id));
         if let Some(stage) = at.and_then(|at| workflow.stages.get(at)) {
             let after = stage.steps.iter().position(|step| Some(step.id.as_str()) == current).map_or(0, |at| at + 1);
@@ -94,7 +94,7 @@ impl State {
     /// is not completed. With neither, nothing happens.
     /// Errors: `unknown-stage`, `unknown-step` when the plan has no such one, or the stage not this step; `empty-stage` when the stage
     /// has no steps. Nothing is changed then.
-    pub fn go_to(&mut self, stage_id: Option<&str>, step_id: Option<&str>, at: &str) -> Result<(), Refusal> {
+    pub fn go_to(&mut self, stage_id: Option<&str>, step_id: Option<&str>, at: &str) -> Result<(), ActionRefusal> {
         let workflow = self.workflow.as_ref();
         let (stage, step) = match (stage_id, step_id) {
             (None, None) => return Ok(()),
@@ -105,7 +105,7 @@ impl State {
                     None => {
                         let open = stage.steps.iter().find(|step| self.is_left(step));
                         open.or_else(|| stage.steps.first()).ok_or_else(|| {
-                            Refusal::new("empty-stage", "the stage that is to be entered has no steps")
+                            ActionRefusal::new("empty-stage", "the stage that is to be entered has no steps")
                         })?
                     }
                 };
@@ -123,9 +123,9 @@ impl State {
     }
 
     /// Marks a step as completed, the current one when none is named; from the current one, the session moves on to
-    /// [`State::next_step`], or to no step when the plan is at its end. Gives the id of the step.
+    /// [`NotebookState::next_step`], or to no step when the plan is at its end. Gives the id of the step.
     /// Errors: `unknown-step` when the plan has no such step; `no-step` when none is named and the session is in none.
-    pub fn complete_step(&mut self, step_id: Option<&str>, at: &str) -> Result<String, Refusal> {
+    pub fn complete_step(&mut self, step_id: Option<&str>, at: &str) -> Result<String, ActionRefusal> {
         let done = match step_id {
             Some(id) => {
                 let known = self.workflow.as_ref().is_some_and(|plan| plan.stage_of(id).is_some());
@@ -138,7 +138,7 @@ impl State {
                 .location
                 .step_id
                 .clone()
-                .ok_or_else(|| Refusal::new("no-step", "no step is under way that could be completed"))?,
+                .ok_or_else(|| ActionRefusal::new("no-step", "no step is under way that could be completed"))?,
         };
         let next = self.next_step().map(|(stage, step)| (stage.id.clone(), step.id.clone()));
         let is_current = self.location.step_id.as_ref() == Some(&done);
@@ -264,10 +264,10 @@ impl State {
     }
 }
 
-fn unknown_stage() -> Refusal {
-    Refusal::new("unknown-stage", "the plan has no such stage")
+fn unknown_stage() -> ActionRefusal {
+    ActionRefusal::new("unknown-stage", "the plan has no such stage")
 }
 
-fn unknown_step() -> Refusal {
-    Refusal::new("unknown-step", "the plan has no such step there")
+fn unknown_step() -> ActionRefusal {
+    ActionRefusal::new("unknown-step", "the plan has no such step there")
 }

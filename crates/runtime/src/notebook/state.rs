@@ -4,13 +4,13 @@
 //! Who changes it: [`crate::notebook::apply`] by actions, [`crate::notebook::protocol::context`] by what a response says, and
 //! `notebook/navigation.rs`, for whoever leads a session through its plan:
 //!
-//! * [`State::enter_home`]: the script entered a topic; makes the plan the first time;
-//! * [`State::current_stage`], [`State::current_step`], [`State::next_step`], [`State::remaining_stages`],
-//!   [`State::remaining_steps`], [`State::completed_steps_here`]: where the session is;
-//! * [`State::go_to`]: a server or a model moves it; [`State::complete_step`]: a step is done;
-//! * [`State::begin_behavior`], [`State::name_behavior`], [`State::end_behavior`], [`State::swap_pending`]: behaviors, and the
+//! * [`NotebookState::enter_home`]: the script entered a topic; makes the plan the first time;
+//! * [`NotebookState::current_stage`], [`NotebookState::current_step`], [`NotebookState::next_step`], [`NotebookState::remaining_stages`],
+//!   [`NotebookState::remaining_steps`], [`NotebookState::completed_steps_here`]: where the session is;
+//! * [`NotebookState::go_to`]: a server or a model moves it; [`NotebookState::complete_step`]: a step is done;
+//! * [`NotebookState::begin_behavior`], [`NotebookState::name_behavior`], [`NotebookState::end_behavior`], [`NotebookState::swap_pending`]: behaviors, and the
 //!   plan that waits for their end;
-//! * [`State::keep_variable`]: variables that no script declares.
+//! * [`NotebookState::keep_variable`]: variables that no script declares.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::notebook::effects::Effects;
-use crate::notebook::error::Refusal;
+use crate::notebook::error::ActionRefusal;
 use crate::notebook::workflow::{Workflow, is_id};
 
 /// The most items of a todo list.
@@ -53,7 +53,7 @@ pub const WORKFLOW_UPDATE_PENDING: &str = "WORKFLOW_UPDATE_PENDING";
 /// A notebook without its cells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct State {
+pub struct NotebookState {
     pub title: Option<String>,
     /// How many cells it has; the next one gets this number and one.
     pub cell_count: u64,
@@ -143,10 +143,10 @@ pub struct SectionProgress {
     pub total_expected: Option<u64>,
 }
 
-impl State {
+impl NotebookState {
     /// Keeps a variable that no script declares; null forgets it.
     /// Errors: `too-many-variables` when there are too many of them or they are too large together. Nothing is changed then.
-    pub fn keep_variable(&mut self, name: &str, value: Value) -> Result<(), Refusal> {
+    pub fn keep_variable(&mut self, name: &str, value: Value) -> Result<(), ActionRefusal> {
         if value.is_null() {
             self.variables.shift_remove(name);
             return Ok(());
@@ -159,7 +159,7 @@ impl State {
             let message = format!(
                 "a variable was not kept: at most {MOST_VARIABLES} of them and {MOST_VARIABLE_BYTES} bytes are kept, with names of one line"
             );
-            return Err(Refusal::new("too-many-variables", message));
+            return Err(ActionRefusal::new("too-many-variables", message));
         }
         self.variables.insert(name.to_owned(), value);
         Ok(())

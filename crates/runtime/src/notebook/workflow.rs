@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::notebook::error::Fault;
-use crate::notebook::error::Refusal;
+use crate::notebook::error::ActionFault;
+use crate::notebook::error::ActionRefusal;
 
 /// The most stages of a plan that is sent.
 pub const MOST_STAGES: usize = 200;
@@ -41,7 +41,7 @@ pub struct Stage {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub goal: String,
     #[serde(default)]
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// Whatever else was given.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -49,7 +49,7 @@ pub struct Stage {
 
 /// A step: a topic of the script, or one that was planned since.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct PlanStep {
     /// Its id, unique among the steps of the plan.
     pub id: String,
     #[serde(default)]
@@ -79,7 +79,7 @@ impl Workflow {
     /// Whether the plan holds together: it has stages, ids of stages are unique, ids of steps are unique in the whole plan,
     /// and nothing is too much. A stage may have no steps yet.
     /// Errors: `bad-plan`, with what is wrong, by the places of stages and steps and not by their names.
-    pub fn check(&self) -> Result<(), Refusal> {
+    pub fn check(&self) -> Result<(), ActionRefusal> {
         if self.stages.is_empty() {
             return Err(bad_plan("the plan has no stages".to_owned()));
         }
@@ -133,30 +133,30 @@ impl Workflow {
     /// Reads a plan: `{"name", "stages": […]}`, or its stages alone; in stages and steps also `stage_id` and `step_id` for `id`,
     /// `title` for `name`, `description` for `goal` where there is none, and a text alone for a step with this id.
     /// Errors: When it has another shape. Whether it holds together is another question: [`Workflow::check`].
-    pub fn read(value: &Value) -> Result<Self, Fault> {
+    pub fn read(value: &Value) -> Result<Self, ActionFault> {
         let (name, stages) = match value {
             Value::Array(stages) => (String::new(), stages),
             Value::Object(fields) => {
-                let stages = fields.get("stages").and_then(Value::as_array).ok_or_else(|| Fault {
+                let stages = fields.get("stages").and_then(Value::as_array).ok_or_else(|| ActionFault {
                     field: Some("stages"),
                     message: "a plan needs `stages`, a list".to_owned(),
                 })?;
                 (text(fields, &["name", "title"], "name")?.unwrap_or_default(), stages)
             }
-            _ => return Err(Fault { field: None, message: "a plan is an object with `stages`".to_owned() }),
+            _ => return Err(ActionFault { field: None, message: "a plan is an object with `stages`".to_owned() }),
         };
         Ok(Self { name, stages: stages.iter().map(Stage::read).collect::<Result<_, _>>()? })
     }
 }
 
 impl Stage {
-    pub fn step(&self, id: &str) -> Option<&Step> {
+    pub fn step(&self, id: &str) -> Option<&PlanStep> {
         self.steps.iter().find(|step| step.id == id)
     }
 
-    fn read(value: &Value) -> Result<Self, Fault> {
+    fn read(value: &Value) -> Result<Self, ActionFault> {
         let Some(fields) = value.as_object() else {
-            return Err(Fault { field: Some("stages"), message: "each stage of a plan is an object".to_owned() });
+            return Err(ActionFault { field: Some("stages"), message: "each stage of a plan is an object".to_owned() });
         };
         let mut fields = fields.clone();
         let steps = match fields.remove("steps") {
@@ -169,22 +169,22 @@ impl Stage {
 }
 
 /// Reads the steps of a stage, as [`Workflow::read`] does.
-pub fn read_steps(value: &Value) -> Result<Vec<Step>, Fault> {
+pub fn read_steps(value: &Value) -> Result<Vec<PlanStep>, ActionFault> {
     let Some(list) = value.as_array() else {
-        return Err(Fault { field: Some("steps"), message: "the steps of a stage are a list".to_owned() });
+        return Err(ActionFault { field: Some("steps"), message: "the steps of a stage are a list".to_owned() });
     };
     let mut steps = Vec::new();
     for step in list {
         steps.push(match step {
-            Value::String(id) => Step { id: id.clone(), name: id.clone(), ..Step::default() },
+            Value::String(id) => PlanStep { id: id.clone(), name: id.clone(), ..PlanStep::default() },
             Value::Object(fields) => {
                 let mut fields = fields.clone();
                 let (id, name, goal) = names(&mut fields, "step_id")?;
-                Step { id, name, goal, extra: fields }
+                PlanStep { id, name, goal, extra: fields }
             }
             _ => {
                 let message = "each step of a plan is an object, or its id".to_owned();
-                return Err(Fault { field: Some("steps"), message });
+                return Err(ActionFault { field: Some("steps"), message });
             }
         });
     }
@@ -192,7 +192,7 @@ pub fn read_steps(value: &Value) -> Result<Vec<Step>, Fault> {
 }
 
 /// Whether the steps of one stage hold together.
-pub fn check_steps(steps: &[Step]) -> Result<(), Refusal> {
+pub fn check_steps(steps: &[PlanStep]) -> Result<(), ActionRefusal> {
     if steps.len() > MOST_STEPS {
         return Err(bad_plan(format!("it has more than {MOST_STEPS} steps")));
     }
@@ -233,14 +233,16 @@ fn in_stage(number: usize, why: &str) -> String {
     format!("stage {number}: {why}")
 }
 
-fn bad_plan(message: String) -> Refusal {
-    Refusal::new("bad-plan", message)
+fn bad_plan(message: String) -> ActionRefusal {
+    ActionRefusal::new("bad-plan", message)
 }
 
 /// Takes id, name and goal out of the fields of a stage or a step; what is left stays as it was given.
-fn names(fields: &mut Map<String, Value>, own: &'static str) -> Result<(String, String, String), Fault> {
-    let id = text(fields, &["id", own], own)?
-        .ok_or_else(|| Fault { field: Some(own), message: "each stage and step of a plan needs an `id`".to_owned() })?;
+fn names(fields: &mut Map<String, Value>, own: &'static str) -> Result<(String, String, String), ActionFault> {
+    let id = text(fields, &["id", own], own)?.ok_or_else(|| ActionFault {
+        field: Some(own),
+        message: "each stage and step of a plan needs an `id`".to_owned(),
+    })?;
     let name = text(fields, &["name", "title"], "name")?.unwrap_or_else(|| id.clone());
     let goal = text(fields, &["goal"], "goal")?;
     fields.retain(|key, _| !["id", own, "name", "title", "goal"].contains(&key.as_str()));
@@ -256,11 +258,11 @@ fn names(fields: &mut Map<String, Value>, own: &'static str) -> Result<(String, 
 }
 
 /// The first of these fields that is there, as a text; whole numbers are taken for texts.
-fn text(fields: &Map<String, Value>, keys: &[&str], field: &'static str) -> Result<Option<String>, Fault> {
+fn text(fields: &Map<String, Value>, keys: &[&str], field: &'static str) -> Result<Option<String>, ActionFault> {
     match keys.iter().filter_map(|key| fields.get(*key)).find(|value| !value.is_null()) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
         Some(Value::Number(number)) if number.is_i64() || number.is_u64() => Ok(Some(number.to_string())),
-        Some(_) => Err(Fault { field: Some(field), message: format!("`{field}` of a plan must be a text") }),
+        Some(_) => Err(ActionFault { field: Some(field), message: format!("`{field}` of a plan must be a text") }),
     }
 }

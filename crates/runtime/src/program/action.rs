@@ -2,7 +2,7 @@
 
 use crate::program::flow::{ActionError, Flow};
 use crate::program::monitor::Monitor;
-use crate::program::program::Steps;
+use crate::program::program::ProgramSteps;
 use crate::program::turn::Turn;
 use async_trait::async_trait;
 use bcc_lang::source::span::Span;
@@ -37,12 +37,12 @@ pub trait Action: Send + Sync {
     }
 
     /// Every list of steps inside of this action.
-    fn blocks(&self) -> Vec<&Steps> {
+    fn blocks(&self) -> Vec<&ProgramSteps> {
         vec![]
     }
 
     /// The steps that this action calls `block`, for [`Flow::Enter`].
-    fn steps(&self, block: &str) -> Option<&Steps> {
+    fn steps(&self, block: &str) -> Option<&ProgramSteps> {
         let _ = block;
         None
     }
@@ -56,7 +56,7 @@ pub struct Branch<'a> {
     /// Where it is written, in the file of the action.
     pub span: Span,
     /// The actions in it, when it has some.
-    pub steps: Option<&'a Steps>,
+    pub steps: Option<&'a ProgramSteps>,
     /// The topic or phase at which the session goes on, when it leads to one.
     pub goto: Option<&'a str>,
 }

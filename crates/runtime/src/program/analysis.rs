@@ -6,14 +6,14 @@ use serde_json::{Map, Value};
 
 use crate::program::event::ModelCall;
 use crate::program::outcome::{ExitReason, ProgressSuggestion};
-use bcc_lang::template::front::FeedbackWords;
+use bcc_lang::template::front_matter::FeedbackTexts;
 
 /// How many of the newest metrics make a trend (docs/monitors.md).
 pub const TREND: usize = 3;
 
 /// Everything that an analysis is about and that a resumed session cannot look up again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Watched {
+pub struct WatchedTurn {
     pub action_type: String,
     pub action_id: String,
     /// Its instance path; empty with what an earlier release stored.
@@ -53,7 +53,7 @@ pub struct Watched {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Analysed {
+pub struct AnalysisResult {
     /// The analysis; the empty one after any failure.
     pub analysis: MonitorAnalysis,
     /// The calls, with their prompts and replies; none when no model was asked.
@@ -61,10 +61,10 @@ pub struct Analysed {
     /// Why no model was asked: the prompt could not be rendered. Holds nothing that a person or a model said.
     pub prompt_error: Option<String>,
     /// How the advice is put to the action; `None`: as the monitor itself would.
-    pub words: Option<FeedbackWords>,
+    pub words: Option<FeedbackTexts>,
 }
 
-impl Analysed {
+impl AnalysisResult {
     /// Whether a reply could be read, so that the same metrics need not be analysed again.
     pub fn worked(&self) -> bool {
         self.calls.iter().any(|call| call.error.is_none())
@@ -212,9 +212,10 @@ mod tests {
 
     #[test]
     fn what_is_watched_is_written_small_and_read_again() {
-        let watched = Watched { action_type: "ai_ask".into(), action_id: "a".into(), round: 1, ..Watched::default() };
+        let watched =
+            WatchedTurn { action_type: "ai_ask".into(), action_id: "a".into(), round: 1, ..WatchedTurn::default() };
         let written = serde_json::to_string(&watched).unwrap();
         assert!(written.len() < 160, "{written}");
-        assert_eq!(serde_json::from_str::<Watched>(&written).unwrap(), watched);
+        assert_eq!(serde_json::from_str::<WatchedTurn>(&written).unwrap(), watched);
     }
 }

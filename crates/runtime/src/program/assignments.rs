@@ -6,16 +6,20 @@ use serde_json::{Map, Value};
 
 use crate::program::assigned::{Assigned, Assignment};
 use crate::program::flow::ActionError;
-use crate::program::kind::Checking;
+use crate::program::kind::KindChecker;
 use crate::program::turn::Turn;
 use bcc_lang::script::declare::variable_name;
-use bcc_lang::script::fields::{Fields, Words};
+use bcc_lang::script::fields::{Fields, TextField};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
-use bcc_lang::source::yaml::{Node, NodeKind};
+use bcc_lang::source::yaml::{NodeKind, YamlNode};
 
 /// Reads a mapping of names to values. Expressions see the variables as they are before any of these is set.
-pub fn read_values(node: &Arc<Node>, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Vec<Assignment>> {
+pub fn read_values(
+    node: &Arc<YamlNode>,
+    fields: &Fields<'_>,
+    checking: &mut dyn KindChecker,
+) -> Option<Vec<Assignment>> {
     let NodeKind::Mapping(entries) = &node.kind else {
         let message = format!("what is set must be a mapping of names to values, but this is {}", node.describe());
         let help = "write each variable on a line of its own, as `name: value`";
@@ -51,10 +55,10 @@ pub fn read_values(node: &Arc<Node>, fields: &Fields<'_>, checking: &mut dyn Che
 }
 
 /// Reads one value: an expression, a text, or what stands there.
-pub fn read_value(node: &Arc<Node>, checking: &mut dyn Checking) -> Option<Assigned> {
+pub fn read_value(node: &Arc<YamlNode>, checking: &mut dyn KindChecker) -> Option<Assigned> {
     match node.as_scalar() {
         Some(scalar) if node.to_json().is_string() => {
-            let words = Words { text: scalar.text.clone(), node: Arc::clone(node) };
+            let words = TextField { text: scalar.text.clone(), node: Arc::clone(node) };
             match expression_in(&words.text) {
                 Some(within) => checking.expression_within(&words, within).map(Assigned::Expression),
                 None => checking.text(&words).map(Assigned::Text),

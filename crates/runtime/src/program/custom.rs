@@ -26,13 +26,13 @@ pub struct CustomKind {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    pub does: Does,
+    pub does: CustomBody,
     /// What is done before it; when this fails, it is not done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<Does>,
+    pub before: Option<CustomBody>,
     /// What is done after it, also when it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<Does>,
+    pub after: Option<CustomBody>,
     /// How long each of its commands may take; without it, [`DEFAULT_TIMEOUT`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
@@ -41,7 +41,7 @@ pub struct CustomKind {
 /// What a kind of the project, or a hook of it, does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Does {
+pub enum CustomBody {
     /// It runs this skill; the fields of the action are its inputs.
     Skill(String),
     /// It runs this program with these arguments; the fields of the action are JSON on its standard input.
@@ -50,18 +50,18 @@ pub enum Does {
 
 impl CustomKind {
     /// What it does, with its hooks, in the order in which they run.
-    pub fn parts(&self) -> impl Iterator<Item = &Does> {
+    pub fn parts(&self) -> impl Iterator<Item = &CustomBody> {
         self.before.iter().chain([&self.does]).chain(&self.after)
     }
 
     pub fn has_command(&self) -> bool {
-        self.parts().any(|does| matches!(does, Does::Command(_)))
+        self.parts().any(|does| matches!(does, CustomBody::Command(_)))
     }
 
     pub fn skills(&self) -> impl Iterator<Item = &str> {
         self.parts().filter_map(|does| match does {
-            Does::Skill(skill) => Some(skill.as_str()),
-            Does::Command(_) => None,
+            CustomBody::Skill(skill) => Some(skill.as_str()),
+            CustomBody::Command(_) => None,
         })
     }
 }
@@ -96,8 +96,8 @@ mod tests {
         let kind = CustomKind {
             name: "tidy".into(),
             description: None,
-            does: Does::Skill("tidying".into()),
-            before: Some(Does::Command(vec!["true".into()])),
+            does: CustomBody::Skill("tidying".into()),
+            before: Some(CustomBody::Command(vec!["true".into()])),
             after: None,
             timeout: None,
         };

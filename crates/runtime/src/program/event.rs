@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::program::location::EventLocation;
 use crate::program::outcome::Outcome;
-use crate::program::place::Place;
-use crate::program::recorder::Exchanged;
+use crate::program::recorder::RecordedExchange;
 use crate::program::shown_cell::ShownCell;
 use bcc_lang::value::mask::Masker;
 use bcc_llm::model::reply::PassedOver;
@@ -65,7 +65,7 @@ pub enum Event {
         route: String,
         from: String,
         why: String,
-        /// Whose `on_exit` the route stands in, as [`crate::program::routes::Level::name`] has it; none where no table had one,
+        /// Whose `on_exit` the route stands in, as [`crate::program::routes::RouteLevel::name`] has it; none where no table had one,
         /// and for what follows from a route that was told before.
         #[serde(skip_serializing_if = "Option::is_none")]
         table: Option<&'static str>,
@@ -233,7 +233,7 @@ pub struct ModelCall {
     pub debug_info: Map<String, Value>,
     /// What was sent and what came, while the session is recorded.
     #[serde(skip)]
-    pub exchange: Option<Arc<Exchanged>>,
+    pub exchange: Option<Arc<RecordedExchange>>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde wants a reference
@@ -289,7 +289,7 @@ pub struct Summary {
 
 /// An event with its stamp: one line of the journal.
 #[derive(Serialize)]
-pub struct Stamped<'a> {
+pub struct StampedEvent<'a> {
     /// Counts from 1, without gaps.
     pub seq: u64,
     /// RFC 3339, UTC.
@@ -300,7 +300,7 @@ pub struct Stamped<'a> {
     #[serde(flatten)]
     pub event: &'a Event,
     /// Where.
-    pub location: &'a Place,
+    pub location: &'a EventLocation,
 }
 
 impl Event {
@@ -413,7 +413,7 @@ pub struct Delta<'a> {
     /// The piece.
     pub text: &'a str,
     /// Where.
-    pub location: &'a Place,
+    pub location: &'a EventLocation,
 }
 
 /// An event that was committed, typed and as its line. Sensitive values are masked in both.
@@ -424,7 +424,7 @@ pub struct Committed<'a> {
     /// RFC 3339, UTC.
     pub at: &'a str,
     /// Where it happened.
-    pub place: &'a Place,
+    pub place: &'a EventLocation,
     /// What happened.
     pub event: &'a Event,
     /// The whole event as JSON, as `--json` writes it, without a line end.
@@ -446,6 +446,6 @@ pub trait Observer: Send + Sync {
 
 /// An observer that looks away.
 #[derive(Clone, Copy, Debug)]
-pub struct Unobserved;
+pub struct NoObserver;
 
-impl Observer for Unobserved {}
+impl Observer for NoObserver {}

@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::program::asking::{Again, Asking, Next, Refused};
 use crate::program::event::{Event, ModelCall, Speaker};
 use crate::program::flow::ActionError;
-use crate::program::live_words::{LiveWords, risk};
+use crate::program::live_text::{LiveText, risk};
 use crate::program::messages::{append_to_last_user, debug_info, log_unreadable, messages, read_and_note, request};
 use crate::program::output::Outputs;
 use crate::program::reask::{ask_again, note_of_faults, note_of_risk};
-use crate::program::recent::cut_in_the_middle;
+use crate::program::retry_state::{Again, Next, RefusedReply, RetryState};
+use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
-use bcc_lang::template::fault::TemplateError;
-use bcc_lang::template::front::HistoryMode;
-use bcc_lang::template::names::Names;
+use bcc_lang::template::error::TemplateError;
+use bcc_lang::template::front_matter::HistoryMode;
+use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::template::Template;
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::message::{Message, Role};
-use bcc_llm::model::provider::{Manners, Provider};
+use bcc_llm::model::provider::{Provider, ReplyPolicy};
 use bcc_llm::model::request::{ModelRequest, Purpose, Task, WantedOutput};
-use bcc_llm::reply::read::{Reply, Unreadable};
+use bcc_llm::reply::read::{Reply, UnreadableReply};
 use bcc_llm::reply::shape::ReplyShape;
 
 /// Names that every prompt of a kind gets, beyond variables and the engine's names.
@@ -57,7 +57,7 @@ pub struct Ask<'a> {
     /// The rendered content of the action.
     pub content: &'a str,
     pub outputs: &'a Outputs,
-    pub names: Names,
+    pub names: TemplateNames,
     /// What the person just said; none on an opening turn.
     pub answer: Option<&'a str>,
     /// `input_variables` of an `ai_think`.
@@ -75,7 +75,7 @@ pub struct Ask<'a> {
 
 /// What came back.
 pub struct Exchange {
-    pub reading: Result<Reply, Unreadable>,
+    pub reading: Result<Reply, UnreadableReply>,
     /// Why the words of the reply must not be said (docs/replies.md, `safety_risk`), even after asking again.
     pub held_back: Option<String>,
     /// The id under which words of this reply were or may be shown.
@@ -104,8 +104,9 @@ impl Turn<'_> {
         };
         let manners = provider.manners_of(&request.task);
         let manners =
-            Manners { repair: ask.repair.unwrap_or(manners.repair), reask: ask.reask.unwrap_or(manners.reask) };
-        let mut asking = Asking { ask: &ask, manners, reasks: 0, for_safety: false, refused: vec![], earlier: None };
+            ReplyPolicy { repair: ask.repair.unwrap_or(manners.repair), reask: ask.reask.unwrap_or(manners.reask) };
+        let mut asking =
+            RetryState { ask: &ask, manners, reasks: 0, for_safety: false, refused: vec![], earlier: None };
         loop {
             if let Some(exchange) = self.ask_once(provider.as_ref(), &mut request, &mut asking).await? {
                 return Ok(exchange);
@@ -113,7 +114,12 @@ impl Turn<'_> {
         }
     }
 
-    fn prompt(&self, template: &Template<'_>, ask: &Ask<'_>, mut names: Names) -> Result<Vec<Message>, ActionError> {
+    fn prompt(
+        &self,
+        template: &Template<'_>,
+        ask: &Ask<'_>,
+        mut names: TemplateNames,
+    ) -> Result<Vec<Message>, ActionError> {
         let as_messages = template.front().history == HistoryMode::Messages;
         let chat = if as_messages {
             String::new()
@@ -159,14 +165,14 @@ impl Turn<'_> {
         &self,
         provider: &dyn Provider,
         request: &mut ModelRequest,
-        asking: &mut Asking<'_>,
+        asking: &mut RetryState<'_>,
     ) -> Result<Option<Exchange>, ActionError> {
         let (number, mut call) = self.begin_call(asking.reasks);
         request.task.call = number;
         provider.name().clone_into(&mut call.model);
         let clock = self.services.clock.as_ref();
         let began = clock.elapsed_ms();
-        let mut words = LiveWords::new(self, asking.ask.live);
+        let mut words = LiveText::new(self, asking.ask.live);
         let answered = provider.complete(request, &mut words).await;
         call.ms = clock.elapsed_ms().saturating_sub(began);
         call.first_token_ms = words.first_ms.map(|first| first.saturating_sub(began));
@@ -234,7 +240,7 @@ impl Turn<'_> {
             Again::Faults(faults) => note_of_faults(&faults),
         };
         if let Some(place) = ask_again(&mut request.messages, &exchange.raw, text) {
-            asking.refused.push(Refused { place, shown, recorded });
+            asking.refused.push(RefusedReply { place, shown, recorded });
         }
         asking.reasks += 1;
         if exchange.held_back.is_some() {
@@ -269,7 +275,7 @@ impl Turn<'_> {
         warnings.into_iter().for_each(|warning| self.emit(warning));
     }
 
-    fn warn_of_asking(&self, again: &Again, asking: &Asking<'_>) {
+    fn warn_of_asking(&self, again: &Again, asking: &RetryState<'_>) {
         match again {
             Again::Safety(_) => self.warn(
                 "reply-held-back",
@@ -288,7 +294,7 @@ impl Turn<'_> {
         }
     }
 
-    fn warn_of_bends(&self, reading: &Result<Reply, Unreadable>) {
+    fn warn_of_bends(&self, reading: &Result<Reply, UnreadableReply>) {
         let Ok(reply) = reading else { return };
         for bend in reply.bends.iter().take(MOST_BEND_WARNINGS) {
             let message = format!(

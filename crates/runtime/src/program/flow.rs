@@ -11,19 +11,19 @@ use bcc_llm::model::error::ModelError;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Flow {
     /// Not before this has come.
-    Wait(For),
+    Wait(WaitReason),
     /// At once, with another turn (at most 100 in a row).
     Again,
     /// At once, with another turn, as often as bounds of its own let it: for actions that count what they do.
     Onward,
-    /// An outside effect is to begin. That it does is committed first; the next turn finds it in [`Lent::effect`] and carries
+    /// An outside effect is to begin. That it does is committed first; the next turn finds it in [`TurnResources::effect`] and carries
     /// it out, or, in another process, decides what becomes of it (docs/sessions.md).
     ///
-    /// [`Lent::effect`]: crate::program::turn::Lent::effect
+    /// [`TurnResources::effect`]: crate::program::turn::TurnResources::effect
     Effect(Announced),
     Done(Box<Outcome>),
     /// These steps first; the outcome of the last of them reaches this action's next turn.
-    Enter(Block),
+    Enter(StepBlock),
     /// This skill first, in a scope of its own; its outputs reach this action's next turn as `extracted_variables`.
     Call(Call),
     /// It is not done, but something stands in its way, and a table has a route for that (`routed` of the turn said so). When
@@ -40,13 +40,13 @@ impl Flow {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum For {
+pub enum WaitReason {
     Input,
     /// A word of the person about an outside effect that was found open: nobody knows how far it came.
     InterruptedEffect,
 }
 
-impl For {
+impl WaitReason {
     /// The name in events.
     pub const fn name(self) -> &'static str {
         match self {
@@ -80,7 +80,7 @@ pub struct OpenEffect {
 /// A list of steps inside an action, by the name that the action gives it. The name is what a frame keeps, so that a
 /// resumed session finds the same steps again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Block(pub String);
+pub struct StepBlock(pub String);
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {

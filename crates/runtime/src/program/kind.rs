@@ -8,20 +8,20 @@ use serde_json::Value;
 use crate::program::action::Action;
 use crate::program::custom::CustomKind;
 use crate::program::monitor::Monitor;
-use crate::program::output::Output;
-use crate::program::program::Steps;
+use crate::program::output::OutputVariable;
+use crate::program::program::ProgramSteps;
 use crate::program::prompt::PromptOf;
 use bcc_lang::expr::parse::Expr;
-use bcc_lang::script::fields::{Fields, Words};
+use bcc_lang::script::fields::{Fields, TextField};
 use bcc_lang::source::span::{Span, Spanned};
-use bcc_lang::source::yaml::Node;
+use bcc_lang::source::yaml::YamlNode;
 use bcc_lang::template::text::Text;
 use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::scopes::Scope;
-use bcc_llm::reply::shape::Base;
+use bcc_llm::reply::shape::BaseSchema;
 
 /// What every kind says of itself.
-pub struct About {
+pub struct KindInfo {
     /// The name that an author writes as `action_type`.
     pub name: &'static str,
     /// The JSON Schema of its `config`, for editors.
@@ -35,7 +35,7 @@ pub struct About {
 
 /// A registered kind. Everything about it is found through this trait: nothing else in the crate names a kind.
 pub trait Kind: Sync {
-    fn about(&self) -> About;
+    fn about(&self) -> KindInfo;
 
     fn name(&self) -> &'static str {
         self.about().name
@@ -81,7 +81,7 @@ pub trait Kind: Sync {
     /// Reads and checks its `config`. Unknown keys are reported by the caller, which finishes `fields`.
     ///
     /// Gives `None` when something was wrong; all that was found is reported through `fields`.
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>>;
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>>;
 }
 
 /// What a kind tells of one action, for rules that look at more than its config.
@@ -93,7 +93,7 @@ pub struct Described {
     pub listens: bool,
     /// Where the author said that an output must not be null: beside the outputs, or on one of them.
     pub required: Vec<Span>,
-    /// The exit reasons that it can give as it is configured, where these are fewer than [`About::exits`].
+    /// The exit reasons that it can give as it is configured, where these are fewer than [`KindInfo::exits`].
     pub exits: Option<&'static [&'static str]>,
     /// The fewest calls of a model that it can do with.
     pub least_calls: u32,
@@ -106,47 +106,47 @@ pub struct Described {
 
 /// An input that a call gives to a skill.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct SkillArgument {
     pub name: Spanned<String>,
-    pub value: Arc<Node>,
+    pub value: Arc<YamlNode>,
 }
 
 /// What a kind may ask of the checker while its configuration is checked.
-pub trait Checking {
+pub trait KindChecker {
     fn describe(&mut self, described: Described);
 
     /// A place that leads to the topic or phase of this id.
     fn goto(&mut self, id: &Spanned<String>);
 
     /// A call of a skill, with the names that it is given and those of its outputs that are taken.
-    fn skill(&mut self, skill: &Spanned<String>, inputs: Vec<Given>, outputs: Vec<Spanned<String>>);
+    fn skill(&mut self, skill: &Spanned<String>, inputs: Vec<SkillArgument>, outputs: Vec<Spanned<String>>);
 
-    /// A kind of the project that this action runs, with its hooks; `given` and `taken` as for [`Checking::skill`], for what
+    /// A kind of the project that this action runs, with its hooks; `given` and `taken` as for [`KindChecker::skill`], for what
     /// it does itself.
-    fn runs(&mut self, kind: &CustomKind, given: Vec<Given>, taken: Vec<Spanned<String>>);
+    fn runs(&mut self, kind: &CustomKind, given: Vec<SkillArgument>, taken: Vec<Spanned<String>>);
 
     /// The action may run any kind of the project: whoever tells it what to do decides when it runs.
     fn runs_any_kind(&mut self);
 
     /// Compiles an author text; older placeholders are read, unknown names reported.
-    fn text(&mut self, words: &Words) -> Option<Text>;
+    fn text(&mut self, words: &TextField) -> Option<Text>;
 
     /// Compiles a text that is code of another language: `{{ name }}` stands for a value there too, and nothing else does.
-    fn code(&mut self, words: &Words) -> Option<Text>;
+    fn code(&mut self, words: &TextField) -> Option<Text>;
 
     /// Compiles an expression; unknown names are reported.
-    fn expression(&mut self, words: &Words) -> Option<Expr>;
+    fn expression(&mut self, words: &TextField) -> Option<Expr>;
 
     /// Compiles the expression that stands in `within` (bytes of the decoded text) of `words`.
-    fn expression_within(&mut self, words: &Words, within: Range<usize>) -> Option<Expr>;
+    fn expression_within(&mut self, words: &TextField, within: Range<usize>) -> Option<Expr>;
 
-    fn steps(&mut self, nodes: &[Arc<Node>]) -> Steps;
+    fn steps(&mut self, nodes: &[Arc<YamlNode>]) -> ProgramSteps;
 
     /// From here on `name` may have a value. A `scope` says where it is written when it is declared nowhere.
     fn learn(&mut self, name: &Spanned<String>, scope: Option<Scope>);
 
     /// What an action extracts, as written, before it is learned.
-    fn extracts(&mut self, name: &Spanned<String>, output: &Output);
+    fn extracts(&mut self, name: &Spanned<String>, output: &OutputVariable);
 
     /// A variable that is set to what stands at `span`, before it is learned; with the value when it is a constant.
     fn sets(&mut self, name: &Spanned<String>, constant: Option<Value>, span: Span);
@@ -169,5 +169,5 @@ pub trait Checking {
 
     /// The pinned JSON Schema of a kind's reply: the one that its template asks for (`output_schema`), else the kind's own.
     /// What is wrong with it is reported at `at`.
-    fn reply_schema(&mut self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Arc<Base>>;
+    fn reply_schema(&mut self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Arc<BaseSchema>>;
 }

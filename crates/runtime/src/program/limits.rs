@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use bcc_lang::expr::parse::Expr;
-use bcc_lang::script::limits::Budget as WrittenBudget;
+use bcc_lang::script::limits::WrittenBudget;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::template::text::Text;
 

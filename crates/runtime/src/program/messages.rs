@@ -8,18 +8,18 @@ use tracing::debug;
 
 use crate::program::event::ModelCall;
 use crate::program::program::Program;
-use bcc_lang::template::fault::TemplateError;
-use bcc_lang::template::names::Names;
+use bcc_lang::template::error::TemplateError;
+use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::roles::PromptRole;
 use bcc_lang::template::template::Template;
 use bcc_llm::model::message::{Message, Role};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Task};
-use bcc_llm::reply::read::{Reply, Unreadable, read};
+use bcc_llm::reply::read::{Reply, UnreadableReply, read};
 use bcc_llm::reply::shape::ReplyShape;
 
 /// The messages that a template makes of these names.
-pub fn messages(template: &Template<'_>, names: &Names) -> Result<Vec<Message>, TemplateError> {
+pub fn messages(template: &Template<'_>, names: &TemplateNames) -> Result<Vec<Message>, TemplateError> {
     let rendered = template.render(names)?;
     let message = |role: PromptRole| match role {
         PromptRole::System => Role::System,
@@ -53,7 +53,7 @@ pub fn read_and_note(
     shape: &ReplyShape,
     repair: bool,
     call: &mut ModelCall,
-) -> Result<Reply, Unreadable> {
+) -> Result<Reply, UnreadableReply> {
     call.tokens_in = reply.tokens_in;
     call.tokens_out = reply.tokens_out;
     call.attempts = reply.attempts;
@@ -87,7 +87,7 @@ pub fn read_and_note(
 pub fn debug_info(
     prompt: Vec<Message>,
     response: &str,
-    reading: &Result<Reply, Unreadable>,
+    reading: &Result<Reply, UnreadableReply>,
     call: &ModelCall,
 ) -> Map<String, Value> {
     let mut debug_info = Map::new();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::provider::Provider;
 
-pub trait Models: Send + Sync {
+pub trait ModelProviders: Send + Sync {
     /// The model of this name; without a name, the session's.
     fn provider(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError>;
 

@@ -6,16 +6,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-use crate::program::analysis::{Analysed, MonitorAnalysis, Watched};
+use crate::program::analysis::{AnalysisResult, MonitorAnalysis, WatchedTurn};
 use crate::program::clock::Clock;
-use crate::program::models::Models;
+use crate::program::models::ModelProviders;
 use crate::program::outcome::Outcome;
 use crate::program::program::{Phase, Program, Topic};
 use crate::program::prompt::PromptOf;
-use crate::program::recent::{Recent, cut_in_the_middle};
+use crate::program::transcript::{RecentTranscript, cut_in_the_middle};
 use crate::program::turn::base_names;
-use bcc_lang::template::front::FeedbackWords;
-use bcc_lang::template::names::Names;
+use bcc_lang::template::front_matter::FeedbackTexts;
+use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::scopes::Scopes;
 use bcc_llm::model::provider::Provider;
 use bcc_llm::reply::shape::ReplyShape;
@@ -51,33 +51,33 @@ pub trait Monitor: Send + Sync {
     fn prompt(&self) -> PromptOf;
 
     /// How its advice is put to the action where the template says nothing about that.
-    fn words(&self) -> FeedbackWords;
+    fn words(&self) -> FeedbackTexts;
 
     /// The system variables of a turn, checked and complete; `None` when there is nothing to analyse: an opening turn has none,
     /// and those of a reply that could not be read say nothing about the person.
     fn parse_metrics(&self, outcome: &Outcome) -> Option<Map<String, Value>>;
 
     /// Asks a model what to make of a turn. Never fails: whatever goes wrong gives the empty analysis and a line in the log.
-    async fn analyze_with_llm(&self, watched: &Watched, context: &MonitorContext) -> Analysed;
+    async fn analyze_with_llm(&self, watched: &WatchedTurn, context: &MonitorContext) -> AnalysisResult;
 
     /// What the action's next prompt is told; `None` when the analysis advises nothing. Whether it calls an intervention
     /// needed does not matter (docs/monitors.md).
-    fn build_feedback_prompt(&self, analysis: &MonitorAnalysis, words: &FeedbackWords) -> Option<String>;
+    fn build_feedback_prompt(&self, analysis: &MonitorAnalysis, words: &FeedbackTexts) -> Option<String>;
 
     /// Whether the rest of the topic should be planned anew (docs/monitors.md). Whether the topic allows it is not looked at here.
     fn should_trigger_orchestration(&self, analysis: &MonitorAnalysis) -> bool;
 }
 
-/// What an analysis needs besides [`Watched`]. It owns all of it: the analysis runs beside the session.
+/// What an analysis needs besides [`WatchedTurn`]. It owns all of it: the analysis runs beside the session.
 pub struct MonitorContext {
     pub program: Arc<Program>,
     /// What its template can name: see [`monitor_names`].
-    pub names: Names,
+    pub names: TemplateNames,
     /// What the reply must look like: [`crate::program::action::WatchedConfig::shape`].
     pub shape: ReplyShape,
     /// The model that is asked, unless the template names another.
     pub provider: Arc<dyn Provider>,
-    pub models: Arc<dyn Models>,
+    pub models: Arc<dyn ModelProviders>,
     pub clock: Arc<dyn Clock>,
     /// The sequence number of the outcome that is analysed, from which the call gets its id.
     pub seq: u64,
@@ -86,16 +86,16 @@ pub struct MonitorContext {
     pub recording: bool,
 }
 
-/// Every name of a monitor's prompt that does not come from [`Watched`]: the variables as they are when the analysis begins,
+/// Every name of a monitor's prompt that does not come from [`WatchedTurn`]: the variables as they are when the analysis begins,
 /// the goals, the newest messages, the time.
 pub fn monitor_names(
     program: &Program,
     phase: &Phase,
     topic: &Topic,
-    recent: &Recent,
+    recent: &RecentTranscript,
     scopes: Scopes,
     time: String,
-) -> Names {
+) -> TemplateNames {
     let mut names = base_names(program, Some(phase), Some(topic), recent, scopes);
     let chat: Arc<str> = recent.as_text(program.history_chars, &program.who, &program.user).into();
     names.give_text("chat", Arc::clone(&chat));

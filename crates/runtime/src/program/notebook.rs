@@ -1,19 +1,19 @@
 //! What a turn may do to the notebook of its session.
 
 use crate::notebook::cell::Cell;
-use crate::notebook::state::State;
+use crate::notebook::state::NotebookState;
 use crate::program::event::Event;
 use crate::program::flow::ActionError;
 use crate::program::turn::Turn;
-use bcc_store::error::ArchiveError;
+use bcc_store::error::StoreError;
 
 impl Turn<'_> {
     /// The state of the notebook, as this turn has left it so far.
-    pub fn notebook_state(&self) -> State {
+    pub fn notebook_state(&self) -> NotebookState {
         self.work().notebook.clone().unwrap_or_else(|| self.notebook.clone())
     }
 
-    pub fn set_notebook_state(&self, state: State) {
+    pub fn set_notebook_state(&self, state: NotebookState) {
         self.work().notebook = Some(state);
     }
 
@@ -65,6 +65,6 @@ impl Turn<'_> {
     }
 }
 
-fn unreadable(error: &ArchiveError) -> ActionError {
+fn unreadable(error: &StoreError) -> ActionError {
     ActionError::failed("notebook-unreadable", format!("the notebook cannot be read: {error}"))
 }

@@ -13,12 +13,12 @@ pub mod plans;
 use serde_json::Value;
 use tracing::error;
 
-use crate::program::beside::{Asked, Beside, Fault};
+use crate::program::background::{BackgroundCall, BackgroundError, BackgroundReply};
 use crate::program::event::ModelCall;
 use crate::program::messages::{messages, request};
 use crate::program::orchestration::asking::{OrchestrationContext, names, shape};
-use crate::program::orchestration::edits::{Edit, is_skipped};
-use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, Refused};
+use crate::program::orchestration::edits::{PlanEdit, is_skipped};
+use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanRefusal};
 use bcc_llm::model::request::{Purpose, Task};
 
 /// The name of the template and of the schema of its replies.
@@ -75,11 +75,11 @@ pub fn should_orchestrate(analysis: &Value, context: &OrchestrationContext) -> b
 ///
 /// It takes everything from `context`, so that it can run beside the conversation and be dropped at any moment.
 pub async fn generate_orchestration_plan(analysis: &Value, context: &OrchestrationContext) -> Generated {
-    let failed = |Fault { kind, told }: Fault| {
+    let failed = |BackgroundError { kind, told }: BackgroundError| {
         error!(topic_id = context.topic_id, kind, "there is no plan for the rest of a topic");
         Generated { fault: Some(told), ..Generated::default() }
     };
-    let unprepared = |told: String| Fault { kind: "unprepared".to_owned(), told };
+    let unprepared = |told: String| BackgroundError { kind: "unprepared".to_owned(), told };
     let prepared = context.program.templates.get(ORCHESTRATOR, VERSION).and_then(|template| {
         let prompt = messages(&template, &names(analysis, context))?;
         Ok((template, prompt))
@@ -96,9 +96,9 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
     let provider = match models.provider(template.front().model.as_deref().or(context.program.model.as_deref())) {
         Ok(provider) if provider.answers(Purpose::Orchestrator, &context.action_id) => provider,
         Ok(provider) => return failed(unprepared(format!("`{}` makes no plans", provider.name()))),
-        Err(fault) => return failed(Fault::from(&fault)),
+        Err(fault) => return failed(BackgroundError::from(&fault)),
     };
-    let beside = Beside {
+    let beside = BackgroundCall {
         provider: provider.as_ref(),
         request: request(&template, prompt, &shape, task(context)),
         shape: &shape,
@@ -108,7 +108,7 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
         program: &context.program,
         recording: context.services.recorder.is_some(),
     };
-    let Asked { calls, reading, fault } = beside.ask().await;
+    let BackgroundReply { calls, reading, fault } = beside.ask().await;
     match (reading, fault) {
         (Some(Ok(read)), _) => {
             let plan = OrchestrationPlan::of_reply(&read.object, context.revision);
@@ -130,25 +130,25 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
 
 /// The list of actions that `plan` makes of `state`. What is done stays as it is; only what is still to come changes, and of
 /// the current action its content and exit. That the result is a sound script is for the check to say.
-/// Errors: [`Refused`], and nothing changes: the plan is one too many, was made for another state, comes too late, names what is not
+/// Errors: [`PlanRefusal`], and nothing changes: the plan is one too many, was made for another state, comes too late, names what is not
 /// there, would empty the topic, is too large, lacks what its change needs, or changes nothing.
-pub fn execute_orchestration(plan: &OrchestrationPlan, state: &ExecutionState<'_>) -> Result<Vec<Value>, Refused> {
+pub fn execute_orchestration(plan: &OrchestrationPlan, state: &ExecutionState<'_>) -> Result<Vec<Value>, PlanRefusal> {
     if state.plans >= MOST_PLANS {
         let why = format!("this visit of the topic has been changed {MOST_PLANS} times, which is the most");
-        return Err(Refused::new("too-many-plans", why));
+        return Err(PlanRefusal::new("too-many-plans", why));
     }
     let (then, now) = (plan.revision.cursor, state.cursor);
     if plan.revision.plans != state.plans || then.at > now.at {
         let why = "another plan was applied since this one was asked for";
-        return Err(Refused::new("stale-plan", why));
+        return Err(PlanRefusal::new("stale-plan", why));
     }
     if now.at >= state.actions.len() {
-        return Err(Refused::new("too-late", "every action of the topic is done"));
+        return Err(PlanRefusal::new("too-late", "every action of the topic is done"));
     }
-    Edit::bounded(plan)?;
-    let list = plan.action.apply(&Edit { actions: state.actions, now, then }, plan)?;
+    PlanEdit::bounded(plan)?;
+    let list = plan.action.apply(&PlanEdit { actions: state.actions, now, then }, plan)?;
     if list == state.actions {
-        return Err(Refused::new("nothing-changes", "the plan leaves everything as it is"));
+        return Err(PlanRefusal::new("nothing-changes", "the plan leaves everything as it is"));
     }
     Ok(list)
 }

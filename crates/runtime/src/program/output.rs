@@ -4,15 +4,15 @@ use std::ops::Deref;
 
 use serde_json::{Value, json};
 
-use bcc_lang::template::names::Shared;
+use bcc_lang::template::names::SharedValue;
 use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::mask::{MASK, is_short};
 use bcc_lang::value::scopes::Scope;
-use bcc_llm::reply::bend::{Bend, Bending};
+use bcc_llm::reply::coerce::{Coercion, CoercionRecord};
 
 /// An item of `output`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Output {
+pub struct OutputVariable {
     /// The variable, and the key of the reply that carries it.
     pub get: String,
     /// What to extract, in the author's words.
@@ -31,44 +31,44 @@ pub struct Output {
 
 /// The outputs of an action, with what its prompts show of them, which is the same in every turn.
 pub struct Outputs {
-    items: Vec<Output>,
-    lines: Shared,
-    values: Shared,
+    items: Vec<OutputVariable>,
+    lines: SharedValue,
+    values: SharedValue,
 }
 
 impl Outputs {
     /// The outputs `items`, in the author's order.
-    pub fn new(items: Vec<Output>) -> Self {
-        let lines: Vec<String> = items.iter().map(Output::prompt_line).collect();
-        let lines = Shared::new(Value::from(lines.join(",\n")));
-        let values = Shared::new(items.iter().map(Output::as_value).collect());
+    pub fn new(items: Vec<OutputVariable>) -> Self {
+        let lines: Vec<String> = items.iter().map(OutputVariable::prompt_line).collect();
+        let lines = SharedValue::new(Value::from(lines.join(",\n")));
+        let values = SharedValue::new(items.iter().map(OutputVariable::as_value).collect());
         Self { items, lines, values }
     }
 
     pub fn into_required(self) -> Self {
-        Self::new(self.items.into_iter().map(|item| Output { required: true, ..item }).collect())
+        Self::new(self.items.into_iter().map(|item| OutputVariable { required: true, ..item }).collect())
     }
 
     /// The lines that ask a model for them: `output_list` of a prompt.
-    pub fn lines(&self) -> &Shared {
+    pub fn lines(&self) -> &SharedValue {
         &self.lines
     }
 
     /// The items that templates can walk: `outputs` of a prompt.
-    pub fn values(&self) -> &Shared {
+    pub fn values(&self) -> &SharedValue {
         &self.values
     }
 }
 
 impl Deref for Outputs {
-    type Target = [Output];
+    type Target = [OutputVariable];
 
-    fn deref(&self) -> &[Output] {
+    fn deref(&self) -> &[OutputVariable] {
         &self.items
     }
 }
 
-impl Output {
+impl OutputVariable {
     /// `"name": "what it means (number | null)"`: the line that asks a model for it.
     fn prompt_line(&self) -> String {
         let shape = if self.choices.is_empty() {
@@ -97,9 +97,9 @@ impl Output {
 
     /// What a recording holds in the place of `value`, which became `bent`: it is read in the same way. What is too short to be
     /// masked in prompts stays, for a replay must ask the same.
-    pub fn stand_in(&self, value: &Value, bent: Option<&Bend>, read: &Value) -> Value {
+    pub fn stand_in(&self, value: &Value, bent: Option<&CoercionRecord>, read: &Value) -> Value {
         match bent.map(|bent| bent.bending) {
-            Some(Bending::Coerced) => self.stand_in(read, None, read),
+            Some(Coercion::Coerced) => self.stand_in(read, None, read),
             // It must not fit either.
             Some(_) => nothing_said(value, true),
             None if !value.is_array() && !value.is_object() && is_short(value) => value.clone(),

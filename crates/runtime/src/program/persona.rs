@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use crate::program::messages::messages;
 use crate::program::program::Program;
-use crate::program::recent::Recent;
+use crate::program::transcript::RecentTranscript;
 use crate::program::turn::ENGINE_NAMES;
-use bcc_lang::template::fault::TemplateError;
-use bcc_lang::template::names::Names;
+use bcc_lang::template::error::TemplateError;
+use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::scopes::Scopes;
 use bcc_llm::model::message::Message;
 
@@ -33,11 +33,11 @@ pub struct PersonaPrompt {
 pub fn prompt(
     program: &Program,
     (persona, goal): (&str, Option<&str>),
-    talk: &Recent,
+    talk: &RecentTranscript,
     time: &str,
 ) -> Result<PersonaPrompt, TemplateError> {
     let template = program.templates.get(PERSONA, VERSION)?;
-    let mut names = Names::new(Scopes::default());
+    let mut names = TemplateNames::new(Scopes::default());
     // The goals of the script are for the one who asks.
     for name in ENGINE_NAMES {
         names.give_text(name, "");

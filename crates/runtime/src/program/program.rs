@@ -13,8 +13,8 @@ use bcc_lang::script::interrupted::OnInterrupted;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::templates::Templates;
-use bcc_lang::template::text::{Text, Texts};
-use bcc_lang::value::scopes::Declarations;
+use bcc_lang::template::text::{AuthorTexts, Text};
+use bcc_lang::value::scopes::DeclarationMap;
 
 /// A script that can be run.
 pub struct Program {
@@ -33,8 +33,8 @@ pub struct Program {
     /// How many characters of them.
     pub history_chars: usize,
     /// Variables that are kept across the sessions of a user.
-    pub globals: Arc<Declarations>,
-    pub declarations: Arc<Declarations>,
+    pub globals: Arc<DeclarationMap>,
+    pub declarations: Arc<DeclarationMap>,
     /// The phases, in order; never empty.
     pub phases: Vec<Phase>,
     pub routes: RouteTable,
@@ -49,8 +49,8 @@ pub struct Program {
     pub skills: BTreeMap<String, Skill>,
     /// The actions of the script that some route or trigger inserts, by id, without their conditions: these do not count
     /// where an action is inserted. What a skill inserts of its own stands in [`Skill::inserts`].
-    pub inserts: BTreeMap<String, Step>,
-    pub texts: Texts,
+    pub inserts: BTreeMap<String, ProgramStep>,
+    pub texts: AuthorTexts,
     /// The prompt templates that this program was checked against.
     pub templates: Arc<Templates>,
 }
@@ -79,7 +79,7 @@ pub struct Phase {
     pub name: Option<String>,
     pub goal: Option<Text>,
     /// Variables of one visit of it.
-    pub declarations: Arc<Declarations>,
+    pub declarations: Arc<DeclarationMap>,
     /// Entered only when this holds.
     pub condition: Option<Expr>,
     /// The topics, in order; never empty.
@@ -92,10 +92,10 @@ pub struct Topic {
     pub name: Option<String>,
     pub goal: Option<Text>,
     /// Variables of one visit of it.
-    pub declarations: Arc<Declarations>,
+    pub declarations: Arc<DeclarationMap>,
     /// Entered only when this holds.
     pub condition: Option<Expr>,
-    pub steps: Steps,
+    pub steps: ProgramSteps,
     pub routes: RouteTable,
     pub strategy: Strategy,
     /// `time_budget`, in minutes.
@@ -109,23 +109,23 @@ pub struct Topic {
 pub struct Skill {
     pub id: String,
     /// The declarations of its one scope: its inputs, and what its actions may set.
-    pub inputs: Arc<Declarations>,
+    pub inputs: Arc<DeclarationMap>,
     /// The names of its inputs, in the author's order; one without a value must be given.
     pub takes: Vec<String>,
     /// The names that a caller may take.
     pub outputs: Vec<String>,
-    pub steps: Steps,
+    pub steps: ProgramSteps,
     /// Those of its own actions that a route inside of it inserts, as in [`Program::inserts`].
-    pub inserts: BTreeMap<String, Step>,
+    pub inserts: BTreeMap<String, ProgramStep>,
     /// The file that holds it; none for one that is written in the script.
     pub file: Option<Arc<SourceFile>>,
 }
 
 /// A list of actions: those of a topic, or a block inside an action.
-pub type Steps = Arc<Vec<Step>>;
+pub type ProgramSteps = Arc<Vec<ProgramStep>>;
 
 #[derive(Clone)]
-pub struct Step {
+pub struct ProgramStep {
     /// Its id, unique in the session.
     pub id: String,
     pub kind: &'static str,

@@ -1,10 +1,10 @@
 //! Asking a model again (`reask`, docs/replies.md): what is wrong with its reply, and how it is told so.
 
-use crate::program::recent::cut_in_the_middle;
+use crate::program::transcript::cut_in_the_middle;
 use bcc_llm::model::message::{Message, Role};
-use bcc_llm::reply::bend::{Bend, Bending};
+use bcc_llm::reply::coerce::{Coercion, CoercionRecord};
 use bcc_llm::reply::field::Field;
-use bcc_llm::reply::read::{Reply, Unreadable};
+use bcc_llm::reply::read::{Reply, UnreadableReply};
 use bcc_llm::reply::shape::ReplyShape;
 
 /// The most faults that a model is told of at once.
@@ -19,16 +19,21 @@ pub const MOST_REPLY: usize = 20_000;
 /// A reply that cannot be read is at fault, and so is one in which a default had to stand in for a field that must be there:
 /// one of the kind's own, or a wanted output. What was read without loss, or is not needed, is no fault; nor is what stands
 /// under one of the keys `unused`.
-pub fn faults(reading: &Result<Reply, Unreadable>, cut_off: bool, shape: &ReplyShape, unused: &[&str]) -> Vec<String> {
+pub fn faults(
+    reading: &Result<Reply, UnreadableReply>,
+    cut_off: bool,
+    shape: &ReplyShape,
+    unused: &[&str],
+) -> Vec<String> {
     let mut faults = match reading {
         // Not why: where something sensitive is wanted, a recording holds nothing of such a reply, and a replay must ask the same.
         Err(_) => vec!["no JSON object can be read in it".to_owned()],
         Ok(reply) => {
-            let at_fault = |bend: &&Bend| {
+            let at_fault = |bend: &&CoercionRecord| {
                 let first = bend.path.get(1..).and_then(|path| path.split('/').next()).unwrap_or_default();
-                bend.bending != Bending::Coerced && !unused.contains(&first) && must_be_there(shape.root(), &bend.path)
+                bend.bending != Coercion::Coerced && !unused.contains(&first) && must_be_there(shape.root(), &bend.path)
             };
-            let told = |bend: &Bend| {
+            let told = |bend: &CoercionRecord| {
                 format!("{}: {}; expected {}, found {}", bend.path, bend.bending.name(), bend.expected, bend.found)
             };
             reply.bends.iter().filter(at_fault).take(MOST_FAULTS).map(told).collect()
@@ -86,7 +91,7 @@ mod tests {
     use super::*;
     use bcc_lang::value::declared::DeclaredType;
     use bcc_llm::reply::read::read;
-    use bcc_llm::reply::shape::Wanted;
+    use bcc_llm::reply::shape::OutputField;
     use serde_json::json;
 
     fn shape() -> ReplyShape {
@@ -96,7 +101,7 @@ mod tests {
                 "a": { "type": "string", "default": "-" }, "b": { "type": "string" } } },
             "note": { "type": "string", "default": "" },
         } });
-        let age = Wanted { name: "age".into(), declared: Some(DeclaredType::Integer), ..Wanted::default() };
+        let age = OutputField { name: "age".into(), declared: Some(DeclaredType::Integer), ..OutputField::default() };
         ReplyShape::new(&base, &[age]).unwrap()
     }
 

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use crate::program::event::ModelCall;
-use crate::program::place::Place;
+use crate::program::location::EventLocation;
 use bcc_lang::value::mask::Masker;
 use bcc_llm::model::message::Message;
-use bcc_llm::model::provider::Manners;
+use bcc_llm::model::provider::ReplyPolicy;
 use bcc_llm::model::request::Task;
 
 /// What was sent to a model and what came back, beside what [`ModelCall`] tells of the call.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Exchanged {
+pub struct RecordedExchange {
     pub action_id: String,
     pub path: String,
     pub round: u32,
@@ -26,12 +26,12 @@ pub struct Exchanged {
     pub fault: String,
     /// Whether nothing came and the turn went on with an earlier reply.
     pub went_on: bool,
-    pub manners: Manners,
+    pub manners: ReplyPolicy,
 }
 
-impl Exchanged {
+impl RecordedExchange {
     /// What was sent for `task`, and what came.
-    pub fn new(task: &Task, messages: Vec<Message>, text: Option<String>, manners: Manners) -> Self {
+    pub fn new(task: &Task, messages: Vec<Message>, text: Option<String>, manners: ReplyPolicy) -> Self {
         let Task { action_id, path, round, call, .. } = task;
         let (action_id, path) = (action_id.clone(), path.clone());
         let (round, call) = (*round, *call);
@@ -45,7 +45,7 @@ pub struct Recorded {
     pub seq: u64,
     /// When it was, as its event tells.
     pub at: String,
-    pub place: Arc<Place>,
+    pub place: Arc<EventLocation>,
     pub call: Box<ModelCall>,
 }
 

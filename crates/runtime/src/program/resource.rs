@@ -47,14 +47,14 @@ impl Resource {
 
 /// What was used of something, and how much there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spent {
+pub struct ResourceUse {
     pub resource: Resource,
     pub used: u64,
     /// The amount that there may be, when that is limited.
     pub limit: Option<u64>,
 }
 
-impl Spent {
+impl ResourceUse {
     /// Whether there is none left.
     pub fn is_all(&self) -> bool {
         self.limit.is_some_and(|limit| self.used >= limit)
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_is_left_of_a_limit_is_told_in_the_units_of_authors() {
-        let spent = |resource, used, limit| Spent { resource, used, limit };
+        let spent = |resource, used, limit| ResourceUse { resource, used, limit };
         let table = [
             (spent(Resource::Turns, 12, Some(200)), "12 of 200 turns", Some(188), false, Some("turns=400")),
             (spent(Resource::Turns, 200, Some(200)), "200 of 200 turns", Some(0), true, Some("turns=400")),
@@ -199,7 +199,7 @@ mod tests {
     fn a_limit_too_large_to_count_limits_nothing_and_breaks_nothing() {
         let budget = Budget { minutes: Some(u64::MAX), ..Budget::default() };
         assert_eq!(budget.limit(Resource::Minutes), Some(u64::MAX));
-        let spent = Spent { resource: Resource::Turns, used: u64::MAX, limit: Some(u64::MAX) };
+        let spent = ResourceUse { resource: Resource::Turns, used: u64::MAX, limit: Some(u64::MAX) };
         assert!(spent.larger().is_some());
     }
 }

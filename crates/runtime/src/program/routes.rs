@@ -13,14 +13,14 @@ pub struct RouteTable(Arc<Vec<(ExitReason, Arc<Route>)>>);
 
 /// What a table of routes belongs to, the narrowest first (docs/routes.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Level {
+pub enum RouteLevel {
     Action,
     Topic,
     Phase,
     Session,
 }
 
-impl Level {
+impl RouteLevel {
     /// The word for it in events.
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The turn: all that one action may see and do. What it does is buffered in a [`Work`] and committed with its result.
+//! The turn: all that one action may see and do. What it does is buffered in a [`TurnWork`] and committed with its result.
 
 use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,22 +7,22 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::notebook::state::State;
+use crate::notebook::state::NotebookState;
+use crate::program::cell_reader::CellReader;
 use crate::program::event::{Event, Speaker};
 use crate::program::flow::{ActionError, OpenEffect};
+use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
-use crate::program::place::Place;
 use crate::program::program::{Phase, Program, Topic};
-use crate::program::recent::Recent;
 use crate::program::services::Services;
-use crate::program::shelf::Shelf;
-use crate::program::work::{VariableWrite, Work};
+use crate::program::transcript::RecentTranscript;
+use crate::program::work::{TurnWork, VariableWrite};
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::interrupted::OnInterrupted;
-use bcc_lang::template::names::Names;
+use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
 use bcc_lang::value::mask::{MASK, Masker};
-use bcc_lang::value::scopes::{Layer, Scope, Scopes, Stored};
+use bcc_lang::value::scopes::{Scope, ScopeLayer, Scopes, Stored};
 
 /// Names that the engine gives to every author text and expression.
 pub const ENGINE_NAMES: [&str; 9] = [
@@ -37,19 +37,19 @@ pub const ENGINE_NAMES: [&str; 9] = [
     "global_goal",
 ];
 
-/// One turn of one action: what the session lends it ([`Lent`], whose fields are read as the turn's own), and what it does.
+/// One turn of one action: what the session lends it ([`TurnResources`], whose fields are read as the turn's own), and what it does.
 pub struct Turn<'a> {
-    lent: Lent<'a>,
-    work: Mutex<Work>,
+    lent: TurnResources<'a>,
+    work: Mutex<TurnWork>,
 }
 
 /// What a session lends to one turn of one action.
 #[derive(Clone, Copy)]
-pub struct Lent<'a> {
+pub struct TurnResources<'a> {
     pub program: &'a Program,
     pub phase: &'a Phase,
     pub topic: &'a Topic,
-    pub place: &'a Place,
+    pub place: &'a EventLocation,
     pub session_id: &'a str,
     pub kind: &'static str,
     /// What the action kept from its last turn; null on its first.
@@ -58,7 +58,7 @@ pub struct Lent<'a> {
     pub answer: Option<&'a str>,
     /// The outcome of the last step of the block that the action entered.
     pub entered: Option<&'a Outcome>,
-    pub recent: &'a Recent,
+    pub recent: &'a RecentTranscript,
     pub services: &'a Services,
     /// The reasons for which a table has a route that leads away from an action that is not done.
     pub routed: &'a [ExitReason],
@@ -72,8 +72,8 @@ pub struct Lent<'a> {
     pub calls_before: u32,
     /// The last sequence number before this turn, from which ids are made that no other turn can have.
     pub last_seq: u64,
-    pub notebook: &'a State,
-    pub shelf: &'a dyn Shelf,
+    pub notebook: &'a NotebookState,
+    pub shelf: &'a dyn CellReader,
     /// What hides every value that a sensitive variable of the session has or had, as committed.
     pub masker: &'a Masker,
     /// The outside effect of this action that was announced and is not closed.
@@ -86,25 +86,25 @@ pub struct Lent<'a> {
 }
 
 impl<'a> Deref for Turn<'a> {
-    type Target = Lent<'a>;
+    type Target = TurnResources<'a>;
 
-    fn deref(&self) -> &Lent<'a> {
+    fn deref(&self) -> &TurnResources<'a> {
         &self.lent
     }
 }
 
 impl<'a> Turn<'a> {
     /// A turn over `scopes`, which it may change without anybody seeing it before the commit.
-    pub fn new(lent: Lent<'a>, scopes: Scopes) -> Self {
-        Self { lent, work: Mutex::new(Work { scopes, ..Work::default() }) }
+    pub fn new(lent: TurnResources<'a>, scopes: Scopes) -> Self {
+        Self { lent, work: Mutex::new(TurnWork { scopes, ..TurnWork::default() }) }
     }
 
-    pub fn into_work(self) -> Work {
+    pub fn into_work(self) -> TurnWork {
         self.work.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The buffer. Never held across an await.
-    pub(crate) fn work(&self) -> MutexGuard<'_, Work> {
+    pub(crate) fn work(&self) -> MutexGuard<'_, TurnWork> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -137,7 +137,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Everything that a text of the author can name here: the engine's names, then the variables.
-    pub fn names(&self, max_rounds: u32) -> Names {
+    pub fn names(&self, max_rounds: u32) -> TemplateNames {
         let (scopes, round) = {
             let work = self.work();
             (work.scopes.clone(), work.round)
@@ -149,7 +149,7 @@ impl<'a> Turn<'a> {
         names
     }
 
-    pub fn text(&self, text: &Text, names: &Names) -> Result<String, ActionError> {
+    pub fn text(&self, text: &Text, names: &TemplateNames) -> Result<String, ActionError> {
         self.program.texts.render(text, names).map_err(|error| {
             let action = self.place.action_id.as_deref().unwrap_or_default();
             ActionError::Failed {
@@ -256,15 +256,15 @@ pub fn base_names(
     program: &Program,
     phase: Option<&Phase>,
     topic: Option<&Topic>,
-    recent: &Recent,
+    recent: &RecentTranscript,
     scopes: Scopes,
-) -> Names {
-    let plain = Names::new(scopes.clone());
+) -> TemplateNames {
+    let plain = TemplateNames::new(scopes.clone());
     let goal = |text: Option<&Text>| {
         // A goal that cannot be rendered leaves its name empty: it guides a prompt and decides nothing.
         text.and_then(|text| program.texts.render(text, &plain).ok()).unwrap_or_default()
     };
-    let mut names = Names::new(scopes);
+    let mut names = TemplateNames::new(scopes);
     names.give_text("who", program.who.as_str());
     names.give_text("user", program.user.as_str());
     names.give_text("last_user_message", recent.last_user_message().unwrap_or_default());
@@ -276,7 +276,7 @@ pub fn base_names(
 
 /// `value` as the variable `name` of `layer` can hold it.
 /// Errors: When it does not fit the declared type, or is none of the declared choices.
-pub fn fitting(layer: Option<&Layer>, name: &str, value: Value) -> Result<Value, ActionError> {
+pub fn fitting(layer: Option<&ScopeLayer>, name: &str, value: Value) -> Result<Value, ActionError> {
     let declaration = layer.and_then(|layer| layer.declaration(name));
     let Some(declaration) = declaration.filter(|_| !value.is_null()) else { return Ok(value) };
     let value = match declaration.declared {

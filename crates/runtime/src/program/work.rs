@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::notebook::cell::Cell;
-use crate::notebook::state::State;
+use crate::notebook::state::NotebookState;
 use crate::program::event::Event;
-use bcc_lang::value::scopes::{Scopes, Stored, Written};
+use bcc_lang::value::scopes::{Scopes, Stored, WrittenAt};
 
 #[derive(Clone, Debug)]
 pub struct VariableWrite {
     pub name: String,
-    pub written: Written,
+    pub written: WrittenAt,
     pub stored: Stored,
 }
 
 /// The buffer of one turn.
 #[derive(Debug, Default)]
-pub struct Work {
+pub struct TurnWork {
     /// The variables as this turn sees and leaves them.
     pub scopes: Scopes,
     /// What happened, each with the round in which it did.
@@ -36,7 +36,7 @@ pub struct Work {
     /// Messages begun, which numbers their ids.
     pub message_ids: u32,
     /// The notebook as this turn leaves it; none when it did not change it.
-    pub notebook: Option<State>,
+    pub notebook: Option<NotebookState>,
     /// Cells that are new or changed, by their numbers.
     pub cells: BTreeMap<u64, Cell>,
     /// Whether the open outside effect came to its end.

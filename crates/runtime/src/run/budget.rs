@@ -2,17 +2,17 @@
 
 use crate::program::event::{Event, Summary};
 use crate::program::limits::Budget;
-use crate::program::place::Place;
-use crate::program::resource::{Resource, Spent};
-use crate::run::draft::Draft;
+use crate::program::location::EventLocation;
+use crate::program::resource::{Resource, ResourceUse};
+use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::{Insertion, lineage};
-use crate::run::head::{Head, Status};
+use crate::run::head::{Head, SessionStatus};
 use crate::run::session::Session;
 
 impl Head {
     /// What was used by the newest commit, of everything that a budget limits.
-    pub fn spent(&self) -> [Spent; 4] {
+    pub fn spent(&self) -> [ResourceUse; 4] {
         Resource::ALL.map(|resource| {
             let used = match resource {
                 Resource::Turns => self.turns,
@@ -20,7 +20,7 @@ impl Head {
                 Resource::Tokens => self.tokens_in.saturating_add(self.tokens_out),
                 Resource::Minutes => self.ms,
             };
-            Spent { resource, used, limit: self.budget.limit(resource) }
+            ResourceUse { resource, used, limit: self.budget.limit(resource) }
         })
     }
 
@@ -29,7 +29,7 @@ impl Head {
     pub(crate) fn widen(&mut self, asked: Budget) -> Result<(), String> {
         let budget = asked.or(self.budget);
         let wider = Self { budget, ..self.clone() };
-        let used_up = |spent: &Spent| asked.get(spent.resource).is_some() && spent.is_all();
+        let used_up = |spent: &ResourceUse| asked.get(spent.resource).is_some() && spent.is_all();
         if let Some(spent) = wider.spent().into_iter().find(used_up) {
             return Err(spent.told());
         }
@@ -40,7 +40,7 @@ impl Head {
 
 impl Session {
     /// What was used until now, of everything that a budget limits.
-    pub fn spent(&self) -> [Spent; 4] {
+    pub fn spent(&self) -> [ResourceUse; 4] {
         Head { ms: self.active_ms(), ..self.head.clone() }.spent()
     }
 
@@ -48,16 +48,16 @@ impl Session {
     /// Nothing while no limit is reached.
     pub fn larger_budget(&self) -> Option<String> {
         let larger: Vec<String> =
-            self.spent().iter().filter(|spent| spent.is_all()).filter_map(Spent::larger).collect();
+            self.spent().iter().filter(|spent| spent.is_all()).filter_map(ResourceUse::larger).collect();
         if larger.is_empty() { None } else { Some(larger.join(",")) }
     }
 
     /// Whether a limit is reached, so that there is something to commit before (or instead of) the next turn. The session
     /// stops; a pending answer stays pending. But what a trigger inserted comes to its end first: it is there for a
     /// person's safety, and its author bounds it.
-    pub(crate) fn budget_decides(&mut self, draft: &mut Draft) -> bool {
+    pub(crate) fn budget_decides(&mut self, draft: &mut CommitDraft) -> bool {
         let spent = self.spent();
-        let reached: Vec<&Spent> = spent.iter().filter(|spent| spent.is_all()).collect();
+        let reached: Vec<&ResourceUse> = spent.iter().filter(|spent| spent.is_all()).collect();
         if reached.is_empty() {
             return false;
         }
@@ -86,7 +86,7 @@ impl Session {
         if due {
             self.close_with(&key, &place, "not begun", draft);
         }
-        self.status = Status::Stopped;
+        self.status = SessionStatus::Stopped;
         let told: Vec<String> = reached.iter().map(|spent| spent.told()).collect();
         let larger = self.larger_budget().unwrap_or_default();
         let reason = format!(
@@ -94,7 +94,7 @@ impl Session {
             told.join(", ")
         );
         let summary = self.summary(Some(reason));
-        draft.event(&Place::default(), Event::SessionStopped { summary });
+        draft.event(&EventLocation::default(), Event::SessionStopped { summary });
         true
     }
 

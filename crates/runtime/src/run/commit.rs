@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::program::event::{Committed, Event, Stamped};
-use crate::program::place::Place;
-use crate::program::recent::Said;
+use crate::program::event::{Committed, Event, StampedEvent};
+use crate::program::location::EventLocation;
 use crate::program::recorder::Recorded;
 use crate::program::redact::redact;
-use crate::run::draft::Draft;
+use crate::program::transcript::TranscriptEntry;
+use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::session::Session;
 use bcc_store::rows::{Commit, CounterRow, JournalRow, MessageRow};
@@ -15,9 +15,9 @@ use bcc_store::rows::{Commit, CounterRow, JournalRow, MessageRow};
 /// A commit that is to be made, and what it tells of once it is.
 pub(crate) struct Prepared {
     pub(crate) commit: Commit,
-    said: Vec<Said>,
+    said: Vec<TranscriptEntry>,
     /// The events of its journal rows, in their order.
-    events: Vec<(Arc<Place>, Event)>,
+    events: Vec<(Arc<EventLocation>, Event)>,
 }
 
 impl Session {
@@ -25,7 +25,7 @@ impl Session {
     ///
     /// # Errors
     /// When the store refuses. The session must then be given up; at rest it is whole.
-    pub(crate) async fn commit(&mut self, draft: Draft) -> Result<(), RunError> {
+    pub(crate) async fn commit(&mut self, draft: CommitDraft) -> Result<(), RunError> {
         // Until the rows are there, this state is ahead of the store. Should the store fail, or this future be dropped while
         // the store works, nobody can tell which of the two is true, so this object must not go on.
         self.ahead = true;
@@ -47,7 +47,7 @@ impl Session {
     }
 
     /// The rows of a draft. What it holds of exchanges with models is recorded first, when the session is.
-    pub(crate) fn prepare(&mut self, mut draft: Draft) -> Result<Prepared, RunError> {
+    pub(crate) fn prepare(&mut self, mut draft: CommitDraft) -> Result<Prepared, RunError> {
         let unwritable = |error: serde_json::Error| RunError::Unreadable { id: String::new(), what: error.to_string() };
         self.count_time();
         self.close_left(&mut draft);
@@ -63,7 +63,7 @@ impl Session {
             let at = self.services.clock.at(seq);
             if let Event::Message { message_id, role, text } = &event {
                 self.head.messages += 1;
-                said.push(Said { speaker: *role, text: text.clone() });
+                said.push(TranscriptEntry { speaker: *role, text: text.clone() });
                 messages.push(MessageRow {
                     number: self.head.messages,
                     role: role.name().to_owned(),
@@ -82,7 +82,7 @@ impl Session {
             if !self.masker.is_empty() {
                 redact(&mut event, &self.masker);
             }
-            let stamped = Stamped { seq, at: &at, session_id: &self.id, event: &event, location: &place };
+            let stamped = StampedEvent { seq, at: &at, session_id: &self.id, event: &event, location: &place };
             let body = serde_json::to_string(&stamped).map_err(unwritable)?;
             updated_at.clone_from(&at);
             journal.push(JournalRow { seq, at, kind: event.kind().to_owned(), body });

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use crate::program::event::Event;
-use crate::program::place::Place;
+use crate::program::location::EventLocation;
 use crate::program::work::VariableWrite;
 use bcc_lang::value::scopes::{Scope, Stored};
 use bcc_store::rows::{CellRow, VariableRow};
 
 /// Events and rows that are not committed yet.
 #[derive(Debug, Default)]
-pub struct Draft {
-    pub events: Vec<(Arc<Place>, Event)>,
+pub struct CommitDraft {
+    pub events: Vec<(Arc<EventLocation>, Event)>,
     pub variables: Vec<VariableRow>,
     pub user_variables: Vec<VariableRow>,
     pub counters: Vec<(String, u64)>,
@@ -19,9 +19,9 @@ pub struct Draft {
     pub answer_ids: Vec<String>,
 }
 
-impl Draft {
+impl CommitDraft {
     /// Adds an event. Those of one place, which mostly come together, share it.
-    pub fn event(&mut self, place: &Place, event: Event) {
+    pub fn event(&mut self, place: &EventLocation, event: Event) {
         let place = match self.events.last() {
             Some((last, _)) if last.as_ref() == place => Arc::clone(last),
             _ => Arc::new(place.clone()),
@@ -30,7 +30,7 @@ impl Draft {
     }
 
     /// Adds an event before the one that tells that the session came to its end, where the draft has that.
-    pub fn event_before_end(&mut self, place: &Place, event: Event) {
+    pub fn event_before_end(&mut self, place: &EventLocation, event: Event) {
         let is_end = |event: &Event| {
             matches!(event, Event::SessionCompleted { .. } | Event::SessionFailed { .. } | Event::SessionStopped { .. })
         };

@@ -1,14 +1,14 @@
 //! Outside effects of actions: announced before they begin, closed after, and never begun twice without somebody's word
-//! (docs/sessions.md). What becomes of an open one is decided in [`crate::program::interrupted`].
+//! (docs/sessions.md). What becomes of an open one is decided in [`crate::program::interrupted_effects`].
 
 use std::sync::PoisonError;
 
 use crate::program::event::Event;
-use crate::program::flow::{Announced, For, OpenEffect};
-use crate::program::interrupted::question;
-use crate::program::place::Place;
-use crate::run::draft::Draft;
-use crate::run::head::Status;
+use crate::program::flow::{Announced, OpenEffect, WaitReason};
+use crate::program::interrupted_effects::question;
+use crate::program::location::EventLocation;
+use crate::run::draft::CommitDraft;
+use crate::run::head::SessionStatus;
 use crate::run::session::Session;
 
 impl Session {
@@ -24,7 +24,7 @@ impl Session {
     }
 
     /// The action `key` has an outside effect, which is to begin with its next turn. That it does is committed first.
-    pub(crate) fn announce(&mut self, key: &str, place: &Place, announced: Announced, draft: &mut Draft) {
+    pub(crate) fn announce(&mut self, key: &str, place: &EventLocation, announced: Announced, draft: &mut CommitDraft) {
         let Announced { kind, summary } = announced;
         let id = format!("e{}", self.last_seq + 1);
         let effect = OpenEffect { id: id.clone(), kind: kind.to_owned(), summary: summary.clone(), word: None };
@@ -36,7 +36,7 @@ impl Session {
     }
 
     /// The outside effect of the action `key`, if one is open, is closed with the action.
-    pub(crate) fn close_with(&mut self, key: &str, place: &Place, summary: &str, draft: &mut Draft) {
+    pub(crate) fn close_with(&mut self, key: &str, place: &EventLocation, summary: &str, draft: &mut CommitDraft) {
         if self.frames.get(key).is_none_or(|frame| frame.effect.is_none()) {
             return;
         }
@@ -49,7 +49,7 @@ impl Session {
 
     /// Closes, in the history, the effects of actions that the session has left: by a route, when the time was up, or because
     /// it came to its end. They are told before that end.
-    pub(crate) fn close_left(&mut self, draft: &mut Draft) {
+    pub(crate) fn close_left(&mut self, draft: &mut CommitDraft) {
         let place = self.place();
         let mut left = self.frames.take_left();
         if self.status.is_final() {
@@ -64,7 +64,7 @@ impl Session {
 
     /// Asks the person about the effect of the innermost action, which was found open. The question is no message of the
     /// conversation, and its answer is none: both would mislead every prompt that follows.
-    pub(crate) fn ask_about_effect(&mut self, place: &Place, draft: &mut Draft) {
+    pub(crate) fn ask_about_effect(&mut self, place: &EventLocation, draft: &mut CommitDraft) {
         let key = self.frames.leaf();
         let effect = self.frames.get(&key).and_then(|frame| frame.effect.as_ref());
         let prompt = effect.map(|effect| question(&self.program, &self.recent, effect)).unwrap_or_default();
@@ -73,11 +73,11 @@ impl Session {
         }
         // An id that no answer of the conversation has: those are counted.
         let answer_id = format!("w{}", self.last_seq + 1);
-        let r#for = For::InterruptedEffect.name();
+        let r#for = WaitReason::InterruptedEffect.name();
         draft.event(place, Event::Waiting { r#for, prompt, answer_id: answer_id.clone() });
         self.head.waiting = Some(answer_id);
         self.head.asks_effect = true;
-        self.status = Status::WaitingInput;
+        self.status = SessionStatus::WaitingInput;
     }
 
     /// The word of the person about the effect that the session asks about.

@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use crate::program::event::Event;
 use crate::program::limits::ForEach;
-use crate::program::place::Place;
+use crate::program::location::EventLocation;
 use crate::program::program::{Phase, Program, Topic};
-use crate::run::draft::Draft;
+use crate::run::draft::CommitDraft;
 use crate::run::frames::element_component;
-use crate::run::moves::Lost;
 use crate::run::session::Session;
+use crate::run::transitions::SessionFailure;
 use bcc_lang::value::mask::MASK;
 use bcc_lang::value::scopes::{Scope, Stored};
 
@@ -28,19 +28,20 @@ impl Session {
         (phase, topic): (&Phase, &Topic),
         each: &ForEach,
         above: &str,
-        place: Place,
-        draft: &mut Draft,
-    ) -> Result<(), Lost> {
-        let list = each.list.eval(&self.names_for(program, (Some(phase), Some(topic)))).map_err(|error| Lost {
-            code: "expression-failed",
-            message: format!(
-                "the list of `{}`, `{}`, cannot be evaluated: {}",
-                topic.id,
-                each.list.source(),
-                error.message
-            ),
-            help: error.help,
-        })?;
+        place: EventLocation,
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
+        let list =
+            each.list.eval(&self.names_for(program, (Some(phase), Some(topic)))).map_err(|error| SessionFailure {
+                code: "expression-failed",
+                message: format!(
+                    "the list of `{}`, `{}`, cannot be evaluated: {}",
+                    topic.id,
+                    each.list.source(),
+                    error.message
+                ),
+                help: error.help,
+            })?;
         let mut items = match list {
             Value::Array(items) => items,
             Value::Null => vec![],
@@ -48,7 +49,7 @@ impl Session {
                 let message =
                     format!("`for_each` of `{}` needs a list, but `{}` is none", topic.id, each.list.source());
                 let help = "declare the variable with `type: list`, or extract it with `type: list`".to_owned();
-                return Err(Lost { code: "for-each-not-a-list", message, help: Some(help) });
+                return Err(SessionFailure { code: "for-each-not-a-list", message, help: Some(help) });
             }
         };
         let taken = self.frames.get(above).map_or(0, |frame| frame.taken) as usize;
@@ -89,13 +90,13 @@ impl Session {
         key: &str,
         each: &ForEach,
         (element, from_sensitive): (Value, bool),
-        draft: &mut Draft,
-    ) -> Result<(), Lost> {
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
         let at = self.services.clock.at(self.last_seq + 1);
         let stored = Stored { value: element, source: "for_each".into(), round: None, at };
-        let unwritable = |error: serde_json::Error| Lost::new(error.to_string());
+        let unwritable = |error: serde_json::Error| SessionFailure::new(error.to_string());
         let Some(written) = self.scopes.write(&each.element, stored.clone(), Some(Scope::Topic)) else {
-            return Err(Lost::new(format!("`{}` has no scope", each.element)));
+            return Err(SessionFailure::new(format!("`{}` has no scope", each.element)));
         };
         let sensitive = written.sensitive || from_sensitive;
         if sensitive {

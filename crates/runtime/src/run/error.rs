@@ -1,13 +1,13 @@
 //! Why a session cannot be driven any further by this process.
 
-use bcc_store::error::ArchiveError;
+use bcc_store::error::StoreError;
 
 /// What ends a drive from outside the script. The session at rest is whole: what was committed stays.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The store refused or failed.
     #[error(transparent)]
-    Archive(#[from] ArchiveError),
+    Archive(#[from] StoreError),
     /// What is stored cannot be read as a session of this release.
     #[error("session `{id}` cannot be read from the store: {what}")]
     Unreadable {

@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::program::flow::OpenEffect;
 use crate::program::orchestration::plans::Plans;
 use crate::program::outcome::{ExitReason, Outcome};
+use crate::run::monitors::{Advice, Mood};
 use crate::run::time::TopicTime;
-use crate::run::watch::{Advice, Mood};
 use bcc_lang::script::routes::Go;
 use bcc_store::rows::FrameRow;
 
@@ -28,7 +28,7 @@ pub const ELEMENT: char = '@';
 /// What a frame stands for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum At {
+pub enum FrameTarget {
     /// The session: its children are phases.
     #[default]
     Session,
@@ -47,7 +47,7 @@ pub enum At {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Frame {
-    pub at: At,
+    pub at: FrameTarget,
     /// Which child is next or running, when it has children.
     #[serde(default)]
     pub next: usize,

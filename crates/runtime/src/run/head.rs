@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::program::event::Summary;
 use crate::program::limits::Budget;
 use crate::run::mailbox::Unanswered;
-use crate::run::planner::Asked;
+use crate::run::planner::RequestedPlan;
 
 /// Where a session is in its life (docs/sessions.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum SessionStatus {
     /// A turn is due.
     Running,
     /// It waits for the person.
@@ -25,7 +25,7 @@ pub enum Status {
     Failed,
 }
 
-impl Status {
+impl SessionStatus {
     /// The name in events, exports and the store.
     pub const fn name(self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ pub struct Head {
     pub monitors: Vec<Unanswered>,
     /// The plan that was asked for and is not there yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub planning: Option<Asked>,
+    pub planning: Option<RequestedPlan>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fired: BTreeMap<String, Fired>,
 }

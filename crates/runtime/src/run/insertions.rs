@@ -8,13 +8,13 @@ use crate::program::event::Event;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::{Program, Skill};
 use crate::program::turn::fitting;
-use crate::run::draft::Draft;
-use crate::run::frames::{At, Frame, Insertion, child, inserted_component, lineage, parent, skill_path};
-use crate::run::moves::Lost;
+use crate::run::draft::CommitDraft;
+use crate::run::frames::{Frame, FrameTarget, Insertion, child, inserted_component, lineage, parent, skill_path};
 use crate::run::position::single;
 use crate::run::session::Session;
+use crate::run::transitions::SessionFailure;
 use bcc_lang::value::mask::MASK;
-use bcc_lang::value::scopes::{Layer, Scope, Scopes, Stored};
+use bcc_lang::value::scopes::{Scope, ScopeLayer, Scopes, Stored};
 
 /// How deep insertions may stand in one another, called skills among them.
 const MOST_INSERTIONS: usize = 16;
@@ -28,8 +28,8 @@ impl Session {
         id: &str,
         insertion: Insertion,
         inputs: Map<String, Value>,
-        draft: &mut Draft,
-    ) -> Result<(), Lost> {
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
         let inserted = |key: &&str| self.frames.get(key).is_some_and(|frame| frame.insertion.is_some());
         // What is there for a person's safety comes in however deep it is; a trigger is off inside of itself, which bounds it.
         let triggered = matches!(insertion, Insertion::Triggered { .. });
@@ -37,26 +37,30 @@ impl Session {
         if !triggered && lineage(key).filter(inserted).count() >= MOST_INSERTIONS {
             let message = format!("`{id}` cannot run: {MOST_INSERTIONS} skills stand inside one another already");
             let help = "skills that call each other must come to an end: give one of them a condition";
-            return Err(Lost { code: "too-deep", message, help: Some(help.into()) });
+            return Err(SessionFailure { code: "too-deep", message, help: Some(help.into()) });
         }
         let count = self.count_visit("skill", id, draft);
         let below = child(key, &inserted_component(id, count));
         let frame = |at| Frame { at, insertion: Some(insertion.clone()), ..Frame::default() };
         if let Some(skill) = program.skills.get(id) {
             let inputs = fitting_inputs(skill, inputs)?;
-            self.frames.put(below.clone(), frame(At::Skill(id.to_owned())));
+            self.frames.put(below.clone(), frame(FrameTarget::Skill(id.to_owned())));
             return self.enter_skill(skill, &below, inputs, draft);
         }
         // A trigger is the script's own, wherever it fires.
         let skill = self.skill_of(program, key).filter(|_| !matches!(insertion, Insertion::Triggered { .. }));
         if single(program, skill, id).is_some() {
-            self.frames.put(below, frame(At::Single(id.to_owned())));
+            self.frames.put(below, frame(FrameTarget::Single(id.to_owned())));
             if outside && let Some(script) = self.outer.first_mut() {
                 std::mem::swap(&mut self.scopes, script);
             }
             return Ok(());
         }
-        Err(Lost { code: "frame-unreadable", message: format!("there is no skill and no action `{id}`"), help: None })
+        Err(SessionFailure {
+            code: "frame-unreadable",
+            message: format!("there is no skill and no action `{id}`"),
+            help: None,
+        })
     }
 
     /// Opens the scope of a skill: its inputs, and nothing of what is outside.
@@ -65,13 +69,13 @@ impl Session {
         skill: &Skill,
         key: &str,
         inputs: Map<String, Value>,
-        draft: &mut Draft,
-    ) -> Result<(), Lost> {
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
         let mut layer = self.fresh_layer(Scope::Topic, skill_path(key), &skill.inputs, draft)?;
         let at = self.services.clock.at(self.last_seq + 1);
         let place = self.place_of(key);
         let source = place.action_id.clone().unwrap_or_default();
-        let unwritable = |error: serde_json::Error| Lost::new(error.to_string());
+        let unwritable = |error: serde_json::Error| SessionFailure::new(error.to_string());
         for (name, value) in inputs {
             let sensitive = layer.declaration(&name).is_some_and(|declaration| declaration.sensitive);
             if sensitive {
@@ -94,14 +98,14 @@ impl Session {
     pub(crate) fn leave_insertion(&mut self, key: &str) -> Option<Frame> {
         let frame = self.frames.remove(key)?;
         self.mailbox.forget(key);
-        if matches!(frame.at, At::Skill(_))
+        if matches!(frame.at, FrameTarget::Skill(_))
             && let Some(outside) = self.outer.pop()
         {
             self.scopes = outside;
         }
         if let Some(Insertion::Triggered { trigger, outside, .. }) = &frame.insertion {
             if *outside
-                && matches!(frame.at, At::Single(_))
+                && matches!(frame.at, FrameTarget::Single(_))
                 && let Some(skill) = self.outer.first_mut()
             {
                 std::mem::swap(&mut self.scopes, skill);
@@ -114,9 +118,14 @@ impl Session {
     }
 
     /// Something inserted came to its end: its outputs go up, and the session goes on as was said when it came in.
-    pub(crate) fn insertion_done(&mut self, program: &Program, key: &str, draft: &mut Draft) -> Result<(), Lost> {
+    pub(crate) fn insertion_done(
+        &mut self,
+        program: &Program,
+        key: &str,
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
         let outputs = match self.frames.get(key).map(|frame| &frame.at) {
-            Some(At::Skill(id)) => program.skills.get(id).map(|skill| self.outputs(skill)),
+            Some(FrameTarget::Skill(id)) => program.skills.get(id).map(|skill| self.outputs(skill)),
             _ => None,
         };
         let above = parent(key).to_owned();
@@ -144,14 +153,14 @@ impl Session {
         above: &str,
         ends: bool,
         failure: Option<String>,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), SessionFailure> {
         if let Some(message) = failure {
-            return Err(Lost { code: "action-error", message, help: None });
+            return Err(SessionFailure { code: "action-error", message, help: None });
         }
         if ends {
             self.end(program);
         } else if let Some(action) = self.frames.change(above) {
-            action.resumed = action.at == At::Action;
+            action.resumed = action.at == FrameTarget::Action;
         }
         Ok(())
     }
@@ -161,9 +170,9 @@ impl Session {
         &mut self,
         program: &Program,
         key: &str,
-        lost: Lost,
-        draft: &mut Draft,
-    ) -> Result<(), Lost> {
+        lost: SessionFailure,
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
         let above = parent(key).to_owned();
         let Some(frame) = self.leave_insertion(key) else { return Err(lost) };
         match frame.insertion {
@@ -176,7 +185,7 @@ impl Session {
             // The interrupted action had no part in it: it goes on, and the answer that it has yet to see is not lost.
             Some(Insertion::Triggered { ends, failure, .. }) => {
                 let place = self.place_of(&above);
-                let Lost { code, message, help } = lost;
+                let SessionFailure { code, message, help } = lost;
                 draft.event(&place, Event::Error { code, message, help });
                 self.trigger_over(program, &above, ends, failure)
             }
@@ -195,11 +204,11 @@ impl Session {
 }
 
 /// What a skill is given, as it declares it.
-fn fitting_inputs(skill: &Skill, inputs: Map<String, Value>) -> Result<Map<String, Value>, Lost> {
-    let layer = Layer::new(Scope::Topic, "", Arc::clone(&skill.inputs));
+fn fitting_inputs(skill: &Skill, inputs: Map<String, Value>) -> Result<Map<String, Value>, SessionFailure> {
+    let layer = ScopeLayer::new(Scope::Topic, "", Arc::clone(&skill.inputs));
     let fits = |(name, value): (String, Value)| match fitting(Some(&layer), &name, value) {
         Ok(value) => Ok((name, value)),
-        Err(error) => Err(Lost {
+        Err(error) => Err(SessionFailure {
             code: "type-misfit",
             message: format!("the skill `{}` cannot be given this: {error}", skill.id),
             help: None,

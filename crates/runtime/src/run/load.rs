@@ -5,33 +5,33 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::program::event::{Committed, Event, Speaker};
-use crate::program::place::Place;
+use crate::program::location::EventLocation;
 use crate::program::program::Program;
-use crate::program::recent::{Recent, Said};
+use crate::program::transcript::{RecentTranscript, TranscriptEntry};
 use crate::program::turn::message_id;
-use crate::run::draft::Draft;
+use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
-use crate::run::frames::{At, Frames, Insertion, ROOT, lineage, public_path, skill_path, told};
-use crate::run::head::{Head, Status};
+use crate::run::frames::{FrameTarget, Frames, Insertion, ROOT, lineage, public_path, skill_path, told};
+use crate::run::head::{Head, SessionStatus};
 use crate::run::notebook::state_of;
 use crate::run::orchestrate::replanned;
 use crate::run::session::Session;
-use crate::run::start::Parts;
+use crate::run::start::SessionParts;
 use bcc_lang::value::mask::Masker;
-use bcc_lang::value::scopes::{Declarations, Layer, Scope, Scopes, Stored};
-use bcc_store::contract::Archive;
+use bcc_lang::value::scopes::{DeclarationMap, Scope, ScopeLayer, Scopes, Stored};
+use bcc_store::contract::Store;
 use bcc_store::rows::{SessionRow, VariableRow};
 
 impl Session {
     /// Takes up a session that is not final, and commits that it did. What it waited for is told again, as it was.
     /// Errors: When there is none of this id, it is final, or what is stored cannot be read.
-    pub async fn resume(parts: Parts) -> Result<Self, RunError> {
+    pub async fn resume(parts: SessionParts) -> Result<Self, RunError> {
         let budget = parts.budget;
         let bare = Self::bare(parts);
         let (id, archive) = (bare.id.clone(), Arc::clone(&bare.archive));
         let row = archive.session(&id).await?.ok_or_else(|| RunError::NotFound(id.clone()))?;
         let unreadable = |what: String| RunError::Unreadable { id: id.clone(), what };
-        let status = Status::parse(&row.status).ok_or_else(|| unreadable(format!("status `{}`", row.status)))?;
+        let status = SessionStatus::parse(&row.status).ok_or_else(|| unreadable(format!("status `{}`", row.status)))?;
         if status.is_final() {
             return Err(RunError::Final { id: id.clone(), status: status.name() });
         }
@@ -78,7 +78,7 @@ impl Session {
     }
 
     async fn tell_resumed(&mut self, row: &SessionRow) -> Result<(), RunError> {
-        let mut draft = Draft::default();
+        let mut draft = CommitDraft::default();
         let place = self.place();
         let resumed = Event::SessionResumed {
             script: self.script.clone(),
@@ -86,8 +86,8 @@ impl Session {
             last_seq: row.last_seq,
             answers: row.answers,
         };
-        draft.event(&Place::default(), resumed);
-        if self.status == Status::WaitingInput {
+        draft.event(&EventLocation::default(), resumed);
+        if self.status == SessionStatus::WaitingInput {
             let waiting = self.archive.last_of(&self.id, "waiting").await?;
             self.commit(draft).await?;
             if let Some(waiting) = waiting {
@@ -100,23 +100,23 @@ impl Session {
             }
             return Ok(());
         }
-        if self.status == Status::Running {
+        if self.status == SessionStatus::Running {
             // A turn was under way, so a message may have been half shown. One that stopped told so itself.
             draft.event(&place, Event::MessageDiscarded { message_id: message_id(row.last_seq, 0) });
         }
-        self.status = Status::Running;
+        self.status = SessionStatus::Running;
         self.commit(draft).await
     }
 }
 
 /// The event of a stored line of type `waiting`.
-fn waiting_again(line: &str) -> Result<(Place, Event), serde_json::Error> {
+fn waiting_again(line: &str) -> Result<(EventLocation, Event), serde_json::Error> {
     #[derive(Deserialize)]
     struct Waiting {
         r#for: String,
         prompt: String,
         answer_id: String,
-        location: Place,
+        location: EventLocation,
     }
     let Waiting { r#for, prompt, answer_id, location } = serde_json::from_str(line)?;
     let r#for = if r#for == "interrupted_effect" { "interrupted_effect" } else { "input" };
@@ -124,13 +124,13 @@ fn waiting_again(line: &str) -> Result<(Place, Event), serde_json::Error> {
 }
 
 /// The user's variables as a layer; without those that this program does not declare as global: they are other scripts'.
-pub(crate) fn user_layer(program: &Program, rows: &[VariableRow]) -> Result<Layer, String> {
+pub(crate) fn user_layer(program: &Program, rows: &[VariableRow]) -> Result<ScopeLayer, String> {
     let own = rows.iter().filter(|row| program.globals.contains_key(&row.name));
     layer(Scope::Global, String::new(), &program.globals, own)
 }
 
 /// The end of the conversation, and the last words of the person however far back they lie.
-async fn recent(archive: &dyn Archive, id: &str, program: &Program) -> Result<Recent, RunError> {
+async fn recent(archive: &dyn Store, id: &str, program: &Program) -> Result<RecentTranscript, RunError> {
     let mut count = program.history_messages.max(1);
     loop {
         let messages = archive.messages_tail(id, count).await?;
@@ -139,10 +139,10 @@ async fn recent(archive: &dyn Archive, id: &str, program: &Program) -> Result<Re
             count *= 4;
             continue;
         }
-        let mut recent = Recent::new(program.history_messages, program.history_chars);
+        let mut recent = RecentTranscript::new(program.history_messages, program.history_chars);
         for message in messages {
             let speaker = if message.role == Speaker::User.name() { Speaker::User } else { Speaker::Ai };
-            recent.push(Said { speaker, text: message.text });
+            recent.push(TranscriptEntry { speaker, text: message.text });
         }
         return Ok(recent);
     }
@@ -157,7 +157,7 @@ fn open_scopes(
 ) -> Result<(Scopes, Vec<Scopes>), String> {
     let (mut scopes, mut outer) = (Scopes::default(), Vec::new());
     scopes.push(user_layer(program, user_rows)?);
-    let of = |scope: Scope, path: &str, declarations: &Arc<Declarations>| {
+    let of = |scope: Scope, path: &str, declarations: &Arc<DeclarationMap>| {
         let rows = rows.iter().filter(|row| row.scope == scope.name() && row.path == path);
         layer(scope, path.to_owned(), declarations, rows)
     };
@@ -168,28 +168,28 @@ fn open_scopes(
     for key in lineage(&leaf) {
         let frame = frames.get(key).ok_or_else(|| format!("no frame `{}`", told(key)))?;
         match &frame.at {
-            At::Phase => {
+            FrameTarget::Phase => {
                 let found = program.phases.get(above.next).ok_or_else(|| format!("no phase for `{}`", told(key)))?;
                 scopes.push(of(Scope::Phase, key, &found.declarations)?);
                 phase = Some(found);
             }
-            At::Topic => {
+            FrameTarget::Topic => {
                 let topic = phase.and_then(|phase| phase.topics.get(above.next));
                 let topic = topic.ok_or_else(|| format!("no topic for `{}`", told(key)))?;
                 scopes.push(of(Scope::Topic, &public_path(key), &topic.declarations)?);
             }
-            At::Skill(id) => {
+            FrameTarget::Skill(id) => {
                 let skill = program.skills.get(id).ok_or_else(|| format!("no skill `{id}`"))?;
                 let inside = Scopes::isolated(of(Scope::Topic, &skill_path(key), &skill.inputs)?);
                 outer.push(std::mem::replace(&mut scopes, inside));
             }
             // An action of the script inside of a skill sees the script's scopes.
-            At::Single(_) if matches!(frame.insertion, Some(Insertion::Triggered { outside: true, .. })) => {
+            FrameTarget::Single(_) if matches!(frame.insertion, Some(Insertion::Triggered { outside: true, .. })) => {
                 if let Some(script) = outer.first_mut() {
                     std::mem::swap(&mut scopes, script);
                 }
             }
-            At::Session | At::Block(_) | At::Single(_) | At::Action => {}
+            FrameTarget::Session | FrameTarget::Block(_) | FrameTarget::Single(_) | FrameTarget::Action => {}
         }
         above = frame;
     }
@@ -199,10 +199,10 @@ fn open_scopes(
 fn layer<'r>(
     scope: Scope,
     path: String,
-    declarations: &Arc<Declarations>,
+    declarations: &Arc<DeclarationMap>,
     rows: impl Iterator<Item = &'r VariableRow>,
-) -> Result<Layer, String> {
-    let mut layer = Layer::new(scope, path, Arc::clone(declarations));
+) -> Result<ScopeLayer, String> {
+    let mut layer = ScopeLayer::new(scope, path, Arc::clone(declarations));
     for row in rows {
         let value = serde_json::from_str(&row.value).map_err(|error| format!("variable `{}`: {error}", row.name))?;
         let stored = Stored { value, source: row.source.clone(), round: row.round, at: row.at.clone() };

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tracing::error;
 
-use crate::program::analysis::{Analysed, Watched};
+use crate::program::analysis::{AnalysisResult, WatchedTurn};
 use crate::program::monitor::{Monitor, MonitorContext};
 
 /// An analysis that has no result yet: what a resumed session needs to start it again.
@@ -24,7 +24,7 @@ pub struct Unanswered {
     /// The sequence number of the outcome that is analysed.
     pub seq: u64,
     #[serde(flatten)]
-    pub watched: Watched,
+    pub watched: WatchedTurn,
 }
 
 /// An analysis to be made.
@@ -39,7 +39,7 @@ pub struct Job {
 pub struct Arrival {
     pub about: Unanswered,
     /// What came of it; the empty analysis after any failure.
-    pub analysed: Analysed,
+    pub analysed: AnalysisResult,
     /// What the next prompt of its home is told; `None` when nothing is advised.
     pub feedback: Option<String>,
     /// Whether it asks for a new plan of the rest of the topic.
@@ -219,7 +219,7 @@ fn begin(shared: &Arc<Shared>, job: Job) {
 }
 
 fn nothing(about: Unanswered) -> Arrival {
-    Arrival { about, analysed: Analysed::default(), feedback: None, orchestrate: false }
+    Arrival { about, analysed: AnalysisResult::default(), feedback: None, orchestrate: false }
 }
 
 fn key(about: &Unanswered) -> Key {

@@ -6,41 +6,41 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::notebook::cell::Cell;
-use crate::notebook::state::State;
+use crate::notebook::state::NotebookState;
+use crate::program::cell_reader::CellReader;
 use crate::program::flow::ActionError;
-use crate::program::shelf::Shelf;
-use crate::program::work::Work;
-use bcc_store::contract::Archive;
-use bcc_store::error::ArchiveError;
+use crate::program::work::TurnWork;
+use bcc_store::contract::Store;
+use bcc_store::error::StoreError;
 use bcc_store::rows::{CellRow, VariableRow};
 
 /// The scope, in the store only, of the state of a notebook.
 pub const NOTEBOOK: &str = "notebook";
 
 pub(crate) struct StoredCells {
-    pub(crate) archive: Arc<dyn Archive>,
+    pub(crate) archive: Arc<dyn Store>,
     pub(crate) session: String,
 }
 
 impl StoredCells {
-    fn read(&self, row: &CellRow) -> Result<Cell, ArchiveError> {
+    fn read(&self, row: &CellRow) -> Result<Cell, StoreError> {
         // What is wrong is not repeated: it would quote the cell.
-        let unreadable = |_| ArchiveError::CellUnreadable { id: self.session.clone(), number: row.number };
+        let unreadable = |_| StoreError::CellUnreadable { id: self.session.clone(), number: row.number };
         serde_json::from_str(&row.body).map_err(unreadable)
     }
 }
 
 #[async_trait]
-impl Shelf for StoredCells {
-    async fn cell(&self, cell_id: &str) -> Result<Option<Cell>, ArchiveError> {
+impl CellReader for StoredCells {
+    async fn cell(&self, cell_id: &str) -> Result<Option<Cell>, StoreError> {
         self.archive.cell(&self.session, cell_id).await?.as_ref().map(|row| self.read(row)).transpose()
     }
 
-    async fn cells(&self, after: u64, limit: usize) -> Result<Vec<Cell>, ArchiveError> {
+    async fn cells(&self, after: u64, limit: usize) -> Result<Vec<Cell>, StoreError> {
         self.archive.cells(&self.session, after, limit).await?.iter().map(|row| self.read(row)).collect()
     }
 
-    async fn tail(&self, count: usize) -> Result<Vec<Cell>, ArchiveError> {
+    async fn tail(&self, count: usize) -> Result<Vec<Cell>, StoreError> {
         self.archive.cells_tail(&self.session, count).await?.iter().map(|row| self.read(row)).collect()
     }
 }
@@ -52,7 +52,7 @@ const MOST_CELLS: usize = 1_000;
 const MOST_CELL_BYTES: usize = 64 << 20;
 
 /// Whether the store should take what a turn wrote into the notebook.
-pub(crate) fn fits(work: &Work) -> Result<(), ActionError> {
+pub(crate) fn fits(work: &TurnWork) -> Result<(), ActionError> {
     if work.cells.is_empty() {
         return Ok(());
     }
@@ -85,13 +85,13 @@ pub(crate) fn cell_row(cell: &Cell) -> Result<CellRow, serde_json::Error> {
     Ok(CellRow { number: cell.number, id: cell.id.clone(), body: serde_json::to_string(cell)? })
 }
 
-pub(crate) fn state_row(state: &State, at: String) -> Result<VariableRow, serde_json::Error> {
+pub(crate) fn state_row(state: &NotebookState, at: String) -> Result<VariableRow, serde_json::Error> {
     let value = serde_json::to_string(state)?;
     Ok(VariableRow { scope: NOTEBOOK.to_owned(), name: "state".to_owned(), value, at, ..VariableRow::default() })
 }
 
 /// The state of the notebook among the variables of a session; a new one when there is none.
-pub fn state_of(rows: &[VariableRow]) -> Result<State, String> {
-    let Some(row) = rows.iter().find(|row| row.scope == NOTEBOOK) else { return Ok(State::default()) };
+pub fn state_of(rows: &[VariableRow]) -> Result<NotebookState, String> {
+    let Some(row) = rows.iter().find(|row| row.scope == NOTEBOOK) else { return Ok(NotebookState::default()) };
     serde_json::from_str(&row.value).map_err(|error| format!("the state of its notebook: {error}"))
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use tracing::error;
 
 use crate::program::event::Event;
-use crate::program::orchestration::asking::{OrchestrationContext, Planning};
-use crate::program::orchestration::plan::{Cursor, Refused};
+use crate::program::location::EventLocation;
+use crate::program::orchestration::asking::{OrchestrationContext, PlanRequest};
+use crate::program::orchestration::plan::{Cursor, PlanRefusal};
 use crate::program::orchestration::plans::Plans;
 use crate::program::orchestration::should_orchestrate;
-use crate::program::place::Place;
 use crate::program::program::{Phase, Program, Topic};
-use crate::run::draft::Draft;
-use crate::run::frames::{At, Frame, Frames, ROOT, component, id_of, is_below, lineage, parent};
-use crate::run::planner::{Asked, Planned};
+use crate::run::draft::CommitDraft;
+use crate::run::frames::{Frame, FrameTarget, Frames, ROOT, component, id_of, is_below, lineage, parent};
+use crate::run::planner::{FinishedPlan, RequestedPlan};
 use crate::run::session::Session;
 
 /// Why a plan is none any more.
@@ -23,7 +23,7 @@ const OVER: &str = "the visit of the topic that it was made for is over";
 impl Session {
     /// Asks for a plan, when the topic allows it and nothing speaks against it. It is made beside the session. Gives why none is
     /// made though one was wanted; [`Session::no_plan`] tells that.
-    pub(crate) fn ask_for_plan(&mut self, asked: Asked) -> Option<String> {
+    pub(crate) fn ask_for_plan(&mut self, asked: RequestedPlan) -> Option<String> {
         // What nobody has a budget for is not asked.
         if self.larger_budget().is_some() {
             return None;
@@ -56,7 +56,7 @@ impl Session {
         let mut place = self.place_of(&asked.home);
         place.action_id = Some(asked.action_id.clone());
         place.round = Some(asked.round);
-        let context = OrchestrationContext::new(Planning {
+        let context = OrchestrationContext::new(PlanRequest {
             program: &program,
             services: &self.services,
             phase,
@@ -84,14 +84,14 @@ impl Session {
     }
 
     /// Tells that there is no plan, and why.
-    pub(crate) fn no_plan(place: &Place, why: &str, draft: &mut Draft) {
+    pub(crate) fn no_plan(place: &EventLocation, why: &str, draft: &mut CommitDraft) {
         let message = format!("there is no plan for the rest of the topic: {why}");
         draft.event(place, Event::Warning { code: "plan-failed", message, help: None });
     }
 
     /// Does what a plan says, or tells why not (`execute_orchestration` of docs/monitors.md).
-    pub(crate) fn note_plan(&mut self, planned: Planned, draft: &mut Draft) {
-        let Planned { asked, generated } = planned;
+    pub(crate) fn note_plan(&mut self, planned: FinishedPlan, draft: &mut CommitDraft) {
+        let FinishedPlan { asked, generated } = planned;
         let mut place = self.place_of(&asked.home);
         place.action_id = Some(asked.action_id.clone());
         place.round = Some(asked.round);
@@ -104,7 +104,7 @@ impl Session {
         let recheck = Arc::clone(&self.services.recheck);
         let about = (&asked.analysis, asked.action_id.as_str());
         let Some((_, topic)) = self.topic_at(&program, &asked.home) else {
-            let refused = Refused::new("too-late", OVER);
+            let refused = PlanRefusal::new("too-late", OVER);
             draft.event(&place, Plans::default().told(&plan, Some(&refused), about, &[]));
             return;
         };
@@ -153,7 +153,7 @@ impl Session {
         let frame = self.frames.get(home)?;
         let phase = program.phases.get(self.frames.get(ROOT)?.next)?;
         let topic = phase.topics.get(self.frames.get(parent(home))?.next)?;
-        (frame.at == At::Topic).then_some((phase, topic))
+        (frame.at == FrameTarget::Topic).then_some((phase, topic))
     }
 
     /// How far the visit `home` has come.

@@ -14,7 +14,7 @@ use crate::program::orchestration::{Generated, generate_orchestration_plan};
 
 /// A plan that was asked for: what a resumed session needs to ask again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct RequestedPlan {
     /// The key of the topic's frame.
     pub home: String,
     /// The action whose turn was analysed.
@@ -25,8 +25,8 @@ pub struct Asked {
 
 /// A plan that came in, or why none did.
 #[derive(Debug)]
-pub struct Planned {
-    pub asked: Asked,
+pub struct FinishedPlan {
+    pub asked: RequestedPlan,
     pub generated: Generated,
 }
 
@@ -45,13 +45,13 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    asked: Option<Asked>,
-    planned: Option<Planned>,
+    asked: Option<RequestedPlan>,
+    planned: Option<FinishedPlan>,
 }
 
 impl Planner {
     /// Asks for a plan, unless one is being made or lies there. Gives whether it does. Must be called inside a tokio runtime.
-    pub fn start(&mut self, asked: Asked, context: OrchestrationContext) -> bool {
+    pub fn start(&mut self, asked: RequestedPlan, context: OrchestrationContext) -> bool {
         let Ok(runtime) = Handle::try_current() else { return false };
         {
             let mut state = self.shared.state();
@@ -70,14 +70,14 @@ impl Planner {
     }
 
     /// Lays down why a plan that was asked for is not made, unless something lies there.
-    pub fn failed(&self, asked: Asked, fault: String) {
+    pub fn failed(&self, asked: RequestedPlan, fault: String) {
         let generated = Generated { fault: Some(fault), ..Generated::default() };
-        self.shared.state().planned.get_or_insert(Planned { asked, generated });
+        self.shared.state().planned.get_or_insert(FinishedPlan { asked, generated });
         self.shared.arrived.notify_one();
     }
 
     /// What came in since the last time.
-    pub fn take(&self) -> Option<Planned> {
+    pub fn take(&self) -> Option<FinishedPlan> {
         self.shared.state().planned.take()
     }
 
@@ -92,7 +92,7 @@ impl Planner {
     }
 
     /// What was asked and not taken yet.
-    pub fn pending(&self) -> Option<Asked> {
+    pub fn pending(&self) -> Option<RequestedPlan> {
         let state = self.shared.state();
         state.asked.clone().or_else(|| state.planned.as_ref().map(|planned| planned.asked.clone()))
     }
@@ -115,7 +115,7 @@ impl Shared {
 /// A task under way: however it ends, its end is told.
 struct Underway {
     shared: Arc<Shared>,
-    asked: Option<Asked>,
+    asked: Option<RequestedPlan>,
     generated: Option<Generated>,
 }
 
@@ -126,7 +126,7 @@ impl Drop for Underway {
         let generated = self.generated.take().unwrap_or_else(fault);
         let mut state = self.shared.state();
         state.asked = None;
-        state.planned = Some(Planned { asked, generated });
+        state.planned = Some(FinishedPlan { asked, generated });
         drop(state);
         self.shared.arrived.notify_one();
     }

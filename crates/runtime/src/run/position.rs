@@ -1,10 +1,10 @@
 //! Where a session stands: what its frames point at in the program.
 
+use crate::program::location::EventLocation;
 use crate::program::outcome::ExitReason;
-use crate::program::place::Place;
-use crate::program::program::{Phase, Program, Skill, Step, Topic};
-use crate::program::routes::{Level, Route, RouteTable};
-use crate::run::frames::{At, Frame, ROOT, component, id_of, lineage, public_path};
+use crate::program::program::{Phase, Program, ProgramStep, Skill, Topic};
+use crate::program::routes::{Route, RouteLevel, RouteTable};
+use crate::run::frames::{Frame, FrameTarget, ROOT, component, id_of, lineage, public_path};
 use crate::run::session::Session;
 use bcc_lang::script::routes::Go;
 
@@ -14,7 +14,7 @@ pub(crate) struct Position<'p> {
     pub(crate) phase: &'p Phase,
     /// The topic, likewise.
     pub(crate) topic: &'p Topic,
-    pub(crate) step: &'p Step,
+    pub(crate) step: &'p ProgramStep,
     /// Whether it was inserted, or stands in a skill: then only its own table is asked.
     pub(crate) inserted: bool,
     /// The key of the frame whose monitors and advice are its own: its skill's, else its topic's.
@@ -25,7 +25,7 @@ pub(crate) struct Position<'p> {
 pub(crate) struct Found<'p> {
     pub(crate) route: &'p Route,
     /// What its table belongs to.
-    pub(crate) level: Level,
+    pub(crate) level: RouteLevel,
     /// The id of that.
     pub(crate) id: &'p str,
 }
@@ -41,11 +41,11 @@ impl<'p> Position<'p> {
     /// The route for `reason`: the action's own table is asked first, then the topic's, the phase's, the session's
     /// (docs/routes.md). What was inserted asks its own table only: its topic did not write it.
     pub(crate) fn route(&self, program: &'p Program, reason: ExitReason) -> Option<Found<'p>> {
-        let own = (&self.step.routes, Level::Action, self.step.id.as_str());
-        let wider: [(&'p RouteTable, Level, &'p str); 3] = [
-            (&self.topic.routes, Level::Topic, &self.topic.id),
-            (&self.phase.routes, Level::Phase, &self.phase.id),
-            (&program.routes, Level::Session, &program.id),
+        let own = (&self.step.routes, RouteLevel::Action, self.step.id.as_str());
+        let wider: [(&'p RouteTable, RouteLevel, &'p str); 3] = [
+            (&self.topic.routes, RouteLevel::Topic, &self.topic.id),
+            (&self.phase.routes, RouteLevel::Phase, &self.phase.id),
+            (&program.routes, RouteLevel::Session, &program.id),
         ];
         let tables = std::iter::once(own).chain(wider.into_iter().filter(|_| !self.inserted));
         tables.into_iter().find_map(|(table, level, id)| {
@@ -65,7 +65,7 @@ impl<'p> Position<'p> {
 }
 
 /// An action that is inserted by its id: inside of a skill one of its own, else one of the script.
-pub(crate) fn single<'p>(program: &'p Program, skill: Option<&'p Skill>, id: &str) -> Option<&'p Step> {
+pub(crate) fn single<'p>(program: &'p Program, skill: Option<&'p Skill>, id: &str) -> Option<&'p ProgramStep> {
     match skill {
         Some(skill) => skill.inserts.get(id),
         None => program.inserts.get(id),
@@ -81,19 +81,19 @@ pub(crate) fn last_of(program: &Program) -> Option<Position<'_>> {
 }
 
 impl Session {
-    pub(crate) fn place_of(&self, key: &str) -> Place {
-        let mut place = Place { path: public_path(key), ..Place::default() };
+    pub(crate) fn place_of(&self, key: &str) -> EventLocation {
+        let mut place = EventLocation { path: public_path(key), ..EventLocation::default() };
         for key in lineage(key) {
             let Some(frame) = self.frames.get(key) else { break };
             let id = id_of(component(key));
             match &frame.at {
-                At::Phase => place.phase_id = Some(id.to_owned()),
-                At::Topic => place.topic_id = Some(id.to_owned()),
-                At::Action => {
+                FrameTarget::Phase => place.phase_id = Some(id.to_owned()),
+                FrameTarget::Topic => place.topic_id = Some(id.to_owned()),
+                FrameTarget::Action => {
                     place.action_id = Some(id.to_owned());
                     place.round = frame.round;
                 }
-                At::Session | At::Block(_) | At::Skill(_) | At::Single(_) => {}
+                FrameTarget::Session | FrameTarget::Block(_) | FrameTarget::Skill(_) | FrameTarget::Single(_) => {}
             }
         }
         place
@@ -104,34 +104,34 @@ impl Session {
         let mut above: &Frame = self.frames.get(ROOT)?;
         let phase = program.phases.get(above.next).or(program.phases.last())?;
         let mut topic: Option<&'p Topic> = None;
-        let mut steps: Option<&'p [Step]> = None;
-        let mut step: Option<&'p Step> = None;
+        let mut steps: Option<&'p [ProgramStep]> = None;
+        let mut step: Option<&'p ProgramStep> = None;
         let mut skill: Option<&'p Skill> = None;
         let mut inserted = false;
         let mut home = String::new();
         for key in lineage(key) {
             let frame = self.frames.get(key)?;
             match &frame.at {
-                At::Session | At::Phase => {}
-                At::Topic => {
+                FrameTarget::Session | FrameTarget::Phase => {}
+                FrameTarget::Topic => {
                     topic = phase.topics.get(above.next);
                     steps = topic.map(|topic| topic.steps.as_slice());
                     key.clone_into(&mut home);
                 }
-                At::Block(block) => {
+                FrameTarget::Block(block) => {
                     steps = step.and_then(|step| step.action.steps(block)).map(|steps| steps.as_slice())
                 }
-                At::Skill(id) => {
+                FrameTarget::Skill(id) => {
                     inserted = true;
                     skill = program.skills.get(id);
                     steps = skill.map(|skill| skill.steps.as_slice());
                     key.clone_into(&mut home);
                 }
-                At::Single(id) => {
+                FrameTarget::Single(id) => {
                     inserted = true;
                     steps = single(program, skill.filter(|_| !frame.triggered()), id).map(std::slice::from_ref);
                 }
-                At::Action => step = steps.and_then(|steps| steps.get(above.next)),
+                FrameTarget::Action => step = steps.and_then(|steps| steps.get(above.next)),
             }
             above = frame;
         }
@@ -142,31 +142,31 @@ impl Session {
     /// The skill that the frame `key` stands in.
     pub(crate) fn skill_of<'p>(&self, program: &'p Program, key: &str) -> Option<&'p Skill> {
         let skills = lineage(key).filter_map(|key| match &self.frames.get(key)?.at {
-            At::Skill(id) => program.skills.get(id),
+            FrameTarget::Skill(id) => program.skills.get(id),
             _ => None,
         });
         skills.last()
     }
 
     /// The steps that the frame `key`, which is no action, walks through.
-    pub(crate) fn steps_of<'p>(&self, program: &'p Program, key: &str) -> Option<&'p [Step]> {
+    pub(crate) fn steps_of<'p>(&self, program: &'p Program, key: &str) -> Option<&'p [ProgramStep]> {
         let frame = self.frames.get(key)?;
         match &frame.at {
-            At::Topic => {
+            FrameTarget::Topic => {
                 let phase = program.phases.get(self.frames.get(ROOT)?.next)?;
                 let next = self.frames.get(crate::run::frames::parent(key))?.next;
                 phase.topics.get(next).map(|topic| topic.steps.as_slice())
             }
-            At::Block(block) => {
+            FrameTarget::Block(block) => {
                 let position = self.position(program, crate::run::frames::parent(key))?;
                 position.step.action.steps(block).map(|steps| steps.as_slice())
             }
-            At::Skill(id) => program.skills.get(id).map(|skill| skill.steps.as_slice()),
-            At::Single(id) => {
+            FrameTarget::Skill(id) => program.skills.get(id).map(|skill| skill.steps.as_slice()),
+            FrameTarget::Single(id) => {
                 let skill = self.skill_of(program, key).filter(|_| !frame.triggered());
                 single(program, skill, id).map(std::slice::from_ref)
             }
-            At::Session | At::Phase | At::Action => None,
+            FrameTarget::Session | FrameTarget::Phase | FrameTarget::Action => None,
         }
     }
 }

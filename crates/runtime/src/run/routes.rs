@@ -3,14 +3,14 @@
 
 use crate::program::assignments::assign;
 use crate::program::event::Event;
+use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
-use crate::program::place::Place;
 use crate::program::program::Program;
-use crate::program::routes::Level;
-use crate::run::draft::Draft;
-use crate::run::frames::{At, Insertion, ROOT, component, id_of, lineage, parent, told};
-use crate::run::moves::Lost;
+use crate::program::routes::RouteLevel;
+use crate::run::draft::CommitDraft;
+use crate::run::frames::{FrameTarget, Insertion, ROOT, component, id_of, lineage, parent, told};
 use crate::run::session::Session;
+use crate::run::transitions::SessionFailure;
 use bcc_lang::script::routes::Go;
 
 /// How many routes that may lead in a circle are followed without an answer of the person between them.
@@ -27,9 +27,9 @@ impl Session {
         program: &Program,
         key: &str,
         outcome: Outcome,
-        lost: Option<Lost>,
-        draft: &mut Draft,
-    ) -> Result<(), Lost> {
+        lost: Option<SessionFailure>,
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
         let reason = outcome.exit_reason.unwrap_or(ExitReason::ExitCriteriaMet);
         let completed = outcome.completed;
         let lost = lost.or_else(|| told_by(&outcome));
@@ -41,7 +41,7 @@ impl Session {
             // Something that was inserted after the last action.
             None => program.routes.get(reason).map(|route| crate::run::position::Found {
                 route,
-                level: Level::Session,
+                level: RouteLevel::Session,
                 id: program.id.as_str(),
             }),
         };
@@ -112,14 +112,14 @@ impl Session {
 
     fn routed(
         &self,
-        place: &Place,
-        (reason, level): (ExitReason, Option<Level>),
+        place: &EventLocation,
+        (reason, level): (ExitReason, Option<RouteLevel>),
         route: String,
         from: &str,
         why: String,
-        draft: &mut Draft,
+        draft: &mut CommitDraft,
     ) {
-        let table = level.map(Level::name);
+        let table = level.map(RouteLevel::name);
         draft.event(place, Event::Routed { reason: reason.name(), route, from: from.to_owned(), why, table });
     }
 
@@ -131,9 +131,9 @@ impl Session {
         go: &Go,
         completed: bool,
         reason: ExitReason,
-        lost: Option<Lost>,
-        draft: &mut Draft,
-    ) -> Result<(), Lost> {
+        lost: Option<SessionFailure>,
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
         if *go == Go::Fail
             && let Some(lost) = lost
         {
@@ -147,7 +147,11 @@ impl Session {
                 }
                 _ => format!("the action `{action}` ended with `{}`", reason.name()),
             };
-            return Err(Lost { code: "action-error", message, help: Some("`/why` tells what was tried".into()) });
+            return Err(SessionFailure {
+                code: "action-error",
+                message,
+                help: Some("`/why` tells what was tried".into()),
+            });
         }
         self.go(program, key, go, completed, draft)
     }
@@ -160,8 +164,8 @@ impl Session {
         (reason, completed): (ExitReason, bool),
         then: Option<Go>,
         failure: Option<String>,
-        draft: &mut Draft,
-    ) -> Result<(), Lost> {
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
         let then = match then {
             Some(Go::Retry) if self.retries_left(program, key) == 0 => {
                 let place = self.place_of(key);
@@ -173,7 +177,7 @@ impl Session {
             Some(then) => return self.go(program, key, &then, completed, draft),
             None => usual(reason, completed),
         };
-        let lost = failure.map(|message| Lost { code: "action-error", message, help: None });
+        let lost = failure.map(|message| SessionFailure { code: "action-error", message, help: None });
         if then == Go::Fail && self.inside(key).is_some() {
             return self.raise(program, key, (reason, None), lost, draft);
         }
@@ -187,8 +191,8 @@ impl Session {
         key: &str,
         go: &Go,
         completed: bool,
-        draft: &mut Draft,
-    ) -> Result<(), Lost> {
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
         let id = id_of(component(key)).to_owned();
         match go {
             Go::Resume if !completed => {
@@ -205,11 +209,11 @@ impl Session {
             }
             Go::Retry => self.retry(program, key, draft),
             Go::SkipTopic => {
-                self.leave_for(key, |at| *at == At::Topic);
+                self.leave_for(key, |at| *at == FrameTarget::Topic);
                 Ok(())
             }
             Go::SkipPhase => {
-                self.leave_for(key, |at| *at == At::Phase);
+                self.leave_for(key, |at| *at == FrameTarget::Phase);
                 Ok(())
             }
             Go::Goto(target) => {
@@ -222,7 +226,7 @@ impl Session {
             }
             Go::Fail => {
                 let message = format!("a route of `{id}` says that the session fails");
-                Err(Lost { code: "routed-to-fail", message, help: None })
+                Err(SessionFailure { code: "routed-to-fail", message, help: None })
             }
         }
     }
@@ -234,9 +238,9 @@ impl Session {
     }
 
     /// Begins an action again, unless that was done often enough.
-    fn retry(&mut self, program: &Program, key: &str, draft: &mut Draft) -> Result<(), Lost> {
+    fn retry(&mut self, program: &Program, key: &str, draft: &mut CommitDraft) -> Result<(), SessionFailure> {
         let position =
-            self.position(program, key).ok_or_else(|| Lost::new(format!("no action for `{}`", told(key))))?;
+            self.position(program, key).ok_or_else(|| SessionFailure::new(format!("no action for `{}`", told(key))))?;
         let step = position.step;
         self.hop(format!("{} → retry", id_of(component(key))))?;
         if let Some(frame) = self.frames.change(key) {
@@ -252,7 +256,7 @@ impl Session {
     }
 
     /// Leaves the innermost frame above `key` that is like this, with all that it holds; everything when there is none.
-    fn leave_for(&mut self, key: &str, is_it: impl Fn(&At) -> bool) {
+    fn leave_for(&mut self, key: &str, is_it: impl Fn(&FrameTarget) -> bool) {
         let found = lineage(key).filter(|key| self.frames.get(key).is_some_and(|frame| is_it(&frame.at))).last();
         match found.map(str::to_owned) {
             Some(found) => {
@@ -264,19 +268,19 @@ impl Session {
     }
 
     /// To the topic or phase of this id.
-    fn jump(&mut self, program: &Program, target: &str, draft: &mut Draft) -> Result<(), Lost> {
+    fn jump(&mut self, program: &Program, target: &str, draft: &mut CommitDraft) -> Result<(), SessionFailure> {
         let phase_of = |phase: usize| program.phases.get(phase);
         let topics = program.phases.iter().enumerate().find_map(|(number, phase)| {
             phase.topics.iter().position(|topic| topic.id == target).map(|topic| (number, Some(topic)))
         });
         let phases = || program.phases.iter().position(|phase| phase.id == target).map(|number| (number, None));
         let Some((phase, topic)) = topics.or_else(phases) else {
-            return Err(Lost::new(format!("there is no topic and no phase `{target}`")));
+            return Err(SessionFailure::new(format!("there is no topic and no phase `{target}`")));
         };
         let here = self.frames.get(ROOT).map(|root| root.next);
         let leaf = self.frames.leaf();
         let open = lineage(&leaf).next().map(str::to_owned);
-        let open = open.filter(|key| self.frames.get(key).is_some_and(|frame| frame.at == At::Phase));
+        let open = open.filter(|key| self.frames.get(key).is_some_and(|frame| frame.at == FrameTarget::Phase));
         let stays = open.filter(|_| here == Some(phase) && topic.is_some());
         match &stays {
             Some(key) => self.unwind(key),
@@ -312,10 +316,10 @@ impl Session {
     pub(crate) fn unwind(&mut self, key: &str) {
         for below in self.frames.below(key) {
             match self.frames.get(&below).map(|frame| &frame.at) {
-                Some(At::Skill(_) | At::Single(_)) => {
+                Some(FrameTarget::Skill(_) | FrameTarget::Single(_)) => {
                     self.leave_insertion(&below);
                 }
-                Some(At::Phase | At::Topic) => {
+                Some(FrameTarget::Phase | FrameTarget::Topic) => {
                     if let Some(frame) = self.frames.remove(&below) {
                         self.visit_over(&below, &frame);
                     }
@@ -339,17 +343,17 @@ impl Session {
         &mut self,
         program: &Program,
         key: &str,
-        (reason, level): (ExitReason, Option<Level>),
-        lost: Option<Lost>,
-        draft: &mut Draft,
-    ) -> Result<(), Lost> {
+        (reason, level): (ExitReason, Option<RouteLevel>),
+        lost: Option<SessionFailure>,
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
         let place = self.place_of(key);
         let from = id_of(component(key)).to_owned();
         let Some(inserted) = self.inside(key) else { return Ok(()) };
         let what = id_of(component(&inserted)).to_owned();
         let why = format!("no route is written for it in `{what}`, which ends with it");
         self.routed(&place, (reason, level), "error".into(), &from, why, draft);
-        let lost = lost.unwrap_or_else(|| Lost {
+        let lost = lost.unwrap_or_else(|| SessionFailure {
             code: "action-error",
             message: format!("the action `{from}` of `{what}` ended with `{}`", reason.name()),
             help: Some("`/why` tells what was tried".into()),
@@ -364,14 +368,14 @@ impl Session {
         program: &Program,
         key: &str,
         set: &[crate::program::assigned::Assignment],
-        draft: &mut Draft,
-    ) -> Result<(), Lost> {
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
         self.beside(program, key, draft, |turn| assign(turn, set).map(|_| ()))
     }
 
     /// Counts a route that may lead in a circle.
     /// Errors: When there were too many since the last answer.
-    pub(crate) fn hop(&mut self, what: String) -> Result<(), Lost> {
+    pub(crate) fn hop(&mut self, what: String) -> Result<(), SessionFailure> {
         self.head.hops += 1;
         self.head.way.push(what);
         if self.head.way.len() > HOPS_TOLD {
@@ -385,7 +389,7 @@ impl Session {
             self.head.way.join("; ")
         );
         let help = "give one of these routes another target, or let an action between them wait for an answer";
-        Err(Lost { code: "endless-routes", message, help: Some(help.into()) })
+        Err(SessionFailure { code: "endless-routes", message, help: Some(help.into()) })
     }
 }
 
@@ -400,9 +404,9 @@ fn usual(reason: ExitReason, completed: bool) -> Go {
 
 /// What an outcome says of what went wrong; nothing when a reply could not be read, of which it holds more than a person
 /// should be told.
-fn told_by(outcome: &Outcome) -> Option<Lost> {
+fn told_by(outcome: &Outcome) -> Option<SessionFailure> {
     let unreadable = outcome.metadata.get("parse_error").and_then(serde_json::Value::as_bool).unwrap_or(false);
     let fails = outcome.exit_reason.is_some_and(ExitReason::fails) && !unreadable;
     let message = outcome.metadata.get("error_message").filter(|_| fails)?.as_str()?.to_owned();
-    Some(Lost { code: "action-error", message, help: Some("`/why` tells what was tried".into()) })
+    Some(SessionFailure { code: "action-error", message, help: Some("`/why` tells what was tried".into()) })
 }

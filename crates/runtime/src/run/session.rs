@@ -5,23 +5,23 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value};
 
-use crate::notebook::state::State;
+use crate::notebook::state::NotebookState;
 use crate::program::event::{Event, Speaker, Summary};
-use crate::program::place::Place;
+use crate::program::location::EventLocation;
 use crate::program::program::Program;
-use crate::program::recent::Recent;
 use crate::program::services::Services;
-use crate::run::draft::Draft;
+use crate::program::transcript::RecentTranscript;
+use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::Frames;
-use crate::run::head::{Head, Status};
+use crate::run::head::{Head, SessionStatus};
 use crate::run::mailbox::{Job, Mailbox, Unanswered};
 use crate::run::notebook::StoredCells;
-use crate::run::planner::{Asked, Planner};
+use crate::run::planner::{Planner, RequestedPlan};
 use bcc_lang::template::names::MAX_VALUE_BYTES;
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::Scopes;
-use bcc_store::contract::{Archive, SessionLock};
+use bcc_store::contract::{SessionLock, Store};
 use bcc_store::rows::VariableRow;
 
 /// The scope, in the store only, of values that must be masked for as long as the session is kept.
@@ -42,9 +42,9 @@ pub struct Session {
     /// What a monitor looks at once the turn that is under way is committed.
     pub(crate) next_job: Option<Job>,
     /// What monitors and planners were asked, where there is no budget to ask again.
-    pub(crate) shelved: (Vec<Unanswered>, Option<Asked>),
+    pub(crate) shelved: (Vec<Unanswered>, Option<RequestedPlan>),
     /// The notebook without its cells, as committed.
-    pub(crate) notebook: State,
+    pub(crate) notebook: NotebookState,
     /// Where its cells are.
     pub(crate) shelf: StoredCells,
     /// The outside effects that were announced by this process, and that no turn has begun.
@@ -52,8 +52,8 @@ pub struct Session {
     /// Where a plan comes in.
     pub(crate) planner: Planner,
     pub(crate) services: Services,
-    pub(crate) archive: Arc<dyn Archive>,
-    pub(crate) status: Status,
+    pub(crate) archive: Arc<dyn Store>,
+    pub(crate) status: SessionStatus,
     pub(crate) head: Head,
     pub(crate) answers: u64,
     pub(crate) revision: u64,
@@ -63,7 +63,7 @@ pub struct Session {
     /// The scopes that wait outside of the skills that run, outermost first.
     pub(crate) outer: Vec<Scopes>,
     pub(crate) counters: BTreeMap<String, u64>,
-    pub(crate) recent: Recent,
+    pub(crate) recent: RecentTranscript,
     /// The answer that the next turn takes.
     pub(crate) pending: Option<String>,
     /// Whether the triggers have looked at the newest answer.
@@ -85,7 +85,7 @@ pub struct Session {
 
 /// Why [`Session::advance`] came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pause {
+pub enum SessionPause {
     /// It waits for an answer.
     Waiting,
     /// It came to its end.
@@ -98,7 +98,7 @@ pub enum Pause {
 
 /// What became of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum TakenAnswer {
     /// It is committed.
     Yes,
     /// Its `answer_id` was taken before; a warning was committed, and nothing else changed.
@@ -113,7 +113,7 @@ pub enum Taken {
 
 impl Session {
     /// Where it is in its life.
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> SessionStatus {
         self.status
     }
 
@@ -148,7 +148,7 @@ impl Session {
     }
 
     /// Where it stands.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> EventLocation {
         self.place_of(&self.frames.leaf())
     }
 
@@ -156,29 +156,29 @@ impl Session {
     ///
     /// # Errors
     /// When the store cannot take it; then it was not taken.
-    pub async fn answer(&mut self, text: &str, answer_id: Option<&str>) -> Result<Taken, RunError> {
+    pub async fn answer(&mut self, text: &str, answer_id: Option<&str>) -> Result<TakenAnswer, RunError> {
         self.must_be_whole()?;
         if text.len() > MAX_VALUE_BYTES {
-            return Ok(Taken::TooLong);
+            return Ok(TakenAnswer::TooLong);
         }
         if let Some(given) = answer_id
             && self.head.waiting.as_deref() != Some(given)
         {
             if self.is_taken(given).await? {
                 self.ignored("answer-taken", "an answer was ignored: its answer_id was taken before").await?;
-                return Ok(Taken::Before);
+                return Ok(TakenAnswer::Before);
             }
             // Ids of ours that were not given out yet; any other id is the client's own and as good as none.
             if own_number(given).is_some() || is_of_effect(given) {
                 self.ignored("answer-unknown", "an answer was ignored: nothing was asked yet under its answer_id")
                     .await?;
-                return Ok(Taken::Unknown);
+                return Ok(TakenAnswer::Unknown);
             }
         }
-        let Some(awaited) = self.head.waiting.clone().filter(|_| self.status == Status::WaitingInput) else {
-            return Ok(Taken::NotAwaited);
+        let Some(awaited) = self.head.waiting.clone().filter(|_| self.status == SessionStatus::WaitingInput) else {
+            return Ok(TakenAnswer::NotAwaited);
         };
-        let mut draft = Draft::default();
+        let mut draft = CommitDraft::default();
         draft.answer_ids.push(awaited);
         if let Some(given) = answer_id.filter(|given| Some(*given) != self.head.waiting.as_deref()) {
             draft.answer_ids.push(given.to_owned());
@@ -186,12 +186,12 @@ impl Session {
         self.head.waiting = None;
         self.head.hops = 0;
         self.head.way.clear();
-        self.status = Status::Running;
+        self.status = SessionStatus::Running;
         if std::mem::take(&mut self.head.asks_effect) {
             // A word about an effect is no part of the conversation: no prompt, no trigger and no monitor sees it.
             self.take_word(text);
             self.commit(draft).await?;
-            return Ok(Taken::Yes);
+            return Ok(TakenAnswer::Yes);
         }
         let message_id = format!("u{}", self.last_seq + 1);
         let event = Event::Message { message_id, role: Speaker::User, text: text.to_owned() };
@@ -201,13 +201,13 @@ impl Session {
         self.looked = false;
         self.pending = Some(text.to_owned());
         self.commit(draft).await?;
-        Ok(Taken::Yes)
+        Ok(TakenAnswer::Yes)
     }
 
     /// Tells that an answer changed nothing, so that whoever sent it need not wonder (docs/sessions.md).
     async fn ignored(&mut self, code: &'static str, message: &str) -> Result<(), RunError> {
         let help = self.head.waiting.as_ref().map(|awaited| format!("the answer that is awaited is `{awaited}`"));
-        let mut draft = Draft::default();
+        let mut draft = CommitDraft::default();
         draft.event(&self.place(), Event::Warning { code, message: message.to_owned(), help });
         self.commit(draft).await
     }
@@ -221,7 +221,7 @@ impl Session {
 
     /// From here on, `value` is masked wherever it would be shown, also after a resume and when its variable holds another
     /// value: prompts still see the talk in which it was said.
-    pub(crate) fn hide(&mut self, value: &Value, draft: &mut Draft) -> Result<(), serde_json::Error> {
+    pub(crate) fn hide(&mut self, value: &Value, draft: &mut CommitDraft) -> Result<(), serde_json::Error> {
         if !self.masker.add(value) {
             return Ok(());
         }

@@ -5,17 +5,17 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use crate::notebook::state::State;
+use crate::notebook::state::NotebookState;
 use crate::program::event::Event;
 use crate::program::limits::Budget;
-use crate::program::place::Place;
+use crate::program::location::EventLocation;
 use crate::program::program::Program;
-use crate::program::recent::Recent;
 use crate::program::services::Services;
-use crate::run::draft::Draft;
+use crate::program::transcript::RecentTranscript;
+use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::Frames;
-use crate::run::head::{Head, Status};
+use crate::run::head::{Head, SessionStatus};
 use crate::run::load::user_layer;
 use crate::run::mailbox::Mailbox;
 use crate::run::notebook::StoredCells;
@@ -23,15 +23,15 @@ use crate::run::planner::Planner;
 use crate::run::session::Session;
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::{Scope, Scopes, Stored};
-use bcc_store::contract::{Archive, SessionLock};
-use bcc_store::rows::{DocumentRow, NewSession, VariableRow};
+use bcc_store::contract::{SessionLock, Store};
+use bcc_store::rows::{DocumentRow, NewSessionRow, VariableRow};
 
 /// What a session is made of, whether it begins or is taken up again.
-pub struct Parts {
+pub struct SessionParts {
     pub id: String,
     pub program: Arc<Program>,
     pub services: Services,
-    pub archive: Arc<dyn Archive>,
+    pub archive: Arc<dyn Store>,
     pub lock: Box<dyn SessionLock>,
     /// The script as events name it.
     pub script: String,
@@ -42,7 +42,7 @@ pub struct Parts {
 }
 
 /// What only a new session needs.
-pub struct Birth {
+pub struct NewSession {
     /// Whose global variables it sees.
     pub user: String,
     pub script_sha256: String,
@@ -57,18 +57,18 @@ pub struct Birth {
 
 impl Session {
     /// A session in which nothing has happened yet.
-    pub(crate) fn bare(parts: Parts) -> Self {
-        let Parts { id, program, services, archive, lock, script, model, .. } = parts;
+    pub(crate) fn bare(parts: SessionParts) -> Self {
+        let SessionParts { id, program, services, archive, lock, script, model, .. } = parts;
         Self {
             mark: services.clock.elapsed_ms(),
-            notebook: State::default(),
+            notebook: NotebookState::default(),
             shelf: StoredCells { archive: Arc::clone(&archive), session: id.clone() },
             due: Mutex::default(),
-            recent: Recent::new(program.history_messages, program.history_chars),
+            recent: RecentTranscript::new(program.history_messages, program.history_chars),
             id,
             services,
             archive,
-            status: Status::Running,
+            status: SessionStatus::Running,
             head: Head::default(),
             answers: 0,
             revision: 0,
@@ -97,19 +97,19 @@ impl Session {
 
     /// Begins a session and commits its first rows. Nothing is said yet.
     /// Errors: When the id is taken, the store fails, or a given variable does not fit its declaration.
-    pub async fn start(parts: Parts, birth: Birth) -> Result<Self, RunError> {
+    pub async fn start(parts: SessionParts, birth: NewSession) -> Result<Self, RunError> {
         let budget = parts.budget;
         let mut session = Self::bare(parts);
         let program = Arc::clone(&session.program);
         let user_rows = session.archive.user_variables(&birth.user).await?;
         session.take_budget(budget)?;
-        let mut draft = Draft::default();
+        let mut draft = CommitDraft::default();
         let started = Event::SessionStarted { script: session.script.clone(), model: session.model.clone() };
-        draft.event(&Place::default(), started);
+        draft.event(&EventLocation::default(), started);
         session.open_wide_scopes(&program, &user_rows, &mut draft)?;
         session.give(birth.given, &mut draft)?;
-        session.walk_on(&Place::default(), &mut draft);
-        let new = NewSession {
+        session.walk_on(&EventLocation::default(), &mut draft);
+        let new = NewSessionRow {
             id: session.id.clone(),
             user: birth.user,
             script: program.id.clone(),
@@ -126,10 +126,15 @@ impl Session {
     }
 
     /// The global scope, with what earlier sessions of the user left, and the session scope.
-    fn open_wide_scopes(&mut self, program: &Program, rows: &[VariableRow], draft: &mut Draft) -> Result<(), RunError> {
+    fn open_wide_scopes(
+        &mut self,
+        program: &Program,
+        rows: &[VariableRow],
+        draft: &mut CommitDraft,
+    ) -> Result<(), RunError> {
         let unreadable = |what: String| RunError::Unreadable { id: self.id.clone(), what };
         let kept = user_layer(program, rows).map_err(unreadable)?;
-        let mut fresh = Draft::default();
+        let mut fresh = CommitDraft::default();
         let mut global = self
             .fresh_layer(Scope::Global, String::new(), &program.globals, &mut fresh)
             .map_err(|lost| RunError::Variable(lost.message))?;
@@ -153,7 +158,7 @@ impl Session {
         Ok(())
     }
 
-    fn give(&mut self, given: Vec<(String, Value)>, draft: &mut Draft) -> Result<(), RunError> {
+    fn give(&mut self, given: Vec<(String, Value)>, draft: &mut CommitDraft) -> Result<(), RunError> {
         let at = self.services.clock.at(1);
         for (name, value) in given {
             let stored = Stored { value, source: "command_line".into(), round: None, at: at.clone() };

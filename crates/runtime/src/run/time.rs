@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::program::event::Event;
 use crate::program::limits::Priority;
-use crate::program::place::Place;
+use crate::program::location::EventLocation;
 use crate::program::program::{Phase, Program, Topic};
 use crate::program::resource::{MINUTE_MS, Resource};
-use crate::run::draft::Draft;
+use crate::run::draft::CommitDraft;
 use crate::run::frames::{Insertion, ROOT, lineage, parent};
 use crate::run::session::Session;
 
@@ -44,8 +44,8 @@ impl Session {
         program: &Program,
         within: (&Phase, &Topic),
         above: &str,
-        place: &Place,
-        draft: &mut Draft,
+        place: &EventLocation,
+        draft: &mut CommitDraft,
     ) -> bool {
         if self.frames.get(above).is_some_and(|frame| frame.taken > 0) {
             return self.is_overdue(within.1, above, place, draft);
@@ -60,8 +60,8 @@ impl Session {
         program: &Program,
         (phase, topic): (&Phase, &Topic),
         above: &str,
-        place: &Place,
-        draft: &mut Draft,
+        place: &EventLocation,
+        draft: &mut CommitDraft,
     ) -> bool {
         let now = self.active_ms();
         let left = self.head.budget.limit(Resource::Minutes).map(|limit| limit.saturating_sub(now));
@@ -89,7 +89,7 @@ impl Session {
     }
 
     /// Whether the rest of a topic is given up, because it has used up its own time budget. `above` is the phase's frame.
-    fn is_overdue(&mut self, topic: &Topic, above: &str, place: &Place, draft: &mut Draft) -> bool {
+    fn is_overdue(&mut self, topic: &Topic, above: &str, place: &EventLocation, draft: &mut CommitDraft) -> bool {
         let Some(time) = self.frames.get(above).and_then(|frame| frame.time) else { return false };
         let Some(budget) = topic.time_budget.map(|minutes| u64::from(minutes).saturating_mul(MINUTE_MS)) else {
             return false;
@@ -115,7 +115,7 @@ impl Session {
 
     /// Leaves the topic `key` before its next action, with all elements that would follow, when it is overdue. Gives
     /// whether it did.
-    pub(crate) fn gives_up(&mut self, program: &Program, key: &str, draft: &mut Draft) -> bool {
+    pub(crate) fn gives_up(&mut self, program: &Program, key: &str, draft: &mut CommitDraft) -> bool {
         let above = parent(key).to_owned();
         let next = |key: &str| self.frames.get(key).map(|frame| frame.next);
         let phase = next(ROOT).and_then(|next| program.phases.get(next));
@@ -134,7 +134,14 @@ impl Session {
     }
 
     /// Tells what becomes of a topic for which there is not enough time.
-    fn cut_short(&self, topic: &Topic, reason: &'static str, why: &str, place: &Place, draft: &mut Draft) {
+    fn cut_short(
+        &self,
+        topic: &Topic,
+        reason: &'static str,
+        why: &str,
+        place: &EventLocation,
+        draft: &mut CommitDraft,
+    ) {
         let priority = topic.priority.name();
         let (route, then) = match topic.priority {
             Priority::Low => ("skip_topic", "what is left of it is skipped"),

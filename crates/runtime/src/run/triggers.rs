@@ -3,13 +3,13 @@
 use serde_json::{Map, Value, json};
 
 use crate::program::event::Event;
-use crate::program::place::Place;
+use crate::program::location::EventLocation;
 use crate::program::program::Program;
 use crate::program::routes::Trigger;
-use crate::run::draft::Draft;
-use crate::run::frames::{At, Insertion, lineage};
-use crate::run::moves::Lost;
+use crate::run::draft::CommitDraft;
+use crate::run::frames::{FrameTarget, Insertion, lineage};
 use crate::run::session::Session;
+use crate::run::transitions::SessionFailure;
 use bcc_lang::expr::fields::fields_of;
 use bcc_lang::script::routes::Go;
 use bcc_lang::value::scopes::Scopes;
@@ -17,7 +17,7 @@ use bcc_lang::value::scopes::Scopes;
 #[derive(Clone, Copy)]
 pub(crate) struct Look<'a> {
     /// The place of the turn that was taken, or of the action that a message is for.
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a EventLocation,
     /// Whether nothing was judged: no turn has seen the newest message yet, or the turn was about none.
     pub(crate) unjudged: bool,
     /// What the turn failed with, where it has no route.
@@ -37,8 +37,8 @@ impl Session {
         &mut self,
         program: &Program,
         look: Look<'_>,
-        draft: &mut Draft,
-    ) -> Result<bool, Lost> {
+        draft: &mut CommitDraft,
+    ) -> Result<bool, SessionFailure> {
         let metadata = std::mem::take(&mut self.metadata);
         if program.triggers.is_empty() {
             return Ok(false);
@@ -95,8 +95,8 @@ impl Session {
         key: &str,
         trigger: &Trigger,
         (why, look): (String, Look<'_>),
-        draft: &mut Draft,
-    ) -> Result<(), Lost> {
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
         let place = look.place;
         let then = if trigger.ends { Go::End } else { Go::Resume };
         let route = format!("insert: {}, then: {then}", trigger.insert);
@@ -109,7 +109,7 @@ impl Session {
         fired.answers = answers;
         let held = self.pending.take();
         self.head.pending = false;
-        if let Some(frame) = self.frames.change(key).filter(|frame| frame.at == At::Action) {
+        if let Some(frame) = self.frames.change(key).filter(|frame| frame.at == FrameTarget::Action) {
             frame.held = held.or(frame.held.take());
         }
         let outside = self.scopes.is_isolated();

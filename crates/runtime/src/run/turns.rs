@@ -2,25 +2,25 @@
 
 use std::sync::Arc;
 
-use crate::program::event::{Event, Speaker, Summary};
-use crate::program::flow::{ActionError, Block, Call, Flow, For};
+use crate::program::cell_reader::NoCells;
+use crate::program::event::{Event, Speaker};
+use crate::program::flow::{ActionError, Call, Flow, StepBlock, WaitReason};
+use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
-use crate::program::place::Place;
 use crate::program::program::Program;
 use crate::program::services::Services;
-use crate::program::shelf::EmptyShelf;
 use crate::program::shown_cell::ShownCell;
-use crate::program::turn::{Lent, Turn};
-use crate::program::work::Work;
-use crate::run::draft::Draft;
+use crate::program::turn::{Turn, TurnResources};
+use crate::program::work::TurnWork;
+use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
-use crate::run::frames::{At, Frame, Insertion, block_component, child, told};
-use crate::run::head::Status;
+use crate::run::frames::{Frame, FrameTarget, Insertion, block_component, child, told};
+use crate::run::head::SessionStatus;
 use crate::run::mailbox::Arrival;
-use crate::run::moves::{Arrived, Lost};
 use crate::run::notebook::{cell_row, fits, state_row};
 use crate::run::position::{Position, last_of};
-use crate::run::session::{Pause, Session, next_answer_id};
+use crate::run::session::{Session, SessionPause, next_answer_id};
+use crate::run::transitions::{Arrived, SessionFailure};
 use crate::run::triggers::Look;
 use bcc_lang::script::routes::Go;
 
@@ -28,18 +28,18 @@ use bcc_lang::script::routes::Go;
 const MOST_TURNS_IN_A_ROW: u32 = 100;
 
 /// The action that took a turn: its frame, that of its topic or skill, its place in the round that it is in by now, its kind.
-struct Here<'a> {
+struct ActionContext<'a> {
     key: &'a str,
     home: &'a str,
-    place: Place,
+    place: EventLocation,
     kind: &'static str,
 }
 
 /// What follows a turn, when no trigger steps in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Then {
+pub(crate) enum NextStep {
     Turn,
-    Wait(For),
+    Wait(WaitReason),
     End,
 }
 
@@ -47,21 +47,21 @@ impl Session {
     /// Runs turns until an answer is needed or the session ends. Dropping the future between two commits is safe: what
     /// the turn under way had done is forgotten, and the same turn is taken again.
     /// Errors: When the store fails. The session must then be given up; at rest it is whole.
-    pub async fn advance(&mut self) -> Result<Pause, RunError> {
+    pub async fn advance(&mut self) -> Result<SessionPause, RunError> {
         loop {
             self.note_arrivals().await?;
             match self.status {
-                Status::Running => self.one_turn().await?,
-                Status::WaitingInput => return Ok(Pause::Waiting),
-                Status::Stopped => return Ok(Pause::Stopped),
-                Status::Completed => return Ok(self.with_no_kernel(Pause::Completed).await),
-                Status::Failed => return Ok(self.with_no_kernel(Pause::Failed).await),
+                SessionStatus::Running => self.one_turn().await?,
+                SessionStatus::WaitingInput => return Ok(SessionPause::Waiting),
+                SessionStatus::Stopped => return Ok(SessionPause::Stopped),
+                SessionStatus::Completed => return Ok(self.with_no_kernel(SessionPause::Completed).await),
+                SessionStatus::Failed => return Ok(self.with_no_kernel(SessionPause::Failed).await),
             }
         }
     }
 
     /// Nothing runs any more in a session that is over: its kernel ends with it.
-    async fn with_no_kernel(&self, pause: Pause) -> Pause {
+    async fn with_no_kernel(&self, pause: SessionPause) -> SessionPause {
         self.services.outside.kernel.stop().await;
         pause
     }
@@ -73,7 +73,7 @@ impl Session {
         }
         self.looked = true;
         // A message is looked at before any action sees it, when nothing is known of it but its words.
-        let mut draft = Draft::default();
+        let mut draft = CommitDraft::default();
         let place = self.place();
         let look = Look { place: &place, unjudged: true, failure: None };
         match self.look_at_triggers(program, look, &mut draft) {
@@ -91,12 +91,12 @@ impl Session {
         (program, services): (&'a Program, &'a Services),
         (key, frame): (&str, &'a Frame),
         position: &Position<'a>,
-        place: &'a Place,
+        place: &'a EventLocation,
         routed: &'a [ExitReason],
-    ) -> Lent<'a> {
+    ) -> TurnResources<'a> {
         let advice = self.frames.get(&position.home).and_then(|home| home.advice.as_ref());
         let advice = advice.map(|advice| advice.text.as_str());
-        Lent {
+        TurnResources {
             program,
             phase: position.phase,
             topic: position.topic,
@@ -129,7 +129,7 @@ impl Session {
         if self.look_at_answer(&program).await? {
             return Ok(());
         }
-        let mut draft = Draft::default();
+        let mut draft = CommitDraft::default();
         if self.budget_decides(&mut draft) {
             return self.commit(draft).await;
         }
@@ -156,15 +156,20 @@ impl Session {
         self.head.model_calls += u64::from(work.calls);
         self.head.tokens_in += work.tokens_in;
         self.head.tokens_out += work.tokens_out;
-        let here = Here { key: &key, home: &position.home, place: Place { round: work.round, ..place }, kind };
+        let here = ActionContext {
+            key: &key,
+            home: &position.home,
+            place: EventLocation { round: work.round, ..place },
+            kind,
+        };
         let then = match result {
             Ok(flow) => self.flowed(&program, &here, flow, work, &mut draft)?,
             Err(ActionError::Model(error)) => {
-                self.stopped(&here.place, Lost::of_model(&error), work, &mut draft);
+                self.stopped(&here.place, SessionFailure::of_model(&error), work, &mut draft);
                 return self.commit(draft).await;
             }
             Err(error @ ActionError::Source(_)) => {
-                self.stopped(&here.place, Lost::of(error), work, &mut draft);
+                self.stopped(&here.place, SessionFailure::of(error), work, &mut draft);
                 return self.commit(draft).await;
             }
             Err(ActionError::Failed { code, message, help }) => {
@@ -175,7 +180,13 @@ impl Session {
                 self.only_calls(&here.place, work, &mut draft);
                 self.close_with(here.key, &here.place, "the action failed", &mut draft);
                 self.took_answer(here.key);
-                self.ended(&program, &here, Outcome::failed(&message), Some(Lost { code, message, help }), &mut draft)
+                self.ended(
+                    &program,
+                    &here,
+                    Outcome::failed(&message),
+                    Some(SessionFailure { code, message, help }),
+                    &mut draft,
+                )
             }
         };
         let failure = then.as_ref().err().map(|lost| lost.message.clone());
@@ -192,8 +203,13 @@ impl Session {
         self.commit(draft).await
     }
 
-    pub(crate) fn conclude(&mut self, then: Result<Then, Lost>, place: &Place, draft: &mut Draft) {
-        if matches!(then, Ok(Then::End) | Err(_)) {
+    pub(crate) fn conclude(
+        &mut self,
+        then: Result<NextStep, SessionFailure>,
+        place: &EventLocation,
+        draft: &mut CommitDraft,
+    ) {
+        if matches!(then, Ok(NextStep::End) | Err(_)) {
             // What monitors have said by now was paid for, and belongs to the history.
             // There is no topic left that a plan could change.
             for arrival in self.mailbox.take() {
@@ -201,27 +217,27 @@ impl Session {
             }
         }
         match then {
-            Ok(Then::Turn) => {}
-            Ok(Then::Wait(what)) => self.wait(what, place, draft),
-            Ok(Then::End) => {
-                self.status = Status::Completed;
+            Ok(NextStep::Turn) => {}
+            Ok(NextStep::Wait(what)) => self.wait(what, place, draft),
+            Ok(NextStep::End) => {
+                self.status = SessionStatus::Completed;
                 let summary = self.summary(None);
-                draft.event(&Place::default(), Event::SessionCompleted { summary });
+                draft.event(&EventLocation::default(), Event::SessionCompleted { summary });
             }
             Err(lost) => self.failed(place, lost, draft),
         }
     }
 
     /// Walks to the next action that is to run.
-    pub(crate) fn settled(&mut self, draft: &mut Draft) -> Result<Then, Lost> {
+    pub(crate) fn settled(&mut self, draft: &mut CommitDraft) -> Result<NextStep, SessionFailure> {
         Ok(match self.settle(draft)? {
-            Arrived::Action => Then::Turn,
-            Arrived::End => Then::End,
+            Arrived::Action => NextStep::Turn,
+            Arrived::End => NextStep::End,
         })
     }
 
     /// Walks to the next action, and completes or fails the session when there is none.
-    pub(crate) fn walk_on(&mut self, place: &Place, draft: &mut Draft) {
+    pub(crate) fn walk_on(&mut self, place: &EventLocation, draft: &mut CommitDraft) {
         let then = self.settled(draft);
         self.conclude(then, place, draft);
     }
@@ -229,11 +245,11 @@ impl Session {
     fn flowed(
         &mut self,
         program: &Program,
-        here: &Here<'_>,
+        here: &ActionContext<'_>,
         flow: Flow,
-        work: Work,
-        draft: &mut Draft,
-    ) -> Result<Result<Then, Lost>, RunError> {
+        work: TurnWork,
+        draft: &mut CommitDraft,
+    ) -> Result<Result<NextStep, SessionFailure>, RunError> {
         let key = here.key;
         let turned = self.keep(here, work, draft)?;
         self.took_answer(key);
@@ -248,13 +264,13 @@ impl Session {
             if frame.again > MOST_TURNS_IN_A_ROW {
                 let message =
                     format!("the action took {MOST_TURNS_IN_A_ROW} turns in a row and did not come to an end");
-                return Ok(Err(Lost { code: "too-many-turns", message, help: None }));
+                return Ok(Err(SessionFailure { code: "too-many-turns", message, help: None }));
             }
         }
         if let Some(outcome) = turned {
             self.metadata = outcome.metadata.clone();
             // What stands in the way of an action that has another round anyway is decided too.
-            if flow == Flow::Wait(For::Input) && outcome.exit_reason.is_some() {
+            if flow == Flow::Wait(WaitReason::Input) && outcome.exit_reason.is_some() {
                 if let Err(lost) = self.decide(program, key, outcome, None, draft) {
                     return Ok(Err(lost));
                 }
@@ -268,14 +284,14 @@ impl Session {
             self.close_with(key, &here.place, "the action is done", draft);
         }
         Ok(match flow {
-            Flow::Again | Flow::Onward => Ok(Then::Turn),
-            Flow::Wait(what) => Ok(Then::Wait(what)),
+            Flow::Again | Flow::Onward => Ok(NextStep::Turn),
+            Flow::Wait(what) => Ok(NextStep::Wait(what)),
             Flow::Effect(announced) => {
                 self.announce(key, &here.place, announced, draft);
-                Ok(Then::Turn)
+                Ok(NextStep::Turn)
             }
-            Flow::Enter(Block(block)) => {
-                let frame = Frame { at: At::Block(block.clone()), ..Frame::default() };
+            Flow::Enter(StepBlock(block)) => {
+                let frame = Frame { at: FrameTarget::Block(block.clone()), ..Frame::default() };
                 self.frames.put(child(key, &block_component(&block)), frame);
                 self.settled(draft)
             }
@@ -301,7 +317,12 @@ impl Session {
     }
 
     /// Takes over what a turn did. Gives the outcome that it reported, if any.
-    fn keep(&mut self, here: &Here<'_>, mut work: Work, draft: &mut Draft) -> Result<Option<Outcome>, RunError> {
+    fn keep(
+        &mut self,
+        here: &ActionContext<'_>,
+        mut work: TurnWork,
+        draft: &mut CommitDraft,
+    ) -> Result<Option<Outcome>, RunError> {
         let (state, calls, round, advised) = (work.state.take(), work.calls, work.round, work.advice_used);
         let closed = work.effect_closed;
         let reported = work.events.iter().rev().find_map(|(_, event)| match event {
@@ -328,7 +349,12 @@ impl Session {
     }
 
     /// Takes over the variables and events of a turn, or of what is done beside one.
-    fn keep_work(&mut self, place: &Place, work: Work, draft: &mut Draft) -> Result<(), serde_json::Error> {
+    fn keep_work(
+        &mut self,
+        place: &EventLocation,
+        work: TurnWork,
+        draft: &mut CommitDraft,
+    ) -> Result<(), serde_json::Error> {
         for write in &work.writes {
             if write.written.sensitive {
                 self.hide(&write.stored.value, draft)?;
@@ -357,14 +383,14 @@ impl Session {
         &mut self,
         program: &Program,
         key: &str,
-        draft: &mut Draft,
+        draft: &mut CommitDraft,
         does: impl FnOnce(&Turn<'_>) -> Result<(), ActionError>,
-    ) -> Result<(), Lost> {
-        let lost = || Lost::new(format!("no action for `{}`", told(key)));
+    ) -> Result<(), SessionFailure> {
+        let lost = || SessionFailure::new(format!("no action for `{}`", told(key)));
         let frame = self.frames.get(key).ok_or_else(lost)?;
         let position = self.position(program, key).or_else(|| last_of(program)).ok_or_else(lost)?;
         let place = self.place_of(key);
-        let lent = Lent {
+        let lent = TurnResources {
             program,
             phase: position.phase,
             topic: position.topic,
@@ -383,7 +409,7 @@ impl Session {
             calls_before: frame.calls,
             last_seq: self.last_seq,
             notebook: &self.notebook,
-            shelf: &EmptyShelf,
+            shelf: &NoCells,
             masker: &self.masker,
             effect: None,
             effect_is_due: false,
@@ -391,13 +417,13 @@ impl Session {
         };
         let turn = Turn::new(lent, self.scopes.clone());
         turn.in_round(frame.round.unwrap_or(1));
-        does(&turn).map_err(Lost::of)?;
+        does(&turn).map_err(SessionFailure::of)?;
         let work = turn.into_work();
-        self.keep_work(&place, work, draft).map_err(|error| Lost::new(error.to_string()))
+        self.keep_work(&place, work, draft).map_err(|error| SessionFailure::new(error.to_string()))
     }
 
-    fn wait(&mut self, what: For, place: &Place, draft: &mut Draft) {
-        if what == For::InterruptedEffect {
+    fn wait(&mut self, what: WaitReason, place: &EventLocation, draft: &mut CommitDraft) {
+        if what == WaitReason::InterruptedEffect {
             return self.ask_about_effect(place, draft);
         }
         let answer_id = next_answer_id(self.answers);
@@ -408,19 +434,19 @@ impl Session {
         let prompt = said.unwrap_or_default();
         draft.event(place, Event::Waiting { r#for: what.name(), prompt, answer_id: answer_id.clone() });
         self.head.waiting = Some(answer_id);
-        self.status = Status::WaitingInput;
+        self.status = SessionStatus::WaitingInput;
     }
 
     /// An action came to its end, or something stands in its way that a route is written for.
     fn ended(
         &mut self,
         program: &Program,
-        here: &Here<'_>,
+        here: &ActionContext<'_>,
         outcome: Outcome,
-        lost: Option<Lost>,
-        draft: &mut Draft,
-    ) -> Result<Then, Lost> {
-        let Here { key, place, kind, .. } = here;
+        lost: Option<SessionFailure>,
+        draft: &mut CommitDraft,
+    ) -> Result<NextStep, SessionFailure> {
+        let ActionContext { key, place, kind, .. } = here;
         let deciding = outcome.deciding();
         self.metadata = deciding.metadata.clone();
         draft.event(place, Event::Outcome { action_type: kind, outcome: Box::new(outcome) });
@@ -432,12 +458,12 @@ impl Session {
     fn gone(
         &mut self,
         program: &Program,
-        here: &Here<'_>,
+        here: &ActionContext<'_>,
         outcome: Outcome,
         (target, why): (String, String),
-        draft: &mut Draft,
-    ) -> Result<Then, Lost> {
-        let Here { key, place, kind, .. } = here;
+        draft: &mut CommitDraft,
+    ) -> Result<NextStep, SessionFailure> {
+        let ActionContext { key, place, kind, .. } = here;
         let reason = outcome.exit_reason.map_or("exit_criteria_met", |reason| reason.name());
         draft.event(place, Event::Outcome { action_type: kind, outcome: Box::new(outcome) });
         let from = place.action_id.clone().unwrap_or_default();
@@ -445,34 +471,5 @@ impl Session {
         draft.event(place, Event::Routed { reason, route: go.to_string(), from, why, table: None });
         self.go(program, key, &go, true, draft)?;
         self.settled(draft)
-    }
-
-    fn stopped(&mut self, place: &Place, lost: Lost, work: Work, draft: &mut Draft) {
-        self.only_calls(place, work, draft);
-        let summary = self.over(Status::Stopped, place, lost, draft);
-        draft.event(place, Event::SessionStopped { summary });
-    }
-
-    pub(crate) fn failed(&mut self, place: &Place, lost: Lost, draft: &mut Draft) {
-        let summary = self.over(Status::Failed, place, lost, draft);
-        draft.event(place, Event::SessionFailed { summary });
-    }
-
-    fn over(&mut self, status: Status, place: &Place, lost: Lost, draft: &mut Draft) -> Summary {
-        self.status = status;
-        let Lost { code, message, help } = lost;
-        draft.event(place, Event::Error { code, message: message.clone(), help });
-        self.summary(Some(message))
-    }
-
-    /// Of a turn that came to nothing, what it cost is kept, and the notes that it made.
-    fn only_calls(&mut self, place: &Place, work: Work, draft: &mut Draft) {
-        let mut place = place.clone();
-        for (round, event) in work.events {
-            place.round = round;
-            if matches!(event, Event::ModelCall(_) | Event::Warning { .. } | Event::MessageDiscarded { .. }) {
-                draft.event(&place, event);
-            }
-        }
     }
 }

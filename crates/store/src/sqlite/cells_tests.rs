@@ -8,23 +8,23 @@ use tempfile::TempDir;
 
 use crate::conformance::{commit_at, event, message, start};
 use crate::conformance_cells::cell;
-use crate::contract::Archive;
-use crate::error::ArchiveError;
+use crate::contract::Store;
+use crate::error::StoreError;
 use crate::rows::Commit;
 use crate::sqlite::open::{open, open_read_only, open_with};
 use crate::sqlite::read::{CELL, CELLS, CELLS_TAIL, LAST_CELL};
 use crate::sqlite::schema::{STEPS, layout};
-use crate::sqlite::store::SqliteArchive;
+use crate::sqlite::store::SqliteStore;
 use crate::sqlite::write::key;
 
-fn fresh() -> (TempDir, SqliteArchive) {
+fn fresh() -> (TempDir, SqliteStore) {
     let home = tempfile::tempdir().unwrap();
     let archive = open(&home.path().join("sessions.db")).unwrap();
     (home, archive)
 }
 
 /// A store with one session, whose notebook has `count` cells.
-async fn with_cells(count: u64) -> (TempDir, SqliteArchive) {
+async fn with_cells(count: u64) -> (TempDir, SqliteStore) {
     let (home, archive) = fresh();
     start(&archive, "s").await;
     let all: Vec<_> = (1..=count).map(|number| cell(number, &format!("c-{number:05}"), &"字".repeat(60))).collect();
@@ -45,7 +45,7 @@ async fn a_store_from_before_notebooks_is_brought_along_with_its_sessions() {
     assert_eq!(layout(&archive.connection()).unwrap(), 1);
     drop(archive);
     let refused = open_read_only(&path).err().unwrap();
-    assert!(matches!(refused, ArchiveError::Outdated { found: 1, known: 2, .. }), "{refused}");
+    assert!(matches!(refused, StoreError::Outdated { found: 1, known: 2, .. }), "{refused}");
     let archive = open(&path).unwrap();
     assert_eq!(layout(&archive.connection()).unwrap(), 2);
     assert_eq!(archive.session("s").await.unwrap(), before);

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::contract::SessionLock;
-use crate::error::ArchiveError;
+use crate::error::StoreError;
 use crate::sqlite::disk::{leads_to, private_directory, private_file};
-use crate::sqlite::fault;
+use crate::sqlite::error;
 
 /// How often a lock is tried for again whose file was taken away by the one who let go of it at that moment.
 const ATTEMPTS: u32 = 64;
@@ -50,9 +50,9 @@ pub(crate) fn file_name(id: &str) -> String {
 }
 
 /// Takes the lock of a session, at once or not at all.
-/// Errors: [`ArchiveError::Held`] with what the holder says of itself.
-pub(crate) fn take(store: &str, directory: &Path, id: &str, holder: &str) -> Result<FileLock, ArchiveError> {
-    let report = |error: io::Error| fault::io(store, &error);
+/// Errors: [`StoreError::Held`] with what the holder says of itself.
+pub(crate) fn take(store: &str, directory: &Path, id: &str, holder: &str) -> Result<FileLock, StoreError> {
+    let report = |error: io::Error| error::io(store, &error);
     private_directory(directory).map_err(report)?;
     let path = directory.join(file_name(id));
     for _ in 0..ATTEMPTS {
@@ -65,16 +65,12 @@ pub(crate) fn take(store: &str, directory: &Path, id: &str, holder: &str) -> Res
             // The one before has taken this file away: what is locked here, nobody else will find.
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(ArchiveError::Held {
-                    store: store.to_owned(),
-                    id: id.to_owned(),
-                    holder: read_holder(file),
-                });
+                return Err(StoreError::Held { store: store.to_owned(), id: id.to_owned(), holder: read_holder(file) });
             }
             Err(TryLockError::Error(error)) => return Err(report(error)),
         }
     }
-    Err(ArchiveError::Busy { store: store.to_owned() })
+    Err(StoreError::Busy { store: store.to_owned() })
 }
 
 fn read_holder(file: File) -> String {

@@ -1,11 +1,11 @@
 //! The archive as one SQLite file.
 
-pub mod look;
+pub mod inspect;
 pub mod open;
 pub mod store;
 
 pub(crate) mod disk;
-pub(crate) mod fault;
+pub(crate) mod error;
 pub(crate) mod lock;
 pub(crate) mod read;
 pub(crate) mod remove;

@@ -9,11 +9,11 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::error::ArchiveError;
+use crate::error::StoreError;
 use crate::sqlite::disk::{new_private_file, private_directory};
-use crate::sqlite::fault::{self, Failure};
+use crate::sqlite::error::{self, Failure};
 use crate::sqlite::schema::{self, APPLICATION_ID, STEPS};
-use crate::sqlite::store::SqliteArchive;
+use crate::sqlite::store::SqliteStore;
 
 /// The layout of the tables that this release writes, as a number that grows with every change of them.
 pub const LAYOUT: usize = STEPS.len();
@@ -33,46 +33,46 @@ const STATEMENTS: usize = 64;
 
 /// Opens the store at `path` for reading and writing; makes it (0600) when it is not there, and its directory (0700),
 /// but no directory above that one.
-/// Errors: [`ArchiveError::Corrupt`], [`ArchiveError::NotOurs`], [`ArchiveError::Newer`], [`ArchiveError::NotAFile`]: the file
-/// is left byte for byte as it was. [`ArchiveError::ReadOnly`], [`ArchiveError::Denied`], [`ArchiveError::Full`],
-/// [`ArchiveError::Busy`], [`ArchiveError::Io`].
-pub fn open(path: &Path) -> Result<SqliteArchive, ArchiveError> {
+/// Errors: [`StoreError::Corrupt`], [`StoreError::NotOurs`], [`StoreError::Newer`], [`StoreError::NotAFile`]: the file
+/// is left byte for byte as it was. [`StoreError::ReadOnly`], [`StoreError::Denied`], [`StoreError::Full`],
+/// [`StoreError::Busy`], [`StoreError::Io`].
+pub fn open(path: &Path) -> Result<SqliteStore, StoreError> {
     open_with(path, STEPS)
 }
 
 /// Opens the store at `path` for reading only, on a disk that cannot be written too. Nothing is made, nothing migrated.
-/// Errors: [`ArchiveError::Missing`] when there is no store, [`ArchiveError::Outdated`] when it must be migrated first; and as
+/// Errors: [`StoreError::Missing`] when there is no store, [`StoreError::Outdated`] when it must be migrated first; and as
 /// [`open`].
-pub fn open_read_only(path: &Path) -> Result<SqliteArchive, ArchiveError> {
+pub fn open_read_only(path: &Path) -> Result<SqliteStore, StoreError> {
     let store = path.display().to_string();
-    let Some(file) = existing(path, &store)? else { return Err(ArchiveError::Missing { store }) };
+    let Some(file) = existing(path, &store)? else { return Err(StoreError::Missing { store }) };
     if !inspect(&file, &store, STEPS).map_err(|failure| failure.about(&store))? {
-        return Err(ArchiveError::Missing { store });
+        return Err(StoreError::Missing { store });
     }
     let connection = reader(&file, &store).map_err(|failure| failure.about(&store))?;
-    Ok(SqliteArchive::new(connection, store, &file, true))
+    Ok(SqliteStore::new(connection, store, &file, true))
 }
 
 /// [`open`], with these steps of migration.
-pub(crate) fn open_with(path: &Path, steps: &[&str]) -> Result<SqliteArchive, ArchiveError> {
+pub(crate) fn open_with(path: &Path, steps: &[&str]) -> Result<SqliteStore, StoreError> {
     let store = path.display().to_string();
     let file = match existing(path, &store)? {
         Some(file) => file,
-        None => make(path).map_err(|error| fault::io(&store, &error))?,
+        None => make(path).map_err(|error| error::io(&store, &error))?,
     };
     let connection = inspect(&file, &store, steps)
         .and_then(|_| writer(&file, &store, steps))
         .map_err(|failure| failure.about(&store))?;
-    Ok(SqliteArchive::new(connection, store, &file, false))
+    Ok(SqliteStore::new(connection, store, &file, false))
 }
 
 /// The true path of the file at `path`, so that every process finds the same lock files; `None` when nothing is there.
-pub(crate) fn existing(path: &Path, store: &str) -> Result<Option<PathBuf>, ArchiveError> {
+pub(crate) fn existing(path: &Path, store: &str) -> Result<Option<PathBuf>, StoreError> {
     match fs::canonicalize(path) {
         Ok(file) if file.is_file() => Ok(Some(file)),
-        Ok(_) => Err(ArchiveError::NotAFile { store: store.to_owned() }),
+        Ok(_) => Err(StoreError::NotAFile { store: store.to_owned() }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(fault::io(store, &error)),
+        Err(error) => Err(error::io(store, &error)),
     }
 }
 
@@ -96,11 +96,11 @@ fn make(path: &Path) -> io::Result<PathBuf> {
 /// SQLite does the reading, because closing a file that this process has open a second time through anything else would
 /// drop the locks of the first.
 pub(crate) fn inspect(file: &Path, store: &str, steps: &[&str]) -> Result<bool, Failure> {
-    match fs::metadata(file).map_err(|error| fault::io(store, &error))?.len() {
+    match fs::metadata(file).map_err(|error| error::io(store, &error))?.len() {
         0 => return Ok(false),
         // SQLite would take a file of one byte for an empty one.
         length if length < SMALLEST => {
-            return Err(ArchiveError::Corrupt { store: store.to_owned(), reason: fault::NOT_SQLITE.to_owned() }.into());
+            return Err(StoreError::Corrupt { store: store.to_owned(), reason: error::NOT_SQLITE.to_owned() }.into());
         }
         _ => {}
     }
@@ -109,11 +109,11 @@ pub(crate) fn inspect(file: &Path, store: &str, steps: &[&str]) -> Result<bool, 
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)?;
     let application: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     if application != APPLICATION_ID {
-        return Err(ArchiveError::NotOurs { store: store.to_owned() }.into());
+        return Err(StoreError::NotOurs { store: store.to_owned() }.into());
     }
     let (found, known) = (schema::layout(&connection)?, schema::newest(steps));
     if found > known {
-        return Err(ArchiveError::Newer { store: store.to_owned(), found, known }.into());
+        return Err(StoreError::Newer { store: store.to_owned(), found, known }.into());
     }
     Ok(true)
 }
@@ -122,7 +122,7 @@ pub(crate) fn inspect(file: &Path, store: &str, steps: &[&str]) -> Result<bool, 
 fn writer(file: &Path, store: &str, steps: &[&str]) -> Result<Connection, Failure> {
     let mut connection = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE, "")?;
     if connection.is_readonly("main")? {
-        return Err(ArchiveError::ReadOnly { store: store.to_owned() }.into());
+        return Err(StoreError::ReadOnly { store: store.to_owned() }.into());
     }
     // Until it is known to be ours to write, not even the log is folded in.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -171,15 +171,15 @@ fn reader(file: &Path, store: &str) -> Result<Connection, Failure> {
         Err(error) if needs_to_write(&error) => {
             let reason = "its latest changes are in the log beside it, which can only be read where it can be written; \
                           copy the file with its `-wal` to such a place";
-            return Err(ArchiveError::Io { store: store.to_owned(), reason: reason.to_owned() }.into());
+            return Err(StoreError::Io { store: store.to_owned(), reason: reason.to_owned() }.into());
         }
         found => found?,
     };
     let known = schema::newest(STEPS);
     let store = store.to_owned();
     match found {
-        found if found > known => Err(ArchiveError::Newer { store, found, known }.into()),
-        found if found < known => Err(ArchiveError::Outdated { store, found, known }.into()),
+        found if found > known => Err(StoreError::Newer { store, found, known }.into()),
+        found if found < known => Err(StoreError::Outdated { store, found, known }.into()),
         _ => Ok(connection),
     }
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
-use crate::sqlite::fault::Failure;
+use crate::sqlite::error::Failure;
 use crate::sqlite::write::key;
 
 /// The ids of the sessions last updated before this time, oldest first.

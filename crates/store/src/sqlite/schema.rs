@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use crate::error::ArchiveError;
-use crate::sqlite::fault::Failure;
+use crate::error::StoreError;
+use crate::sqlite::error::Failure;
 
 /// What marks a file as a store of this program: `bccs` in ASCII, in SQLite's header.
 pub(crate) const APPLICATION_ID: i32 = 0x6263_6373;
@@ -144,7 +144,7 @@ pub(crate) fn newest(steps: &[&str]) -> u32 {
 
 /// Brings the store to the newest layout in one transaction. Several processes may do so at once: the layout is read
 /// again once the write lock is held.
-/// Errors: [`ArchiveError::Newer`] without a write; [`ArchiveError::NotOurs`] when another program has filled the file in the
+/// Errors: [`StoreError::Newer`] without a write; [`StoreError::NotOurs`] when another program has filled the file in the
 /// meantime.
 pub(crate) fn migrate(connection: &mut Connection, store: &str, steps: &[&str]) -> Result<(), Failure> {
     let known = newest(steps);
@@ -161,7 +161,7 @@ pub(crate) fn migrate(connection: &mut Connection, store: &str, steps: &[&str]) 
         found = layout(connection)?;
     }
     if found > known {
-        return Err(ArchiveError::Newer { store: store.to_owned(), found, known }.into());
+        return Err(StoreError::Newer { store: store.to_owned(), found, known }.into());
     }
     // Into the main file at once, whose header another process looks at before it opens the rest.
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
@@ -175,7 +175,7 @@ fn step(transaction: &Transaction<'_>, store: &str, steps: &[&str]) -> Result<()
     if found == 0 {
         let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         if tables > 0 {
-            return Err(ArchiveError::NotOurs { store: store.to_owned() }.into());
+            return Err(StoreError::NotOurs { store: store.to_owned() }.into());
         }
     }
     transaction.execute_batch(sql)?;

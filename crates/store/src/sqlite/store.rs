@@ -6,12 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Params, Row, Transaction, TransactionBehavior, params};
 
-use crate::contract::{Archive, SessionLock};
-use crate::error::ArchiveError;
+use crate::contract::{SessionLock, Store};
+use crate::error::StoreError;
 use crate::rows::{
-    CellRow, Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSession, SessionRow, VariableRow,
+    CellRow, Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSessionRow, SessionRow, VariableRow,
 };
-use crate::sqlite::fault::Failure;
+use crate::sqlite::error::Failure;
 use crate::sqlite::lock::{self, FileLock};
 use crate::sqlite::read::{
     CELL, CELLS, CELLS_TAIL, JOURNAL_OF, LAST_OF, SESSION, all, cell_row, journal_row, key_of, limit, message_row,
@@ -30,14 +30,14 @@ const REMOVAL: &str = "a deletion";
 ///
 /// Its calls do their work on the thread that polls them: a durable commit takes some 200 µs, and a way to another
 /// thread and back would add a good part of that to each. So a call, once begun, is never given up half-way.
-pub struct SqliteArchive {
+pub struct SqliteStore {
     connection: Mutex<Connection>,
     store: String,
     locks: PathBuf,
     read_only: bool,
 }
 
-impl SqliteArchive {
+impl SqliteStore {
     /// An archive on this connection. `store` is how the person calls the `file`.
     pub(crate) fn new(connection: Connection, store: String, file: &Path, read_only: bool) -> Self {
         Self { connection: Mutex::new(connection), store, locks: lock::directory(file), read_only }
@@ -48,16 +48,16 @@ impl SqliteArchive {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, ArchiveError> {
+    fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         query(&self.connection()).map_err(|error| Failure::from(error).about(&self.store))
     }
 
     /// The row that `sql` gives, when there is one.
-    fn one<T>(&self, sql: &str, of: impl Params, row: Reader<T>) -> Result<Option<T>, ArchiveError> {
+    fn one<T>(&self, sql: &str, of: impl Params, row: Reader<T>) -> Result<Option<T>, StoreError> {
         self.read(|connection| connection.prepare_cached(sql)?.query_row(of, row).optional())
     }
 
-    fn all<T>(&self, sql: &str, of: impl Params, row: Reader<T>) -> Result<Vec<T>, ArchiveError> {
+    fn all<T>(&self, sql: &str, of: impl Params, row: Reader<T>) -> Result<Vec<T>, StoreError> {
         self.read(|connection| all(connection, sql, of, row))
     }
 
@@ -66,7 +66,7 @@ impl SqliteArchive {
         &self,
         id: &str,
         query: impl FnOnce(&Connection, i64) -> rusqlite::Result<T>,
-    ) -> Result<T, ArchiveError> {
+    ) -> Result<T, StoreError> {
         self.read(|connection| match key_of(connection, id)? {
             Some(session) => query(connection, session),
             None => Ok(T::default()),
@@ -74,14 +74,14 @@ impl SqliteArchive {
     }
 
     /// At most `most` numbered rows of a session after number `after`.
-    fn between<T>(&self, id: &str, after: u64, most: usize, sql: &str, row: Reader<T>) -> Result<Vec<T>, ArchiveError> {
+    fn between<T>(&self, id: &str, after: u64, most: usize, sql: &str, row: Reader<T>) -> Result<Vec<T>, StoreError> {
         self.within(id, |connection, session| {
             all(connection, sql, params![key(session, after)?, key(session, u64::MAX)?, limit(most)], row)
         })
     }
 
     /// Runs `work` in one durable transaction, which its error rolls back.
-    fn write<T>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>) -> Result<T, ArchiveError> {
+    fn write<T>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>) -> Result<T, StoreError> {
         let mut connection = self.connection();
         let run = || {
             // Takes the write lock at once, so that what is read here is still true when it is written.
@@ -93,15 +93,15 @@ impl SqliteArchive {
         run().map_err(|failure: Failure| failure.about(&self.store))
     }
 
-    fn hold(&self, id: &str, holder: &str) -> Result<FileLock, ArchiveError> {
+    fn hold(&self, id: &str, holder: &str) -> Result<FileLock, StoreError> {
         if self.read_only {
-            return Err(ArchiveError::ReadOnly { store: self.store.clone() });
+            return Err(StoreError::ReadOnly { store: self.store.clone() });
         }
         lock::take(&self.store, &self.locks, id, holder)
     }
 
     /// Runs `work` so that nothing of what it deletes can be found in the file afterwards.
-    fn erase<T>(&self, work: impl FnOnce() -> Result<T, ArchiveError>) -> Result<T, ArchiveError> {
+    fn erase<T>(&self, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         self.read(|connection| connection.execute_batch("PRAGMA secure_delete = ON"))?;
         let done = work();
         self.read(|connection| {
@@ -115,58 +115,58 @@ impl SqliteArchive {
 }
 
 #[async_trait]
-impl Archive for SqliteArchive {
+impl Store for SqliteStore {
     async fn create(
         &self,
-        session: &NewSession,
+        session: &NewSessionRow,
         documents: &[DocumentRow],
         first: &Commit,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<(), StoreError> {
         self.write(|transaction| write::create(transaction, &self.store, session, documents, first))
     }
 
-    async fn commit(&self, id: &str, commit: &Commit) -> Result<(), ArchiveError> {
+    async fn commit(&self, id: &str, commit: &Commit) -> Result<(), StoreError> {
         self.write(|transaction| write::commit(transaction, &self.store, id, commit))
     }
 
-    async fn session(&self, id: &str) -> Result<Option<SessionRow>, ArchiveError> {
+    async fn session(&self, id: &str) -> Result<Option<SessionRow>, StoreError> {
         self.one(&format!("{SESSION} WHERE id = ?"), [id], session_row)
     }
 
-    async fn sessions(&self) -> Result<Vec<SessionRow>, ArchiveError> {
+    async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
         // Without its `Z`, a time orders rightly as text: `…:00` comes before `…:00.5`.
         self.all(&format!("{SESSION} ORDER BY rtrim(updated_at, 'Z') DESC, id"), [], session_row)
     }
 
-    async fn frames(&self, id: &str) -> Result<Vec<FrameRow>, ArchiveError> {
+    async fn frames(&self, id: &str) -> Result<Vec<FrameRow>, StoreError> {
         let sql =
             "SELECT f.key, state FROM frame AS f JOIN session AS s ON f.session = s.key WHERE s.id = ? ORDER BY f.key";
         self.all(sql, [id], |row| Ok(FrameRow { key: row.get(0)?, state: row.get(1)? }))
     }
 
-    async fn variables(&self, id: &str) -> Result<Vec<VariableRow>, ArchiveError> {
+    async fn variables(&self, id: &str) -> Result<Vec<VariableRow>, StoreError> {
         let sql = "SELECT scope, path, name, value, source, round, at, sensitive
                    FROM variable JOIN session AS s ON session = s.key WHERE s.id = ? ORDER BY scope, path, name";
         self.all(sql, [id], variable_row)
     }
 
-    async fn user_variables(&self, user: &str) -> Result<Vec<VariableRow>, ArchiveError> {
+    async fn user_variables(&self, user: &str) -> Result<Vec<VariableRow>, StoreError> {
         let sql = "SELECT scope, path, name, value, source, round, at, sensitive
                    FROM user_variable WHERE user = ? ORDER BY scope, path, name";
         self.all(sql, [user], variable_row)
     }
 
-    async fn counters(&self, id: &str) -> Result<Vec<CounterRow>, ArchiveError> {
+    async fn counters(&self, id: &str) -> Result<Vec<CounterRow>, StoreError> {
         let sql = "SELECT name, count FROM counter JOIN session AS s ON session = s.key WHERE s.id = ? ORDER BY name";
         self.all(sql, [id], |row| Ok(CounterRow { name: row.get(0)?, count: count(row, 1)? }))
     }
 
-    async fn journal(&self, id: &str, after: u64, most: usize) -> Result<Vec<JournalRow>, ArchiveError> {
+    async fn journal(&self, id: &str, after: u64, most: usize) -> Result<Vec<JournalRow>, StoreError> {
         let sql = "SELECT key, at, kind, body FROM journal WHERE key > ? AND key <= ? ORDER BY key LIMIT ?";
         self.between(id, after, most, sql, journal_row)
     }
 
-    async fn journal_of(&self, id: &str, kind: &str, after: u64, most: usize) -> Result<Vec<JournalRow>, ArchiveError> {
+    async fn journal_of(&self, id: &str, kind: &str, after: u64, most: usize) -> Result<Vec<JournalRow>, StoreError> {
         self.within(id, |connection, session| {
             let (first, after, block) = (key(session, 0)?, key(session, after)?, Count(after >> BLOCK_BITS));
             let parameters = params![first, BLOCK_BITS, session, kind, block, after, limit(most)];
@@ -174,14 +174,14 @@ impl Archive for SqliteArchive {
         })
     }
 
-    async fn last_of(&self, id: &str, kind: &str) -> Result<Option<JournalRow>, ArchiveError> {
+    async fn last_of(&self, id: &str, kind: &str) -> Result<Option<JournalRow>, StoreError> {
         self.within(id, |connection, session| {
             let parameters = params![key(session, 0)?, BLOCK_BITS, session, kind];
             connection.prepare_cached(LAST_OF)?.query_row(parameters, journal_row).optional()
         })
     }
 
-    async fn messages_tail(&self, id: &str, count: usize) -> Result<Vec<MessageRow>, ArchiveError> {
+    async fn messages_tail(&self, id: &str, count: usize) -> Result<Vec<MessageRow>, StoreError> {
         let sql = "SELECT key, role, text, at, action_id, round, message_id FROM message
                    WHERE key > ? AND key <= ? ORDER BY key DESC LIMIT ?";
         let mut rows = self.between(id, 0, count, sql, message_row)?;
@@ -189,49 +189,49 @@ impl Archive for SqliteArchive {
         Ok(rows)
     }
 
-    async fn messages(&self, id: &str, after: u64, most: usize) -> Result<Vec<MessageRow>, ArchiveError> {
+    async fn messages(&self, id: &str, after: u64, most: usize) -> Result<Vec<MessageRow>, StoreError> {
         let sql = "SELECT key, role, text, at, action_id, round, message_id FROM message
                    WHERE key > ? AND key <= ? ORDER BY key LIMIT ?";
         self.between(id, after, most, sql, message_row)
     }
 
-    async fn cell(&self, id: &str, cell_id: &str) -> Result<Option<CellRow>, ArchiveError> {
+    async fn cell(&self, id: &str, cell_id: &str) -> Result<Option<CellRow>, StoreError> {
         self.within(id, |connection, session| {
             connection.prepare_cached(CELL)?.query_row(params![session, cell_id], cell_row).optional()
         })
     }
 
-    async fn cells(&self, id: &str, after: u64, most: usize) -> Result<Vec<CellRow>, ArchiveError> {
+    async fn cells(&self, id: &str, after: u64, most: usize) -> Result<Vec<CellRow>, StoreError> {
         self.between(id, after, most, CELLS, cell_row)
     }
 
-    async fn cells_tail(&self, id: &str, count: usize) -> Result<Vec<CellRow>, ArchiveError> {
+    async fn cells_tail(&self, id: &str, count: usize) -> Result<Vec<CellRow>, StoreError> {
         let mut rows = self.between(id, 0, count, CELLS_TAIL, cell_row)?;
         rows.reverse();
         Ok(rows)
     }
 
-    async fn answer_taken(&self, id: &str, answer_id: &str) -> Result<bool, ArchiveError> {
+    async fn answer_taken(&self, id: &str, answer_id: &str) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM answer AS a JOIN session AS s ON a.session = s.key WHERE s.id = ? AND a.id = ?";
         self.read(|connection| connection.prepare_cached(sql)?.exists([id, answer_id]))
     }
 
-    async fn document(&self, sha256: &str) -> Result<Option<String>, ArchiveError> {
+    async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError> {
         self.one("SELECT text FROM document WHERE sha256 = ?", [sha256], |row| row.get(0))
     }
 
-    async fn delete(&self, id: &str) -> Result<bool, ArchiveError> {
+    async fn delete(&self, id: &str) -> Result<bool, StoreError> {
         let _held = self.hold(id, REMOVAL)?;
         self.erase(|| self.write(|transaction| remove::session(transaction, id, None)))
     }
 
-    async fn prune(&self, updated_before: &str) -> Result<Vec<String>, ArchiveError> {
+    async fn prune(&self, updated_before: &str) -> Result<Vec<String>, StoreError> {
         let old = self.read(|connection| remove::updated_before(connection, updated_before))?;
         self.erase(|| {
             let mut gone = Vec::new();
             for id in old {
                 let _held = match self.hold(&id, REMOVAL) {
-                    Err(ArchiveError::Held { .. }) => continue,
+                    Err(StoreError::Held { .. }) => continue,
                     held => held?,
                 };
                 if self.write(|transaction| remove::session(transaction, &id, Some(updated_before)))? {
@@ -242,7 +242,7 @@ impl Archive for SqliteArchive {
         })
     }
 
-    async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, ArchiveError> {
+    async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, StoreError> {
         Ok(Box::new(self.hold(id, holder)?))
     }
 }

@@ -10,15 +10,15 @@ use tempfile::TempDir;
 
 use crate::conformance::{NASTY, commit_at, conformance, event, message, new_session, start};
 use crate::conformance_cells::cells_conformance;
-use crate::contract::Archive;
-use crate::error::ArchiveError;
+use crate::contract::Store;
+use crate::error::StoreError;
 use crate::rows::Commit;
 use crate::sqlite::open::{open, open_read_only, open_with};
 use crate::sqlite::read::{JOURNAL_OF, LAST_OF};
 use crate::sqlite::schema::{APPLICATION_ID, STEPS};
-use crate::sqlite::store::SqliteArchive;
+use crate::sqlite::store::SqliteStore;
 
-fn fresh() -> (TempDir, SqliteArchive) {
+fn fresh() -> (TempDir, SqliteStore) {
     let home = tempfile::tempdir().unwrap();
     let archive = open(&store_in(&home)).unwrap();
     (home, archive)
@@ -35,7 +35,7 @@ fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     entries.filter(|path| path.is_file()).map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
-fn refused(path: &Path) -> [ArchiveError; 2] {
+fn refused(path: &Path) -> [StoreError; 2] {
     [open(path).err().unwrap(), open_read_only(path).err().unwrap()]
 }
 
@@ -119,7 +119,7 @@ async fn a_read_only_store_reads_and_never_writes() {
         reader.prune("2030-01-01T00:00:00Z").await.unwrap_err(),
         reader.lock("s", "me").await.err().unwrap(),
     ] {
-        assert!(matches!(error, ArchiveError::ReadOnly { .. }), "{error}");
+        assert!(matches!(error, StoreError::ReadOnly { .. }), "{error}");
     }
     drop((reader, archive));
     assert_eq!(open_read_only(&path).unwrap().sessions().await.unwrap().len(), 1);
@@ -129,9 +129,9 @@ async fn a_read_only_store_reads_and_never_writes() {
 fn reading_makes_no_store() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("sessions.db");
-    assert!(matches!(open_read_only(&path), Err(ArchiveError::Missing { .. })));
+    assert!(matches!(open_read_only(&path), Err(StoreError::Missing { .. })));
     fs::write(&path, "").unwrap();
-    assert!(matches!(open_read_only(&path), Err(ArchiveError::Missing { .. })));
+    assert!(matches!(open_read_only(&path), Err(StoreError::Missing { .. })));
     assert_eq!(fs::read(&path).unwrap(), b"");
     open(&path).map(drop).unwrap();
 }
@@ -146,7 +146,7 @@ fn a_file_that_is_no_store_is_refused_and_left_as_it_is() {
         fs::write(&path, bytes).unwrap();
         let before = files(home.path());
         for error in refused(&path) {
-            assert!(matches!(error, ArchiveError::Corrupt { .. }), "{error}");
+            assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
             assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
         }
         assert_eq!(files(home.path()), before);
@@ -170,7 +170,7 @@ async fn a_damaged_store_is_reported_and_left_as_it_is() {
             Err(error) => error,
             Ok(archive) => archive.commit("1", &commit_at(1)).await.unwrap_err(),
         };
-        assert!(matches!(error, ArchiveError::Corrupt { .. }), "{error}");
+        assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
         assert!(fs::read(&path).unwrap() == bytes);
     }
 }
@@ -186,7 +186,7 @@ fn a_database_of_another_program_is_refused_and_left_as_it_is() {
         drop(connection);
         let before = files(home.path());
         for error in refused(&path) {
-            assert!(matches!(error, ArchiveError::NotOurs { .. }), "{error}");
+            assert!(matches!(error, StoreError::NotOurs { .. }), "{error}");
         }
         assert_eq!(files(home.path()), before);
     }
@@ -201,7 +201,7 @@ async fn a_store_of_a_newer_version_is_refused_and_left_as_it_is() {
     drop(open_with(&path, &[STEPS, &["CREATE TABLE news (key INTEGER)"]].concat()).unwrap());
     let before = files(path.parent().unwrap());
     for error in refused(&path) {
-        let ArchiveError::Newer { found, known, .. } = error else { panic!("{error}") };
+        let StoreError::Newer { found, known, .. } = error else { panic!("{error}") };
         assert_eq!((found, known), (3, 2));
     }
     assert_eq!(files(path.parent().unwrap()), before);
@@ -227,7 +227,7 @@ async fn a_migration_keeps_the_rows_and_happens_whole_or_not_at_all() {
 fn a_path_that_can_hold_no_store_is_refused_in_plain_words() {
     let home = tempfile::tempdir().unwrap();
     for error in refused(home.path()) {
-        assert!(matches!(error, ArchiveError::NotAFile { .. }), "{error}");
+        assert!(matches!(error, StoreError::NotAFile { .. }), "{error}");
     }
     let deep = home.path().join("a/b/sessions.db");
     let error = open(&deep).err().unwrap();
@@ -235,7 +235,7 @@ fn a_path_that_can_hold_no_store_is_refused_in_plain_words() {
     assert!(!home.path().join("a").exists());
     fs::write(home.path().join("file"), "").unwrap();
     let error = open(&home.path().join("file/sessions.db")).err().unwrap();
-    assert!(matches!(error, ArchiveError::Io { .. } | ArchiveError::NotAFile { .. }), "{error}");
+    assert!(matches!(error, StoreError::Io { .. } | StoreError::NotAFile { .. }), "{error}");
 }
 
 #[tokio::test]
@@ -247,7 +247,7 @@ async fn a_full_disk_refuses_the_commit_and_keeps_what_was_there() {
     limit(&format!("PRAGMA max_page_count = {}", pages + 2));
     let large = Commit { messages: vec![message(1, &NASTY.repeat(2000))], ..commit_at(1) };
     let error = archive.commit("s", &large).await.unwrap_err();
-    assert!(matches!(error, ArchiveError::Full { .. }), "{error}");
+    assert!(matches!(error, StoreError::Full { .. }), "{error}");
     assert!(!error.to_string().contains("小姐"), "{error}");
     assert_eq!(archive.session("s").await.unwrap().unwrap().revision, 1);
     assert_eq!(archive.messages("s", 0, 9).await.unwrap(), []);
@@ -263,7 +263,7 @@ async fn a_store_that_another_keeps_locked_is_busy() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     archive.connection().busy_timeout(std::time::Duration::ZERO).unwrap();
     let error = archive.commit("s", &commit_at(1)).await.unwrap_err();
-    assert!(matches!(error, ArchiveError::Busy { .. }), "{error}");
+    assert!(matches!(error, StoreError::Busy { .. }), "{error}");
     assert!(archive.session("s").await.unwrap().is_some(), "reading goes on");
     other.execute_batch("ROLLBACK").unwrap();
     archive.commit("s", &commit_at(1)).await.unwrap();
@@ -283,7 +283,7 @@ fn many_may_open_a_fresh_store_at_once_and_one_creates_the_session() {
                 let run = tokio::runtime::Builder::new_current_thread().build().unwrap();
                 match run.block_on(archive.create(&new_session("s"), &[], &commit_at(0))) {
                     Ok(()) => 1,
-                    Err(ArchiveError::Exists { .. }) => 0,
+                    Err(StoreError::Exists { .. }) => 0,
                     Err(error) => panic!("{error}"),
                 }
             };
@@ -302,7 +302,7 @@ async fn many_processes_may_open_a_fresh_store_at_once() {
     if let Some(path) = std::env::var_os(STORE) {
         let archive = open(Path::new(&path)).unwrap();
         match archive.create(&new_session("s"), &[], &commit_at(0)).await {
-            Ok(()) | Err(ArchiveError::Exists { .. }) => return,
+            Ok(()) | Err(StoreError::Exists { .. }) => return,
             Err(error) => panic!("{error}"),
         }
     }
@@ -332,7 +332,7 @@ fn of_many_commits_at_one_revision_one_is_written() {
             let commit = Commit { journal: vec![event(1, "k")], ..commit_at(1) };
             match run().block_on(archive.commit("s", &commit)) {
                 Ok(()) => 1,
-                Err(ArchiveError::Conflict { expected: 1, found: 2, .. }) => 0,
+                Err(StoreError::Conflict { expected: 1, found: 2, .. }) => 0,
                 Err(error) => panic!("{error}"),
             }
         };
@@ -353,7 +353,7 @@ async fn a_second_handle_is_told_who_holds_a_session() {
     for path in [store_in(&home), home.path().join("link.db")] {
         let second = open(&path).unwrap();
         for error in [second.lock("s", "me").await.err().unwrap(), second.delete("s").await.unwrap_err()] {
-            let ArchiveError::Held { holder, .. } = error else { panic!("{error}") };
+            let StoreError::Held { holder, .. } = error else { panic!("{error}") };
             assert_eq!(holder, "process 4711");
         }
         assert_eq!(second.prune("2030-01-01T00:00:00Z").await.unwrap(), Vec::<String>::new());
@@ -441,16 +441,16 @@ async fn a_store_in_a_read_only_place_is_read_but_not_written() {
         let place = PathBuf::from(place);
         // A file that cannot be written; a directory in which no log can be made; a directory without a store.
         let error = open(&place.join("sessions.db")).err().unwrap();
-        assert!(matches!(error, ArchiveError::ReadOnly { .. }), "{error}");
+        assert!(matches!(error, StoreError::ReadOnly { .. }), "{error}");
         let error = open(&place.join("new.db")).err().unwrap();
-        assert!(matches!(error, ArchiveError::Denied { .. }), "{error}");
+        assert!(matches!(error, StoreError::Denied { .. }), "{error}");
         let error = open_read_only(&place.join("secret.db")).err().unwrap();
-        assert!(matches!(error, ArchiveError::Denied { .. }), "{error}");
+        assert!(matches!(error, StoreError::Denied { .. }), "{error}");
         let error = match open(&place.join("writable.db")) {
             Err(error) => error,
             Ok(archive) => archive.commit("s", &commit_at(1)).await.unwrap_err(),
         };
-        assert!(matches!(error, ArchiveError::Denied { .. } | ArchiveError::ReadOnly { .. }), "{error}");
+        assert!(matches!(error, StoreError::Denied { .. } | StoreError::ReadOnly { .. }), "{error}");
         let archive = open_read_only(&place.join("sessions.db")).unwrap();
         assert_eq!(archive.sessions().await.unwrap().len(), 1);
         let error = open_read_only(&place.join("logged.db")).err().unwrap();

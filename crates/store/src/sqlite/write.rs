@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use rusqlite::types::{ToSqlOutput, Value};
 use rusqlite::{ErrorCode, OptionalExtension, Row, ToSql, Transaction, params};
 
-use crate::error::ArchiveError;
-use crate::rows::{Commit, DocumentRow, NewSession, VariableRow};
-use crate::sqlite::fault::Failure;
+use crate::error::StoreError;
+use crate::rows::{Commit, DocumentRow, NewSessionRow, VariableRow};
+use crate::sqlite::error::Failure;
 use crate::sqlite::read::{LAST_CELL, number_of};
 use crate::sqlite::schema::{BLOCK_BITS, SEQ_BITS};
 use crate::tail::{Tail, cells_fit};
@@ -36,7 +36,7 @@ pub(crate) fn key(session: i64, number: u64) -> rusqlite::Result<i64> {
 pub(crate) fn create(
     transaction: &Transaction<'_>,
     store: &str,
-    session: &NewSession,
+    session: &NewSessionRow,
     documents: &[DocumentRow],
     first: &Commit,
 ) -> Result<(), Failure> {
@@ -60,7 +60,7 @@ pub(crate) fn create(
         )
         .optional()?;
     let Some(made) = made else {
-        return Err(ArchiveError::Exists { store: store.to_owned(), id: session.id.clone() }.into());
+        return Err(StoreError::Exists { store: store.to_owned(), id: session.id.clone() }.into());
     };
     let mut insert =
         transaction.prepare_cached("INSERT INTO document (sha256, text) VALUES (?, ?) ON CONFLICT DO NOTHING")?;
@@ -94,7 +94,7 @@ pub(crate) fn commit(transaction: &Transaction<'_>, store: &str, id: &str, commi
         })
         .optional()?;
     let Some((key, user, tail)) = there else {
-        return Err(ArchiveError::NotFound { store: store.to_owned(), id: id.to_owned() }.into());
+        return Err(StoreError::NotFound { store: store.to_owned(), id: id.to_owned() }.into());
     };
     let next = tail.after(store, id, commit)?;
     let sql = "UPDATE head SET revision = ?, last_seq = ?, last_message = ?, answers = ?, status = ?, updated_at = ?,
@@ -252,7 +252,7 @@ fn cells(transaction: &Transaction<'_>, store: &str, session: i64, id: &str, com
 }
 
 fn mixed_up(store: &str, id: &str, number: u64) -> Failure {
-    ArchiveError::CellMixedUp { store: store.to_owned(), id: id.to_owned(), number }.into()
+    StoreError::CellMixedUp { store: store.to_owned(), id: id.to_owned(), number }.into()
 }
 
 fn answers(transaction: &Transaction<'_>, store: &str, session: i64, id: &str, commit: &Commit) -> Result<(), Failure> {
@@ -261,7 +261,7 @@ fn answers(transaction: &Transaction<'_>, store: &str, session: i64, id: &str, c
             .prepare_cached("INSERT INTO answer (session, id) VALUES (?, ?) ON CONFLICT DO NOTHING")?
             .execute(params![session, answer])?;
         if added == 0 {
-            return Err(ArchiveError::AnswerTaken { store: store.to_owned(), id: id.to_owned() }.into());
+            return Err(StoreError::AnswerTaken { store: store.to_owned(), id: id.to_owned() }.into());
         }
     }
     Ok(())

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::test_runner::coverage::item::Key;
-use crate::test_runner::coverage::trail::{Part, Passed, trail};
+use crate::test_runner::coverage::item::ItemKey;
+use crate::test_runner::coverage::trail::{TrailPart, TrailStep, trail};
 use bcc_runtime::program::outcome::ExitReason;
 use bcc_runtime::program::program::Program;
-use bcc_runtime::program::routes::Level;
+use bcc_runtime::program::routes::RouteLevel;
 use bcc_runtime::run::frames::ELEMENT;
 
 /// How often something ran, and how often it was passed over.
@@ -21,13 +21,13 @@ pub struct Tally {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub tallies: BTreeMap<Key, Tally>,
+pub struct CoverageCounts {
+    pub tallies: BTreeMap<ItemKey, Tally>,
     /// How often an action ended with a reason, or met what stood in its way: by its id and the reason.
     pub exits: BTreeMap<(String, String), u64>,
 }
 
-impl Counts {
+impl CoverageCounts {
     pub fn add(&mut self, other: &Self) {
         for (key, tally) in &other.tallies {
             let sum = self.tallies.entry(key.clone()).or_default();
@@ -42,7 +42,7 @@ impl Counts {
 
 /// What ran in the session with these events (the lines of its journal, whole and in order), by the names of the files. An
 /// action that a plan put into the session is no part of the program and counts nowhere; what it inserts does.
-pub fn count(program: &Program, events: &[Value]) -> BTreeMap<String, Counts> {
+pub fn count(program: &Program, events: &[Value]) -> BTreeMap<String, CoverageCounts> {
     let mut counting = Counting { program, counts: BTreeMap::new(), visits: BTreeSet::new() };
     events.iter().for_each(|event| counting.event(event));
     counting.counts
@@ -50,9 +50,9 @@ pub fn count(program: &Program, events: &[Value]) -> BTreeMap<String, Counts> {
 
 struct Counting<'p> {
     program: &'p Program,
-    counts: BTreeMap<String, Counts>,
+    counts: BTreeMap<String, CoverageCounts>,
     /// The visits of skills and branches that were counted, by their instance paths.
-    visits: BTreeSet<(Key, String)>,
+    visits: BTreeSet<(ItemKey, String)>,
 }
 
 impl Counting<'_> {
@@ -62,46 +62,46 @@ impl Counting<'_> {
         let at = |key: &str| location.get(key).and_then(Value::as_str).map(str::to_owned);
         let script = self.program.file.name();
         match text("type") {
-            Some("phase_entered") => self.ran(script, at("phase_id").map(Key::Phase)),
+            Some("phase_entered") => self.ran(script, at("phase_id").map(ItemKey::Phase)),
             Some("topic_entered") => {
-                self.ran(script, at("topic_id").map(Key::Topic));
+                self.ran(script, at("topic_id").map(ItemKey::Topic));
                 let path = at("path").unwrap_or_default();
                 if path.split('/').next().is_some_and(|topic| topic.contains(ELEMENT)) {
-                    self.ran(script, at("topic_id").map(Key::ForEach));
+                    self.ran(script, at("topic_id").map(ItemKey::ForEach));
                 }
             }
             Some("action_started") => {
                 if let Some((file, id)) = self.action(location) {
-                    self.ran(&file, Some(Key::Action(id)));
+                    self.ran(&file, Some(ItemKey::Action(id)));
                 }
             }
             Some("skipped") => match (at("action_id"), at("topic_id"), at("phase_id")) {
                 (Some(_), ..) => {
                     if let Some((file, id)) = self.action(location) {
-                        self.skipped(&file, Key::Action(id));
+                        self.skipped(&file, ItemKey::Action(id));
                     }
                 }
-                (None, Some(topic), _) => self.skipped(script, Key::Topic(topic)),
-                (None, None, Some(phase)) => self.skipped(script, Key::Phase(phase)),
+                (None, Some(topic), _) => self.skipped(script, ItemKey::Topic(topic)),
+                (None, None, Some(phase)) => self.skipped(script, ItemKey::Phase(phase)),
                 (None, None, None) => {}
             },
             Some("outcome") => self.outcome(event, location),
             Some("routed") => {
                 let Some(reason) = text("reason").and_then(ExitReason::parse) else { return };
-                let route = |level, id| Key::Route(level, id, reason.name());
+                let route = |level, id| ItemKey::Route(level, id, reason.name());
                 match text("table") {
                     Some("action") => {
                         if let Some((file, id)) = self.action(location) {
-                            self.ran(&file, Some(route(Level::Action, id)));
+                            self.ran(&file, Some(route(RouteLevel::Action, id)));
                         }
                     }
-                    Some("topic") => self.ran(script, at("topic_id").map(|id| route(Level::Topic, id))),
-                    Some("phase") => self.ran(script, at("phase_id").map(|id| route(Level::Phase, id))),
-                    Some("session") => self.ran(script, Some(route(Level::Session, self.program.id.clone()))),
+                    Some("topic") => self.ran(script, at("topic_id").map(|id| route(RouteLevel::Topic, id))),
+                    Some("phase") => self.ran(script, at("phase_id").map(|id| route(RouteLevel::Phase, id))),
+                    Some("session") => self.ran(script, Some(route(RouteLevel::Session, self.program.id.clone()))),
                     _ => {}
                 }
             }
-            Some("triggered") => self.ran(script, text("reason").map(|id| Key::Trigger(id.to_owned()))),
+            Some("triggered") => self.ran(script, text("reason").map(|id| ItemKey::Trigger(id.to_owned()))),
             _ => {}
         }
     }
@@ -109,17 +109,20 @@ impl Counting<'_> {
     /// The file and the id of the action at a place; counts the skills and branches on the way to it.
     fn action(&mut self, location: &Value) -> Option<(String, String)> {
         let passed = trail(self.program, location)?;
-        let mut above: Option<&Passed<'_>> = None;
+        let mut above: Option<&TrailStep<'_>> = None;
         for here in &passed {
             match (here.part, above.map(|above| above.part)) {
-                (Part::Skill(skill), _) => self.visited(here.file.name(), Key::Skill(skill.id.clone()), &here.path),
-                (Part::Action(step), Some(Part::Action(around))) => {
-                    let holds =
-                        |steps: &bcc_runtime::program::program::Steps| steps.iter().any(|inner| inner.id == step.id);
+                (TrailPart::Skill(skill), _) => {
+                    self.visited(here.file.name(), ItemKey::Skill(skill.id.clone()), &here.path)
+                }
+                (TrailPart::Action(step), Some(TrailPart::Action(around))) => {
+                    let holds = |steps: &bcc_runtime::program::program::ProgramSteps| {
+                        steps.iter().any(|inner| inner.id == step.id)
+                    };
                     let branches = around.action.branches();
                     if let Some(branch) = branches.into_iter().find(|branch| branch.steps.is_some_and(holds)) {
                         let path = above.map(|above| above.path.as_str()).unwrap_or_default();
-                        self.visited(here.file.name(), Key::Branch(around.id.clone(), branch.name), path);
+                        self.visited(here.file.name(), ItemKey::Branch(around.id.clone(), branch.name), path);
                     }
                 }
                 _ => {}
@@ -127,7 +130,9 @@ impl Counting<'_> {
             above = Some(here);
         }
         match passed.last() {
-            Some(Passed { part: Part::Action(step), file, .. }) => Some((file.name().to_owned(), step.id.clone())),
+            Some(TrailStep { part: TrailPart::Action(step), file, .. }) => {
+                Some((file.name().to_owned(), step.id.clone()))
+            }
             _ => None,
         }
     }
@@ -141,33 +146,33 @@ impl Counting<'_> {
         // One with actions of its own was counted when the first of them began.
         let taken = event.get("metadata").and_then(|metadata| metadata.get("branch")).and_then(Value::as_str);
         if let Some(name) = taken.filter(|name| self.has_no_steps(location, name)) {
-            self.ran(&file, Some(Key::Branch(id, name.to_owned())));
+            self.ran(&file, Some(ItemKey::Branch(id, name.to_owned())));
         }
     }
 
     fn has_no_steps(&self, location: &Value, name: &str) -> bool {
         let passed = trail(self.program, location).unwrap_or_default();
-        let Some(Passed { part: Part::Action(step), .. }) = passed.last() else { return false };
+        let Some(TrailStep { part: TrailPart::Action(step), .. }) = passed.last() else { return false };
         step.action.branches().iter().any(|branch| branch.name == name && branch.steps.is_none())
     }
 
-    fn visited(&mut self, file: &str, key: Key, path: &str) {
+    fn visited(&mut self, file: &str, key: ItemKey, path: &str) {
         if self.visits.insert((key.clone(), path.to_owned())) {
             self.ran(file, Some(key));
         }
     }
 
-    fn ran(&mut self, file: &str, key: Option<Key>) {
+    fn ran(&mut self, file: &str, key: Option<ItemKey>) {
         if let Some(key) = key {
             self.tally(file, key).ran += 1;
         }
     }
 
-    fn skipped(&mut self, file: &str, key: Key) {
+    fn skipped(&mut self, file: &str, key: ItemKey) {
         self.tally(file, key).skipped += 1;
     }
 
-    fn tally(&mut self, file: &str, key: Key) -> &mut Tally {
+    fn tally(&mut self, file: &str, key: ItemKey) -> &mut Tally {
         self.counts.entry(file.to_owned()).or_default().tallies.entry(key).or_default()
     }
 }

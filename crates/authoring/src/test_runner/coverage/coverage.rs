@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::test_runner::coverage::count::{Counts, Tally, count};
-use crate::test_runner::coverage::item::{Item, What};
-use crate::test_runner::coverage::outline::{Outline, outlines};
+use crate::test_runner::coverage::count::{CoverageCounts, Tally, count};
+use crate::test_runner::coverage::item::{CoverageItem, ItemKind};
+use crate::test_runner::coverage::outline::{CoverageOutline, outlines};
 use bcc_lang::source::text::SourceFile;
 use bcc_runtime::program::program::Program;
 
@@ -20,8 +20,8 @@ pub struct Coverage {
 
 #[derive(Clone, Debug)]
 pub struct Covered {
-    pub outline: Outline,
-    pub counts: Counts,
+    pub outline: CoverageOutline,
+    pub counts: CoverageCounts,
     /// How many sessions of scripts that have this file were counted.
     pub sessions: u64,
 }
@@ -66,7 +66,7 @@ impl Coverage {
             return;
         }
         for outline in outlines(program) {
-            let covered = |outline| Covered { outline, counts: Counts::default(), sessions: 0 };
+            let covered = |outline| Covered { outline, counts: CoverageCounts::default(), sessions: 0 };
             self.files.entry(outline.file.name().to_owned()).or_insert_with(|| covered(outline));
         }
     }
@@ -129,17 +129,17 @@ impl Coverage {
         Self { files: self.files.into_iter().map(renamed).collect() }
     }
 
-    pub fn figure(&self, what: What) -> Figure {
+    pub fn figure(&self, what: ItemKind) -> Figure {
         self.files().fold(Figure::default(), |sum, file| sum.plus(file.figure(what)))
     }
 }
 
 impl Covered {
-    pub fn items(&self) -> Vec<&Item> {
-        self.outline.items.iter().flat_map(Item::all).collect()
+    pub fn items(&self) -> Vec<&CoverageItem> {
+        self.outline.items.iter().flat_map(CoverageItem::all).collect()
     }
 
-    pub fn tally(&self, item: &Item) -> Tally {
+    pub fn tally(&self, item: &CoverageItem) -> Tally {
         self.counts.tallies.get(&item.key).copied().unwrap_or_default()
     }
 
@@ -147,13 +147,13 @@ impl Covered {
         self.counts.exits.get(&(action.to_owned(), reason.to_owned())).copied().unwrap_or(0)
     }
 
-    pub fn figure_of<'i>(&self, items: impl IntoIterator<Item = &'i Item>) -> Figure {
+    pub fn figure_of<'i>(&self, items: impl IntoIterator<Item = &'i CoverageItem>) -> Figure {
         items.into_iter().fold(Figure::default(), |sum, item| {
             sum.plus(Figure { covered: u64::from(self.tally(item).ran > 0), total: 1 })
         })
     }
 
-    pub fn figure(&self, what: What) -> Figure {
+    pub fn figure(&self, what: ItemKind) -> Figure {
         self.figure_of(self.items().into_iter().filter(|item| item.key.what() == what))
     }
 
@@ -165,14 +165,15 @@ impl Covered {
     /// How many of the exit reasons that its actions have were met. They are nothing that an author writes, so they are told
     /// apart from the total.
     pub fn endings(&self) -> Figure {
-        let reasons =
-            |item: &Item| item.exits.iter().map(|reason| (item.key.id().to_owned(), *reason)).collect::<Vec<_>>();
+        let reasons = |item: &CoverageItem| {
+            item.exits.iter().map(|reason| (item.key.id().to_owned(), *reason)).collect::<Vec<_>>()
+        };
         self.items().into_iter().flat_map(reasons).fold(Figure::default(), |sum, (action, reason)| {
             sum.plus(Figure { covered: u64::from(self.exits(&action, reason) > 0), total: 1 })
         })
     }
 
-    pub fn missed(&self) -> Vec<&Item> {
+    pub fn missed(&self) -> Vec<&CoverageItem> {
         self.items().into_iter().filter(|item| self.tally(item).ran == 0).collect()
     }
 }

@@ -1,10 +1,10 @@
 //! What is counted: the parts of a script that an author wrote, each with its place in a file.
 
-use bcc_runtime::program::routes::Level;
+use bcc_runtime::program::routes::RouteLevel;
 
 /// A part of a file by what it is and its id, which is unique in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Key {
+pub enum ItemKey {
     Phase(String),
     Topic(String),
     /// The body of the `for_each` of this topic.
@@ -13,13 +13,13 @@ pub enum Key {
     /// A branch of this action, by the name that the action gives it.
     Branch(String, String),
     /// A route: in the table of this level, of this id, for this reason.
-    Route(Level, String, &'static str),
+    Route(RouteLevel, String, &'static str),
     Trigger(String),
     Skill(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum What {
+pub enum ItemKind {
     Phase,
     Topic,
     ForEach,
@@ -31,7 +31,7 @@ pub enum What {
     Skill,
 }
 
-impl What {
+impl ItemKind {
     /// Everything that is counted, in the order of reports.
     pub const ALL: [Self; 8] =
         [Self::Phase, Self::Topic, Self::ForEach, Self::Action, Self::Branch, Self::Route, Self::Trigger, Self::Skill];
@@ -64,17 +64,17 @@ impl What {
     }
 }
 
-impl Key {
-    pub const fn what(&self) -> What {
+impl ItemKey {
+    pub const fn what(&self) -> ItemKind {
         match self {
-            Self::Phase(_) => What::Phase,
-            Self::Topic(_) => What::Topic,
-            Self::ForEach(_) => What::ForEach,
-            Self::Action(_) => What::Action,
-            Self::Branch(..) => What::Branch,
-            Self::Route(..) => What::Route,
-            Self::Trigger(_) => What::Trigger,
-            Self::Skill(_) => What::Skill,
+            Self::Phase(_) => ItemKind::Phase,
+            Self::Topic(_) => ItemKind::Topic,
+            Self::ForEach(_) => ItemKind::ForEach,
+            Self::Action(_) => ItemKind::Action,
+            Self::Branch(..) => ItemKind::Branch,
+            Self::Route(..) => ItemKind::Route,
+            Self::Trigger(_) => ItemKind::Trigger,
+            Self::Skill(_) => ItemKind::Skill,
         }
     }
 
@@ -105,8 +105,8 @@ impl Key {
 
 /// One part of a file, with what stands inside of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
-    pub key: Key,
+pub struct CoverageItem {
+    pub key: ItemKey,
     /// More for people: the name of a phase or topic, the kind of an action, the condition of a branch, where a route leads.
     pub about: Option<String>,
     /// Its first line, from 1.
@@ -116,10 +116,10 @@ pub struct Item {
     /// Of an action: the exit reasons with which it can end, besides `error`.
     pub exits: &'static [&'static str],
     /// What stands inside of it, in the order of the file.
-    pub children: Vec<Item>,
+    pub children: Vec<CoverageItem>,
 }
 
-impl Item {
+impl CoverageItem {
     /// This part and all that stand inside of it, in the order of the file.
     pub fn all(&self) -> Vec<&Self> {
         let inside = self.children.iter().flat_map(Self::all);

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::test_runner::coverage::coverage::{Coverage, Covered, Figure};
-use crate::test_runner::coverage::item::{Item, What};
+use crate::test_runner::coverage::item::{CoverageItem, ItemKind};
 
 pub fn json(coverage: &Coverage) -> Value {
     let mut value = json!({
@@ -35,9 +35,9 @@ fn file(covered: &Covered) -> Value {
     value
 }
 
-fn put_figures(value: &mut Value, of: impl Fn(What) -> Figure) {
+fn put_figures(value: &mut Value, of: impl Fn(ItemKind) -> Figure) {
     if let Some(fields) = value.as_object_mut() {
-        fields.extend(What::ALL.map(|what| (what.plural().to_owned(), figure(of(what)))));
+        fields.extend(ItemKind::ALL.map(|what| (what.plural().to_owned(), figure(of(what)))));
     }
 }
 
@@ -48,7 +48,7 @@ fn figure(figure: Figure) -> Value {
     json!({ "covered": figure.covered, "total": figure.total, "percent": percent })
 }
 
-fn item(covered: &Covered, item: &Item) -> Value {
+fn item(covered: &Covered, item: &CoverageItem) -> Value {
     let tally = covered.tally(item);
     let mut value = json!({
         "what": item.key.what().name(),
@@ -60,7 +60,7 @@ fn item(covered: &Covered, item: &Item) -> Value {
         "skipped": tally.skipped,
     });
     let Some(fields) = value.as_object_mut() else { return value };
-    if item.key.what() == What::Action {
+    if item.key.what() == ItemKind::Action {
         fields.insert("exit_reasons".into(), exits(covered, item));
     }
     if !item.children.is_empty() {
@@ -70,7 +70,7 @@ fn item(covered: &Covered, item: &Item) -> Value {
 }
 
 /// How often an action ended for each reason that it has, and for others that came up, as `error` does.
-fn exits(covered: &Covered, item: &Item) -> Value {
+fn exits(covered: &Covered, item: &CoverageItem) -> Value {
     let id = item.key.id();
     let mut exits: Map<String, Value> =
         item.exits.iter().map(|reason| ((*reason).to_owned(), covered.exits(id, reason).into())).collect();

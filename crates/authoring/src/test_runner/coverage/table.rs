@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use crate::test_runner::coverage::coverage::{Coverage, Covered, Figure};
-use crate::test_runner::coverage::item::{Item, What};
+use crate::test_runner::coverage::item::{CoverageItem, ItemKind};
 use bcc_lang::message::language::Language;
 use bcc_lang::source::render::visible::visible_line;
 
@@ -26,7 +26,7 @@ pub fn table(coverage: &Coverage, color: bool, language: Language) -> String {
         return String::new();
     }
     let paint = Paint { color, language };
-    let shown: Vec<What> = What::ALL.into_iter().filter(|what| coverage.figure(*what).total > 0).collect();
+    let shown: Vec<ItemKind> = ItemKind::ALL.into_iter().filter(|what| coverage.figure(*what).total > 0).collect();
     let mut rows = vec![header(&shown, language)];
     rows.extend(coverage.files().map(|covered| row(covered, &shown)));
     if coverage.files().count() > 1 {
@@ -58,20 +58,20 @@ impl Cell {
     }
 }
 
-fn header(shown: &[What], language: Language) -> Vec<Cell> {
+fn header(shown: &[ItemKind], language: Language) -> Vec<Cell> {
     let words = shown.iter().map(|what| Cell::words(language.said(what.plural())));
     let last = ["all", "", "endings"].into_iter().map(|word| Cell::words(language.said(word)));
     std::iter::once(Cell::words(language.said("Coverage"))).chain(words).chain(last).collect()
 }
 
-fn row(covered: &Covered, shown: &[What]) -> Vec<Cell> {
+fn row(covered: &Covered, shown: &[ItemKind]) -> Vec<Cell> {
     let name = Cell::words(visible_line(covered.outline.file.name()));
     let figures = shown.iter().map(|what| Cell::figure(covered.figure(*what)));
     let last = [Cell::figure(covered.total()), Cell::percent(covered.total()), Cell::figure(covered.endings())];
     std::iter::once(name).chain(figures).chain(last).collect()
 }
 
-fn sum(coverage: &Coverage, shown: &[What], language: Language) -> Vec<Cell> {
+fn sum(coverage: &Coverage, shown: &[ItemKind], language: Language) -> Vec<Cell> {
     let figures = shown.iter().map(|what| Cell::figure(coverage.figure(*what)));
     let (total, endings) = (coverage.total(), coverage.endings());
     let last = [Cell::figure(total), Cell::percent(total), Cell::figure(endings)];
@@ -121,7 +121,7 @@ fn missed(coverage: &Coverage, paint: &Paint) -> String {
     text
 }
 
-fn list(covered: &Covered, item: &Item, language: Language, lines: &mut Vec<(String, String)>) {
+fn list(covered: &Covered, item: &CoverageItem, language: Language, lines: &mut Vec<(String, String)>) {
     let tally = covered.tally(item);
     if tally.ran > 0 {
         item.children.iter().for_each(|child| list(covered, child, language, lines));

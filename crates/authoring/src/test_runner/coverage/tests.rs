@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::test_runner::coverage::coverage::{Coverage, Figure};
-use crate::test_runner::coverage::item::{Item, What};
+use crate::test_runner::coverage::item::{CoverageItem, ItemKind};
 use crate::test_runner::played::{Played, play};
 
 /// Everything that ran, as `what ×times`, the name of its file before it unless that is the script.
@@ -29,7 +29,7 @@ fn told(coverage: &Coverage) -> Vec<String> {
                 told.push(format!("{file}{words} skipped ×{}", tally.skipped));
             }
             for ((action, reason), times) in &covered.counts.exits {
-                if item.key.what() == What::Action && item.key.id() == action {
+                if item.key.what() == ItemKind::Action && item.key.id() == action {
                     told.push(format!("{file}{words} ends {reason} ×{times}"));
                 }
             }
@@ -287,7 +287,7 @@ fn every_part_has_the_lines_that_it_is_written_in() {
     let mut coverage = Coverage::default();
     coverage.know(&played.program);
     let covered = coverage.files().next().unwrap();
-    let lines = |item: &&Item| format!("{}–{} {}", item.line, item.last_line, item.key.words());
+    let lines = |item: &&CoverageItem| format!("{}–{} {}", item.line, item.last_line, item.key.words());
     let told: Vec<String> = covered.items().iter().map(lines).collect();
     let expected = [
         "4–4 route off_topic of session s",

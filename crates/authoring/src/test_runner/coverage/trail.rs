@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use bcc_lang::source::text::SourceFile;
-use bcc_runtime::program::program::{Program, Skill, Step, Steps};
+use bcc_runtime::program::program::{Program, ProgramStep, ProgramSteps, Skill};
 use bcc_runtime::run::frames::id_of;
 
 #[derive(Clone, Copy)]
-pub enum Part<'p> {
-    Action(&'p Step),
+pub enum TrailPart<'p> {
+    Action(&'p ProgramStep),
     /// A skill that was called or inserted.
     Skill(&'p Skill),
     /// Something inserted that holds one action.
@@ -20,8 +20,8 @@ pub enum Part<'p> {
 }
 
 /// A part with the file that it is written in, and its own instance path.
-pub struct Passed<'p> {
-    pub part: Part<'p>,
+pub struct TrailStep<'p> {
+    pub part: TrailPart<'p>,
     pub file: &'p Arc<SourceFile>,
     /// The path up to it, which tells visits apart.
     pub path: String,
@@ -29,7 +29,7 @@ pub struct Passed<'p> {
 
 /// The parts below the topic that the `location` of an event leads through, the action of the event last; `None` for an event
 /// that is about no action.
-pub fn trail<'p>(program: &'p Program, location: &Value) -> Option<Vec<Passed<'p>>> {
+pub fn trail<'p>(program: &'p Program, location: &Value) -> Option<Vec<TrailStep<'p>>> {
     let text = |key: &str| location.get(key).and_then(Value::as_str);
     let (action, path) = (text("action_id")?, text("path")?);
     let components: Vec<&str> = path.split('/').collect();
@@ -44,18 +44,18 @@ pub fn trail<'p>(program: &'p Program, location: &Value) -> Option<Vec<Passed<'p
     let below = usize::from(text("topic_id").is_some());
     let lists = topic.into_iter().map(|topic| &topic.steps).collect();
     let mut parts = Vec::new();
-    let here = Here { lists, skill: None, file: &program.file };
+    let here = TrailPosition { lists, skill: None, file: &program.file };
     follow(program, &here, components.get(below..)?, &mut parts).then_some(())?;
     let passed = parts.into_iter().enumerate().map(|(number, (part, file))| {
         let path = components.get(..=below + number).unwrap_or_default().join("/");
-        Passed { part, file, path }
+        TrailStep { part, file, path }
     });
     Some(passed.collect())
 }
 
-struct Here<'p> {
+struct TrailPosition<'p> {
     /// The lists that its next part may stand in.
-    lists: Vec<&'p Steps>,
+    lists: Vec<&'p ProgramSteps>,
     skill: Option<&'p Skill>,
     file: &'p Arc<SourceFile>,
 }
@@ -64,15 +64,15 @@ struct Here<'p> {
 /// the rest does not fit, it was not that.
 fn follow<'p>(
     program: &'p Program,
-    here: &Here<'p>,
+    here: &TrailPosition<'p>,
     rest: &[&str],
-    parts: &mut Vec<(Part<'p>, &'p Arc<SourceFile>)>,
+    parts: &mut Vec<(TrailPart<'p>, &'p Arc<SourceFile>)>,
 ) -> bool {
     let Some((first, rest)) = rest.split_first() else {
-        return matches!(parts.last(), Some((Part::Action(_) | Part::Planned, _)));
+        return matches!(parts.last(), Some((TrailPart::Action(_) | TrailPart::Planned, _)));
     };
     let id = id_of(first);
-    let mut goes_on = |part: Part<'p>, file: &'p Arc<SourceFile>, next: &Here<'p>| {
+    let mut goes_on = |part: TrailPart<'p>, file: &'p Arc<SourceFile>, next: &TrailPosition<'p>| {
         parts.push((part, file));
         let fits = follow(program, next, rest, parts);
         if !fits {
@@ -81,15 +81,15 @@ fn follow<'p>(
         fits
     };
     if let Some(step) = here.lists.iter().flat_map(|steps| steps.iter()).find(|step| step.id == id) {
-        let next = Here { lists: step.action.blocks(), ..*here };
-        if goes_on(Part::Action(step), here.file, &next) {
+        let next = TrailPosition { lists: step.action.blocks(), ..*here };
+        if goes_on(TrailPart::Action(step), here.file, &next) {
             return true;
         }
     }
     if let Some(skill) = program.skills.get(id) {
         let file = skill.file.as_ref().unwrap_or(&program.file);
-        let next = Here { lists: vec![&skill.steps], skill: Some(skill), file };
-        if goes_on(Part::Skill(skill), file, &next) {
+        let next = TrailPosition { lists: vec![&skill.steps], skill: Some(skill), file };
+        if goes_on(TrailPart::Skill(skill), file, &next) {
             return true;
         }
     }
@@ -100,15 +100,15 @@ fn follow<'p>(
         && let Some((again, below)) = rest.split_first()
         && id_of(again) == id
     {
-        parts.extend([(Part::Single, file), (Part::Action(step), file)]);
-        let next = Here { lists: step.action.blocks(), skill, file };
+        parts.extend([(TrailPart::Single, file), (TrailPart::Action(step), file)]);
+        let next = TrailPosition { lists: step.action.blocks(), skill, file };
         if follow(program, &next, below, parts) {
             return true;
         }
         parts.truncate(parts.len().saturating_sub(2));
     }
-    let next = Here { lists: vec![], ..*here };
-    parts.push((Part::Planned, here.file));
+    let next = TrailPosition { lists: vec![], ..*here };
+    parts.push((TrailPart::Planned, here.file));
     let fits = follow(program, &next, rest, parts);
     if !fits {
         parts.pop();

@@ -2,7 +2,7 @@
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use crate::test_runner::ran::{Line, Ran, Status};
+use crate::test_runner::result::{TestResult, TestStatus, TranscriptLine};
 use bcc_engine::error::EngineError;
 use bcc_runtime::program::event::Speaker;
 
@@ -15,7 +15,7 @@ const LONGEST_MESSAGE: usize = 300;
 /// (`name`, `tests`, `failures`, `errors`, `skipped`, `time`), `testcase` (`name`, `classname`, `file`, `time`) with at most one of
 /// `failure` (not as expected), `error` (it could not be run) and `skipped`, each with its `message`, then `system-out`
 /// (what was said) and `system-err` (notes).
-pub fn junit(ran: &[Ran], told: &dyn Fn(&Ran) -> String) -> Result<String, EngineError> {
+pub fn junit(ran: &[TestResult], told: &dyn Fn(&TestResult) -> String) -> Result<String, EngineError> {
     let mut report = Report::new("bcc-script test");
     report.set_time(ran.iter().map(|ran| ran.took).sum());
     for ran in ran.chunk_by(|one, other| one.file.name() == other.file.name()) {
@@ -28,7 +28,7 @@ pub fn junit(ran: &[Ran], told: &dyn Fn(&Ran) -> String) -> Result<String, Engin
     Ok(HELD.iter().fold(xml, |xml, (held, reference)| xml.replace(*held, reference)))
 }
 
-fn case(ran: &Ran, told: &dyn Fn(&Ran) -> String) -> TestCase {
+fn case(ran: &TestResult, told: &dyn Fn(&TestResult) -> String) -> TestCase {
     let why = ran.why.as_deref().unwrap_or_default();
     let not_passed = |kind, message: &str, name: &str| {
         let mut status = TestCaseStatus::non_success(kind);
@@ -36,8 +36,8 @@ fn case(ran: &Ran, told: &dyn Fn(&Ran) -> String) -> TestCase {
         status
     };
     let status = match ran.status {
-        Status::Passed => TestCaseStatus::success(),
-        Status::Failed => {
+        TestStatus::Passed => TestCaseStatus::success(),
+        TestStatus::Failed => {
             let message = match ran.failures.as_slice() {
                 [] => why.to_owned(),
                 [only] => only.message.clone(),
@@ -45,8 +45,8 @@ fn case(ran: &Ran, told: &dyn Fn(&Ran) -> String) -> TestCase {
             };
             not_passed(NonSuccessKind::Failure, &message, "failed")
         }
-        Status::Broken => not_passed(NonSuccessKind::Error, why, "broken"),
-        Status::Skipped => {
+        TestStatus::Broken => not_passed(NonSuccessKind::Error, why, "broken"),
+        TestStatus::Skipped => {
             let mut status = TestCaseStatus::skipped();
             status.set_message(attribute(&shortened(why)));
             status
@@ -89,8 +89,8 @@ fn attribute(value: &str) -> String {
 }
 
 /// What was said, a line each; further lines of one message are indented.
-pub fn transcript(lines: &[Line]) -> String {
-    let line = |line: &Line| {
+pub fn transcript(lines: &[TranscriptLine]) -> String {
+    let line = |line: &TranscriptLine| {
         let who = match line.speaker {
             Speaker::Ai => "ai",
             Speaker::User => "user",
@@ -127,13 +127,13 @@ mod tests {
     use quick_xml::{Reader, XmlVersion};
 
     use super::*;
-    use crate::test_runner::ran::Failure;
-    use bcc_lang::message::told::Told;
+    use crate::test_runner::result::TestFailure;
+    use bcc_lang::message::localized_text::LocalizedText;
     use bcc_lang::source::span::Span;
     use bcc_lang::source::text::SourceFile;
 
-    fn ran(file: &str, test: &str, case: Option<&str>, status: Status, why: Option<&str>) -> Ran {
-        Ran {
+    fn ran(file: &str, test: &str, case: Option<&str>, status: TestStatus, why: Option<&str>) -> TestResult {
+        TestResult {
             file: Arc::new(SourceFile::new(file, "")),
             real: PathBuf::from(file),
             test: test.to_owned(),
@@ -155,9 +155,9 @@ mod tests {
         }
     }
 
-    fn failure(message: &str) -> Failure {
-        let (expected, found) = (Told::theirs("称呼"), Told::theirs("名字"));
-        Failure {
+    fn failure(message: &str) -> TestFailure {
+        let (expected, found) = (LocalizedText::theirs("称呼"), LocalizedText::theirs("名字"));
+        TestFailure {
             span: Span::default(),
             line: 3,
             message: message.to_owned(),
@@ -169,26 +169,26 @@ mod tests {
         }
     }
 
-    fn said(speaker: Speaker, text: &str) -> Line {
-        Line { speaker, text: text.to_owned(), action_id: "a".to_owned(), seq: 1 }
+    fn said(speaker: Speaker, text: &str) -> TranscriptLine {
+        TranscriptLine { speaker, text: text.to_owned(), action_id: "a".to_owned(), seq: 1 }
     }
 
-    fn four() -> Vec<Ran> {
-        let passed = Ran {
+    fn four() -> Vec<TestResult> {
+        let passed = TestResult {
             transcript: vec![said(Speaker::Ai, "您好。\n怎么称呼您？"), said(Speaker::User, "小林 <3")],
             notes: vec!["a reply was not asked for".to_owned()],
-            ..ran("tests/a.yaml", "greets", Some("小林"), Status::Passed, None)
+            ..ran("tests/a.yaml", "greets", Some("小林"), TestStatus::Passed, None)
         };
-        let failed = Ran {
+        let failed = TestResult {
             failures: vec![failure("the AI said something else"), failure("another")],
-            ..ran("tests/a.yaml", "greets", Some("小李"), Status::Failed, None)
+            ..ran("tests/a.yaml", "greets", Some("小李"), TestStatus::Failed, None)
         };
-        let broken = ran("tests/b c.yaml", "其他", None, Status::Broken, Some("the script has an error"));
-        let skipped = ran("tests/b c.yaml", "a person", None, Status::Skipped, Some("it needs a configured model"));
+        let broken = ran("tests/b c.yaml", "其他", None, TestStatus::Broken, Some("the script has an error"));
+        let skipped = ran("tests/b c.yaml", "a person", None, TestStatus::Skipped, Some("it needs a configured model"));
         vec![passed, failed, broken, skipped]
     }
 
-    fn told(ran: &Ran) -> String {
+    fn told(ran: &TestResult) -> String {
         ran.failures.iter().map(|failure| format!("{}\n]]>", failure.message)).collect()
     }
 
@@ -304,10 +304,10 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_was_said_comes_back_from_the_report_as_it_was(text in any::<String>(), message in any::<String>()) {
-            let ran = Ran {
+            let ran = TestResult {
                 failures: vec![failure(&message)],
                 transcript: vec![said(Speaker::Ai, &text)],
-                ..ran("t.yaml", &message, None, Status::Failed, None)
+                ..ran("t.yaml", &message, None, TestStatus::Failed, None)
             };
             let report = junit(&[ran], &|_| text.clone()).unwrap();
             prop_assert!(!report.contains("]]>"));

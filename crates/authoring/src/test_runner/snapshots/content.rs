@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use bcc_engine::error::EngineError;
-use bcc_lang::script::test::snapshot::Kept;
+use bcc_lang::script::test::snapshot::SnapshotSetting;
 use bcc_lang::value::mask::{MASK, Masker};
 use bcc_runtime::run::session::Session;
 
@@ -38,22 +38,22 @@ const PASSING: [&str; 23] = [
 /// Fields whose words are the engine's own: a sensitive value that is one of them by chance leaves them as they are.
 const OWN: [&str; 8] = ["type", "at", "action_type", "exit_reason", "progress_suggestion", "reason", "scope", "code"];
 
-pub struct Seen<'s> {
+pub struct SnapshotContent<'s> {
     pub events: &'s [Value],
     /// The variables at the end, as [`variables`] gives them.
     pub variables: &'s Value,
     pub masker: &'s Masker,
 }
 
-pub fn content(kept: &[Kept], seen: &Seen<'_>) -> Result<String, EngineError> {
+pub fn content(kept: &[SnapshotSetting], seen: &SnapshotContent<'_>) -> Result<String, EngineError> {
     let mut snapshot = Map::new();
     for kept in kept {
         let part = match kept {
-            Kept::Transcript => transcript(seen.events),
-            Kept::Variables => seen.variables.clone(),
-            Kept::Outcomes => of_type(seen.events, "outcome").map(outcome).collect(),
-            Kept::Events => seen.events.iter().map(event).collect(),
-            Kept::Prompts => of_type(seen.events, "outcome").filter_map(prompt).collect(),
+            SnapshotSetting::Transcript => transcript(seen.events),
+            SnapshotSetting::Variables => seen.variables.clone(),
+            SnapshotSetting::Outcomes => of_type(seen.events, "outcome").map(outcome).collect(),
+            SnapshotSetting::Events => seen.events.iter().map(event).collect(),
+            SnapshotSetting::Prompts => of_type(seen.events, "outcome").filter_map(prompt).collect(),
         };
         snapshot.insert(kept.name().to_owned(), part);
     }

@@ -8,7 +8,7 @@ use crate::script::findings::Findings;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
 use crate::source::text::SourceFile;
-use crate::source::yaml::{Entry, Node, NodeKind, Scalar, ScalarStyle};
+use crate::source::yaml::{NodeKind, Scalar, ScalarStyle, YamlEntry, YamlNode};
 
 /// The most cases of one test.
 pub const MOST_CASES: usize = 10_000;
@@ -24,15 +24,15 @@ const NAME: &str = "case";
 pub struct CaseValues {
     /// What reports call it.
     pub name: String,
-    pub values: Vec<(String, Arc<Node>)>,
+    pub values: Vec<(String, Arc<YamlNode>)>,
 }
 
 /// The cases of the test at `root`; none for a test without `for`. What is wrong with them is reported, and left out.
 ///
 /// `for` is a list of mappings, or a table: a list of lists, of which the first holds the names.
-pub fn cases(root: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Vec<CaseValues>> {
+pub fn cases(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<Vec<CaseValues>> {
     let node = root.get("for")?;
-    let report = |rule, message: String, at: &Node, help: &str| {
+    let report = |rule, message: String, at: &YamlNode, help: &str| {
         findings.report(Diagnostic::error(rule, message, file, at.span).with_help(help));
     };
     let NodeKind::Sequence(items) = &node.kind else {
@@ -54,7 +54,7 @@ pub fn cases(root: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option
         return Some(vec![]);
     }
     let table = items.first().and_then(|first| first.as_sequence());
-    let mut read: Vec<Vec<(String, Arc<Node>)>> = Vec::with_capacity(items.len());
+    let mut read: Vec<Vec<(String, Arc<YamlNode>)>> = Vec::with_capacity(items.len());
     match table {
         Some(head) => {
             let names: Vec<String> = head.iter().filter_map(|name| Some(name.as_scalar()?.text.clone())).collect();
@@ -99,7 +99,7 @@ pub fn cases(root: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option
                                 "give each name a value in every case; nothing is `~`",
                             );
                         }
-                        let value = |entry: &Entry| (entry.key.value.clone(), Arc::clone(&entry.value));
+                        let value = |entry: &YamlEntry| (entry.key.value.clone(), Arc::clone(&entry.value));
                         read.push(entries.iter().map(value).collect());
                     }
                     _ => {
@@ -115,13 +115,13 @@ pub fn cases(root: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option
 }
 
 /// The names that cases have values for, in any of them.
-fn names(items: &[Arc<Node>]) -> BTreeSet<&str> {
+fn names(items: &[Arc<YamlNode>]) -> BTreeSet<&str> {
     let entries = items.iter().flat_map(|item| item.as_mapping().unwrap_or_default());
     entries.map(|entry| entry.key.value.as_str()).filter(|name| *name != NAME).collect()
 }
 
 /// Gives each case a name that no other one has.
-fn named(read: Vec<Vec<(String, Arc<Node>)>>) -> Vec<CaseValues> {
+fn named(read: Vec<Vec<(String, Arc<YamlNode>)>>) -> Vec<CaseValues> {
     let mut taken = BTreeSet::new();
     let mut cases = Vec::with_capacity(read.len());
     for (number, values) in read.into_iter().enumerate() {
@@ -144,7 +144,7 @@ fn named(read: Vec<Vec<(String, Arc<Node>)>>) -> Vec<CaseValues> {
     cases
 }
 
-fn text_of(node: &Node) -> String {
+fn text_of(node: &YamlNode) -> String {
     match node.as_scalar() {
         Some(scalar) => scalar.text.clone(),
         None => node.to_json().to_string(),
@@ -152,34 +152,34 @@ fn text_of(node: &Node) -> String {
 }
 
 /// The test at `root` with the values of one case in their places.
-pub fn filled(root: &Node, case: &CaseValues) -> Node {
+pub fn filled(root: &YamlNode, case: &CaseValues) -> YamlNode {
     let NodeKind::Mapping(entries) = &root.kind else { return root.clone() };
-    let fill = |entry: &Entry| match entry.key.value.as_str() {
+    let fill = |entry: &YamlEntry| match entry.key.value.as_str() {
         "for" => entry.clone(),
-        _ => Entry { key: entry.key.clone(), value: self::fill(&entry.value, case) },
+        _ => YamlEntry { key: entry.key.clone(), value: self::fill(&entry.value, case) },
     };
-    Node { span: root.span, kind: NodeKind::Mapping(entries.iter().map(fill).collect()) }
+    YamlNode { span: root.span, kind: NodeKind::Mapping(entries.iter().map(fill).collect()) }
 }
 
-fn fill(node: &Arc<Node>, case: &CaseValues) -> Arc<Node> {
+fn fill(node: &Arc<YamlNode>, case: &CaseValues) -> Arc<YamlNode> {
     match &node.kind {
         NodeKind::Scalar(scalar) => match in_scalar(scalar, case) {
-            Some(kind) => Arc::new(Node { span: node.span, kind }),
+            Some(kind) => Arc::new(YamlNode { span: node.span, kind }),
             None => Arc::clone(node),
         },
         NodeKind::Sequence(items) => {
             let items = items.iter().map(|item| fill(item, case)).collect();
-            Arc::new(Node { span: node.span, kind: NodeKind::Sequence(items) })
+            Arc::new(YamlNode { span: node.span, kind: NodeKind::Sequence(items) })
         }
         NodeKind::Mapping(entries) => {
-            let of = |entry: &Entry| {
+            let of = |entry: &YamlEntry| {
                 let mut key = entry.key.clone();
                 if let Some(NodeKind::Scalar(scalar)) = in_text(&key.value, case) {
                     key.value = scalar.text;
                 }
-                Entry { key, value: fill(&entry.value, case) }
+                YamlEntry { key, value: fill(&entry.value, case) }
             };
-            Arc::new(Node { span: node.span, kind: NodeKind::Mapping(entries.iter().map(of).collect()) })
+            Arc::new(YamlNode { span: node.span, kind: NodeKind::Mapping(entries.iter().map(of).collect()) })
         }
     }
 }
@@ -227,7 +227,7 @@ fn in_text(text: &str, case: &CaseValues) -> Option<NodeKind> {
 }
 
 /// Reports values that no text of the test asks for: a name that is mistyped at either place.
-pub(crate) fn unused(root: &Node, cases: &[CaseValues], fields: &Fields<'_>) {
+pub(crate) fn unused(root: &YamlNode, cases: &[CaseValues], fields: &Fields<'_>) {
     let Some(first) = cases.first() else { return };
     let known: Vec<&str> = first.values.iter().map(|(name, _)| name.as_str()).filter(|name| *name != NAME).collect();
     let mut wanted: BTreeSet<String> = BTreeSet::new();
@@ -245,7 +245,7 @@ pub(crate) fn unused(root: &Node, cases: &[CaseValues], fields: &Fields<'_>) {
 }
 
 /// Reports `{{ name }}` that no case has a value for: it would stay as it is written, and stand for nothing.
-fn strangers(node: &Node, known: &[&str], fields: &Fields<'_>) {
+fn strangers(node: &YamlNode, known: &[&str], fields: &Fields<'_>) {
     match &node.kind {
         NodeKind::Scalar(scalar) => {
             let parts = scalar.text.split("{{").skip(1).filter_map(|part| part.split_once("}}"));
@@ -264,7 +264,7 @@ fn strangers(node: &Node, known: &[&str], fields: &Fields<'_>) {
     }
 }
 
-fn placeholders(node: &Node, found: &mut BTreeSet<String>) {
+fn placeholders(node: &YamlNode, found: &mut BTreeSet<String>) {
     let mut of = |text: &str| {
         for part in text.split("{{").skip(1) {
             found.extend(part.split_once("}}").map(|(name, _)| name.trim().to_owned()));

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::script::fields::{Fields, Words, is_null};
-use crate::script::limits::{Budget, budget};
+use crate::script::fields::{Fields, TextField, is_null};
+use crate::script::limits::{WrittenBudget, budget};
 use crate::script::test::expect::{Expect, expect};
+use crate::script::test::text_expectation::{TextExpectation, wording};
 use crate::script::test::time::duration;
-use crate::script::test::wording::{Wording, wording};
 use crate::source::span::Span;
-use crate::source::yaml::{Node, NodeKind};
+use crate::source::yaml::{NodeKind, YamlNode};
 
 /// How many turns a simulated person takes when nobody says otherwise.
 pub const USUAL_TURNS: u32 = 20;
 
 /// One thing that is said, done or expected.
 #[derive(Clone, Debug)]
-pub enum Step {
-    Ai(Box<Wording>),
-    User(Words),
+pub enum DialogueStep {
+    Ai(Box<TextExpectation>),
+    User(TextField),
     /// A simulated person goes on from here.
     Persona(Box<Persona>),
     Expect(Box<Expect>),
@@ -28,7 +28,7 @@ pub enum Step {
     Restart(Box<Restart>),
 }
 
-impl Step {
+impl DialogueStep {
     pub fn span(&self) -> Span {
         match self {
             Self::Ai(wording) => wording.span,
@@ -45,9 +45,9 @@ impl Step {
 pub struct Persona {
     pub span: Span,
     /// Who it is and how it talks.
-    pub persona: Words,
+    pub persona: TextField,
     /// What it wants from the conversation.
-    pub goal: Option<Words>,
+    pub goal: Option<TextField>,
     /// The model that plays it; without one, that of the test.
     pub model: Option<crate::source::span::Spanned<String>>,
     /// How many times it may speak.
@@ -63,32 +63,32 @@ pub struct Restart {
     /// How long nobody drives the session.
     pub after: Duration,
     /// The budget that it goes on with (`--budget`).
-    pub budget: Option<Budget>,
+    pub budget: Option<WrittenBudget>,
 }
 
 /// Reads one item of `dialogue` into the steps that it is made of: one that holds several of the fields is read from `wait` and
 /// `restart` over `ai` and `user` to `expect`.
-pub(crate) fn item(item: &Arc<Node>, fields: &Fields<'_>, steps: &mut Vec<Step>) {
+pub(crate) fn item(item: &Arc<YamlNode>, fields: &Fields<'_>, steps: &mut Vec<DialogueStep>) {
     let Some(inner) = fields.inner(item, "an item of `dialogue`") else { return };
     let before = steps.len();
     let mistakes = fields.findings().count();
     if let Some(node) = inner.take("wait")
         && let Some(time) = duration("wait", node, &inner)
     {
-        steps.push(Step::Wait(time, node.span));
+        steps.push(DialogueStep::Wait(time, node.span));
     }
     if let Some(restart) = restart(&inner) {
-        steps.push(Step::Restart(Box::new(restart)));
+        steps.push(DialogueStep::Restart(Box::new(restart)));
     }
     let (ai, user) = (inner.take("ai"), inner.take("user"));
     if let Some(wording) = ai.and_then(|node| wording(node, "`ai`", true, &inner)) {
-        steps.push(Step::Ai(Box::new(wording)));
+        steps.push(DialogueStep::Ai(Box::new(wording)));
     }
     if let Some(node) = user {
         steps.extend(said(node, &inner));
     }
     if let Some(expect) = inner.take("expect").and_then(|node| expect(node, &inner)) {
-        steps.push(Step::Expect(Box::new(expect)));
+        steps.push(DialogueStep::Expect(Box::new(expect)));
     }
     if ai.is_some() && user.is_some() {
         let message = "an item of `dialogue` has both `ai` and `user`, so nobody can tell who speaks first";
@@ -106,12 +106,12 @@ pub(crate) fn item(item: &Arc<Node>, fields: &Fields<'_>, steps: &mut Vec<Step>)
 }
 
 /// `user` of an item: the words, or who says them.
-fn said(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Step> {
+fn said(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<DialogueStep> {
     match &node.kind {
         NodeKind::Scalar(scalar) if !is_null(node) => {
-            Some(Step::User(Words { text: scalar.text.clone(), node: Arc::clone(node) }))
+            Some(DialogueStep::User(TextField { text: scalar.text.clone(), node: Arc::clone(node) }))
         }
-        NodeKind::Mapping(_) => persona(node, fields).map(|persona| Step::Persona(Box::new(persona))),
+        NodeKind::Mapping(_) => persona(node, fields).map(|persona| DialogueStep::Persona(Box::new(persona))),
         _ => {
             let diagnostic = fields.wrong_type("user", "what the person says", node);
             let help = "write the words; somebody who says nothing at all writes `\"\"`";
@@ -121,7 +121,7 @@ fn said(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Step> {
     }
 }
 
-pub(crate) fn persona(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Persona> {
+pub(crate) fn persona(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Persona> {
     let inner = fields.inner(node, "`user`")?;
     let persona = inner.required_words("persona");
     let goal = inner.words("goal");

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use crate::script::fields::{Fields, is_null};
-use crate::script::test::counted::{Counts, counts};
-use crate::script::test::wanted::{Wanted, wanted};
-use crate::script::test::wording::{Wording, texts, wording};
+use crate::script::test::expected_counts::{ExpectedCounts, counts};
+use crate::script::test::text_expectation::{TextExpectation, texts, wording};
+use crate::script::test::value_expectation::{ValueExpectation, wanted};
 use crate::source::span::{Span, Spanned};
-use crate::source::yaml::{Node, NodeKind};
+use crate::source::yaml::{NodeKind, YamlNode};
 
 /// Everything that an `expect` may say. What is not written is not looked at.
 #[derive(Clone, Debug, Default)]
 pub struct Expect {
     pub span: Span,
     /// Variables; `scope.name` looks into one scope only.
-    pub variables: Vec<(Spanned<String>, Wanted)>,
+    pub variables: Vec<(Spanned<String>, ValueExpectation)>,
     /// What the last reply said of the state of its action.
-    pub metrics: Vec<(Spanned<String>, Wanted)>,
+    pub metrics: Vec<(Spanned<String>, ValueExpectation)>,
     /// Why the last action that ended did, or the one of this id.
     pub exit_reason: Vec<(Option<Spanned<String>>, Spanned<String>)>,
     /// What the last outcome suggested, or that of this action.
@@ -26,34 +26,34 @@ pub struct Expect {
     /// How the session stands.
     pub status: Option<Spanned<String>>,
     /// Events, in their order.
-    pub events: Vec<WantedEvent>,
+    pub events: Vec<ExpectedEvent>,
     /// Events by type, and how many of them.
-    pub event_counts: Option<Counts>,
-    pub model_calls: Option<Counts>,
+    pub event_counts: Option<ExpectedCounts>,
+    pub model_calls: Option<ExpectedCounts>,
     /// Requests that were sent for them.
-    pub attempts: Option<Counts>,
+    pub attempts: Option<ExpectedCounts>,
     /// The last prompt, or that of this asker.
-    pub prompt: Vec<(Option<Spanned<String>>, Wording)>,
+    pub prompt: Vec<(Option<Spanned<String>>, TextExpectation)>,
     /// What a monitor said.
-    pub monitor_feedback: Option<WantedFeedback>,
+    pub monitor_feedback: Option<ExpectedFeedback>,
     pub warnings: Option<Codes>,
     pub errors: Option<Codes>,
     /// Routes that were taken, by the reason or the trigger.
     pub routes: Vec<(Spanned<String>, Spanned<String>)>,
     /// What the AI said, in any of its messages.
-    pub said: Option<Wording>,
+    pub said: Option<TextExpectation>,
 }
 
 /// An event with fields that it must have.
 #[derive(Clone, Debug)]
-pub struct WantedEvent {
+pub struct ExpectedEvent {
     pub kind: Spanned<String>,
-    pub fields: Vec<(Spanned<String>, Wanted)>,
+    pub fields: Vec<(Spanned<String>, ValueExpectation)>,
 }
 
 /// What a monitor must have said.
 #[derive(Clone, Debug)]
-pub struct WantedFeedback {
+pub struct ExpectedFeedback {
     pub span: Span,
     /// Whether none must have come.
     pub none: bool,
@@ -62,7 +62,7 @@ pub struct WantedFeedback {
     /// Whether a turn used it.
     pub used: Option<bool>,
     /// How its analysis must be, as JSON text.
-    pub wording: Wording,
+    pub wording: TextExpectation,
 }
 
 /// Codes of warnings or errors: each of them occurs; none at all when the list is empty.
@@ -108,7 +108,7 @@ pub const EVENTS: [&str; 27] = [
     "session_stopped",
 ];
 
-pub(crate) fn expect(node: &Node, fields: &Fields<'_>) -> Option<Expect> {
+pub(crate) fn expect(node: &YamlNode, fields: &Fields<'_>) -> Option<Expect> {
     let inner = fields.inner(node, "`expect`")?;
     if inner.is_empty() {
         let message = "`expect` expects nothing";
@@ -154,7 +154,7 @@ fn one_of(word: &Spanned<String>, name: &str, known: &[&'static str], fields: &F
 }
 
 /// A mapping of names to how their values must be.
-fn values(fields: &Fields<'_>, name: &'static str) -> Vec<(Spanned<String>, Wanted)> {
+fn values(fields: &Fields<'_>, name: &'static str) -> Vec<(Spanned<String>, ValueExpectation)> {
     let Some(node) = fields.take(name) else { return vec![] };
     let Some(entries) = node.as_mapping() else {
         fields.wrong(name, "a mapping of names to values", node, "write each on a line of its own, as `name: value`");
@@ -168,14 +168,14 @@ fn by_action(fields: &Fields<'_>, name: &'static str) -> Vec<(Option<Spanned<Str
     let Some(node) = fields.take(name) else { return vec![] };
     match &node.kind {
         NodeKind::Mapping(entries) => {
-            let word = |node: &Arc<Node>| Some(Spanned { value: node.as_scalar()?.text.clone(), span: node.span });
+            let word = |node: &Arc<YamlNode>| Some(Spanned { value: node.as_scalar()?.text.clone(), span: node.span });
             entries.iter().filter_map(|entry| Some((Some(entry.key.clone()), word(&entry.value)?))).collect()
         }
         _ => fields.name(name).map(|word| (None, word)).into_iter().collect(),
     }
 }
 
-fn events(fields: &Fields<'_>) -> (Vec<WantedEvent>, Option<Counts>) {
+fn events(fields: &Fields<'_>) -> (Vec<ExpectedEvent>, Option<ExpectedCounts>) {
     let Some(node) = fields.take("events") else { return (vec![], None) };
     let known = |kind: &Spanned<String>| one_of(kind, "events", &EVENTS, fields);
     match &node.kind {
@@ -189,11 +189,11 @@ fn events(fields: &Fields<'_>) -> (Vec<WantedEvent>, Option<Counts>) {
     }
 }
 
-fn event(node: &Arc<Node>, known: &dyn Fn(&Spanned<String>), fields: &Fields<'_>) -> Option<WantedEvent> {
+fn event(node: &Arc<YamlNode>, known: &dyn Fn(&Spanned<String>), fields: &Fields<'_>) -> Option<ExpectedEvent> {
     if let Some(scalar) = node.as_scalar().filter(|_| !is_null(node)) {
         let kind = Spanned { value: scalar.text.clone(), span: node.span };
         known(&kind);
-        return Some(WantedEvent { kind, fields: vec![] });
+        return Some(ExpectedEvent { kind, fields: vec![] });
     }
     let inner = fields.inner(node, "an event")?;
     let kind = inner.required_words("type")?;
@@ -201,28 +201,28 @@ fn event(node: &Arc<Node>, known: &dyn Fn(&Spanned<String>), fields: &Fields<'_>
     known(&kind);
     let others = node.as_mapping().unwrap_or_default().iter().filter(|entry| entry.key.value != "type");
     let others = others.filter_map(|entry| Some((entry.key.clone(), wanted(&entry.value, fields)?))).collect();
-    Some(WantedEvent { kind, fields: others })
+    Some(ExpectedEvent { kind, fields: others })
 }
 
 /// How the last prompt must be, or those of the askers that are named.
-fn prompt(fields: &Fields<'_>) -> Vec<(Option<Spanned<String>>, Wording)> {
+fn prompt(fields: &Fields<'_>) -> Vec<(Option<Spanned<String>>, TextExpectation)> {
     const WORDS: [&str; 5] = ["equals", "contains", "not_contains", "matches", "any"];
     let Some(node) = fields.take("prompt") else { return vec![] };
     let entries = node.as_mapping().unwrap_or_default();
     if entries.is_empty() || entries.iter().any(|entry| WORDS.contains(&entry.key.value.as_str())) {
         return wording(node, "`prompt`", false, fields).map(|wording| (None, wording)).into_iter().collect();
     }
-    let one = |entry: &crate::source::yaml::Entry| {
+    let one = |entry: &crate::source::yaml::YamlEntry| {
         Some((Some(entry.key.clone()), wording(&entry.value, "what a prompt must be", false, fields)?))
     };
     entries.iter().filter_map(one).collect()
 }
 
-fn feedback(fields: &Fields<'_>) -> Option<WantedFeedback> {
+fn feedback(fields: &Fields<'_>) -> Option<ExpectedFeedback> {
     let node = fields.take("monitor_feedback")?;
     if node.as_scalar().is_some_and(|scalar| is_null(node) || scalar.text == "none") {
-        let (action, used, wording) = (None, None, Wording::default());
-        return Some(WantedFeedback { span: node.span, none: true, action, used, wording });
+        let (action, used, wording) = (None, None, TextExpectation::default());
+        return Some(ExpectedFeedback { span: node.span, none: true, action, used, wording });
     }
     if node.as_scalar().is_some() {
         fields.wrong(
@@ -237,15 +237,15 @@ fn feedback(fields: &Fields<'_>) -> Option<WantedFeedback> {
     let used = if inner.has("used") { inner.boolean("used") } else { None };
     let action = inner.name("action");
     let matches = texts(&inner, "matches").into_iter();
-    let wording = Wording {
+    let wording = TextExpectation {
         span: node.span,
         contains: texts(&inner, "contains"),
         not_contains: texts(&inner, "not_contains"),
         matches: matches.filter_map(|written| crate::script::test::pattern::pattern(written, &inner)).collect(),
-        ..Wording::default()
+        ..TextExpectation::default()
     };
     inner.finish();
-    Some(WantedFeedback { span: node.span, none: false, action, used, wording })
+    Some(ExpectedFeedback { span: node.span, none: false, action, used, wording })
 }
 
 fn codes(fields: &Fields<'_>, name: &'static str) -> Option<Codes> {
@@ -265,6 +265,6 @@ fn routes(fields: &Fields<'_>) -> Vec<(Spanned<String>, Spanned<String>)> {
         );
         return vec![];
     };
-    let word = |node: &Arc<Node>| Some(Spanned { value: node.as_scalar()?.text.clone(), span: node.span });
+    let word = |node: &Arc<YamlNode>| Some(Spanned { value: node.as_scalar()?.text.clone(), span: node.span });
     entries.iter().filter_map(|entry| Some((entry.key.clone(), word(&entry.value)?))).collect()
 }

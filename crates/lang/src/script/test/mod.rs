@@ -1,14 +1,14 @@
 //! Conversation tests (docs/tests.md), as written.
 
 pub mod cases;
-pub mod counted;
 pub mod dialogue;
 pub mod expect;
-pub mod fault;
+pub mod expected_counts;
 pub mod pattern;
 pub mod replies;
+pub mod scripted_fault;
 pub mod snapshot;
 pub mod test;
+pub mod text_expectation;
 pub mod time;
-pub mod wanted;
-pub mod wording;
+pub mod value_expectation;

@@ -9,7 +9,7 @@ use crate::source::span::{Span, Spanned};
 const MOST_BYTES: usize = 2 * 1024 * 1024;
 
 #[derive(Clone, Debug)]
-pub struct Pattern {
+pub struct TextPattern {
     pub source: String,
     /// What it finds.
     pub regex: Regex,
@@ -17,10 +17,10 @@ pub struct Pattern {
 }
 
 /// Compiles an expression; reports `wrong-pattern` when it is none.
-pub(crate) fn pattern(written: Spanned<String>, fields: &Fields<'_>) -> Option<Pattern> {
+pub(crate) fn pattern(written: Spanned<String>, fields: &Fields<'_>) -> Option<TextPattern> {
     let Spanned { value: source, span } = written;
     match RegexBuilder::new(&source).size_limit(MOST_BYTES).build() {
-        Ok(regex) => Some(Pattern { source, regex, span }),
+        Ok(regex) => Some(TextPattern { source, regex, span }),
         Err(error) => {
             let why = match error {
                 regex::Error::CompiledTooBig(_) => "it is too large".to_owned(),

@@ -17,11 +17,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::script::fields::{Fields, is_null};
-use crate::script::test::fault::{Fault, KEYS, Slow, fault};
+use crate::script::test::scripted_fault::{KEYS, ScriptedFault, Slow, fault};
 use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
-use crate::source::yaml::{Node, NodeKind, ScalarStyle};
+use crate::source::yaml::{NodeKind, ScalarStyle, YamlNode};
 
 /// The longest that a scripted model may take, in milliseconds: a day.
 const LONGEST_MS: u64 = 24 * 60 * 60 * 1000;
@@ -85,7 +85,7 @@ pub enum Sent {
     Text(String),
     /// So many characters of what would have come, and then the connection breaks.
     Cut(u32, Box<Sent>),
-    Fault(Fault),
+    Fault(ScriptedFault),
 }
 
 const PURPOSES: [&str; 4] = ["action", "monitor", "orchestrator", "persona"];
@@ -119,7 +119,7 @@ pub(crate) fn monitor(fields: &Fields<'_>) -> (Vec<Replies>, bool) {
     }
 }
 
-fn lists(node: &Arc<Node>, purpose: &'static str, fields: &Fields<'_>) -> Vec<Replies> {
+fn lists(node: &Arc<YamlNode>, purpose: &'static str, fields: &Fields<'_>) -> Vec<Replies> {
     let entries = match &node.kind {
         NodeKind::Sequence(items) => {
             let asker =
@@ -173,11 +173,11 @@ fn asker(key: &Spanned<String>, usual: &'static str, fields: &Fields<'_>) -> Opt
     None
 }
 
-fn entries(items: &[Arc<Node>], of: &str, fields: &Fields<'_>) -> Vec<WrittenReply> {
+fn entries(items: &[Arc<YamlNode>], of: &str, fields: &Fields<'_>) -> Vec<WrittenReply> {
     items.iter().filter_map(|item| entry(item, of, fields)).collect()
 }
 
-fn entry(node: &Arc<Node>, of: &str, fields: &Fields<'_>) -> Option<WrittenReply> {
+fn entry(node: &Arc<YamlNode>, of: &str, fields: &Fields<'_>) -> Option<WrittenReply> {
     let plain = |sent| WrittenReply { span: node.span, round: None, answered: None, after_ms: 0, sent };
     if let Some(entries) = node.as_mapping() {
         let keys = || entries.iter().map(|entry| entry.key.value.as_str());
@@ -210,8 +210,8 @@ fn entry(node: &Arc<Node>, of: &str, fields: &Fields<'_>) -> Option<WrittenReply
     }
     if let Some(scalar) = node.as_scalar().filter(|scalar| scalar.style == ScalarStyle::Plain) {
         match scalar.text.as_str() {
-            "timeout" => return Some(plain(Sent::Fault(Fault::Timeout(Slow::FirstToken)))),
-            "unreachable" => return Some(plain(Sent::Fault(Fault::Unreachable))),
+            "timeout" => return Some(plain(Sent::Fault(ScriptedFault::Timeout(Slow::FirstToken)))),
+            "unreachable" => return Some(plain(Sent::Fault(ScriptedFault::Unreachable))),
             _ => {}
         }
     }
@@ -219,7 +219,7 @@ fn entry(node: &Arc<Node>, of: &str, fields: &Fields<'_>) -> Option<WrittenReply
 }
 
 /// What is sent for a node that is a reply, whatever it looks like.
-fn sent(node: &Node) -> Sent {
+fn sent(node: &YamlNode) -> Sent {
     match node.to_json() {
         Value::String(text) => Sent::Text(text),
         value => Sent::Value(value),
@@ -227,7 +227,7 @@ fn sent(node: &Node) -> Sent {
 }
 
 /// An entry that says how its reply comes, or why none does.
-fn controlled(node: &Arc<Node>, of: &str, fields: &Fields<'_>) -> Option<WrittenReply> {
+fn controlled(node: &Arc<YamlNode>, of: &str, fields: &Fields<'_>) -> Option<WrittenReply> {
     let what = format!("a reply of `{of}`");
     let inner = fields.inner(node, what)?;
     let round = inner.integer("$round", 1..=50);

@@ -3,10 +3,10 @@
 use crate::script::fields::Fields;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
-use crate::source::yaml::{Node, NodeKind};
+use crate::source::yaml::{NodeKind, YamlNode};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kept {
+pub enum SnapshotSetting {
     /// What was said.
     Transcript,
     Variables,
@@ -16,7 +16,7 @@ pub enum Kept {
     Prompts,
 }
 
-impl Kept {
+impl SnapshotSetting {
     /// All of them, in the order in which a snapshot holds them.
     pub const ALL: [Self; 5] = [Self::Transcript, Self::Variables, Self::Outcomes, Self::Events, Self::Prompts];
 
@@ -31,10 +31,10 @@ impl Kept {
     }
 }
 
-/// Reads `snapshot`: one name, or a list of them. Each is kept once, in the order of [`Kept::ALL`].
-pub fn snapshot(fields: &Fields<'_>) -> Vec<Kept> {
+/// Reads `snapshot`: one name, or a list of them. Each is kept once, in the order of [`SnapshotSetting::ALL`].
+pub fn snapshot(fields: &Fields<'_>) -> Vec<SnapshotSetting> {
     let Some(node) = fields.take("snapshot") else { return vec![] };
-    let mut kept: Vec<Kept> = match &node.kind {
+    let mut kept: Vec<SnapshotSetting> = match &node.kind {
         NodeKind::Sequence(items) if !items.is_empty() => items.iter().filter_map(|item| one(item, fields)).collect(),
         NodeKind::Sequence(_) => {
             fields.error("empty-list", "`snapshot` is empty", node.span, "write `snapshot: transcript`, or remove it");
@@ -47,10 +47,10 @@ pub fn snapshot(fields: &Fields<'_>) -> Vec<Kept> {
     kept
 }
 
-fn one(node: &Node, fields: &Fields<'_>) -> Option<Kept> {
-    let names = Kept::ALL.map(Kept::name);
+fn one(node: &YamlNode, fields: &Fields<'_>) -> Option<SnapshotSetting> {
+    let names = SnapshotSetting::ALL.map(SnapshotSetting::name);
     let text = node.as_scalar().map(|scalar| scalar.text.trim()).unwrap_or_default();
-    if let Some(kept) = Kept::ALL.into_iter().find(|kept| kept.name() == text) {
+    if let Some(kept) = SnapshotSetting::ALL.into_iter().find(|kept| kept.name() == text) {
         return Some(kept);
     }
     let message = match node.as_scalar() {

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::script::fields::{Fields, Words};
+use crate::script::fields::{Fields, TextField};
 use crate::script::findings::Findings;
-use crate::script::limits::{Budget, budget};
+use crate::script::limits::{WrittenBudget, budget};
 use crate::script::test::cases::{CaseValues, cases, filled, unused};
-use crate::script::test::dialogue::{Persona, Step, item, persona};
+use crate::script::test::dialogue::{DialogueStep, Persona, item, persona};
 use crate::script::test::expect::{Expect, expect};
 use crate::script::test::replies::{Model, Replies, model, monitor};
-use crate::script::test::snapshot::{Kept, snapshot};
+use crate::script::test::snapshot::{SnapshotSetting, snapshot};
+use crate::script::test::text_expectation::TextExpectation;
 use crate::script::test::time::moment;
-use crate::script::test::wording::Wording;
 use crate::source::span::Spanned;
 use crate::source::text::SourceFile;
-use crate::source::yaml::{Node, NodeKind};
+use crate::source::yaml::{NodeKind, YamlNode};
 
 /// The most cases of one test that are read before it runs: each is read again when it does.
 pub const MOST_LOOKED_AT: usize = 200;
@@ -36,7 +36,7 @@ const FIELDS: [&str; 16] = [
 #[derive(Clone, Debug)]
 pub struct WrittenTest {
     /// `test`: what it shows, as a sentence.
-    pub name: Option<Words>,
+    pub name: Option<TextField>,
     /// `script`: the path of the script, relative to this file.
     pub script: Option<Spanned<String>>,
     /// `model`: who answers. Without it, the offline responder does.
@@ -55,16 +55,16 @@ pub struct WrittenTest {
     /// `seed`: what everything random begins with.
     pub seed: Option<u32>,
     /// `budget`: in the place of the script's own.
-    pub budget: Option<Budget>,
+    pub budget: Option<WrittenBudget>,
     /// `turns`: how many turns the conversation may have.
     pub turns: u32,
     /// `strict`: whether messages that nobody looked at and replies that nobody asked for are failures.
     pub strict: bool,
     /// `user`: a simulated person, who talks on when the dialogue is over.
     pub persona: Option<Persona>,
-    pub dialogue: Vec<Step>,
+    pub dialogue: Vec<DialogueStep>,
     /// `snapshot`: what of the conversation is compared with what it was, and where that is written.
-    pub snapshot: Option<Spanned<Vec<Kept>>>,
+    pub snapshot: Option<Spanned<Vec<SnapshotSetting>>>,
     /// `expect`: what must hold at the end.
     pub expect: Option<Expect>,
 }
@@ -83,7 +83,7 @@ impl WrittenTest {
     /// Every `expect` of it, that at the end last.
     pub fn expects(&self) -> impl Iterator<Item = &Expect> {
         let steps = self.dialogue.iter().filter_map(|step| match step {
-            Step::Expect(expect) => Some(expect.as_ref()),
+            DialogueStep::Expect(expect) => Some(expect.as_ref()),
             _ => None,
         });
         steps.chain(&self.expect)
@@ -93,7 +93,7 @@ impl WrittenTest {
     pub fn expected(&self) -> Vec<Expected<'_>> {
         let mut expected = Vec::new();
         for step in &self.dialogue {
-            if let Step::Ai(wording) = step {
+            if let DialogueStep::Ai(wording) = step {
                 expected.extend(wording.actions().into_iter().map(Expected::Action));
             }
         }
@@ -108,7 +108,7 @@ impl WrittenTest {
             expected.extend(expect.prompt.iter().filter_map(|(of, _)| of.as_ref()).map(Expected::Action));
             expected
                 .extend(expect.monitor_feedback.iter().filter_map(|said| said.action.as_ref()).map(Expected::Action));
-            expected.extend(expect.said.iter().flat_map(Wording::actions).map(Expected::Action));
+            expected.extend(expect.said.iter().flat_map(TextExpectation::actions).map(Expected::Action));
         }
         expected
     }
@@ -125,7 +125,7 @@ impl WrittenTest {
 
 /// Reads the test whose root has these fields. Of a test with `for` the first case is given; what is wrong with any of them is
 /// reported, each thing once.
-pub fn test(root: &Node, fields: &Fields<'_>) -> Option<WrittenTest> {
+pub fn test(root: &YamlNode, fields: &Fields<'_>) -> Option<WrittenTest> {
     FIELDS.iter().for_each(|name| fields.ignore(name));
     fields.ignore("test");
     let (file, findings) = (fields.file(), fields.findings());
@@ -147,14 +147,19 @@ pub fn test(root: &Node, fields: &Fields<'_>) -> Option<WrittenTest> {
 }
 
 /// Reads one case; `None` for the test itself, which has no cases.
-pub fn one(root: &Node, case: Option<&CaseValues>, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenTest> {
+pub fn one(
+    root: &YamlNode,
+    case: Option<&CaseValues>,
+    file: &Arc<SourceFile>,
+    findings: &Findings,
+) -> Option<WrittenTest> {
     match case {
         Some(case) => read(&filled(root, case), file, findings),
         None => read(root, file, findings),
     }
 }
 
-fn read(root: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenTest> {
+fn read(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenTest> {
     let fields = Fields::of(root, "a test", file, findings)?;
     let name = fields.required_words("test");
     let script = fields.required_words("script").map(|words| Spanned { value: words.text, span: words.node.span });
@@ -170,7 +175,7 @@ fn read(root: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Writ
         item(written, &fields, &mut dialogue);
     }
     // What is written out comes first; then the person goes on.
-    dialogue.extend(persona.iter().cloned().map(Box::new).map(Step::Persona));
+    dialogue.extend(persona.iter().cloned().map(Box::new).map(DialogueStep::Persona));
     let test = WrittenTest {
         name,
         script,
@@ -193,7 +198,7 @@ fn read(root: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Writ
     Some(test)
 }
 
-fn snapshots(fields: &Fields<'_>) -> Option<Spanned<Vec<Kept>>> {
+fn snapshots(fields: &Fields<'_>) -> Option<Spanned<Vec<SnapshotSetting>>> {
     let span = fields.take("snapshot")?.span;
     Some(Spanned { value: snapshot(fields), span })
 }

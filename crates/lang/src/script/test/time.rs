@@ -6,13 +6,13 @@ use jiff::Timestamp;
 
 use crate::script::fields::Fields;
 use crate::source::diagnostic::Diagnostic;
-use crate::source::yaml::Node;
+use crate::source::yaml::YamlNode;
 
 /// The longest time that a test may let pass at once: ten years.
 const LONGEST: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
 
 /// A time as `5m`, `2h 30m` or `500ms`.
-pub(crate) fn duration(name: &str, node: &Node, fields: &Fields<'_>) -> Option<Duration> {
+pub(crate) fn duration(name: &str, node: &YamlNode, fields: &Fields<'_>) -> Option<Duration> {
     let text = node.as_scalar().map(|scalar| scalar.text.trim()).unwrap_or_default();
     let read = humantime::parse_duration(text).ok().filter(|duration| *duration <= LONGEST);
     if read.is_none() {

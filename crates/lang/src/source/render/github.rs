@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::source::diagnostic::{Diagnostic, Severity, order};
-use crate::source::render::hidden::without_secrets;
+use crate::source::render::redaction::without_secrets;
 use crate::source::render::visible::{visible, visible_line};
 
 /// One command a finding, each on one line, by file and position; the help stands below the message. Empty where there is no

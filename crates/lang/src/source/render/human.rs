@@ -6,8 +6,8 @@ use annotate_snippets::renderer::DEFAULT_TERM_WIDTH;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Patch, Renderer, Snippet};
 
 use crate::source::diagnostic::{Diagnostic, Fix, Severity, order};
-use crate::source::render::hidden::{mask, without_secrets};
-use crate::source::render::pile;
+use crate::source::render::redaction::{mask, without_secrets};
+use crate::source::render::truncation;
 use crate::source::render::visible::visible;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
@@ -65,7 +65,7 @@ pub fn report(diagnostics: &[Diagnostic], options: &Options) -> String {
     let diagnostics = without_secrets(diagnostics);
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
     sorted.sort_by(|a, b| order(a, b));
-    let chosen = if options.all { vec![true; sorted.len()] } else { pile::chosen(&sorted) };
+    let chosen = if options.all { vec![true; sorted.len()] } else { truncation::chosen(&sorted) };
     let renderer = renderer(options.color);
     let mut out = String::new();
     let (mut silent_files, mut silent_findings) = (0, 0);
@@ -82,9 +82,9 @@ pub fn report(diagnostics: &[Diagnostic], options: &Options) -> String {
             .for_each(|(diagnostic, _)| write(&mut out, &renderer, diagnostic, options.say));
         let name = of_file.first().map_or("", |(diagnostic, _)| diagnostic.file.name());
         let hidden = of_file.iter().filter(|(_, shown)| !shown).map(|(diagnostic, _)| diagnostic.rule);
-        line(&mut out, pile::rest_of_file(name, hidden), options.say);
+        line(&mut out, truncation::rest_of_file(name, hidden), options.say);
     }
-    line(&mut out, pile::rest_of_files(silent_files, silent_findings), options.say);
+    line(&mut out, truncation::rest_of_files(silent_files, silent_findings), options.say);
     out
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::source::diagnostic::{Diagnostic, Fix, Related, Severity, order};
-use crate::source::render::hidden::without_secrets;
+use crate::source::render::redaction::without_secrets;
 
 /// The version of the document's form.
 const VERSION: u32 = 1;

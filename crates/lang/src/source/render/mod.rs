@@ -2,10 +2,10 @@
 //! told, never which: only [`human::report`] leaves some out, and counts them.
 
 pub mod github;
-pub mod hidden;
 pub mod html;
 pub mod human;
 pub mod json;
-pub mod pile;
+pub mod redaction;
 pub mod sarif;
+pub mod truncation;
 pub mod visible;

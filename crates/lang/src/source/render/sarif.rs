@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::source::diagnostic::{Diagnostic, Fix, Related, Severity, order};
-use crate::source::render::hidden::without_secrets;
+use crate::source::render::redaction::without_secrets;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 

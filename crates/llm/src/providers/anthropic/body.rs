@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::model::message::{Message, Role};
 use crate::model::request::ModelRequest;
-use crate::providers::http::asking::Asking;
 use crate::providers::http::config::{ServerConfig, Structured};
+use crate::providers::http::request_features::RequestFeatures;
 
 /// The most tokens of a reply where nobody says. The oldest of the models take no more.
 pub const DEFAULT_MAX_TOKENS: u32 = 4096;
@@ -22,7 +22,11 @@ const BETWEEN: &str = "\n\n";
 const NOTHING: &str = "…";
 
 /// The body as JSON. Nothing of the request's `task` is in it.
-pub(crate) fn encode(config: &ServerConfig, request: &ModelRequest, asking: Asking) -> serde_json::Result<Vec<u8>> {
+pub(crate) fn encode(
+    config: &ServerConfig,
+    request: &ModelRequest,
+    asking: RequestFeatures,
+) -> serde_json::Result<Vec<u8>> {
     let tool = request.schema.as_deref().filter(|_| asking.form == Structured::Tool);
     let (system, messages) = arrange(&request.messages);
     serde_json::to_vec(&Body {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::model::error::{ModelError, Waited};
+use crate::model::error::{ModelError, TimeoutPhase};
 use crate::model::message::{Message, Role};
-use crate::model::provider::{Provider, Silent};
+use crate::model::provider::{NoLiveOutput, Provider};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Task};
 use crate::providers::anthropic::MESSAGES;
@@ -100,7 +100,7 @@ async fn a_request_is_written_as_the_api_wants_it() {
     settings.extra = Map::from_iter([("top_k".to_owned(), json!(5))]);
     let provider = Caller::new(&MESSAGES, settings).unwrap();
     assert_eq!(provider.name(), "anthropic:claude-x");
-    provider.complete(&request(), &mut Silent).await.unwrap();
+    provider.complete(&request(), &mut NoLiveOutput).await.unwrap();
     let sent = server.requests().remove(0);
     let (headers, _) = sent.split_once("\r\n\r\n").unwrap();
     let headers = headers.to_ascii_lowercase();
@@ -122,7 +122,7 @@ async fn a_request_is_written_as_the_api_wants_it() {
     });
     assert_eq!(bodies(&server)[0], expected);
     let asked = ModelRequest { schema: None, temperature: Some(0.5), max_tokens: Some(9), ..request() };
-    provider.complete(&asked, &mut Silent).await.unwrap();
+    provider.complete(&asked, &mut NoLiveOutput).await.unwrap();
     let body = &bodies(&server)[1];
     assert_eq!((&body["temperature"], &body["max_tokens"]), (&json!(0.5), &json!(9)));
     assert!(body.get("tools").is_none() && body.get("tool_choice").is_none());
@@ -204,8 +204,8 @@ async fn a_server_that_refuses_tools_is_asked_in_words_from_then_on() {
     let message = "Thinking may not be enabled when tool_choice forces tool use.";
     let server = Server::start([refuse(400, "invalid_request_error", message), good("一"), good("二")]).await;
     let provider = Caller::new(&MESSAGES, ServerConfig { max_attempts: 1, ..config(&server) }).unwrap();
-    assert_eq!(provider.complete(&request(), &mut Silent).await.unwrap().text, "一");
-    assert_eq!(provider.complete(&request(), &mut Silent).await.unwrap().text, "二");
+    assert_eq!(provider.complete(&request(), &mut NoLiveOutput).await.unwrap().text, "一");
+    assert_eq!(provider.complete(&request(), &mut NoLiveOutput).await.unwrap().text, "二");
     let asked: Vec<bool> = bodies(&server).iter().map(|body| body.get("tools").is_some()).collect();
     assert_eq!(asked, [true, false, false]);
 }
@@ -214,11 +214,11 @@ async fn a_server_that_refuses_tools_is_asked_in_words_from_then_on() {
 async fn silence_has_its_timeouts_here_too() {
     let first = [stream(&[&start()]), vec![Step::Hang]].concat();
     let idle = [stream(&[&start(), &said("您")]), vec![Step::Hang]].concat();
-    for (steps, what) in [(first, Waited::FirstToken), (idle, Waited::Idle)] {
+    for (steps, what) in [(first, TimeoutPhase::FirstToken), (idle, TimeoutPhase::Idle)] {
         let server = Server::start([steps]).await;
         let mut settings = ServerConfig { max_attempts: 1, ..config(&server) };
         match what {
-            Waited::FirstToken => settings.first_token_timeout = SHORT,
+            TimeoutPhase::FirstToken => settings.first_token_timeout = SHORT,
             _ => settings.idle_timeout = SHORT,
         }
         let error = ask(settings).await.0.unwrap_err();

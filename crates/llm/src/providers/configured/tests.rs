@@ -6,8 +6,8 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::model::message::{Message, Role};
-use crate::model::provider::Silent;
-use crate::providers::gate::Limits;
+use crate::model::provider::NoLiveOutput;
+use crate::providers::rate_limiter::RateLimits;
 
 struct Slow {
     takes: Duration,
@@ -20,7 +20,7 @@ impl Provider for Slow {
         "slow"
     }
 
-    async fn complete(&self, _request: &ModelRequest, _live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+    async fn complete(&self, _request: &ModelRequest, _live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         sleep(self.takes).await;
         let (tokens_in, tokens_out) = self.ends.clone()?;
         Ok(ModelReply {
@@ -37,12 +37,12 @@ fn request(characters: usize) -> ModelRequest {
     ModelRequest { messages, max_tokens: Some(100), ..ModelRequest::default() }
 }
 
-fn configured(ends: Result<(u64, u64), ModelError>, limits: Limits, price: Option<Price>) -> Configured {
-    Configured {
+fn configured(ends: Result<(u64, u64), ModelError>, limits: RateLimits, price: Option<Price>) -> ConfiguredModel {
+    ConfiguredModel {
         provider: Arc::new(Slow { takes: Duration::from_secs(1), ends }),
-        gate: Some(Arc::new(Gate::new(limits))),
+        gate: Some(Arc::new(RateLimiter::new(limits))),
         price,
-        manners: Manners { repair: true, reask: 2 },
+        manners: ReplyPolicy { repair: true, reask: 2 },
         max_tokens: None,
     }
 }
@@ -76,21 +76,21 @@ fn a_price_is_counted_from_the_tokens_of_prompt_and_reply() {
 #[tokio::test(start_paused = true)]
 async fn a_reply_carries_its_price_and_the_model_its_manners() {
     let price = Price { input: 2.0, output: 8.0, cached: None, currency: "CNY".into(), per: 1_000 };
-    let model = configured(Ok((500, 250)), Limits::default(), Some(price));
-    assert_eq!(model.manners(), Manners { repair: true, reask: 2 });
-    let reply = model.complete(&request(3), &mut Silent).await.unwrap();
+    let model = configured(Ok((500, 250)), RateLimits::default(), Some(price));
+    assert_eq!(model.manners(), ReplyPolicy { repair: true, reask: 2 });
+    let reply = model.complete(&request(3), &mut NoLiveOutput).await.unwrap();
     assert_eq!(reply.cost, Some(Cost { amount: 3.0, currency: "CNY".into() }));
-    let free = configured(Ok((500, 250)), Limits::default(), None);
-    assert_eq!(free.complete(&request(3), &mut Silent).await.unwrap().cost, None);
+    let free = configured(Ok((500, 250)), RateLimits::default(), None);
+    assert_eq!(free.complete(&request(3), &mut NoLiveOutput).await.unwrap().cost, None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_wait_for_a_place_and_for_the_minute() {
-    let limits = Limits { concurrency: Some(1), requests_per_minute: Some(2), tokens_per_minute: None };
+    let limits = RateLimits { concurrency: Some(1), requests_per_minute: Some(2), tokens_per_minute: None };
     let model = configured(Ok((1, 1)), limits, None);
     let start = Instant::now();
     let call = || async {
-        model.complete(&request(3), &mut Silent).await.unwrap();
+        model.complete(&request(3), &mut NoLiveOutput).await.unwrap();
         start.elapsed().as_secs()
     };
     assert_eq!(tokio::join!(call(), call(), call()), (1, 2, 61));
@@ -102,11 +102,11 @@ async fn a_call_that_was_refused_gives_its_tokens_back_and_one_that_was_cut_off_
         ModelError::Http { host: "h".into(), status: 429, message: String::new(), retry_after: None, attempts: 1 };
     let cut = ModelError::CutOff { host: "h".into(), attempts: 1 };
     for (error, waits) in [(refused, false), (cut, true)] {
-        let limits = Limits { tokens_per_minute: Some(1_000), ..Limits::default() };
+        let limits = RateLimits { tokens_per_minute: Some(1_000), ..RateLimits::default() };
         let model = configured(Err(error), limits, None);
         let start = Instant::now();
         for _ in 0..2 {
-            model.complete(&request(600), &mut Silent).await.unwrap_err();
+            model.complete(&request(600), &mut NoLiveOutput).await.unwrap_err();
         }
         assert_eq!(start.elapsed() > Duration::from_secs(60), waits, "{:?}", start.elapsed());
     }

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::*;
-use crate::model::error::Waited;
+use crate::model::error::TimeoutPhase;
 use crate::providers::http::fake::Heard;
 
 /// Says a piece, and then ends as it is told.
@@ -36,11 +36,11 @@ impl Provider for Made {
         self.silent_for != Some(purpose)
     }
 
-    fn manners(&self) -> Manners {
-        Manners { repair: self.name == "first", reask: 0 }
+    fn manners(&self) -> ReplyPolicy {
+        ReplyPolicy { repair: self.name == "first", reask: 0 }
     }
 
-    async fn complete(&self, _request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+    async fn complete(&self, _request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         *self.asked.lock().unwrap() += 1;
         live.text(self.name);
         let text = self.ends.clone()?.to_owned();
@@ -81,12 +81,14 @@ async fn every_error_of_something_that_was_sent_passes_the_call_on() {
         ModelError::Protocol { host: host.clone(), message: "no JSON".into(), attempts },
     ];
     errors.extend([400, 401, 402, 403, 404, 413, 429, 500, 502, 503, 504, 529].map(|status| http(status, 3)));
-    errors.extend([Waited::Total, Waited::FirstToken, Waited::Idle].map(|what| ModelError::Timeout {
-        host: host.clone(),
-        what,
-        after: Duration::from_secs(1),
-        attempts,
-    }));
+    errors.extend(
+        [TimeoutPhase::Total, TimeoutPhase::FirstToken, TimeoutPhase::Idle].map(|what| ModelError::Timeout {
+            host: host.clone(),
+            what,
+            after: Duration::from_secs(1),
+            attempts,
+        }),
+    );
     for error in errors {
         let (first, second) = (Made::new("first", Err(error.clone())), Made::new("second", Ok("hello")));
         let (reply, heard) = ask(&[&first, &second]).await;

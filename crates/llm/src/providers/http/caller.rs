@@ -4,14 +4,14 @@ use async_trait::async_trait;
 
 use crate::http::retry::Retries;
 use crate::model::error::ModelError;
-use crate::model::provider::{Live, Provider};
+use crate::model::provider::{LiveObserver, Provider};
 use crate::model::reply::ModelReply;
 use crate::model::request::ModelRequest;
 use crate::model::tokens;
-use crate::providers::http::asking::{Asking, Learned};
 use crate::providers::http::config::{ServerConfig, Structured, refuse};
 use crate::providers::http::dialect::Dialect;
 use crate::providers::http::draft::Answer;
+use crate::providers::http::request_features::{Learned, RequestFeatures};
 use crate::providers::http::server::Server;
 
 /// Characters of the model's name that are taken from a server.
@@ -71,7 +71,7 @@ impl Provider for Caller {
         &self.name
     }
 
-    async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+    async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         let config = &self.server.config;
         let whole = self.dialect.ladder;
         let ladder = if self.form.is_some() || request.schema.is_none() { &[] } else { whole };
@@ -91,7 +91,7 @@ impl Provider for Caller {
             };
             let (host, kind) = (&self.server.host, failed.error.kind());
             let refusal = failed.refusal.as_ref();
-            let instead: Option<Asking> =
+            let instead: Option<RequestFeatures> =
                 refusal.and_then(|refusal| asking.instead(refusal, ladder, asking.form == began.form));
             if let Some(instead) = instead {
                 // Not a failure of the call: it is made again at once, and costs none of its attempts.

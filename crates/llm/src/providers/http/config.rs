@@ -6,7 +6,7 @@ use std::time::Duration;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 
-use crate::http::timeouts::Limits;
+use crate::http::timeouts::TimeoutLimits;
 use crate::model::error::ModelError;
 
 /// The longest timeout that may be set; a longer one is a mistake of units.
@@ -148,8 +148,12 @@ impl ServerConfig {
 
     /// How long an attempt may take. Before the first token it is always that limit which passes, even where the total is the shorter:
     /// that decides over a repetition.
-    pub(crate) fn limits(&self) -> Limits {
-        Limits { total: self.timeout, first: self.first_token_timeout.min(self.timeout), idle: self.idle_timeout }
+    pub(crate) fn limits(&self) -> TimeoutLimits {
+        TimeoutLimits {
+            total: self.timeout,
+            first: self.first_token_timeout.min(self.timeout),
+            idle: self.idle_timeout,
+        }
     }
 
     /// The key without the white space that files end with; `None` when there is none.

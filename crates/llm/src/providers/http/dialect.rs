@@ -4,9 +4,9 @@ use reqwest::header::HeaderMap;
 
 use crate::model::error::ModelError;
 use crate::model::request::ModelRequest;
-use crate::providers::http::asking::Asking;
 use crate::providers::http::chunk::Chunk;
 use crate::providers::http::config::{ServerConfig, Structured};
+use crate::providers::http::request_features::RequestFeatures;
 
 /// One kind of API. It has no state: what a server was found to refuse is kept elsewhere.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Dialect {
     /// The headers that it needs besides those of every JSON request; the one with the key is marked sensitive.
     pub(crate) headers: fn(&ServerConfig) -> Result<HeaderMap, ModelError>,
     /// The body as JSON, built field by field. Nothing of the request's `task` is in it.
-    pub(crate) encode: fn(&ServerConfig, &ModelRequest, Asking) -> serde_json::Result<Vec<u8>>,
+    pub(crate) encode: fn(&ServerConfig, &ModelRequest, RequestFeatures) -> serde_json::Result<Vec<u8>>,
     /// Reads one event of a stream, or a whole answer. `None` when it is no JSON object.
     pub(crate) read: fn(&[u8]) -> Option<Chunk>,
 }

@@ -1,7 +1,7 @@
 //! A reply that is being put together from the pieces of an answer.
 
-use crate::model::provider::Live;
-use crate::providers::http::chunk::{Chunk, Refusal};
+use crate::model::provider::LiveObserver;
+use crate::providers::http::chunk::{Chunk, ServerRefusal};
 
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Answer {
@@ -31,7 +31,7 @@ impl Draft {
     }
 
     /// Adds a piece, and gives what is new of the text to `live`.
-    pub(crate) fn add(&mut self, chunk: Chunk, live: &mut dyn Live) -> Result<(), Refusal> {
+    pub(crate) fn add(&mut self, chunk: Chunk, live: &mut dyn LiveObserver) -> Result<(), ServerRefusal> {
         if let Some(refusal) = chunk.error {
             return Err(refusal);
         }
@@ -60,7 +60,7 @@ impl Draft {
         Ok(())
     }
 
-    fn write(&mut self, piece: &str, live: &mut dyn Live) {
+    fn write(&mut self, piece: &str, live: &mut dyn LiveObserver) {
         if !piece.is_empty() {
             live.text(piece);
             self.answer.text.push_str(piece);

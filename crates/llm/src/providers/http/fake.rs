@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use crate::model::provider::Live;
+use crate::model::provider::LiveObserver;
 
 #[derive(Clone)]
 pub(crate) enum Step {
@@ -157,7 +157,7 @@ pub(crate) fn stream(data: &[&str]) -> Vec<Step> {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Heard(pub(crate) Vec<String>);
 
-impl Live for Heard {
+impl LiveObserver for Heard {
     fn text(&mut self, piece: &str) {
         self.0.push(piece.to_owned());
     }

@@ -5,12 +5,12 @@ mod tests;
 
 use serde::de::IgnoredAny;
 
-use crate::http::body::{Body, Broken, Source};
+use crate::http::body::{BodyError, ByteSource, ResponseBody};
 use crate::http::sse::SseDecoder;
 use crate::http::timeouts::Timeouts;
 use crate::model::error::ModelError;
-use crate::model::provider::Live;
-use crate::providers::http::chunk::Refusal;
+use crate::model::provider::LiveObserver;
+use crate::providers::http::chunk::ServerRefusal;
 use crate::providers::http::dialect::Dialect;
 use crate::providers::http::draft::{Answer, Draft};
 
@@ -18,13 +18,13 @@ use crate::providers::http::draft::{Answer, Draft};
 pub const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum ReadError {
     Model(ModelError),
     /// It reports an error, whose message is as the server wrote it.
-    Reported(Refusal),
+    Reported(ServerRefusal),
 }
 
-impl From<ModelError> for Fault {
+impl From<ModelError> for ReadError {
     fn from(error: ModelError) -> Self {
         Self::Model(error)
     }
@@ -37,18 +37,18 @@ enum Incoming {
     Stream(SseDecoder),
 }
 
-pub(crate) fn as_model_error(broken: Broken, host: &str) -> ModelError {
+pub(crate) fn as_model_error(broken: BodyError, host: &str) -> ModelError {
     let (host, attempts) = (host.to_owned(), 1);
     match broken {
-        Broken::CutOff => ModelError::CutOff { host, attempts },
-        Broken::Late(what, after) => ModelError::Timeout { host, what, after, attempts },
-        Broken::Flood(limit) => ModelError::TooLarge { host, limit, attempts },
-        Broken::Rubbish(_) => ModelError::Garbled { host, attempts },
+        BodyError::CutOff => ModelError::CutOff { host, attempts },
+        BodyError::Late(what, after) => ModelError::Timeout { host, what, after, attempts },
+        BodyError::Flood(limit) => ModelError::TooLarge { host, limit, attempts },
+        BodyError::Rubbish(_) => ModelError::Garbled { host, attempts },
     }
 }
 
 pub(crate) struct Reading<'a> {
-    body: Body,
+    body: ResponseBody,
     ended: bool,
     intake: Intake<'a>,
 }
@@ -59,12 +59,12 @@ struct Intake<'a> {
 }
 
 impl<'a> Reading<'a> {
-    pub(crate) fn new(body: Body, dialect: &'a Dialect, host: &'a str) -> Self {
+    pub(crate) fn new(body: ResponseBody, dialect: &'a Dialect, host: &'a str) -> Self {
         Self { body, ended: false, intake: Intake { dialect, host } }
     }
 
     /// Where the bytes come from, unless it was read to its end.
-    pub(crate) fn rest(self) -> Option<Box<dyn Source>> {
+    pub(crate) fn rest(self) -> Option<Box<dyn ByteSource>> {
         (!self.ended).then_some(self.body.source)
     }
 
@@ -74,8 +74,8 @@ impl<'a> Reading<'a> {
         &mut self,
         content_type: &str,
         tool: bool,
-        live: &mut dyn Live,
-    ) -> Result<Answer, Fault> {
+        live: &mut dyn LiveObserver,
+    ) -> Result<Answer, ReadError> {
         // What it is shows in its first byte. Its type is too often a wrong one to decide more than how an end is judged.
         let says_stream = content_type.to_ascii_lowercase().contains("event-stream");
         let mut incoming = Incoming::Unknown;
@@ -111,8 +111,8 @@ impl Intake<'_> {
         patience: &mut Timeouts,
         incoming: &mut Incoming,
         draft: &mut Draft,
-        live: &mut dyn Live,
-    ) -> Result<bool, Fault> {
+        live: &mut dyn LiveObserver,
+    ) -> Result<bool, ReadError> {
         if matches!(incoming, Incoming::Unknown) {
             *incoming = match bytes.trim_ascii_start().first() {
                 Some(b'{') => Incoming::Whole(Vec::new()),
@@ -138,7 +138,7 @@ impl Intake<'_> {
             if chunk.working {
                 patience.begun();
             }
-            draft.add(chunk, live).map_err(Fault::Reported)?;
+            draft.add(chunk, live).map_err(ReadError::Reported)?;
             if draft.finished {
                 patience.finished();
             }
@@ -155,11 +155,11 @@ impl Intake<'_> {
         decoder: SseDecoder,
         mut draft: Draft,
         says_stream: bool,
-        live: &mut dyn Live,
-    ) -> Result<Answer, Fault> {
+        live: &mut dyn LiveObserver,
+    ) -> Result<Answer, ReadError> {
         if let Some(chunk) = decoder.finish().as_deref().and_then(self.dialect.read) {
             draft.finished |= chunk.done;
-            draft.add(chunk, live).map_err(Fault::Reported)?;
+            draft.add(chunk, live).map_err(ReadError::Reported)?;
         }
         if draft.finished {
             Ok(draft.answer)
@@ -170,7 +170,7 @@ impl Intake<'_> {
         }
     }
 
-    fn whole(&self, body: &[u8], mut draft: Draft, live: &mut dyn Live) -> Result<Answer, Fault> {
+    fn whole(&self, body: &[u8], mut draft: Draft, live: &mut dyn LiveObserver) -> Result<Answer, ReadError> {
         let Some(chunk) = (self.dialect.read)(body) else {
             return Err(match serde_json::from_slice::<IgnoredAny>(body) {
                 Err(error) if error.is_eof() => self.cut_off(),
@@ -181,12 +181,12 @@ impl Intake<'_> {
         if !chunk.known {
             return Err(self.protocol("its answer holds no reply; check `base_url`").into());
         }
-        draft.add(chunk, live).map_err(Fault::Reported)?;
+        draft.add(chunk, live).map_err(ReadError::Reported)?;
         Ok(draft.answer)
     }
 
     /// What came is nothing that the protocol has: a fault of the way where a reply had begun, another server where not.
-    fn garbled(&self, draft: &Draft) -> Fault {
+    fn garbled(&self, draft: &Draft) -> ReadError {
         if draft.begun {
             self.garbled_reply().into()
         } else {
@@ -198,7 +198,7 @@ impl Intake<'_> {
         ModelError::Garbled { host: self.host.to_owned(), attempts: 1 }
     }
 
-    fn cut_off(&self) -> Fault {
+    fn cut_off(&self) -> ReadError {
         ModelError::CutOff { host: self.host.to_owned(), attempts: 1 }.into()
     }
 

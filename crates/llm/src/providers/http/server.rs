@@ -9,19 +9,19 @@ use reqwest::{Client, Response, Url};
 use secrecy::ExposeSecret;
 
 use crate::http::address::host_of;
-use crate::http::body::{Body, Source};
+use crate::http::body::{ByteSource, ResponseBody};
 use crate::http::client::client;
 use crate::http::retry::retry_after;
 use crate::http::timeouts::Timeouts;
 use crate::model::error::{LONGEST_SERVER_MESSAGE, ModelError};
-use crate::model::provider::Live;
+use crate::model::provider::LiveObserver;
 use crate::providers::http::address::endpoint;
-use crate::providers::http::chunk::{Refusal, read_error};
+use crate::providers::http::chunk::{ServerRefusal, read_error};
 use crate::providers::http::config::{ServerConfig, refuse};
 use crate::providers::http::dialect::Dialect;
 use crate::providers::http::draft::Answer;
 use crate::providers::http::headers::with_custom;
-use crate::providers::http::reading::{Fault, MAX_REPLY_BYTES, Reading, as_model_error};
+use crate::providers::http::reading::{MAX_REPLY_BYTES, ReadError, Reading, as_model_error};
 use bcc_lang::value::mask::MASK;
 
 /// The most bytes that are read of an answer that is an error; its message stands at the beginning.
@@ -54,7 +54,7 @@ impl fmt::Debug for Server {
 pub(crate) struct Failed {
     pub(crate) error: ModelError,
     /// What the server said, where it said anything.
-    pub(crate) refusal: Option<Refusal>,
+    pub(crate) refusal: Option<ServerRefusal>,
 }
 
 impl From<ModelError> for Failed {
@@ -89,7 +89,7 @@ impl Server {
         dialect: &'static Dialect,
         body: Vec<u8>,
         tool: bool,
-        live: &mut dyn Live,
+        live: &mut dyn LiveObserver,
     ) -> Result<Answer, Failed> {
         let patience = Timeouts::new(self.config.limits());
         let request = self.client.post(self.endpoint.clone()).headers(self.headers.clone()).body(body);
@@ -99,7 +99,7 @@ impl Server {
             return Err(self.refused(response, patience).await);
         }
         let kind = header(response.headers(), &CONTENT_TYPE).unwrap_or_default().to_owned();
-        let body = Body::new(Box::new(response), patience, MAX_REPLY_BYTES);
+        let body = ResponseBody::new(Box::new(response), patience, MAX_REPLY_BYTES);
         let mut reading = Reading::new(body, dialect, &self.host);
         match reading.answer(&kind, tool, live).await {
             Ok(answer) => {
@@ -108,8 +108,8 @@ impl Server {
                 }
                 Ok(answer)
             }
-            Err(Fault::Model(error)) => Err(error.into()),
-            Err(Fault::Reported(refusal)) => Err(self.reported(refusal)),
+            Err(ReadError::Model(error)) => Err(error.into()),
+            Err(ReadError::Reported(refusal)) => Err(self.reported(refusal)),
         }
     }
 
@@ -117,7 +117,7 @@ impl Server {
         let status = response.status().as_u16();
         let headers = response.headers();
         let retry_after = header(headers, &RETRY_AFTER).and_then(|wait| retry_after(wait, header(headers, &DATE)));
-        let mut arriving = Body::new(Box::new(response), patience, usize::MAX);
+        let mut arriving = ResponseBody::new(Box::new(response), patience, usize::MAX);
         let mut body = Vec::new();
         // A body that does not arrive leaves the status, which says most of it.
         while let Ok(Some(bytes)) = arriving.next().await {
@@ -126,13 +126,13 @@ impl Server {
                 break;
             }
         }
-        let refusal = Refusal { status: Some(status), ..read_error(&body) };
+        let refusal = ServerRefusal { status: Some(status), ..read_error(&body) };
         let message = self.shorten(&refusal.message);
         let error = ModelError::Http { host: self.host.clone(), status, message, retry_after, attempts: 1 };
         Failed { error, refusal: Some(refusal) }
     }
 
-    fn reported(&self, refusal: Refusal) -> Failed {
+    fn reported(&self, refusal: ServerRefusal) -> Failed {
         let host = self.host.clone();
         let message = self.shorten(&refusal.message);
         let error = match refusal.status {
@@ -182,7 +182,7 @@ fn secrets(config: &ServerConfig, endpoint: &Url) -> Vec<String> {
 
 /// Reads what follows a whole reply, mostly nothing, beside whatever comes next: a connection whose answer was not read
 /// to its end is closed, and the next call would have to open another.
-async fn farewell(mut source: Box<dyn Source>) {
+async fn farewell(mut source: Box<dyn ByteSource>) {
     let rest = tokio::time::timeout(Duration::ZERO, source.next()).await;
     if !matches!(rest, Ok(Ok(None) | Err(_))) {
         tokio::spawn(tokio::time::timeout(LONGEST_FAREWELL, async move {

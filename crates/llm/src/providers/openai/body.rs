@@ -5,13 +5,17 @@ use serde_json::{Map, Value};
 
 use crate::model::message::Message;
 use crate::model::request::ModelRequest;
-use crate::providers::http::asking::Asking;
 use crate::providers::http::config::{ServerConfig, Structured};
+use crate::providers::http::request_features::RequestFeatures;
 
 const REPLY: &str = "reply";
 
 /// The body as JSON. Nothing of the request's `task` is in it.
-pub(crate) fn encode(config: &ServerConfig, request: &ModelRequest, asking: Asking) -> serde_json::Result<Vec<u8>> {
+pub(crate) fn encode(
+    config: &ServerConfig,
+    request: &ModelRequest,
+    asking: RequestFeatures,
+) -> serde_json::Result<Vec<u8>> {
     let limit = request.max_tokens.or(config.max_tokens);
     let schema = request.schema.as_deref();
     let tool = schema.filter(|_| asking.form == Structured::Tool);

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::model::error::{ModelError, Waited};
+use crate::model::error::{ModelError, TimeoutPhase};
 use crate::model::message::{Message, Role};
-use crate::model::provider::{Provider, Silent};
+use crate::model::provider::{NoLiveOutput, Provider};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
 use crate::providers::http::caller::Caller;
@@ -139,9 +139,9 @@ async fn a_requests_settings_come_before_the_configured_ones() {
     let config = ServerConfig { temperature: Some(0.4), max_tokens: Some(100), ..config(&base_url) };
     let provider = Caller::new(&CHAT_COMPLETIONS, config).unwrap();
     assert_eq!(provider.name(), "openai:qwen3");
-    provider.complete(&request(), &mut Silent).await.unwrap();
+    provider.complete(&request(), &mut NoLiveOutput).await.unwrap();
     let asked = ModelRequest { temperature: Some(0.0), max_tokens: Some(7), ..request() };
-    provider.complete(&asked, &mut Silent).await.unwrap();
+    provider.complete(&asked, &mut NoLiveOutput).await.unwrap();
     let body = |sent: &String| serde_json::from_str(sent.split_once("\r\n\r\n").unwrap().1).unwrap();
     let bodies: Vec<Value> = server.requests().iter().map(body).collect();
     for sent in server.requests() {
@@ -252,7 +252,7 @@ async fn each_silence_has_its_own_timeout() {
         let server = Server::start([steps.clone(), steps]).await;
         let config = ServerConfig { first_token_timeout: SHORT, max_attempts: 2, ..config(&server.base_url) };
         let error = ask_with(config).await.0.unwrap_err();
-        let what = Waited::FirstToken;
+        let what = TimeoutPhase::FirstToken;
         assert_eq!(error, ModelError::Timeout { host: server.host.clone(), what, after: SHORT, attempts: 2 });
     }
     let steps = || vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&piece("您")])), Step::Hang];
@@ -263,7 +263,7 @@ async fn each_silence_has_its_own_timeout() {
     let server = Server::start([steps()]).await;
     let after = Duration::from_millis(800);
     let error = ask_with(ServerConfig { timeout: after, ..config(&server.base_url) }).await.0.unwrap_err();
-    assert_eq!(error, ModelError::Timeout { host: server.host.clone(), what: Waited::Total, after, attempts: 1 });
+    assert_eq!(error, ModelError::Timeout { host: server.host.clone(), what: TimeoutPhase::Total, after, attempts: 1 });
 }
 
 #[tokio::test]
@@ -300,8 +300,8 @@ async fn a_server_that_refuses_stream_options_is_asked_without_them_from_then_on
     let server = Server::start([refuse, good("一"), good("二")]).await;
     let provider =
         Caller::new(&CHAT_COMPLETIONS, ServerConfig { max_attempts: 1, ..config(&server.base_url) }).unwrap();
-    assert_eq!(provider.complete(&request(), &mut Silent).await.unwrap().text, "一");
-    assert_eq!(provider.complete(&request(), &mut Silent).await.unwrap().text, "二");
+    assert_eq!(provider.complete(&request(), &mut NoLiveOutput).await.unwrap().text, "一");
+    assert_eq!(provider.complete(&request(), &mut NoLiveOutput).await.unwrap().text, "二");
     let asked: Vec<bool> = server.requests().iter().map(|sent| sent.contains("include_usage")).collect();
     assert_eq!(asked, [true, false, false]);
 }

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use crate::model::error::ModelError;
 use crate::model::message::Message;
-use crate::model::provider::{Live, Manners, Provider};
+use crate::model::provider::{LiveObserver, Provider, ReplyPolicy};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task};
 use crate::providers::replay::diff::{MASK, differences};
@@ -24,7 +24,7 @@ pub const MARK: &str = "recording";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
+pub enum ReplayMatching {
     /// The very calls that were recorded, with the prompts that were recorded.
     #[default]
     Prompt,
@@ -119,7 +119,7 @@ pub fn is_header(line: &str) -> bool {
 #[derive(Debug)]
 pub struct Recording {
     file: String,
-    by: By,
+    by: ReplayMatching,
     lines: Vec<Line>,
     /// Those of them that are of actions and were replayed, and how many of each purpose and action were.
     replayed: Mutex<Replayed>,
@@ -135,7 +135,7 @@ struct Replayed {
 
 impl Recording {
     /// Reads a recording. `name` is how errors call the file.
-    pub fn parse(name: &str, text: &str, by: By) -> Result<Self, ModelError> {
+    pub fn parse(name: &str, text: &str, by: ReplayMatching) -> Result<Self, ModelError> {
         let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         let wrong = |problem: String| ModelError::Config { message: format!("the recording {name}: {problem}") };
         let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
@@ -171,7 +171,7 @@ impl Recording {
     fn find(&self, request: &ModelRequest) -> Result<(usize, &Line), ModelError> {
         let task = &request.task;
         let missing = |help: String| ModelError::NoReply { key: describe(task), help };
-        if self.by == By::Order {
+        if self.by == ReplayMatching::Order {
             let key = (task.purpose, task.action_id.clone());
             let done = self.replayed().of.get(&key).copied().unwrap_or(0);
             let of_it = |line: &Line| line.purpose() == task.purpose && line.action_id == task.action_id;
@@ -275,16 +275,16 @@ impl Provider for Recording {
         purpose == Purpose::Action || self.lines.iter().any(its)
     }
 
-    fn manners_of(&self, task: &Task) -> Manners {
+    fn manners_of(&self, task: &Task) -> ReplyPolicy {
         let by_order = |line: &&Line| line.purpose() == task.purpose && line.action_id == task.action_id;
         let line = self.lines.iter().rev().find(|line| line.is_of(task)).or_else(|| self.lines.iter().find(by_order));
-        line.map(|line| Manners { repair: line.repair, reask: line.reask }).unwrap_or_default()
+        line.map(|line| ReplyPolicy { repair: line.repair, reask: line.reask }).unwrap_or_default()
     }
 
-    async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+    async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         let (place, line) = self.find(request)?;
         let purpose = request.task.purpose;
-        if purpose != Purpose::Action && self.by == By::Prompt {
+        if purpose != Purpose::Action && self.by == ReplayMatching::Prompt {
             self.in_its_turn(place).await;
         }
         let waiting = {

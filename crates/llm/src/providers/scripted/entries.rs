@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::model::error::Waited;
+use crate::model::error::TimeoutPhase;
 use crate::model::request::{Purpose, Task};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Key {
+pub enum ReplyKey {
     One(Purpose, String),
     /// Calls of this purpose about any action that has no list of its own.
     Every(Purpose),
@@ -17,40 +17,40 @@ pub enum Key {
 }
 
 #[derive(Clone, Debug)]
-pub struct List {
-    pub key: Key,
+pub struct ReplyList {
+    pub key: ReplyKey,
     /// One for each attempt, in order; but those by round.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ReplyEntry>,
 }
 
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct ReplyEntry {
     /// The round that it is for; such an entry has no place in the order, and answers every attempt that fits it.
     pub round: Option<u32>,
     /// Whether it is for answered turns or for opening ones, likewise.
     pub answered: Option<bool>,
     pub after: Duration,
-    pub come: Come,
+    pub come: NextReply,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Come {
+pub enum NextReply {
     /// A value, as compact JSON.
     Value(Value),
     Text(String),
     /// So many characters of it; then the connection breaks.
-    Cut(usize, Box<Come>),
+    Cut(usize, Box<NextReply>),
     Http {
         status: u16,
         retry_after: Option<Duration>,
         message: String,
     },
     /// Nothing, within this limit.
-    Timeout(Waited),
+    Timeout(TimeoutPhase),
     Unreachable,
 }
 
-impl Entry {
+impl ReplyEntry {
     /// Whether it is for certain rounds or turns, and not for its place in the order.
     pub(crate) fn is_named(&self) -> bool {
         self.round.is_some() || self.answered.is_some()

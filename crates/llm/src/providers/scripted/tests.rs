@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::model::provider::Silent;
+use crate::model::provider::NoLiveOutput;
 
 fn task(purpose: Purpose, action_id: &str, round: u32, answered: bool) -> Task {
     Task {
@@ -21,31 +21,31 @@ fn request(task: Task) -> ModelRequest {
     ModelRequest { task, ..ModelRequest::default() }
 }
 
-fn entry(come: Come) -> Entry {
-    Entry { round: None, answered: None, after: Duration::ZERO, come }
+fn entry(come: NextReply) -> ReplyEntry {
+    ReplyEntry { round: None, answered: None, after: Duration::ZERO, come }
 }
 
-fn text(text: &str) -> Entry {
-    entry(Come::Text(text.to_owned()))
+fn text(text: &str) -> ReplyEntry {
+    entry(NextReply::Text(text.to_owned()))
 }
 
-fn http(status: u16) -> Entry {
-    entry(Come::Http { status, retry_after: None, message: String::new() })
+fn http(status: u16) -> ReplyEntry {
+    entry(NextReply::Http { status, retry_after: None, message: String::new() })
 }
 
-fn model(lists: Vec<(Key, Vec<Entry>)>) -> (Arc<Scripted>, Arc<VirtualTime>) {
+fn model(lists: Vec<(ReplyKey, Vec<ReplyEntry>)>) -> (Arc<Scripted>, Arc<VirtualTime>) {
     let time = Arc::new(VirtualTime::default());
-    let lists = lists.into_iter().map(|(key, entries)| List { key, entries }).collect();
+    let lists = lists.into_iter().map(|(key, entries)| ReplyList { key, entries }).collect();
     (Arc::new(Scripted::new(lists, Arc::clone(&time))), time)
 }
 
-fn one(id: &str) -> Key {
-    Key::One(Purpose::Action, id.to_owned())
+fn one(id: &str) -> ReplyKey {
+    ReplyKey::One(Purpose::Action, id.to_owned())
 }
 
 /// Asks, and lets the time pass that the answer takes.
 async fn ask(model: &Scripted, time: &VirtualTime, task: Task) -> Result<ModelReply, ModelError> {
-    let (request, mut live) = (request(task), Silent);
+    let (request, mut live) = (request(task), NoLiveOutput);
     let answer = model.complete(&request, &mut live);
     let mut answer = std::pin::pin!(answer);
     loop {
@@ -59,10 +59,10 @@ async fn ask(model: &Scripted, time: &VirtualTime, task: Task) -> Result<ModelRe
 
 #[tokio::test]
 async fn each_asker_has_its_own_list_and_the_rest_share_one() {
-    let monitor = Key::Every(Purpose::Monitor);
+    let monitor = ReplyKey::Every(Purpose::Monitor);
     let (model, time) = model(vec![
         (one("a"), vec![text("a1"), text("a2")]),
-        (Key::Anyone, vec![text("x1"), text("x2")]),
+        (ReplyKey::Anyone, vec![text("x1"), text("x2")]),
         (monitor, vec![text("m")]),
     ]);
     for (purpose, id, expected) in [
@@ -86,9 +86,9 @@ async fn a_fault_is_of_one_attempt_and_four_are_made() {
     let transient = || {
         vec![
             http(503),
-            entry(Come::Timeout(Waited::FirstToken)),
-            entry(Come::Cut(3, Box::new(Come::Text("好的".into())))),
-            entry(Come::Unreachable),
+            entry(NextReply::Timeout(TimeoutPhase::FirstToken)),
+            entry(NextReply::Cut(3, Box::new(NextReply::Text("好的".into())))),
+            entry(NextReply::Unreachable),
         ]
     };
     let (model, time) = model(vec![(one("a"), transient()), (one("b"), vec![http(401), text("b")])]);
@@ -102,7 +102,7 @@ async fn a_fault_is_of_one_attempt_and_four_are_made() {
 
 #[tokio::test]
 async fn a_server_that_asks_for_two_seconds_gets_them() {
-    let busy = Come::Http { status: 429, retry_after: Some(Duration::from_secs(2)), message: String::new() };
+    let busy = NextReply::Http { status: 429, retry_after: Some(Duration::from_secs(2)), message: String::new() };
     let (model, time) = model(vec![(one("a"), vec![entry(busy), text("好")])]);
     let reply = ask(&model, &time, task(Purpose::Action, "a", 1, false)).await.unwrap();
     assert_eq!((reply.text.as_str(), reply.attempts, time.now()), ("好", 2, Duration::from_secs(2)));
@@ -110,7 +110,7 @@ async fn a_server_that_asks_for_two_seconds_gets_them() {
 
 #[tokio::test]
 async fn a_reply_by_round_has_no_place_in_the_order_and_counts_as_used_once() {
-    let second = Entry { round: Some(2), answered: Some(true), ..text("zweite") };
+    let second = ReplyEntry { round: Some(2), answered: Some(true), ..text("zweite") };
     let (model, time) = model(vec![(one("a"), vec![second, text("1"), text("2")])]);
     for (round, answered, expected) in [(1, false, "1"), (2, true, "zweite"), (2, true, "zweite"), (2, false, "2")] {
         let reply = ask(&model, &time, task(Purpose::Action, "a", round, answered)).await.unwrap();
@@ -130,8 +130,8 @@ fn a_value_is_completed_with_what_its_schema_says_and_keeps_what_it_has() {
     let request = ModelRequest { schema: Some(Arc::new(schema)), ..request(task(Purpose::Action, "a", 1, false)) };
     let value = json!({ "own": 1, "metadata": { "crisis_signal": true }, "content": 5 });
     assert_eq!(
-        written(&Come::Value(value), &request),
+        written(&NextReply::Value(value), &request),
         r#"{"safety_risk":{"detected":false},"content":5,"metadata":{"tone":"","crisis_signal":true},"own":1}"#
     );
-    assert_eq!(written(&Come::Value(json!([1])), &request), "[1]");
+    assert_eq!(written(&NextReply::Value(json!([1])), &request), "[1]");
 }

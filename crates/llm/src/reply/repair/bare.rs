@@ -2,9 +2,9 @@
 
 use serde_json::{Number, Value};
 
-use crate::reply::repair::marks::is_word;
-use crate::reply::repair::mend::Mend;
+use crate::reply::repair::characters::is_word;
 use crate::reply::repair::parser::{Parser, Stop};
+use crate::reply::repair::record::RepairKind;
 
 impl Parser<'_> {
     /// The value that begins here and has no quotes.
@@ -25,14 +25,14 @@ impl Parser<'_> {
         let (mend, value) = read(word).ok_or(Stop::Refused("a value was expected", at))?;
         if let Some(mend) = mend {
             self.mend(mend, at)?;
-            self.bare_text |= mend == Mend::UnquotedText;
+            self.bare_text |= mend == RepairKind::UnquotedText;
         }
         Ok(value)
     }
 }
 
 /// What `word` means, and what had to be mended for it.
-fn read(word: &str) -> Option<(Option<Mend>, Value)> {
+fn read(word: &str) -> Option<(Option<RepairKind>, Value)> {
     let plain = match word {
         "true" => Some(Value::Bool(true)),
         "false" => Some(Value::Bool(false)),
@@ -49,23 +49,23 @@ fn read(word: &str) -> Option<(Option<Mend>, Value)> {
         _ => None,
     };
     if let Some(value) = other {
-        return Some((Some(Mend::OtherWord), value));
+        return Some((Some(RepairKind::OtherWord), value));
     }
     if matches!(word.trim_start_matches(['+', '-']), "NaN" | "Infinity" | "undefined" | "nan" | "inf") {
-        return Some((Some(Mend::NoValue), Value::Null));
+        return Some((Some(RepairKind::NoValue), Value::Null));
     }
     if let Ok(number) = serde_json::from_str::<Number>(word) {
         return Some((None, Value::Number(number)));
     }
     if let Some(number) = number(word) {
-        return Some((Some(Mend::OtherNumber), Value::Number(number)));
+        return Some((Some(RepairKind::OtherNumber), Value::Number(number)));
     }
     // A number beyond all bounds is no text.
     if word.parse::<f64>().is_ok_and(f64::is_infinite) {
         return None;
     }
     let text = word.starts_with(char::is_alphanumeric) && !word.ends_with(['.', '+', '-']) && !word.contains('+');
-    text.then(|| (Some(Mend::UnquotedText), Value::from(word)))
+    text.then(|| (Some(RepairKind::UnquotedText), Value::from(word)))
 }
 
 /// A number in a notation that JSON does not have: `.5`, `5.`, `+1`, `1_000`, `0x1F`.

@@ -1,6 +1,6 @@
 //! What follows a quote inside a text: does it end the text, or belong to it? Looks a bounded way ahead.
 
-use crate::reply::repair::marks::{closing, is_quote, is_space, is_word, plain};
+use crate::reply::repair::characters::{closing, is_quote, is_space, is_word, plain};
 
 /// How many bytes are looked at before a quote counts as part of its text.
 const FAR: usize = 512;

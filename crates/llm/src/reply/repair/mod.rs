@@ -3,12 +3,12 @@
 //! It changes syntax only: a text comes out as it was written, or the reply is refused. No crate that we tried keeps that
 //! promise.
 
-pub mod mend;
+pub mod record;
 
 mod bare;
+mod characters;
 mod encoded;
 mod follow;
-mod marks;
 mod parser;
 #[cfg(test)]
 mod tests;
@@ -17,10 +17,10 @@ mod text;
 use serde_json::{Map, Value};
 
 use crate::reply::extract::{after_thinking, closing_brace, fenced_contents};
+use crate::reply::repair::characters::{closing, is_quote, is_space, plain};
 use crate::reply::repair::follow::Ahead;
-use crate::reply::repair::marks::{closing, is_quote, is_space, plain};
-use crate::reply::repair::mend::{Mend, Repair};
 use crate::reply::repair::parser::{Parser, Stop};
+use crate::reply::repair::record::{RepairKind, RepairRecord};
 
 const BRACES: usize = 64;
 
@@ -29,9 +29,9 @@ const UNCLOSED_BRACES: usize = 4;
 
 const BRACKETS: [char; 8] = ['{', '}', '[', ']', '｛', '｝', '［', '］'];
 
-struct Mended {
+struct RepairedText {
     object: Map<String, Value>,
-    mends: Vec<Repair>,
+    mends: Vec<RepairRecord>,
     end: usize,
 }
 
@@ -41,11 +41,11 @@ type Refusal = (&'static str, usize);
 ///
 /// # Errors
 /// Why it cannot be mended without guessing, and where; never quotes the text.
-pub fn object(text: &str) -> Result<(Map<String, Value>, Vec<Repair>), String> {
+pub fn object(text: &str) -> Result<(Map<String, Value>, Vec<RepairRecord>), String> {
     let reply = after_thinking(text);
     let from = text.len() - reply.len();
     let fenced = fenced_contents(reply).map(|start| from + start).find(|&start| begins(text, start));
-    let Mended { object, mut mends, .. } = match (in_prose(text, from), fenced) {
+    let RepairedText { object, mut mends, .. } = match (in_prose(text, from), fenced) {
         (Some(start), Some(fenced)) if start < fenced => around_or_behind(text, start, fenced),
         (_, Some(start)) | (Some(start), None) => object_at(text, start),
         (None, None) => return Err("there is no object that could be mended".to_owned()),
@@ -56,7 +56,7 @@ pub fn object(text: &str) -> Result<(Map<String, Value>, Vec<Repair>), String> {
 }
 
 /// The object in the fenced block at `fenced`, unless that block stands in a text of the object that begins at `start`.
-fn around_or_behind(text: &str, start: usize, fenced: usize) -> Result<Mended, Refusal> {
+fn around_or_behind(text: &str, start: usize, fenced: usize) -> Result<RepairedText, Refusal> {
     match object_at(text, start) {
         Ok(mended) if mended.end > fenced => Ok(mended),
         Err(refusal) if closing_brace(text, start).is_none_or(|end| end > fenced) => Err(refusal),
@@ -114,10 +114,10 @@ fn begins(text: &str, start: usize) -> bool {
 }
 
 /// The object that begins at `start`; a second reading lets typographic quotes end texts that plain ones began.
-fn object_at(text: &str, start: usize) -> Result<Mended, Refusal> {
+fn object_at(text: &str, start: usize) -> Result<RepairedText, Refusal> {
     if let Some(object) = encoded::object(text.get(start..).unwrap_or_default()) {
-        let mends = vec![Repair { kind: Mend::DoubleEncoded, at: start }];
-        return Ok(Mended { object, mends, end: text.len() });
+        let mends = vec![RepairRecord { kind: RepairKind::DoubleEncoded, at: start }];
+        return Ok(RepairedText { object, mends, end: text.len() });
     }
     match read(text, start, false) {
         Ok(mended) if !is_cut(&mended) => Ok(mended),
@@ -131,7 +131,7 @@ fn object_at(text: &str, start: usize) -> Result<Mended, Refusal> {
     }
 }
 
-fn read(text: &str, start: usize, mixed: bool) -> Result<Mended, Refusal> {
+fn read(text: &str, start: usize, mixed: bool) -> Result<RepairedText, Refusal> {
     let mut parser = Parser::new(text, start, mixed);
     let object = parser.object().map_err(|stop| match stop {
         Stop::Refused(why, at) => (why, at),
@@ -154,9 +154,9 @@ fn read(text: &str, start: usize, mixed: bool) -> Result<Mended, Refusal> {
         return Err(("more fields stand behind its closing brace", end));
     }
     if let Some(next) = rest.find('{').map(|next| end + next).filter(|&next| begins(text, next)) {
-        parser.mends.push(Repair { kind: Mend::SeveralObjects, at: next });
+        parser.mends.push(RepairRecord { kind: RepairKind::SeveralObjects, at: next });
     }
-    Ok(Mended { object, mends: parser.mends, end })
+    Ok(RepairedText { object, mends: parser.mends, end })
 }
 
 fn comma(rest: &str) -> usize {
@@ -164,6 +164,6 @@ fn comma(rest: &str) -> usize {
     rest.len() - behind.len()
 }
 
-fn is_cut(mended: &Mended) -> bool {
-    mended.mends.iter().any(|mend| mend.kind == Mend::CutOff)
+fn is_cut(mended: &RepairedText) -> bool {
+    mended.mends.iter().any(|mend| mend.kind == RepairKind::CutOff)
 }

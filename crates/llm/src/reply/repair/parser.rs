@@ -4,9 +4,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::reply::repair::characters::{closing, is_json_space, is_space, is_word, plain};
 use crate::reply::repair::follow::{Ahead, Place};
-use crate::reply::repair::marks::{closing, is_json_space, is_space, is_word, plain};
-use crate::reply::repair::mend::{Mend, Repair};
+use crate::reply::repair::record::{RepairKind, RepairRecord};
 
 /// How deep an object may nest, as for the other strategies.
 const DEPTH: usize = 128;
@@ -28,7 +28,7 @@ pub(super) enum Stop {
 pub(super) struct Parser<'t> {
     pub(super) text: &'t str,
     pub(super) at: usize,
-    pub(super) mends: Vec<Repair>,
+    pub(super) mends: Vec<RepairRecord>,
     /// A typographic quote may end a text that a plain one began.
     pub(super) mixed: bool,
     /// Full-width punctuation has been syntax.
@@ -65,14 +65,18 @@ impl<'t> Parser<'t> {
                 self.members(1, doubled)?
             }
             _ => {
-                self.mend(Mend::MissingBrace, begin)?;
+                self.mend(RepairKind::MissingBrace, begin)?;
                 self.members(1, false)?
             }
         };
-        let loose = |mend: &Repair| {
+        let loose = |mend: &RepairRecord| {
             matches!(
                 mend.kind,
-                Mend::MissingComma | Mend::MissingValue | Mend::UnquotedKey | Mend::UnquotedText | Mend::RepeatedKey
+                RepairKind::MissingComma
+                    | RepairKind::MissingValue
+                    | RepairKind::UnquotedKey
+                    | RepairKind::UnquotedText
+                    | RepairKind::RepeatedKey
             )
         };
         if (self.guessed && self.mends.iter().any(loose)) || (self.bare_key && self.bare_text) {
@@ -117,7 +121,7 @@ impl<'t> Parser<'t> {
                     if bare || closing(c).is_none() || !self.look(begin, Ahead::key_and_colon) {
                         return Err(Stop::Refused("a comma or a closing brace was expected", begin));
                     }
-                    self.mend(Mend::MissingComma, begin)?;
+                    self.mend(RepairKind::MissingComma, begin)?;
                 }
                 _ => {}
             }
@@ -126,7 +130,7 @@ impl<'t> Parser<'t> {
             match self.member(depth) {
                 Ok((key, value)) => {
                     if members.insert(key, value).is_some() {
-                        self.mend(Mend::RepeatedKey, begin)?;
+                        self.mend(RepairKind::RepeatedKey, begin)?;
                     }
                 }
                 Err(Stop::Cut) => return self.cut(members, depth, Some(begin)),
@@ -149,9 +153,9 @@ impl<'t> Parser<'t> {
         }
         if let Some(field) = field {
             self.mends.retain(|mend| mend.at < field);
-            self.mend(Mend::CutField, field)?;
+            self.mend(RepairKind::CutField, field)?;
         }
-        self.mend(Mend::CutOff, self.at)?;
+        self.mend(RepairKind::CutOff, self.at)?;
         Ok(members)
     }
 
@@ -164,7 +168,7 @@ impl<'t> Parser<'t> {
         self.punctuation(colon)?;
         match self.token()?.map(plain) {
             Some(',' | '}') => {
-                self.mend(Mend::MissingValue, self.at)?;
+                self.mend(RepairKind::MissingValue, self.at)?;
                 Ok((key, Value::Null))
             }
             _ => Ok((key, self.value(depth, Place::Member)?)),
@@ -192,7 +196,7 @@ impl<'t> Parser<'t> {
         } else {
             self.bare_key = true;
         }
-        self.mend(Mend::UnquotedKey, begin)?;
+        self.mend(RepairKind::UnquotedKey, begin)?;
         Ok(key.to_owned())
     }
 
@@ -237,7 +241,7 @@ impl<'t> Parser<'t> {
                     if bare || is_word(c) {
                         return Err(Stop::Refused("a comma or a closing bracket was expected", begin));
                     }
-                    self.mend(Mend::MissingComma, begin)?;
+                    self.mend(RepairKind::MissingComma, begin)?;
                 }
                 _ => {}
             }
@@ -254,20 +258,20 @@ impl<'t> Parser<'t> {
         }
         let doubled = self.peek() == Some('{');
         if doubled {
-            self.mend(Mend::DoubledBrace, begin)?;
+            self.mend(RepairKind::DoubledBrace, begin)?;
             self.bump();
         }
         Ok(doubled)
     }
 
     fn extra(&mut self, comma: Option<usize>) -> Result<(), Stop> {
-        comma.map_or(Ok(()), |at| self.mend(Mend::ExtraComma, at))
+        comma.map_or(Ok(()), |at| self.mend(RepairKind::ExtraComma, at))
     }
 
     fn punctuation(&mut self, c: char) -> Result<(), Stop> {
         if plain(c) != c {
             self.wide = true;
-            self.mend(Mend::FullWidth, self.at)?;
+            self.mend(RepairKind::FullWidth, self.at)?;
         }
         self.bump();
         Ok(())
@@ -283,7 +287,7 @@ impl<'t> Parser<'t> {
                 self.bump();
             } else if is_space(c) || literal {
                 if !odd {
-                    self.mend(Mend::OtherSpace, self.at)?;
+                    self.mend(RepairKind::OtherSpace, self.at)?;
                 }
                 odd = true;
                 self.at += if literal { 2 } else { c.len_utf8() };
@@ -302,16 +306,16 @@ impl<'t> Parser<'t> {
         let rest = self.rest();
         let end = if rest.starts_with("/*") { rest.find("*/").map(|end| end + 2) } else { rest.find('\n') };
         let end = end.ok_or(Stop::Refused("a comment has no end", self.at))?;
-        self.mend(Mend::Comment, self.at)?;
+        self.mend(RepairKind::Comment, self.at)?;
         self.at += end;
         Ok(())
     }
 
-    pub(super) fn mend(&mut self, kind: Mend, at: usize) -> Result<(), Stop> {
+    pub(super) fn mend(&mut self, kind: RepairKind, at: usize) -> Result<(), Stop> {
         if self.mends.len() >= MOST_MENDS {
             return Err(Stop::Refused("it needs more than 1000 mends", at));
         }
-        self.mends.push(Repair { kind, at });
+        self.mends.push(RepairRecord { kind, at });
         Ok(())
     }
 

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::{Map, Value, json};
 
-use crate::reply::repair::mend::Mend;
-use crate::reply::strategies::{Strategy as Way, parse};
+use crate::reply::repair::record::RepairKind;
+use crate::reply::strategies::{ParseStrategy as Way, parse};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Damage {
@@ -253,7 +253,7 @@ proptest! {
         let text = if pretty { serde_json::to_string_pretty(&whole).unwrap() } else { whole.to_string() };
         let cut: String = text.chars().take(at.index(text.chars().count())).collect();
         if let Ok((read, mends)) = super::object(&cut) {
-            prop_assert!(mends.iter().any(|mend| mend.kind == Mend::CutOff), "{}", cut);
+            prop_assert!(mends.iter().any(|mend| mend.kind == RepairKind::CutOff), "{}", cut);
             for (key, value) in &read {
                 prop_assert_eq!(Some(value), object.get(key), "{}", cut);
             }
@@ -325,5 +325,8 @@ fn a_reply_of_64_kilobytes_with_a_line_end_in_every_line_is_mended_once() {
     let raw = format!("{{\"content\":\"{content}\",\"EXIT\":\"NO\",}}");
     let (object, mends) = super::object(&raw).unwrap();
     assert_eq!(object["content"], content.as_str());
-    assert_eq!(mends.iter().map(|mend| mend.kind).collect::<Vec<_>>(), [Mend::RawControl, Mend::ExtraComma]);
+    assert_eq!(
+        mends.iter().map(|mend| mend.kind).collect::<Vec<_>>(),
+        [RepairKind::RawControl, RepairKind::ExtraComma]
+    );
 }

@@ -5,10 +5,10 @@
 //! the second a word before it, none is followed by a colon (then a member was swallowed), none by another quote that does
 //! not end the text. In all other cases the text is refused.
 
+use crate::reply::repair::characters::{closing, is_space, is_word, plain};
 use crate::reply::repair::follow::{Ahead, Place};
-use crate::reply::repair::marks::{closing, is_space, is_word, plain};
-use crate::reply::repair::mend::Mend;
 use crate::reply::repair::parser::{Parser, Stop};
+use crate::reply::repair::record::RepairKind;
 
 struct Quoted {
     place: Place,
@@ -35,7 +35,7 @@ impl Parser<'_> {
             return Err(Stop::Refused("a quote was expected", begin));
         };
         if open != '"' {
-            self.mend(Mend::OtherQuotes, begin)?;
+            self.mend(RepairKind::OtherQuotes, begin)?;
         }
         self.bump();
         let text = String::new();
@@ -43,7 +43,7 @@ impl Parser<'_> {
         if matches!(open, '"' | '\'') && place != Place::Key && self.rest().starts_with(doubled(open)) {
             self.bump();
             self.bump();
-            self.mend(Mend::OtherQuotes, begin)?;
+            self.mend(RepairKind::OtherQuotes, begin)?;
             if self.look(self.at, |ahead| ahead.continues(place)) {
                 return Err(Stop::Refused("three quotes in a row: it is not clear which ends the text", begin));
             }
@@ -106,7 +106,7 @@ impl Parser<'_> {
     fn control(&mut self, quoted: &mut Quoted, c: char) -> Result<(), Stop> {
         if !quoted.control {
             quoted.control = true;
-            self.mend(Mend::RawControl, self.at)?;
+            self.mend(RepairKind::RawControl, self.at)?;
         }
         self.take_into(quoted, c);
         Ok(())
@@ -176,7 +176,7 @@ impl Parser<'_> {
         };
         if ends {
             self.guessed = true;
-            self.mend(Mend::OtherQuotes, self.at)?;
+            self.mend(RepairKind::OtherQuotes, self.at)?;
         }
         Ok(ends)
     }
@@ -220,7 +220,7 @@ impl Parser<'_> {
             quoted.raw += 1;
             self.guessed = true;
         }
-        self.mend(Mend::RawQuote, self.at)
+        self.mend(RepairKind::RawQuote, self.at)
     }
 
     /// Whether the quote here stands between two letters, as in `it's`.
@@ -251,7 +251,7 @@ impl Parser<'_> {
         match known {
             Some(meant) => quoted.text.push(meant),
             None => {
-                self.mend(Mend::OtherEscape, at)?;
+                self.mend(RepairKind::OtherEscape, at)?;
                 if !matches!(c, '\'' | '`' | '“' | '”' | '‘' | '’' | '「' | '」' | '『' | '』' | '＂') {
                     quoted.text.push('\\');
                 }
@@ -273,7 +273,7 @@ impl Parser<'_> {
             if 1 + digits == rest.len() {
                 return Err(quoted.cut());
             }
-            self.mend(Mend::OtherEscape, at)?;
+            self.mend(RepairKind::OtherEscape, at)?;
             quoted.text.push_str("\\u");
             self.bump();
             return Ok(());
@@ -293,7 +293,7 @@ impl Parser<'_> {
                 self.at += 11;
             }
             (None, _) => {
-                self.mend(Mend::LoneSurrogate, at)?;
+                self.mend(RepairKind::LoneSurrogate, at)?;
                 quoted.text.push(char::REPLACEMENT_CHARACTER);
                 self.at += 5;
             }

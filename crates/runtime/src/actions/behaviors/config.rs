@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use crate::notebook::workflow::Workflow;
 use crate::program::exchange::PROMPT_NAMES;
-use crate::program::kind::Checking;
+use crate::program::kind::KindChecker;
 use crate::program::output::Outputs;
 use crate::program::prompt::PromptOf;
-use bcc_lang::script::fields::{Fields, Words};
+use bcc_lang::script::fields::{Fields, TextField};
 use bcc_lang::script::time::{A_DAY, time};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
-use bcc_lang::source::yaml::Node;
+use bcc_lang::source::yaml::YamlNode;
 use bcc_lang::template::text::Text;
 use bcc_llm::reply::shape::ReplyShape;
 
@@ -46,10 +46,10 @@ const USUAL_BEHAVIORS: u32 = 10;
 /// How many actions a behavior has when its author does not say.
 const USUAL_ACTIONS: u32 = 50;
 
-pub struct Loop {
+pub struct LoopConfig {
     /// What the step is to achieve; without it, the topic's goal.
     pub target: Option<Text>,
-    pub source: Source,
+    pub source: BehaviorSource,
     /// What there is to do at the beginning; without it, the list stays as it is.
     pub todo_list: Option<Vec<Text>>,
     /// The variables that are shown; without it, all that are not sensitive.
@@ -68,12 +68,12 @@ pub struct Loop {
     pub timeout: Option<Duration>,
 }
 
-pub enum Source {
-    Model(Box<Asked>),
+pub enum BehaviorSource {
+    Model(Box<ServerRequest>),
     Server(String),
 }
 
-pub struct Asked {
+pub struct ServerRequest {
     /// Which `N` of `behavior_v<N>.md`.
     pub version: u32,
     /// Which `N` of `reflection_v<N>.md`: the same where there is one, else 1.
@@ -88,9 +88,9 @@ pub struct Asked {
     pub reask: Option<u32>,
 }
 
-impl Loop {
+impl LoopConfig {
     /// Reads the configuration. Gives nothing when something is wrong; all of it is reported.
-    pub fn read(fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Self> {
+    pub fn read(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Self> {
         let before = fields.findings().mistakes();
         let read = Self {
             target: fields.words("target").and_then(|words| checking.text(&words)),
@@ -109,7 +109,7 @@ impl Loop {
     }
 }
 
-fn source(fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Source> {
+fn source(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<BehaviorSource> {
     let version = fields.integer("version", 1..=999);
     let repair = fields.choice("repair", &["on", "off"]).map(|repair| repair == "on");
     let reask = fields.integer("reask", 0..=5);
@@ -131,7 +131,7 @@ fn source(fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Source> {
             fields.findings().report(Diagnostic::error("missing-key", message, fields.file(), span).with_help(help));
             None
         }
-        (_, Some(server)) => Some(Source::Server(server.value)),
+        (_, Some(server)) => Some(BehaviorSource::Server(server.value)),
         (_, None) => {
             let version = version.unwrap_or(1);
             let reflection_version = if checking.has_template(REFLECTION, version) { version } else { 1 };
@@ -142,7 +142,7 @@ fn source(fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Source> {
                 // What is wrong with a schema that a template names is reported there; the shipped ones are sound.
                 ReplyShape::over(&base, vec![]).ok()
             };
-            Some(Source::Model(Box::new(Asked {
+            Some(BehaviorSource::Model(Box::new(ServerRequest {
                 version,
                 reflection_version,
                 behavior: shape(BEHAVIOR, version)?,
@@ -155,25 +155,25 @@ fn source(fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Source> {
     }
 }
 
-fn todo_list(items: &[Arc<Node>], fields: &Fields<'_>, checking: &mut dyn Checking) -> Vec<Text> {
+fn todo_list(items: &[Arc<YamlNode>], fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Vec<Text> {
     if let Some(item) = items.get(MOST_ITEMS) {
         let message = format!("`todo_list` has more than {MOST_ITEMS} items");
         let help = "put several of them into one, or into loops of their own";
         fields.findings().report(Diagnostic::error("out-of-range", message, fields.file(), item.span).with_help(help));
     }
-    let text = |item: &Arc<Node>| {
+    let text = |item: &Arc<YamlNode>| {
         let Some(scalar) = item.as_scalar() else {
             let message = format!("an item of `todo_list` is a text, but this is {}", item.describe());
             fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), item.span));
             return None;
         };
-        checking.text(&Words { text: scalar.text.clone(), node: Arc::clone(item) })
+        checking.text(&TextField { text: scalar.text.clone(), node: Arc::clone(item) })
     };
     items.iter().filter_map(text).collect()
 }
 
-fn names(items: &[Arc<Node>], fields: &Fields<'_>, checking: &mut dyn Checking) -> Vec<String> {
-    let name = |item: &Arc<Node>| {
+fn names(items: &[Arc<YamlNode>], fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Vec<String> {
+    let name = |item: &Arc<YamlNode>| {
         let Some(scalar) = item.as_scalar() else {
             let message = format!("`variables` lists names of variables, but this is {}", item.describe());
             fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), item.span));
@@ -186,7 +186,7 @@ fn names(items: &[Arc<Node>], fields: &Fields<'_>, checking: &mut dyn Checking) 
 }
 
 /// A plan, as an author writes it: ids are unique, and there is something in it.
-fn workflow(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Workflow> {
+fn workflow(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Workflow> {
     let report = |message: String| {
         let help = "write `workflow: { name: …, stages: [{ id: …, name: …, steps: [{ id: …, name: …, goal: … }] }] }`";
         fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span).with_help(help));

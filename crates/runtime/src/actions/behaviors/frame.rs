@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::actions::behaviors::plan::There;
+use crate::actions::behaviors::plan::PlanTarget;
 use crate::actions::notebook::custom::Progress;
-use crate::actions::notebook::perform::Running;
+use crate::actions::notebook::perform::RunningAction;
 use crate::notebook::protocol::feedback::Feedback;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Point {
+pub enum LoopPoint {
     #[default]
     Begin,
     Ask,
@@ -23,8 +23,8 @@ pub enum Point {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Frame {
-    pub at: Point,
+pub struct LoopFrame {
+    pub at: LoopPoint,
     pub behaviors: u32,
     /// How many answers in a row could not be used.
     pub rubbish: u32,
@@ -50,7 +50,7 @@ pub struct Current {
     pub target: String,
     /// The step that it began in, when the session was in one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub began_in: Option<There>,
+    pub began_in: Option<PlanTarget>,
     /// The name under which the rest of its actions arrives; none when all of them stand in `actions`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arriving: Option<String>,
@@ -65,7 +65,7 @@ pub struct Current {
     /// True counts and times, so far.
     pub counts: Feedback,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub under_way: Option<UnderWay>,
+    pub under_way: Option<ActionInProgress>,
     /// Whether it ended before all of its actions were there.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut_short: bool,
@@ -74,8 +74,8 @@ pub struct Current {
 /// An action that takes several turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum UnderWay {
-    Code(Box<Running>),
+pub enum ActionInProgress {
+    Code(Box<RunningAction>),
     /// A kind of the project runs.
     Custom {
         name: String,

@@ -2,40 +2,40 @@
 
 use async_trait::async_trait;
 
-use crate::actions::behaviors::config::Loop;
-use crate::actions::behaviors::frame::{Frame, Point};
-use crate::actions::notebook::home;
-use crate::notebook::state::{MOST_TODO, MOST_TODO_BYTES, State};
+use crate::actions::behaviors::config::LoopConfig;
+use crate::actions::behaviors::frame::{LoopFrame, LoopPoint};
+use crate::actions::notebook::initial_plan;
+use crate::notebook::state::{MOST_TODO, MOST_TODO_BYTES, NotebookState};
 use crate::program::action::Action;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::turn::Turn;
 
 #[async_trait]
-impl Action for Loop {
+impl Action for LoopConfig {
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
-        let frame: Frame = turn.state()?;
+        let frame: LoopFrame = turn.state()?;
         match frame.at {
             // In one turn with the first question: a loop that cannot be asked about has not begun.
-            Point::Begin => {
+            LoopPoint::Begin => {
                 let state = self.begin(turn)?;
                 self.ask(turn, frame, state).await
             }
-            Point::Ask => {
+            LoopPoint::Ask => {
                 let state = turn.notebook_state();
                 self.ask(turn, frame, state).await
             }
-            Point::Carry => self.carry(turn, frame).await,
-            Point::Reflect => self.reflect(turn, frame).await,
+            LoopPoint::Carry => self.carry(turn, frame).await,
+            LoopPoint::Reflect => self.reflect(turn, frame).await,
         }
     }
 }
 
-impl Loop {
+impl LoopConfig {
     /// The notebook as the loop finds it: at the step of its topic, with the author's todo list and plan.
-    fn begin(&self, turn: &Turn<'_>) -> Result<State, ActionError> {
+    fn begin(&self, turn: &Turn<'_>) -> Result<NotebookState, ActionError> {
         let at = turn.services.clock.at(turn.last_seq + 1);
         let mut state = turn.notebook_state();
-        home::enter(turn, &mut state, &at);
+        initial_plan::enter(turn, &mut state, &at);
         if let Some(plan) = &self.workflow {
             state.workflow = Some(plan.clone());
         }

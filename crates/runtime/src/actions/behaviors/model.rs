@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-use crate::actions::behaviors::asking::{Answered, Came, masker};
-use crate::actions::behaviors::config::{Asked, BEHAVIOR, Loop, REFLECTION};
-use crate::actions::behaviors::frame::{Current, Frame};
+use crate::actions::behaviors::config::{BEHAVIOR, LoopConfig, REFLECTION, ServerRequest};
+use crate::actions::behaviors::frame::{Current, LoopFrame};
 use crate::actions::behaviors::plan;
+use crate::actions::behaviors::source::{FirstPiece, SourceAnswer, masker};
 use crate::notebook::action::NAMES;
 use crate::notebook::protocol::feedback::Feedback;
 use crate::notebook::protocol::response::{Reflection, reflection};
-use crate::notebook::state::State;
+use crate::notebook::state::NotebookState;
 use crate::program::exchange::Ask;
 use crate::program::flow::ActionError;
 use crate::program::turn::Turn;
-use bcc_lang::template::names::Names;
+use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::depth::{MOST_LEVELS, deeper_than};
 use bcc_lang::value::mask::Masker;
 use bcc_llm::reply::shape::ReplyShape;
@@ -30,14 +30,14 @@ struct Question<'a> {
     round: u32,
 }
 
-impl Loop {
+impl LoopConfig {
     pub async fn ask_model(
         &self,
         turn: &Turn<'_>,
-        frame: &Frame,
-        state: &State,
-        asked: &Asked,
-    ) -> Result<Answered, ActionError> {
+        frame: &LoopFrame,
+        state: &NotebookState,
+        asked: &ServerRequest,
+    ) -> Result<SourceAnswer, ActionError> {
         let target = self.target_of(turn, state)?;
         let round = frame.behaviors + 1;
         let mut names = self.names(turn, state, &target, frame.feedback.as_ref()).await?;
@@ -50,15 +50,15 @@ impl Loop {
         let question = Question { name: BEHAVIOR, version: asked.version, shape: &asked.behavior, target, round };
         let inputs = vec![("todo_list".to_owned(), json!(state.todo_list)), ("exec".to_owned(), Value::from(exec))];
         let reply = self.exchanged(turn, question, asked, names, inputs).await?;
-        Ok(reply.map(|around| (Came { around: Some(around), ..Came::default() }, None)))
+        Ok(reply.map(|around| (FirstPiece { around: Some(around), ..FirstPiece::default() }, None)))
     }
 
     pub async fn judged_by_model(
         &self,
         turn: &Turn<'_>,
-        frame: &Frame,
+        frame: &LoopFrame,
         current: &Current,
-        asked: &Asked,
+        asked: &ServerRequest,
     ) -> Result<Result<Reflection, String>, ActionError> {
         let state = turn.notebook_state();
         let target = self.target_of(turn, &state)?;
@@ -74,7 +74,7 @@ impl Loop {
     }
 
     /// What the step is to achieve: the author's words in the topic of the script, those of the plan in a step beyond it.
-    pub fn target_of(&self, turn: &Turn<'_>, state: &State) -> Result<String, ActionError> {
+    pub fn target_of(&self, turn: &Turn<'_>, state: &NotebookState) -> Result<String, ActionError> {
         let planned = plan::goal(state);
         if state.location.step_id.as_deref().is_some_and(|step| step != turn.topic.id) && !planned.is_empty() {
             return Ok(planned);
@@ -91,10 +91,10 @@ impl Loop {
     async fn names(
         &self,
         turn: &Turn<'_>,
-        state: &State,
+        state: &NotebookState,
         target: &str,
         feedback: Option<&Feedback>,
-    ) -> Result<Names, ActionError> {
+    ) -> Result<TemplateNames, ActionError> {
         let seen = self.observe(turn, state, feedback, None).await?;
         let mut names = turn.names(self.max_behaviors);
         names.give_text("observation", seen.to_string());
@@ -119,8 +119,8 @@ impl Loop {
         &self,
         turn: &Turn<'_>,
         question: Question<'_>,
-        asked: &Asked,
-        names: Names,
+        asked: &ServerRequest,
+        names: TemplateNames,
         inputs: Vec<(String, Value)>,
     ) -> Result<Result<Value, String>, ActionError> {
         let Question { name, version, shape, target, round } = question;

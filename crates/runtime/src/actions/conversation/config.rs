@@ -5,17 +5,17 @@ use crate::actions::conversation::outputs::read_outputs;
 use crate::actions::monitors::analysis::VERSION;
 use crate::program::action::WatchedConfig;
 use crate::program::exchange::Ask;
-use crate::program::kind::Checking;
+use crate::program::kind::KindChecker;
 use crate::program::monitor::Monitor;
 use crate::program::output::Outputs;
 use crate::program::prompt::PromptOf;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
-use bcc_lang::source::yaml::Node;
-use bcc_lang::template::names::Names;
+use bcc_lang::source::yaml::YamlNode;
+use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
-use bcc_llm::reply::shape::{ReplyShape, ShapeError, Wanted};
+use bcc_llm::reply::shape::{OutputField, ReplyShape, ShapeError};
 
 /// What a kind needs to ask a model.
 pub struct ModelConfig {
@@ -46,7 +46,7 @@ pub fn model_config(
     prompt: PromptOf,
     monitor: Option<&'static dyn Monitor>,
     fields: &Fields<'_>,
-    checking: &mut dyn Checking,
+    checking: &mut dyn KindChecker,
 ) -> Option<ModelConfig> {
     let version = fields.integer("version", 1..=999).unwrap_or(1);
     let fallback = fields.words("fallback").and_then(|words| checking.text(&words));
@@ -56,9 +56,9 @@ pub fn model_config(
     checking.template(kind, version, prompt, fields);
     let base = checking.reply_schema(kind, version, fields)?;
     let outputs = if prompt.outputs { read_outputs(fields, base.names(), checking)? } else { vec![] };
-    let wanted: Vec<Wanted> = outputs
+    let wanted: Vec<OutputField> = outputs
         .iter()
-        .map(|output| Wanted {
+        .map(|output| OutputField {
             name: output.get.clone(),
             declared: output.declared,
             choices: output.choices.clone(),
@@ -80,8 +80,9 @@ pub fn model_config(
             return None;
         }
     };
-    let marks =
-        |item: &std::sync::Arc<Node>| item.get("required").filter(|node| node.to_json() == true).map(|node| node.span);
+    let marks = |item: &std::sync::Arc<YamlNode>| {
+        item.get("required").filter(|node| node.to_json() == true).map(|node| node.span)
+    };
     let written = if prompt.outputs { fields.take("output") } else { None };
     let required = written.and_then(|node| node.as_sequence()).unwrap_or_default();
     let required: Vec<Span> = required.iter().filter_map(marks).collect();
@@ -93,7 +94,7 @@ pub fn model_config(
 
 impl ModelConfig {
     /// What is asked of the model: by itself in one round, with nothing shown while it arrives.
-    pub fn ask<'a>(&'a self, content: &'a str, names: Names) -> Ask<'a> {
+    pub fn ask<'a>(&'a self, content: &'a str, names: TemplateNames) -> Ask<'a> {
         Ask {
             kind: self.kind,
             template: self.kind,
@@ -125,7 +126,7 @@ pub fn watched(model: &ModelConfig, max_rounds: u32) -> Option<WatchedConfig> {
 fn monitor_shape(
     monitor: Option<&'static dyn Monitor>,
     fields: &Fields<'_>,
-    checking: &mut dyn Checking,
+    checking: &mut dyn KindChecker,
 ) -> Option<(&'static dyn Monitor, ReplyShape)> {
     let monitor = monitor.filter(|monitor| checking.has_template(monitor.name(), VERSION))?;
     checking.template(monitor.name(), VERSION, monitor.prompt(), fields);

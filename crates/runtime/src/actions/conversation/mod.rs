@@ -3,4 +3,4 @@
 pub mod config;
 pub mod outputs;
 pub mod reading;
-pub mod talk;
+pub mod rounds;

@@ -3,16 +3,16 @@
 use serde_json::{Map, Value};
 
 use crate::program::exchange::Exchange;
-use crate::program::kind::Checking;
-use crate::program::output::Output;
+use crate::program::kind::KindChecker;
+use crate::program::output::OutputVariable;
 use crate::program::turn::Turn;
 use bcc_lang::script::declare::{choices, declared_type, variable_name};
 use bcc_lang::script::fields::Fields;
+use bcc_lang::script::legacy::output::{as_output, said_again};
 use bcc_lang::script::lines::is_alias;
-use bcc_lang::script::oldest::output::{as_output, said_again};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
-use bcc_lang::source::yaml::{Entry, Node, Scalar, ScalarStyle};
+use bcc_lang::source::yaml::{Scalar, ScalarStyle, YamlEntry, YamlNode};
 use bcc_lang::value::mask::MASK;
 use bcc_lang::value::scopes::Scope;
 
@@ -20,10 +20,14 @@ use bcc_lang::value::scopes::Scope;
 const MOST_ELEMENTS: usize = 1000;
 
 /// Reads `output`, or the older `target_variable` with `extraction_prompt`. `reserved` are the fields of the kind's reply.
-pub fn read_outputs(fields: &Fields<'_>, reserved: &[String], checking: &mut dyn Checking) -> Option<Vec<Output>> {
+pub fn read_outputs(
+    fields: &Fields<'_>,
+    reserved: &[String],
+    checking: &mut dyn KindChecker,
+) -> Option<Vec<OutputVariable>> {
     let older = older_output(fields);
     let mut spans: Vec<Spanned<String>> = Vec::new();
-    let mut outputs: Vec<Output> = Vec::new();
+    let mut outputs: Vec<OutputVariable> = Vec::new();
     let mut sound = true;
     for item in fields.list("output").unwrap_or_default() {
         if let Some(scalar) = item.as_scalar() {
@@ -97,7 +101,7 @@ pub fn read_outputs(fields: &Fields<'_>, reserved: &[String], checking: &mut dyn
     sound.then_some(outputs)
 }
 
-fn one(fields: &Fields<'_>) -> Option<(Spanned<String>, Output)> {
+fn one(fields: &Fields<'_>) -> Option<(Spanned<String>, OutputVariable)> {
     let get = fields.required_words("get");
     let define = fields.words("define").map(|words| words.text);
     let declared = declared_type(fields);
@@ -108,10 +112,10 @@ fn one(fields: &Fields<'_>) -> Option<(Spanned<String>, Output)> {
     let get = get?;
     let name = Spanned { span: get.node.span, value: get.text };
     let get = variable_name(&name, fields)?;
-    Some((name, Output { get, define, declared, choices, required, scope, append }))
+    Some((name, OutputVariable { get, define, declared, choices, required, scope, append }))
 }
 
-fn older_output(fields: &Fields<'_>) -> Option<(Spanned<String>, Output)> {
+fn older_output(fields: &Fields<'_>) -> Option<(Spanned<String>, OutputVariable)> {
     let target = fields.words("target_variable");
     let define = fields.words("extraction_prompt");
     let entries = (fields.entry("target_variable"), fields.entry("extraction_prompt"));
@@ -129,18 +133,19 @@ fn older_output(fields: &Fields<'_>) -> Option<(Spanned<String>, Output)> {
     let name = Spanned { span: target.node.span, value: target.text };
     let get = variable_name(&name, fields)?;
     let define = define.map(|words| words.text);
-    let output = Output { get, define, declared: None, choices: vec![], required: false, scope: None, append: false };
+    let output =
+        OutputVariable { get, define, declared: None, choices: vec![], required: false, scope: None, append: false };
     Some((name, output))
 }
 
 /// The warning about `target_variable`, with or without `extraction_prompt`, and what to write today.
-fn older_target(target: &Entry, define: Option<&Entry>, fields: &Fields<'_>) -> Diagnostic {
+fn older_target(target: &YamlEntry, define: Option<&YamlEntry>, fields: &Fields<'_>) -> Diagnostic {
     let file = fields.file();
     let message = match define {
         Some(_) => "`target_variable` and `extraction_prompt` are an older spelling of `output`",
         None => "`target_variable` is an older spelling of `output`",
     };
-    let written = |entry: &Entry| file.slice(entry.value.span);
+    let written = |entry: &YamlEntry| file.slice(entry.value.span);
     let lines = |indent: &str| {
         let define = define.map(|define| format!("\n{indent}    define: {}", written(define))).unwrap_or_default();
         format!("output:\n{indent}  - get: {}{define}", written(target))
@@ -166,24 +171,24 @@ fn older_target(target: &Entry, define: Option<&Entry>, fields: &Fields<'_>) -> 
 }
 
 /// Whether its value can be shown as it is written.
-fn is_short(entry: &Entry) -> bool {
+fn is_short(entry: &YamlEntry) -> bool {
     let quoted = |scalar: &Scalar| !matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded);
     entry.value.as_scalar().is_some_and(|scalar| quoted(scalar) && !scalar.text.contains('\n')) && !is_alias(entry)
 }
 
 /// Whether an item of `output` says what both say: nothing is lost without them.
-fn says_the_same(output: &Node, target: &Entry, define: Option<&Entry>) -> bool {
-    let says = |item: &Node, key: &str, entry: &Entry| {
+fn says_the_same(output: &YamlNode, target: &YamlEntry, define: Option<&YamlEntry>) -> bool {
+    let says = |item: &YamlNode, key: &str, entry: &YamlEntry| {
         item.get(key).is_some_and(|value| value.to_json() == entry.value.to_json())
     };
-    let same = |item: &Node| says(item, "get", target) && define.is_none_or(|define| says(item, "define", define));
+    let same = |item: &YamlNode| says(item, "get", target) && define.is_none_or(|define| says(item, "define", define));
     output.as_sequence().into_iter().flatten().any(|item| same(item))
 }
 
 /// Writes what a reply extracted: null or missing never overwrites. Gives what was written, as it may be shown.
 ///
 /// A value that the declaration of its variable cannot hold is left out with a warning: a model's mistake ends nothing.
-pub fn write_outputs(turn: &Turn<'_>, outputs: &[Output], reply: &Map<String, Value>) -> Map<String, Value> {
+pub fn write_outputs(turn: &Turn<'_>, outputs: &[OutputVariable], reply: &Map<String, Value>) -> Map<String, Value> {
     let mut extracted = Map::new();
     for output in outputs {
         let Some(value) = reply.get(&output.get).filter(|value| !value.is_null()) else { continue };
@@ -220,7 +225,7 @@ pub fn write_outputs(turn: &Turn<'_>, outputs: &[Output], reply: &Map<String, Va
 
 /// Takes the values of sensitive outputs out of what the outcome will keep of the reply: there they may be too short to be
 /// found by their text, or be written with escapes.
-pub fn hide_sensitive(turn: &Turn<'_>, outputs: &[Output], exchange: &mut Exchange) {
+pub fn hide_sensitive(turn: &Turn<'_>, outputs: &[OutputVariable], exchange: &mut Exchange) {
     let sensitive: Vec<&str> =
         outputs.iter().map(|output| output.get.as_str()).filter(|name| turn.is_sensitive(name)).collect();
     if sensitive.is_empty() {
@@ -243,7 +248,7 @@ pub fn hide_sensitive(turn: &Turn<'_>, outputs: &[Output], exchange: &mut Exchan
 }
 
 /// The names of required outputs that still are null.
-pub fn still_missing(turn: &Turn<'_>, outputs: &[Output]) -> Vec<String> {
+pub fn still_missing(turn: &Turn<'_>, outputs: &[OutputVariable]) -> Vec<String> {
     outputs
         .iter()
         .filter(|output| output.required)

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tracing::error;
 
-use crate::program::analysis::{Analysed, MonitorAnalysis, MonitorMetadata, Watched};
-use crate::program::beside::{Asked, Beside, Fault};
+use crate::program::analysis::{AnalysisResult, MonitorAnalysis, MonitorMetadata, WatchedTurn};
+use crate::program::background::{BackgroundCall, BackgroundError, BackgroundReply};
 use crate::program::messages::{messages, request};
 use crate::program::monitor::{Monitor, MonitorContext};
 use crate::program::outcome::Outcome;
-use crate::program::recent::cut_in_the_middle;
-use bcc_lang::template::front::FeedbackWords;
-use bcc_lang::template::names::Names;
+use crate::program::transcript::cut_in_the_middle;
+use bcc_lang::template::front_matter::FeedbackTexts;
+use bcc_lang::template::names::TemplateNames;
 use bcc_llm::model::request::{Purpose, Task};
 
 /// The version of the monitors' templates: `ai_ask_monitor_v1.md`. The `version` of an action is that of its own template.
@@ -38,7 +38,7 @@ pub fn known_metrics(outcome: &Outcome, names: &[&str]) -> Option<Map<String, Va
 }
 
 /// Advice as a prompt tells it: heading, feedback, the second heading with its words when there are any, the closing line.
-pub fn feedback(words: &FeedbackWords, feedback: Option<&str>, details: Option<&str>) -> Option<String> {
+pub fn feedback(words: &FeedbackTexts, feedback: Option<&str>, details: Option<&str>) -> Option<String> {
     let said = |text: &str| cut_in_the_middle(text.trim(), MOST_ADVICE);
     let feedback = feedback.map(said).filter(|text| !text.is_empty())?;
     let mut text = format!("{}\n{feedback}\n\n", words.heading.trim());
@@ -50,7 +50,7 @@ pub fn feedback(words: &FeedbackWords, feedback: Option<&str>, details: Option<&
 }
 
 /// Asks a model what to make of a turn, within the limit of `context`.
-pub async fn analyse(monitor: &dyn Monitor, watched: &Watched, context: &MonitorContext) -> Analysed {
+pub async fn analyse(monitor: &dyn Monitor, watched: &WatchedTurn, context: &MonitorContext) -> AnalysisResult {
     let program = &context.program;
     let prompt = program.templates.get(monitor.name(), VERSION).and_then(|template| {
         let prompt = messages(&template, &names(watched, context))?;
@@ -60,7 +60,7 @@ pub async fn analyse(monitor: &dyn Monitor, watched: &Watched, context: &Monitor
         Ok(prepared) => prepared,
         Err(fault) => {
             error!(monitor = monitor.name(), action_id = watched.action_id, "no prompt for a monitor: {fault}");
-            return Analysed { prompt_error: Some(fault.to_string()), ..Analysed::default() };
+            return AnalysisResult { prompt_error: Some(fault.to_string()), ..AnalysisResult::default() };
         }
     };
     let front = template.front();
@@ -71,7 +71,7 @@ pub async fn analyse(monitor: &dyn Monitor, watched: &Watched, context: &Monitor
     let call_id = format!("c{}.m", context.seq);
     let asked = match provider {
         Ok(provider) => {
-            let beside = Beside {
+            let beside = BackgroundCall {
                 provider: provider.as_ref(),
                 request: request(&template, prompt, &context.shape, task(watched)),
                 shape: &context.shape,
@@ -83,13 +83,13 @@ pub async fn analyse(monitor: &dyn Monitor, watched: &Watched, context: &Monitor
             };
             beside.ask().await
         }
-        Err(error) => Asked::failed(call_id, Purpose::Monitor, Fault::from(&error)),
+        Err(error) => BackgroundReply::failed(call_id, Purpose::Monitor, BackgroundError::from(&error)),
     };
-    Analysed { words: front.feedback.clone(), ..analysed(monitor, watched, asked) }
+    AnalysisResult { words: front.feedback.clone(), ..analysed(monitor, watched, asked) }
 }
 
-fn analysed(monitor: &dyn Monitor, watched: &Watched, asked: Asked) -> Analysed {
-    let Asked { calls, reading, fault } = asked;
+fn analysed(monitor: &dyn Monitor, watched: &WatchedTurn, asked: BackgroundReply) -> AnalysisResult {
+    let BackgroundReply { calls, reading, fault } = asked;
     if let Some(fault) = fault {
         error!(monitor = monitor.name(), action_id = watched.action_id, kind = fault.kind, "a monitor got no reply");
     }
@@ -108,10 +108,10 @@ fn analysed(monitor: &dyn Monitor, watched: &Watched, asked: Asked) -> Analysed 
             MonitorAnalysis::empty(MonitorMetadata { parse_error: true, parse_retry_count })
         }
     };
-    Analysed { analysis, calls, ..Analysed::default() }
+    AnalysisResult { analysis, calls, ..AnalysisResult::default() }
 }
 
-fn names(watched: &Watched, context: &MonitorContext) -> Names {
+fn names(watched: &WatchedTurn, context: &MonitorContext) -> TemplateNames {
     let mut names = context.names.clone();
     let texts = |list: &[String]| Value::from(list.to_vec());
     names.give_text("action_type", watched.action_type.as_str());
@@ -133,7 +133,7 @@ fn names(watched: &Watched, context: &MonitorContext) -> Names {
 }
 
 /// For written replies, in which those of a monitor stand in the order of the rounds, whichever of them are analysed.
-fn task(watched: &Watched) -> Task {
+fn task(watched: &WatchedTurn) -> Task {
     Task {
         purpose: Purpose::Monitor,
         kind: watched.action_type.clone(),

@@ -5,11 +5,11 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use crate::actions::monitors::analysis::{analyse, feedback, known_metrics};
-use crate::program::analysis::{Analysed, MonitorAnalysis, Watched};
+use crate::program::analysis::{AnalysisResult, MonitorAnalysis, WatchedTurn};
 use crate::program::monitor::{MONITOR_NAMES, Monitor, MonitorContext};
 use crate::program::outcome::Outcome;
 use crate::program::prompt::PromptOf;
-use bcc_lang::template::front::FeedbackWords;
+use bcc_lang::template::front_matter::FeedbackTexts;
 
 /// What tells the two from each other.
 pub struct ConversationMonitor {
@@ -49,20 +49,20 @@ impl Monitor for ConversationMonitor {
         PromptOf { common: &MONITOR_NAMES, names: self.names, outputs: false }
     }
 
-    fn words(&self) -> FeedbackWords {
+    fn words(&self) -> FeedbackTexts {
         let [heading, details, closing] = self.words.map(str::to_owned);
-        FeedbackWords { heading, details, closing }
+        FeedbackTexts { heading, details, closing }
     }
 
     fn parse_metrics(&self, outcome: &Outcome) -> Option<Map<String, Value>> {
         known_metrics(outcome, self.metrics)
     }
 
-    async fn analyze_with_llm(&self, watched: &Watched, context: &MonitorContext) -> Analysed {
+    async fn analyze_with_llm(&self, watched: &WatchedTurn, context: &MonitorContext) -> AnalysisResult {
         analyse(self, watched, context).await
     }
 
-    fn build_feedback_prompt(&self, analysis: &MonitorAnalysis, words: &FeedbackWords) -> Option<String> {
+    fn build_feedback_prompt(&self, analysis: &MonitorAnalysis, words: &FeedbackTexts) -> Option<String> {
         feedback(words, analysis.feedback_for_action.as_deref(), (self.details)(analysis).as_deref())
     }
 

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::actions::calling::failure_of;
-use crate::effects::process::{Ended, Printed, Run, run};
-use crate::program::custom::{COMMAND, CustomKind, DEFAULT_TIMEOUT, Does};
+use crate::effects::process::{ProcessEnd, ProcessOutput, ProcessRequest, run};
+use crate::program::custom::{COMMAND, CustomBody, CustomKind, DEFAULT_TIMEOUT};
 use crate::program::flow::{ActionError, Announced, Call, Flow};
-use crate::program::interrupted::{Decision, decide, given_up};
+use crate::program::interrupted_effects::{Decision, decide, given_up};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::{Turn, fitting};
-use bcc_lang::value::scopes::{Layer, Scope};
+use bcc_lang::value::scopes::{Scope, ScopeLayer};
 
 /// The most that is kept of what a command prints, in bytes: it becomes a part of the session.
 pub const MOST_RESULT_BYTES: usize = 256 * 1024;
@@ -46,7 +46,7 @@ pub struct Progress {
 
 /// What follows.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Went {
+pub enum CustomOutcome {
     /// This flow first; then [`advance`] again, with the progress and the inputs kept.
     On(Flow),
     /// It is done. `extracted_variables` are what it gave: the outputs of its skill, or the JSON object that its command printed
@@ -74,17 +74,17 @@ impl Part {
 }
 
 /// Goes on with it: one part after the other, each skill and each command in turns of its own. What is wrong with its inputs, what
-/// the project does not allow and what fails is no error: the kind fails ([`Went::Done`]), after its `after` hook.
+/// the project does not allow and what fails is no error: the kind fails ([`CustomOutcome::Done`]), after its `after` hook.
 pub async fn advance(
     turn: &Turn<'_>,
     kind: &CustomKind,
     inputs: &Map<String, Value>,
     progress: &mut Progress,
-) -> Result<Went, ActionError> {
+) -> Result<CustomOutcome, ActionError> {
     let mut entered = turn.entered;
     while let Some((part, does)) = progress.next(kind) {
         match does {
-            Does::Skill(skill) => match entered.take().filter(|_| progress.called) {
+            CustomBody::Skill(skill) => match entered.take().filter(|_| progress.called) {
                 Some(end) => match failure_of(skill, end) {
                     Some(failure) => progress.failed(failure),
                     None => progress.done(part, end.extracted_variables.clone()),
@@ -92,12 +92,12 @@ pub async fn advance(
                 None => match call(turn, skill, progress.given(part, kind, inputs, true), part) {
                     Ok(call) => {
                         progress.called = true;
-                        return Ok(Went::On(Flow::Call(call)));
+                        return Ok(CustomOutcome::On(Flow::Call(call)));
                     }
                     Err(failure) => progress.failed(failure),
                 },
             },
-            Does::Command(command) => {
+            CustomBody::Command(command) => {
                 let begins = turn.effect.is_none();
                 if begins && let Some(refused) = refused(turn) {
                     progress.failed(refused);
@@ -105,7 +105,7 @@ pub async fn advance(
                 }
                 let summary = format!("`{}`: runs {}", kind.name, command.first().map_or("", String::as_str));
                 match decide(turn, || Announced { kind: COMMAND, summary }) {
-                    Decision::First(flow) => return Ok(Went::On(flow)),
+                    Decision::First(flow) => return Ok(CustomOutcome::On(flow)),
                     Decision::Carry => carry_out(turn, kind, (part, command), inputs, progress).await,
                     Decision::Skip => {
                         progress.skipped |= part == Part::Itself;
@@ -118,17 +118,17 @@ pub async fn advance(
                 }
                 // What was carried out is committed before anything else begins.
                 if progress.next(kind).is_some() {
-                    return Ok(Went::On(Flow::Onward));
+                    return Ok(CustomOutcome::On(Flow::Onward));
                 }
             }
         }
     }
-    Ok(Went::Done(Box::new(progress.outcome(turn))))
+    Ok(CustomOutcome::Done(Box::new(progress.outcome(turn))))
 }
 
 impl Progress {
     /// The next part that there is to do.
-    fn next<'k>(&mut self, kind: &'k CustomKind) -> Option<(Part, &'k Does)> {
+    fn next<'k>(&mut self, kind: &'k CustomKind) -> Option<(Part, &'k CustomBody)> {
         loop {
             let (part, does) = match self.parts {
                 0 => (Part::Before, kind.before.as_ref()),
@@ -210,7 +210,7 @@ fn refused(turn: &Turn<'_>) -> Option<String> {
 fn call(turn: &Turn<'_>, skill: &str, given: Map<String, Value>, part: Part) -> Result<Call, String> {
     let found = turn.program.skills.get(skill);
     let found = found.ok_or_else(|| format!("the skill `{skill}` is none of those that the session began with"))?;
-    let layer = Layer::new(Scope::Topic, "", Arc::clone(&found.inputs));
+    let layer = ScopeLayer::new(Scope::Topic, "", Arc::clone(&found.inputs));
     let (mut inputs, mut dropped) = (Map::new(), 0_usize);
     for (name, value) in given {
         if !found.takes.contains(&name) {
@@ -252,7 +252,8 @@ async fn carry_out(
     let input = Value::Object(progress.given(part, kind, inputs, false)).to_string();
     let timeout = kind.timeout.unwrap_or(DEFAULT_TIMEOUT);
     let directory = permits.directory.as_path();
-    let ran = run(&Run { command, directory, input: input.as_bytes(), hidden: &permits.hidden, timeout }).await;
+    let ran =
+        run(&ProcessRequest { command, directory, input: input.as_bytes(), hidden: &permits.hidden, timeout }).await;
     let which = format!("the command {} `{}`", part.word(), kind.name);
     let ran = match ran {
         Ok(ran) => ran,
@@ -268,25 +269,27 @@ async fn carry_out(
         let stderr = String::from_utf8_lossy(ran.stderr.bytes.get(from..).unwrap_or_default());
         tracing::debug!(kind = kind.name, part = part.word(), %stderr, "the standard error of a command");
     }
-    if let (Part::Itself, Ended::Code(code)) = (part, ran.ended) {
+    if let (Part::Itself, ProcessEnd::Code(code)) = (part, ran.ended) {
         progress.exit_code = Some(code);
     }
     let failure = match ran.ended {
-        Ended::Code(0) => {
+        ProcessEnd::Code(0) => {
             turn.close_effect("it is done");
             progress.done(part, result_of(&ran.stdout));
             return;
         }
-        Ended::Code(code) => format!("{which} ended with exit code {code}"),
-        Ended::Signal(signal) => format!("{which} was ended by signal {signal}"),
-        Ended::TimedOut => format!("{which} took longer than {} and was stopped", humantime::format_duration(timeout)),
+        ProcessEnd::Code(code) => format!("{which} ended with exit code {code}"),
+        ProcessEnd::Signal(signal) => format!("{which} was ended by signal {signal}"),
+        ProcessEnd::TimedOut => {
+            format!("{which} took longer than {} and was stopped", humantime::format_duration(timeout))
+        }
     };
     turn.close_effect("it failed");
     progress.failed(failure);
 }
 
 /// What a command gave: the JSON object that it printed, or what else it printed as a text.
-fn result_of(stdout: &Printed) -> Map<String, Value> {
+fn result_of(stdout: &ProcessOutput) -> Map<String, Value> {
     let whole = stdout.dropped == 0 && stdout.bytes.len() <= MOST_RESULT_BYTES;
     if whole && let Ok(Value::Object(object)) = serde_json::from_slice(&stdout.bytes) {
         return object;
@@ -308,7 +311,7 @@ mod tests {
 
     #[test]
     fn what_a_command_prints_is_an_object_or_a_text() {
-        let printed = |text: &str, dropped| Printed { bytes: text.as_bytes().to_vec(), dropped };
+        let printed = |text: &str, dropped| ProcessOutput { bytes: text.as_bytes().to_vec(), dropped };
         let table = [
             (printed("{\"a\": [1]}\n", 0), json!({ "a": [1] })),
             (printed("one\ntwo\n\n", 0), json!({ "stdout": "one\ntwo" })),

@@ -3,15 +3,15 @@
 
 use serde_json::{Value, json};
 
-use crate::actions::notebook::perform::{By, Running, Step};
-use crate::notebook::cell::{Cell, CellKind, Ended};
+use crate::actions::notebook::perform::{ActionOrigin, PerformStep, RunningAction};
+use crate::notebook::cell::{Cell, CellEnd, CellKind};
 use crate::notebook::effects::quoted;
 use crate::program::event::Event;
 use crate::program::exchange::{Ask, Exchange, PROMPT_NAMES};
 use crate::program::flow::{ActionError, Flow};
 use crate::program::output::Outputs;
 use crate::program::prompt::PromptOf;
-use crate::program::recent::cut_in_the_middle;
+use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
 use bcc_lang::schema::embedded;
 use bcc_llm::reply::shape::ReplyShape;
@@ -49,18 +49,18 @@ const MOST_MENDED: usize = 100_000;
 const MOST_EXPLANATION: usize = 1_000;
 
 /// What follows code that ran: the model, when it failed and may be mended.
-pub fn after(running: Running) -> Step {
-    let failed = matches!(running.so_far.ended, Some(Ended::Error | Ended::TimedOut | Ended::Died));
+pub fn after(running: RunningAction) -> PerformStep {
+    let failed = matches!(running.so_far.ended, Some(CellEnd::Error | CellEnd::TimedOut | CellEnd::Died));
     if failed && running.auto_debug && running.mended < MOST {
-        return Step::On(Flow::Onward, Box::new(Running { mend: true, ..running }));
+        return PerformStep::On(Flow::Onward, Box::new(RunningAction { mend: true, ..running }));
     }
-    Step::Done(Box::new(running.so_far))
+    PerformStep::Done(Box::new(running.so_far))
 }
 
 /// Asks the model to mend the code of a cell, and lets it run again.
-pub async fn mend(turn: &Turn<'_>, running: Running) -> Result<Step, ActionError> {
-    let running = Running { mend: false, mended: running.mended + 1, ..running };
-    let Some(cell) = turn.cell(&running.cell_id).await? else { return Ok(Step::Done(Box::new(running.so_far))) };
+pub async fn mend(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep, ActionError> {
+    let running = RunningAction { mend: false, mended: running.mended + 1, ..running };
+    let Some(cell) = turn.cell(&running.cell_id).await? else { return Ok(PerformStep::Done(Box::new(running.so_far))) };
     let exchange = match ask(turn, &cell, running.mended).await {
         Ok(exchange) => exchange,
         Err(ActionError::Failed { message, help, .. }) => {
@@ -69,7 +69,7 @@ pub async fn mend(turn: &Turn<'_>, running: Running) -> Result<Step, ActionError
                 format!("the model was not asked to mend the code: {message}"),
                 help.as_deref(),
             );
-            return Ok(Step::Done(Box::new(running.so_far)));
+            return Ok(PerformStep::Done(Box::new(running.so_far)));
         }
         Err(error) => return Err(error),
     };
@@ -82,7 +82,7 @@ pub async fn mend(turn: &Turn<'_>, running: Running) -> Result<Step, ActionError
     let code = without_fence(&said("code")).to_owned();
     if code.trim().is_empty() || code == cell.content || code.len() > MOST_MENDED {
         turn.warn("auto-debug-failed", "the model gave no other code for the cell that failed", None);
-        return Ok(Step::Done(Box::new(running.so_far)));
+        return Ok(PerformStep::Done(Box::new(running.so_far)));
     }
     let explanation: String = said("explanation").chars().take(MOST_EXPLANATION).collect();
     take(turn, cell, code, &explanation, running.mended);
@@ -102,7 +102,7 @@ fn take(turn: &Turn<'_>, mut cell: Cell, code: String, explanation: &str, mended
     let mut state = turn.notebook_state();
     state.effects.now(effects.clone());
     turn.set_notebook_state(state);
-    let (action, by) = ("auto_debug".to_owned(), By::Model.name());
+    let (action, by) = ("auto_debug".to_owned(), ActionOrigin::Model.name());
     turn.tell_notebook(Event::NotebookAction { action, by, cell_id, success: true, error: None, effects });
 }
 
@@ -154,8 +154,8 @@ fn failure(cell: &Cell) -> String {
     let error = cell.outputs.iter().rev().find(|output| output.get("ename").is_some());
     let Some(error) = error else {
         let how = match cell.ended {
-            Some(Ended::TimedOut) => "the code ran longer than it may, and was interrupted",
-            Some(Ended::Died) => "the kernel died while the code ran",
+            Some(CellEnd::TimedOut) => "the code ran longer than it may, and was interrupted",
+            Some(CellEnd::Died) => "the kernel died while the code ran",
             _ => "the code failed",
         };
         return how.to_owned();
@@ -215,7 +215,7 @@ mod tests {
             "traceback": ["\u{1b}[0;31mNameError\u{1b}[0m: x", "line \u{1b}[1;32m1\u{1b}[0m"] });
         let cell = Cell { outputs: vec![error], ..Cell::default() };
         assert_eq!(failure(&cell), "NameError: x\nline 1");
-        let cell = Cell { ended: Some(Ended::TimedOut), ..Cell::default() };
+        let cell = Cell { ended: Some(CellEnd::TimedOut), ..Cell::default() };
         assert_eq!(failure(&cell), "the code ran longer than it may, and was interrupted");
         assert_eq!(without_colours("a\u{1b}["), "a");
     }

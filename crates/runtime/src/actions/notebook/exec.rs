@@ -1,19 +1,19 @@
 //! `exec`: runs a code cell in the kernel of the session (docs/notebook.md).
 
+use crate::actions::notebook::author_action::ActionReader;
 use crate::actions::notebook::debug::{PROMPT, TEMPLATE, VERSION};
-use crate::actions::notebook::kind::{Notebook, described};
-use crate::actions::notebook::written::Reading;
+use crate::actions::notebook::kind::{NotebookKind, described};
 use crate::program::action::Action;
-use crate::program::kind::{About, Checking, Described, Kind};
+use crate::program::kind::{Described, Kind, KindChecker, KindInfo};
 use crate::program::prompt::PromptOf;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::script::time::{A_DAY, time};
 
-pub struct Exec;
+pub struct ExecKind;
 
-impl Kind for Exec {
-    fn about(&self) -> About {
-        About {
+impl Kind for ExecKind {
+    fn about(&self) -> KindInfo {
+        KindInfo {
             name: "exec",
             schema: include_str!("../../../../../schemas/actions/exec.json"),
             page: include_str!("../../../../../docs/actions/exec.md"),
@@ -29,8 +29,8 @@ impl Kind for Exec {
         false
     }
 
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
-        let mut reading = Reading::new(fields, checking);
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
+        let mut reading = ActionReader::new(fields, checking);
         reading.required_text("codecell_id");
         reading.truth("need_output");
         let debugs = reading.truth("auto_debug") == Some(true);
@@ -43,6 +43,6 @@ impl Kind for Exec {
         let exits: Option<&[&str]> = (!fails).then_some(&["exit_criteria_met"]);
         reading.checking.describe(Described { exits, ..described(true) });
         let written = reading.finish(self.name())?;
-        Some(Box::new(Notebook { written, timeout, fails }))
+        Some(Box::new(NotebookKind { written, timeout, fails }))
     }
 }

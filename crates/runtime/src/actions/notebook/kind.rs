@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::actions::notebook::perform::{Done, How, Running, Step, advance, start};
-use crate::actions::notebook::written::Written;
+use crate::actions::notebook::author_action::AuthorAction;
+use crate::actions::notebook::perform::{PerformOptions, PerformStep, PerformedAction, RunningAction, advance, start};
 use crate::program::action::Action;
 use crate::program::flow::{ActionError, Flow};
-use crate::program::interrupted::given_up;
+use crate::program::interrupted_effects::given_up;
 use crate::program::kind::Described;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
@@ -19,8 +19,8 @@ use crate::program::turn::Turn;
 pub const NEEDS_EXEC: &str = "exec";
 
 /// A notebook action of a script.
-pub struct Notebook {
-    pub written: Written,
+pub struct NotebookKind {
+    pub written: AuthorAction,
     /// How long its code may run.
     pub timeout: Option<Duration>,
     /// Whether the action fails when its code does.
@@ -31,7 +31,7 @@ pub struct Notebook {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Kept {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    running: Option<Running>,
+    running: Option<RunningAction>,
 }
 
 pub fn described(runs: bool) -> Described {
@@ -40,7 +40,7 @@ pub fn described(runs: bool) -> Described {
 }
 
 #[async_trait]
-impl Action for Notebook {
+impl Action for NotebookKind {
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let Kept { running } = turn.state()?;
@@ -48,21 +48,21 @@ impl Action for Notebook {
             Some(running) => advance(turn, running).await?,
             None => {
                 let action = self.written.action(turn)?;
-                start(turn, &action, How { timeout: self.timeout, ..How::default() }).await?
+                start(turn, &action, PerformOptions { timeout: self.timeout, ..PerformOptions::default() }).await?
             }
         };
         match step {
-            Step::On(flow, running) => {
+            PerformStep::On(flow, running) => {
                 turn.keep(&Kept { running: Some(*running) })?;
                 Ok(flow)
             }
-            Step::Done(done) => self.ended(*done),
+            PerformStep::Done(done) => self.ended(*done),
         }
     }
 }
 
-impl Notebook {
-    fn ended(&self, done: Done) -> Result<Flow, ActionError> {
+impl NotebookKind {
+    fn ended(&self, done: PerformedAction) -> Result<Flow, ActionError> {
         if done.given_up {
             return Err(given_up());
         }

@@ -1,12 +1,12 @@
 //! The notebook kinds of docs/notebook.md, and the one way in which an action on the notebook is carried out, whoever sent it.
 
+pub mod author_action;
 pub mod custom;
 pub mod debug;
 pub mod exec;
-pub mod home;
+pub mod initial_plan;
 pub mod kind;
 pub mod perform;
 pub mod plain;
 pub mod rerun;
 pub mod run;
-pub mod written;

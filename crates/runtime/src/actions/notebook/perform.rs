@@ -1,5 +1,5 @@
 //! Carries out one action on the notebook: for the kinds of YAML, for models and for servers. What runs code takes several
-//! turns: whoever carries it out keeps a [`Running`] in its frame and gives it to [`advance`].
+//! turns: whoever carries it out keeps a [`RunningAction`] in its frame and gives it to [`advance`].
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::actions::notebook::debug;
-use crate::actions::notebook::home;
+use crate::actions::notebook::initial_plan;
 use crate::actions::notebook::run;
-use crate::notebook::action::{Action, Exec};
+use crate::notebook::action::{ExecAction, NotebookAction};
 use crate::notebook::apply::{apply, failure, target};
-use crate::notebook::cell::{Cell, Ended};
-use crate::notebook::error::Refusal;
-use crate::notebook::state::State;
+use crate::notebook::cell::{Cell, CellEnd};
+use crate::notebook::error::ActionRefusal;
+use crate::notebook::state::NotebookState;
 use crate::program::event::Event;
 use crate::program::flow::{ActionError, Announced, Flow};
 use crate::program::turn::Turn;
@@ -23,7 +23,7 @@ pub const EXEC: &str = "exec";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum By {
+pub enum ActionOrigin {
     /// The author, in YAML.
     #[default]
     Script,
@@ -31,7 +31,7 @@ pub enum By {
     Server,
 }
 
-impl By {
+impl ActionOrigin {
     /// The name in events.
     pub const fn name(self) -> &'static str {
         match self {
@@ -44,8 +44,8 @@ impl By {
 
 /// How an action is carried out, beside what it says itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct How {
-    pub by: By,
+pub struct PerformOptions {
+    pub by: ActionOrigin,
     /// `action_id` of a failure's result (docs/notebook.md); without one, that of the script's action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_id: Option<String>,
@@ -54,16 +54,16 @@ pub struct How {
     pub timeout: Option<Duration>,
 }
 
-impl How {
+impl PerformOptions {
     /// As `by` asks for it, with nothing else said.
-    pub fn by(by: By) -> Self {
+    pub fn by(by: ActionOrigin) -> Self {
         Self { by, ..Self::default() }
     }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Done {
+pub struct PerformedAction {
     /// Whether it did what it was to do.
     pub success: bool,
     /// The response of docs/notebook.md: `{"success": false, "error", "action_id"}` when it did not.
@@ -78,7 +78,7 @@ pub struct Done {
     /// The cell that it added, changed or ran.
     pub cell_id: Option<String>,
     /// Of code that ran: how it ended.
-    pub ended: Option<Ended>,
+    pub ended: Option<CellEnd>,
     /// Of an action that was refused, and of code that could not run at all: a stable slug. Nothing was done then.
     #[serde(skip)]
     pub refused: Option<&'static str>,
@@ -90,9 +90,9 @@ pub struct Done {
     pub given_up: bool,
 }
 
-impl Done {
+impl PerformedAction {
     /// The same, as a failure.
-    pub fn failed(self, turn: &Turn<'_>, how: &How, error: impl Into<String>) -> Self {
+    pub fn failed(self, turn: &Turn<'_>, how: &PerformOptions, error: impl Into<String>) -> Self {
         let error = error.into();
         let action_id = how.action_id.as_deref().or(turn.place.action_id.as_deref());
         let result = failure(&error, action_id.unwrap_or_default());
@@ -102,8 +102,8 @@ impl Done {
 
 /// How far an action that runs code has come.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Running {
-    pub how: How,
+pub struct RunningAction {
+    pub how: PerformOptions,
     pub cell_id: String,
     pub need_output: bool,
     pub auto_debug: bool,
@@ -115,12 +115,12 @@ pub struct Running {
     #[serde(default)]
     pub mend: bool,
     /// What is counted so far.
-    pub so_far: Done,
+    pub so_far: PerformedAction,
 }
 
-impl Running {
-    pub fn exec(&self) -> Exec {
-        Exec {
+impl RunningAction {
+    pub fn exec(&self) -> ExecAction {
+        ExecAction {
             codecell_id: self.cell_id.clone(),
             need_output: self.need_output,
             auto_debug: self.auto_debug,
@@ -139,52 +139,52 @@ impl Running {
     }
 
     /// That the code runs is announced; the turn that finds the effect runs it.
-    pub fn announced(self) -> Step {
-        Step::On(Flow::Effect(self.announcement()), Box::new(self))
+    pub fn announced(self) -> PerformStep {
+        PerformStep::On(Flow::Effect(self.announcement()), Box::new(self))
     }
 }
 
 /// What follows.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum PerformStep {
     /// This flow first; in the turn after it, [`advance`] with what stands beside it.
-    On(Flow, Box<Running>),
-    Done(Box<Done>),
+    On(Flow, Box<RunningAction>),
+    Done(Box<PerformedAction>),
 }
 
 /// Begins an action, and ends it in the same turn unless it runs code.
-/// Errors: When the store cannot be read. What is wrong with the action itself is no error: see [`Done::success`].
-pub async fn start(turn: &Turn<'_>, action: &Action, how: How) -> Result<Step, ActionError> {
+/// Errors: When the store cannot be read. What is wrong with the action itself is no error: see [`PerformedAction::success`].
+pub async fn start(turn: &Turn<'_>, action: &NotebookAction, how: PerformOptions) -> Result<PerformStep, ActionError> {
     let began = turn.services.clock.elapsed_ms();
     let at = turn.services.clock.at(turn.last_seq + 1);
     let mut state = turn.notebook_state();
-    home::enter(turn, &mut state, &at);
+    initial_plan::enter(turn, &mut state, &at);
     let before = (state.cell_count, state.section_count);
     let step = match change(turn, &mut state, action, &at).await? {
         Ok((changed, run)) => {
-            let done = Done {
+            let done = PerformedAction {
                 success: true,
                 result: changed.result,
                 cells_added: counted(state.cell_count, before.0),
                 sections_added: counted(state.section_count, before.1),
                 cell_id: changed.cell_id,
                 ms: turn.services.clock.elapsed_ms().saturating_sub(began),
-                ..Done::default()
+                ..PerformedAction::default()
             };
             // What only runs code is told when it has run.
-            if !matches!(action, Action::Exec(_)) {
+            if !matches!(action, NotebookAction::Exec(_)) {
                 tell(turn, action.name(), how.by, &done, state.effects.current.clone());
             }
             match run {
                 Some((cell, exec)) => begun(turn, &cell, &exec, how, done),
-                None => Step::Done(Box::new(done)),
+                None => PerformStep::Done(Box::new(done)),
             }
         }
         Err(refusal) => {
-            let done = Done { refused: Some(refusal.code), ..Done::default() };
+            let done = PerformedAction { refused: Some(refusal.code), ..PerformedAction::default() };
             let done = done.failed(turn, &how, refusal.message);
             tell(turn, action.name(), how.by, &done, vec![]);
-            Step::Done(Box::new(done))
+            PerformStep::Done(Box::new(done))
         }
     };
     turn.set_notebook_state(state);
@@ -193,7 +193,7 @@ pub async fn start(turn: &Turn<'_>, action: &Action, how: How) -> Result<Step, A
 
 /// Goes on with an action that runs code, in the turn after the flow that it gave.
 /// Errors: When the store cannot be read, or the model that is to mend the code gives no reply: then the session stops, and goes on here.
-pub async fn advance(turn: &Turn<'_>, running: Running) -> Result<Step, ActionError> {
+pub async fn advance(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep, ActionError> {
     if running.mend { debug::mend(turn, running).await } else { run::run(turn, running).await }
 }
 
@@ -202,13 +202,18 @@ struct Changed {
     cell_id: Option<String>,
 }
 
-type Applied = Result<(Changed, Option<(Cell, Exec)>), Refusal>;
+type Applied = Result<(Changed, Option<(Cell, ExecAction)>), ActionRefusal>;
 
-async fn change(turn: &Turn<'_>, state: &mut State, action: &Action, at: &str) -> Result<Applied, ActionError> {
-    if matches!(action, Action::Exec(_))
+async fn change(
+    turn: &Turn<'_>,
+    state: &mut NotebookState,
+    action: &NotebookAction,
+    at: &str,
+) -> Result<Applied, ActionError> {
+    if matches!(action, NotebookAction::Exec(_))
         && let Err(error) = turn.services.outside.kernel.permitted()
     {
-        return Ok(Err(Refusal::new(error.code, error.message)));
+        return Ok(Err(ActionRefusal::new(error.code, error.message)));
     }
     let found = match target(action, state) {
         Some(id) => turn.cell(&id).await?,
@@ -227,13 +232,13 @@ async fn change(turn: &Turn<'_>, state: &mut State, action: &Action, at: &str) -
 }
 
 /// Code is to run: that is announced first. What was added to run is added even where it may not.
-fn begun(turn: &Turn<'_>, cell: &Cell, exec: &Exec, how: How, done: Done) -> Step {
+fn begun(turn: &Turn<'_>, cell: &Cell, exec: &ExecAction, how: PerformOptions, done: PerformedAction) -> PerformStep {
     if let Err(error) = turn.services.outside.kernel.permitted() {
-        let done = Done { refused: Some(error.code), ..done }.failed(turn, &how, error.message);
+        let done = PerformedAction { refused: Some(error.code), ..done }.failed(turn, &how, error.message);
         tell(turn, EXEC, how.by, &done, vec![]);
-        return Step::Done(Box::new(Done { help: error.help, ..done }));
+        return PerformStep::Done(Box::new(PerformedAction { help: error.help, ..done }));
     }
-    let running = Running {
+    let running = RunningAction {
         how,
         cell_id: cell.id.clone(),
         need_output: exec.need_output,
@@ -246,7 +251,7 @@ fn begun(turn: &Turn<'_>, cell: &Cell, exec: &Exec, how: How, done: Done) -> Ste
     running.announced()
 }
 
-pub fn tell(turn: &Turn<'_>, action: &str, by: By, done: &Done, effects: Vec<String>) {
+pub fn tell(turn: &Turn<'_>, action: &str, by: ActionOrigin, done: &PerformedAction, effects: Vec<String>) {
     turn.tell_notebook(Event::NotebookAction {
         action: action.to_owned(),
         by: by.name(),

@@ -1,12 +1,12 @@
 //! The notebook kinds of docs/notebook.md that differ only in their names and fields, as a table; each has its schema and its page.
 
-use crate::actions::notebook::kind::{Notebook, described};
-use crate::actions::notebook::written::Reading;
+use crate::actions::notebook::author_action::ActionReader;
+use crate::actions::notebook::kind::{NotebookKind, described};
 use crate::program::action::Action;
-use crate::program::kind::{About, Checking, Kind};
+use crate::program::kind::{Kind, KindChecker, KindInfo};
 use bcc_lang::script::fields::Fields;
 
-pub struct Plain {
+pub struct PlainKind {
     name: &'static str,
     schema: &'static str,
     page: &'static str,
@@ -29,7 +29,7 @@ enum Field {
 }
 
 /// Adds a cell to the notebook (docs/notebook.md).
-pub static ADD: Plain = Plain {
+pub static ADD: PlainKind = PlainKind {
     name: "add",
     schema: include_str!("../../../../../schemas/actions/add.json"),
     page: include_str!("../../../../../docs/actions/add.md"),
@@ -37,7 +37,7 @@ pub static ADD: Plain = Plain {
 };
 
 /// An agent begins to think, in a cell of its own (docs/notebook.md).
-pub static IS_THINKING: Plain = Plain {
+pub static IS_THINKING: PlainKind = PlainKind {
     name: "is_thinking",
     schema: include_str!("../../../../../schemas/actions/is_thinking.json"),
     page: include_str!("../../../../../docs/actions/is_thinking.md"),
@@ -50,7 +50,7 @@ pub static IS_THINKING: Plain = Plain {
 };
 
 /// The thinking that is under way comes to its end (docs/notebook.md).
-pub static FINISH_THINKING: Plain = Plain {
+pub static FINISH_THINKING: PlainKind = PlainKind {
     name: "finish_thinking",
     schema: include_str!("../../../../../schemas/actions/finish_thinking.json"),
     page: include_str!("../../../../../docs/actions/finish_thinking.md"),
@@ -58,7 +58,7 @@ pub static FINISH_THINKING: Plain = Plain {
 };
 
 /// Begins a chapter of the notebook (docs/notebook.md).
-pub static NEW_CHAPTER: Plain = Plain {
+pub static NEW_CHAPTER: PlainKind = PlainKind {
     name: "new_chapter",
     schema: include_str!("../../../../../schemas/actions/new_chapter.json"),
     page: include_str!("../../../../../docs/actions/new_chapter.md"),
@@ -66,7 +66,7 @@ pub static NEW_CHAPTER: Plain = Plain {
 };
 
 /// Begins a section of the notebook (docs/notebook.md).
-pub static NEW_SECTION: Plain = Plain {
+pub static NEW_SECTION: PlainKind = PlainKind {
     name: "new_section",
     schema: include_str!("../../../../../schemas/actions/new_section.json"),
     page: include_str!("../../../../../docs/actions/new_section.md"),
@@ -74,7 +74,7 @@ pub static NEW_SECTION: Plain = Plain {
 };
 
 /// Gives the notebook a title (docs/notebook.md).
-pub static UPDATE_TITLE: Plain = Plain {
+pub static UPDATE_TITLE: PlainKind = PlainKind {
     name: "update_title",
     schema: include_str!("../../../../../schemas/actions/update_title.json"),
     page: include_str!("../../../../../docs/actions/update_title.md"),
@@ -82,7 +82,7 @@ pub static UPDATE_TITLE: Plain = Plain {
 };
 
 /// Gives the session another plan (docs/notebook.md).
-pub static UPDATE_WORKFLOW: Plain = Plain {
+pub static UPDATE_WORKFLOW: PlainKind = PlainKind {
     name: "update_workflow",
     schema: include_str!("../../../../../schemas/actions/update_workflow.json"),
     page: include_str!("../../../../../docs/actions/update_workflow.md"),
@@ -90,7 +90,7 @@ pub static UPDATE_WORKFLOW: Plain = Plain {
 };
 
 /// Gives a stage of the plan other steps (docs/notebook.md).
-pub static UPDATE_STAGE_STEPS: Plain = Plain {
+pub static UPDATE_STAGE_STEPS: PlainKind = PlainKind {
     name: "update_stage_steps",
     schema: include_str!("../../../../../schemas/actions/update_stage_steps.json"),
     page: include_str!("../../../../../docs/actions/update_stage_steps.md"),
@@ -98,7 +98,7 @@ pub static UPDATE_STAGE_STEPS: Plain = Plain {
 };
 
 /// A step of the plan is completed (docs/notebook.md).
-pub static END_PHASE: Plain = Plain {
+pub static END_PHASE: PlainKind = PlainKind {
     name: "end_phase",
     schema: include_str!("../../../../../schemas/actions/end_phase.json"),
     page: include_str!("../../../../../docs/actions/end_phase.md"),
@@ -106,20 +106,20 @@ pub static END_PHASE: Plain = Plain {
 };
 
 /// Moves the machine of the notebook by an event of the author's own (docs/notebook.md).
-pub static NEXT_EVENT: Plain = Plain {
+pub static NEXT_EVENT: PlainKind = PlainKind {
     name: "next_event",
     schema: include_str!("../../../../../schemas/actions/next_event.json"),
     page: include_str!("../../../../../docs/actions/next_event.md"),
     fields: &[Field::Required("event_type")],
 };
 
-impl Kind for Plain {
-    fn about(&self) -> About {
-        About { name: self.name, schema: self.schema, page: self.page, exits: &["exit_criteria_met"] }
+impl Kind for PlainKind {
+    fn about(&self) -> KindInfo {
+        KindInfo { name: self.name, schema: self.schema, page: self.page, exits: &["exit_criteria_met"] }
     }
 
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
-        let mut reading = Reading::new(fields, checking);
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
+        let mut reading = ActionReader::new(fields, checking);
         let (mut code, mut runs) = (false, false);
         for field in self.fields {
             match field {
@@ -137,6 +137,6 @@ impl Kind for Plain {
         }
         reading.checking.describe(described(runs));
         let written = reading.finish(self.name)?;
-        Some(Box::new(Notebook { written, timeout: None, fails: false }))
+        Some(Box::new(NotebookKind { written, timeout: None, fails: false }))
     }
 }

@@ -1,7 +1,7 @@
 //! What a session does when its kernel has lost its memory though the notebook ran code before: it says so, and where the
 //! script wants it (`session.kernel: { on_resume: rerun }`), the cells that ran before run again first.
 
-use crate::notebook::cell::{Cell, CellKind, Ended};
+use crate::notebook::cell::{Cell, CellEnd, CellKind};
 use crate::notebook::kernel::contract::OnResume;
 use crate::program::flow::ActionError;
 use crate::program::turn::Turn;
@@ -43,8 +43,8 @@ pub async fn before(turn: &Turn<'_>, next: &Cell) -> Result<Option<String>, Acti
         let ended = kernel.execute(&cell.content, settings.timeout, settings).await.map(|execution| execution.ended);
         let id = &cell.id;
         let message = match ended {
-            Ok(Ended::Ok | Ended::Error) => continue,
-            Ok(Ended::Died) => format!(
+            Ok(CellEnd::Ok | CellEnd::Error) => continue,
+            Ok(CellEnd::Died) => format!(
                 "the kernel began with an empty memory; of {all} earlier cells {done} ran again, then it died of `{id}`"
             ),
             _ => format!(
@@ -73,7 +73,7 @@ async fn earlier(turn: &Turn<'_>, next: &Cell) -> Result<Option<Vec<Cell>>, Acti
         found.extend(page.into_iter().filter(|cell| {
             cell.kind == CellKind::Code
                 && cell.number != next.number
-                && matches!(cell.ended, Some(Ended::Ok | Ended::Error))
+                && matches!(cell.ended, Some(CellEnd::Ok | CellEnd::Error))
         }));
         if found.len() > MOST_AGAIN {
             return Ok(None);

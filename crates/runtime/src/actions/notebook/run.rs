@@ -5,50 +5,50 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::actions::notebook::debug;
-use crate::actions::notebook::perform::{Done, EXEC, Running, Step, tell};
+use crate::actions::notebook::perform::{EXEC, PerformStep, PerformedAction, RunningAction, tell};
 use crate::actions::notebook::rerun;
 use crate::notebook::apply::ran;
-use crate::notebook::cell::{Cell, Ended};
+use crate::notebook::cell::{Cell, CellEnd};
 use crate::notebook::kernel::contract::{Execution, KernelError};
 use crate::program::flow::ActionError;
-use crate::program::interrupted::{Decision, decide};
+use crate::program::interrupted_effects::{Decision, decide};
 use crate::program::turn::Turn;
 
 /// The most characters of the name of an error that a result repeats.
 const MOST_NAME: usize = 60;
 
 /// One turn of a cell that runs: its effect is announced, or due, or was interrupted.
-pub async fn run(turn: &Turn<'_>, running: Running) -> Result<Step, ActionError> {
+pub async fn run(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep, ActionError> {
     match decide(turn, || running.announcement()) {
-        Decision::First(flow) => Ok(Step::On(flow, Box::new(running))),
+        Decision::First(flow) => Ok(PerformStep::On(flow, Box::new(running))),
         Decision::Carry => {
             let Some(cell) = turn.cell(&running.cell_id).await? else {
                 turn.close_effect("the cell is not there");
                 let message = "the cell is no longer in the notebook".to_owned();
-                return Ok(Step::Done(Box::new(refused(turn, running, "no-such-cell", message))));
+                return Ok(PerformStep::Done(Box::new(refused(turn, running, "no-such-cell", message))));
             };
             execute(turn, running, cell).await
         }
-        Decision::Skip => Ok(Step::Done(Box::new(interrupted(turn, running).await?))),
+        Decision::Skip => Ok(PerformStep::Done(Box::new(interrupted(turn, running).await?))),
         Decision::Fail => {
             let done = interrupted(turn, running).await?;
-            Ok(Step::Done(Box::new(Done { given_up: true, ..done })))
+            Ok(PerformStep::Done(Box::new(PerformedAction { given_up: true, ..done })))
         }
     }
 }
 
 /// Code that was cut off, and does not run again: nobody knows how far it came, and its cell says so.
-async fn interrupted(turn: &Turn<'_>, running: Running) -> Result<Done, ActionError> {
+async fn interrupted(turn: &Turn<'_>, running: RunningAction) -> Result<PerformedAction, ActionError> {
     if let Some(cell) = turn.cell(&running.cell_id).await? {
-        turn.put_cell(Cell { ended: Some(Ended::Interrupted), ..cell });
+        turn.put_cell(Cell { ended: Some(CellEnd::Interrupted), ..cell });
     }
-    let done = Done { ended: Some(Ended::Interrupted), cell_id: Some(running.cell_id), ..running.so_far };
+    let done = PerformedAction { ended: Some(CellEnd::Interrupted), cell_id: Some(running.cell_id), ..running.so_far };
     let done = done.failed(turn, &running.how, "Code execution was interrupted");
     tell(turn, EXEC, running.how.by, &done, vec![]);
     Ok(done)
 }
 
-async fn execute(turn: &Turn<'_>, mut running: Running, cell: Cell) -> Result<Step, ActionError> {
+async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Result<PerformStep, ActionError> {
     let settings = &turn.program.kernel;
     let timeout = running.how.timeout.unwrap_or(settings.timeout);
     let kernel = &turn.services.outside.kernel;
@@ -68,7 +68,7 @@ async fn execute(turn: &Turn<'_>, mut running: Running, cell: Cell) -> Result<St
     turn.put_cell(cell);
     turn.set_notebook_state(state);
     turn.close_effect(told(ended));
-    if ended == Ended::Died {
+    if ended == CellEnd::Died {
         turn.warn(
             "kernel-died",
             "the kernel ended while it ran the code of a cell; what it had in memory is gone",
@@ -90,28 +90,28 @@ async fn execute(turn: &Turn<'_>, mut running: Running, cell: Cell) -> Result<St
 }
 
 /// Code that no kernel could be had for.
-fn not_run(turn: &Turn<'_>, running: Running, error: KernelError) -> Step {
+fn not_run(turn: &Turn<'_>, running: RunningAction, error: KernelError) -> PerformStep {
     turn.close_effect("the code did not run: there is no kernel");
     let KernelError { code, message, help } = error;
-    let done = Done { help, ..refused(turn, running, code, message) };
-    Step::Done(Box::new(done))
+    let done = PerformedAction { help, ..refused(turn, running, code, message) };
+    PerformStep::Done(Box::new(done))
 }
 
-fn refused(turn: &Turn<'_>, running: Running, code: &'static str, message: String) -> Done {
-    let done = Done { refused: Some(code), cell_id: Some(running.cell_id), ..running.so_far };
+fn refused(turn: &Turn<'_>, running: RunningAction, code: &'static str, message: String) -> PerformedAction {
+    let done = PerformedAction { refused: Some(code), cell_id: Some(running.cell_id), ..running.so_far };
     let done = done.failed(turn, &running.how, message);
     tell(turn, EXEC, running.how.by, &done, vec![]);
     done
 }
 
 /// How code ended, for the end of its effect.
-const fn told(ended: Ended) -> &'static str {
+const fn told(ended: CellEnd) -> &'static str {
     match ended {
-        Ended::Ok => "the code ran through",
-        Ended::Error => "the code raised an error",
-        Ended::TimedOut => "the code ran too long and was interrupted",
-        Ended::Died => "the kernel died of it",
-        Ended::Interrupted => "the code was interrupted",
+        CellEnd::Ok => "the code ran through",
+        CellEnd::Error => "the code raised an error",
+        CellEnd::TimedOut => "the code ran too long and was interrupted",
+        CellEnd::Died => "the kernel died of it",
+        CellEnd::Interrupted => "the code was interrupted",
     }
 }
 
@@ -119,14 +119,14 @@ const fn told(ended: Ended) -> &'static str {
 /// of what the code says is repeated.
 fn error_of(execution: &Execution, timeout: Duration) -> Option<String> {
     match execution.ended {
-        Ended::Ok => None,
-        Ended::Error => Some(match execution.outputs.iter().rev().find_map(error_name) {
+        CellEnd::Ok => None,
+        CellEnd::Error => Some(match execution.outputs.iter().rev().find_map(error_name) {
             Some(name) => format!("Code execution failed: {name}"),
             None => "Code execution failed".to_owned(),
         }),
-        Ended::TimedOut => Some(format!("Code execution took longer than {} seconds", timeout.as_secs_f64())),
-        Ended::Died => Some("Code execution failed: the kernel died".to_owned()),
-        Ended::Interrupted => Some("Code execution was interrupted".to_owned()),
+        CellEnd::TimedOut => Some(format!("Code execution took longer than {} seconds", timeout.as_secs_f64())),
+        CellEnd::Died => Some("Code execution failed: the kernel died".to_owned()),
+        CellEnd::Interrupted => Some("Code execution was interrupted".to_owned()),
     }
 }
 

@@ -9,12 +9,12 @@ use reqwest::{Client, Response, Url};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
-use crate::effects::behavior_server::arriving::Answer;
-use crate::effects::behavior_server::fault::Fault;
-use crate::effects::behavior_server::pieces::Pieces;
-use crate::effects::behavior_server::settings::{Endpoint, Form, Settings};
-use crate::effects::behaviors::{Arriving, BehaviorServer, Piece, ServerError};
-use bcc_llm::http::body::{Body, Broken};
+use crate::effects::behavior_server::answer::ServerAnswer;
+use crate::effects::behavior_server::error::ServerFault;
+use crate::effects::behavior_server::pieces::AnswerPieces;
+use crate::effects::behavior_server::settings::{Endpoint, ProtocolForm, ServerSettings};
+use crate::effects::behaviors::{BehaviorPiece, BehaviorServer, ResponseStream, ServerError};
+use bcc_llm::http::body::{BodyError, ResponseBody};
 use bcc_llm::http::client::{client, secret};
 use bcc_llm::http::retry::Retries;
 use bcc_llm::http::timeouts::Timeouts;
@@ -26,7 +26,7 @@ pub const MOST_BYTES: usize = 16 * 1024 * 1024;
 const MOST_JUDGEMENT_BYTES: usize = 1024 * 1024;
 
 pub struct HttpServer {
-    settings: Settings,
+    settings: ServerSettings,
     client: Client,
     headers: HeaderMap,
     actions: Url,
@@ -39,7 +39,7 @@ impl fmt::Debug for HttpServer {
     }
 }
 
-fn unusable(settings: &Settings, why: &str) -> ServerError {
+fn unusable(settings: &ServerSettings, why: &str) -> ServerError {
     ServerError {
         code: "server-unknown",
         message: format!("the behavior server `{name}` cannot be used: {why}", name = settings.name),
@@ -49,7 +49,7 @@ fn unusable(settings: &Settings, why: &str) -> ServerError {
 
 impl HttpServer {
     /// A server with these settings. Nothing is sent yet.
-    pub fn new(settings: Settings) -> Result<Self, ServerError> {
+    pub fn new(settings: ServerSettings) -> Result<Self, ServerError> {
         let endpoint = |endpoint| settings.endpoint(endpoint).map_err(|why| unusable(&settings, &why));
         let (actions, reflection) = (endpoint(Endpoint::Actions)?, endpoint(Endpoint::Reflection)?);
         let mut headers = HeaderMap::new();
@@ -66,21 +66,21 @@ impl HttpServer {
     }
 
     /// One request; the answer as soon as its first bytes are there. None of them means that it is empty.
-    async fn attempt(&self, to: &Url, body: Vec<u8>) -> Result<(Body, Option<Vec<u8>>), Fault> {
+    async fn attempt(&self, to: &Url, body: Vec<u8>) -> Result<(ResponseBody, Option<Vec<u8>>), ServerFault> {
         let patience = Timeouts::new(self.settings.limits());
         let request = self.client.post(to.clone()).headers(self.headers.clone()).body(body);
-        let response = patience.wait(request.send()).await?.map_err(|_| Fault::Unreachable)?;
+        let response = patience.wait(request.send()).await?.map_err(|_| ServerFault::Unreachable)?;
         let status = response.status();
         if !status.is_success() {
-            return Err(Fault::Status(status.as_u16(), retry_after(&response)));
+            return Err(ServerFault::Status(status.as_u16(), retry_after(&response)));
         }
-        let mut body = Body::new(Box::new(response), patience, MOST_BYTES);
+        let mut body = ResponseBody::new(Box::new(response), patience, MOST_BYTES);
         let first = body.next().await?;
         body.patience.begun();
         Ok((body, first))
     }
 
-    async fn ask(&self, to: &Url, observation: &Value) -> Result<(Body, Option<Vec<u8>>), ServerError> {
+    async fn ask(&self, to: &Url, observation: &Value) -> Result<(ResponseBody, Option<Vec<u8>>), ServerError> {
         let name = &self.settings.name;
         let body = observation.to_string().into_bytes();
         let mut retries = Retries::new(self.settings.max_attempts, self.settings.first_backoff);
@@ -90,7 +90,7 @@ impl HttpServer {
                 Ok(begun) => return Ok(begun),
                 Err(fault) => fault,
             };
-            let asked = if let Fault::Status(_, asked) = fault { asked } else { None };
+            let asked = if let ServerFault::Status(_, asked) = fault { asked } else { None };
             let Some(pause) = retries.pause(fault.is_transient(), asked) else { return Err(fault.told(name)) };
             tracing::debug!(name, sent, pause_ms = pause.as_millis(), "asking the behavior server again");
             tokio::time::sleep(pause).await;
@@ -106,40 +106,40 @@ fn retry_after(response: &Response) -> Option<Duration> {
 
 #[async_trait]
 impl BehaviorServer for HttpServer {
-    async fn actions(&self, observation: &Value) -> Result<Box<dyn Arriving>, ServerError> {
+    async fn actions(&self, observation: &Value) -> Result<Box<dyn ResponseStream>, ServerError> {
         let (body, first) = self.ask(&self.actions, observation).await?;
-        Ok(Box::new(Answer::new(&self.settings.name, body, first.as_deref())))
+        Ok(Box::new(ServerAnswer::new(&self.settings.name, body, first.as_deref())))
     }
 
     async fn reflection(&self, observation: &Value) -> Result<Value, ServerError> {
-        let told = |fault: Fault| fault.told(&self.settings.name);
+        let told = |fault: ServerFault| fault.told(&self.settings.name);
         let (mut body, first) = self.ask(&self.reflection, observation).await?;
         let mut whole = first.unwrap_or_default();
         while let Some(bytes) = body.next().await.map_err(|broken| told(broken.into()))? {
             whole.extend_from_slice(&bytes);
             if whole.len() > MOST_JUDGEMENT_BYTES {
-                return Err(told(Broken::Flood(MOST_JUDGEMENT_BYTES).into()));
+                return Err(told(BodyError::Flood(MOST_JUDGEMENT_BYTES).into()));
             }
         }
         judgement(&whole).map_err(told)
     }
 
     fn older_form(&self) -> bool {
-        self.settings.form == Form::Older
+        self.settings.form == ProtocolForm::Older
     }
 }
 
 /// A judgement out of a whole answer: one value, or the fields of all that a stream brought.
-fn judgement(bytes: &[u8]) -> Result<Value, Fault> {
+fn judgement(bytes: &[u8]) -> Result<Value, ServerFault> {
     if let Ok(truth @ Value::Bool(_)) = serde_json::from_slice(bytes) {
         return Ok(truth);
     }
-    let mut pieces = Pieces::default();
+    let mut pieces = AnswerPieces::default();
     pieces.feed(bytes)?;
     pieces.end()?;
-    let mut last = Err(Broken::Rubbish("it is no judgement").into());
+    let mut last = Err(BodyError::Rubbish("it is no judgement").into());
     while let Some(piece) = pieces.take() {
-        if let Piece::Response(value) = piece {
+        if let BehaviorPiece::Response(value) = piece {
             last = Ok(value);
         }
     }

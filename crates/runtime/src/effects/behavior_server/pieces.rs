@@ -4,38 +4,38 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value};
 
-use crate::effects::behavior_server::fault::Fault;
-use crate::effects::behaviors::Piece;
-use bcc_llm::http::body::Broken;
-use bcc_llm::http::values::{Came, Values};
+use crate::effects::behavior_server::error::ServerFault;
+use crate::effects::behaviors::BehaviorPiece;
+use bcc_llm::http::body::BodyError;
+use bcc_llm::http::value_stream::{StreamItem, ValueStream};
 
 #[derive(Debug, Default)]
-pub struct Pieces {
-    values: Values,
+pub struct AnswerPieces {
+    values: ValueStream,
     around: Option<Map<String, Value>>,
     streamed: bool,
-    ready: VecDeque<Piece>,
+    ready: VecDeque<BehaviorPiece>,
 }
 
-impl Pieces {
+impl AnswerPieces {
     /// Takes the next bytes.
     ///
     /// # Errors
-    /// As of [`Values::feed`], and when the server reports an error. The pieces before it can still be taken.
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    /// As of [`ValueStream::feed`], and when the server reports an error. The pieces before it can still be taken.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), ServerFault> {
         let fed = self.values.feed(bytes);
         self.sort()?;
         Ok(fed?)
     }
 
     /// That no more bytes come: the rest of the answer is ready.
-    pub fn end(&mut self) -> Result<(), Fault> {
+    pub fn end(&mut self) -> Result<(), ServerFault> {
         let ended = self.values.end();
         self.sort()?;
         ended?;
         let nothing = self.around.is_none() && !self.streamed;
         if nothing && !self.values.has_list() {
-            return Err(Broken::Rubbish("it holds no object").into());
+            return Err(BodyError::Rubbish("it holds no object").into());
         }
         let around = self
             .around
@@ -46,12 +46,12 @@ impl Pieces {
                 // They were given already, one by one, and are not carried out again.
                 around.remove("actions");
             }
-            self.ready.push_back(Piece::Response(Value::Object(around)));
+            self.ready.push_back(BehaviorPiece::Response(Value::Object(around)));
         }
         Ok(())
     }
 
-    pub fn take(&mut self) -> Option<Piece> {
+    pub fn take(&mut self) -> Option<BehaviorPiece> {
         self.ready.pop_front()
     }
 
@@ -59,18 +59,18 @@ impl Pieces {
         self.values.is_done()
     }
 
-    fn sort(&mut self) -> Result<(), Fault> {
+    fn sort(&mut self) -> Result<(), ServerFault> {
         while let Some(came) = self.values.take() {
             match came {
-                Came::Item(value) => self.action(value),
-                Came::Alone(value) if is_action(&value) => self.action(value),
-                Came::Alone(Value::Object(fields)) => {
+                StreamItem::Item(value) => self.action(value),
+                StreamItem::Alone(value) if is_action(&value) => self.action(value),
+                StreamItem::Alone(Value::Object(fields)) => {
                     if fields.get("error").is_some_and(|error| !error.is_null()) && !fields.contains_key("actions") {
-                        return Err(Fault::Reported);
+                        return Err(ServerFault::Reported);
                     }
                     self.around.get_or_insert_default().extend(fields);
                 }
-                Came::Alone(_) => return Err(Broken::Rubbish("it is no object and no list").into()),
+                StreamItem::Alone(_) => return Err(BodyError::Rubbish("it is no object and no list").into()),
             }
         }
         Ok(())
@@ -78,7 +78,7 @@ impl Pieces {
 
     fn action(&mut self, value: Value) {
         self.streamed = true;
-        self.ready.push_back(Piece::Action(value));
+        self.ready.push_back(BehaviorPiece::Action(value));
     }
 }
 
@@ -94,13 +94,13 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str) -> (Vec<Piece>, Result<(), Fault>) {
-        let mut pieces = Pieces::default();
+    fn read(text: &str) -> (Vec<BehaviorPiece>, Result<(), ServerFault>) {
+        let mut pieces = AnswerPieces::default();
         let ended = pieces.feed(text.as_bytes()).and_then(|()| pieces.end());
         (std::iter::from_fn(|| pieces.take()).collect(), ended)
     }
 
-    fn whole(text: &str) -> Vec<Piece> {
+    fn whole(text: &str) -> Vec<BehaviorPiece> {
         let (pieces, ended) = read(text);
         ended.unwrap();
         pieces
@@ -108,29 +108,32 @@ mod tests {
 
     #[test]
     fn actions_come_one_by_one_and_what_stands_around_them_last() {
-        let action = |n: u64| Piece::Action(json!({"action": {"type": "add", "n": n}}));
+        let action = |n: u64| BehaviorPiece::Action(json!({"action": {"type": "add", "n": n}}));
         let stream = "{\"behavior\": {\"id\": \"b\"}}\n{\"action\": {\"type\": \"add\", \"n\": 1}}\n\
                       {\"action\": {\"type\": \"add\", \"n\": 2}}\n{\"transition\": {}, \"actions\": [1]}\n";
-        let around = Piece::Response(json!({"behavior": {"id": "b"}, "transition": {}}));
+        let around = BehaviorPiece::Response(json!({"behavior": {"id": "b"}, "transition": {}}));
         assert_eq!(whole(stream), [action(1), action(2), around]);
         assert_eq!(whole("[{\"action\": {\"type\": \"add\", \"n\": 1}}]"), [action(1)]);
-        assert_eq!(whole("{\"type\": \"finish_thinking\"}"), [Piece::Action(json!({"type": "finish_thinking"}))]);
+        assert_eq!(
+            whole("{\"type\": \"finish_thinking\"}"),
+            [BehaviorPiece::Action(json!({"type": "finish_thinking"}))]
+        );
     }
 
     #[test]
     fn one_document_stays_whole() {
         let document = json!({"behavior": {}, "actions": [{"type": "add"}], "error": null});
-        assert_eq!(whole(&document.to_string()), [Piece::Response(document)]);
-        assert_eq!(whole("[]"), [Piece::Response(json!({"actions": []}))]);
+        assert_eq!(whole(&document.to_string()), [BehaviorPiece::Response(document)]);
+        assert_eq!(whole("[]"), [BehaviorPiece::Response(json!({"actions": []}))]);
     }
 
     #[test]
     fn what_is_no_answer_is_a_fault_and_what_came_before_stays() {
-        assert_eq!(read("{\"error\": \"secret\"}"), (vec![], Err(Fault::Reported)));
-        assert_eq!(read("7").1, Err(Fault::Broken(Broken::Rubbish("it is no object and no list"))));
+        assert_eq!(read("{\"error\": \"secret\"}"), (vec![], Err(ServerFault::Reported)));
+        assert_eq!(read("7").1, Err(ServerFault::Broken(BodyError::Rubbish("it is no object and no list"))));
         let (before, ended) = read("{\"action\": \"finish_thinking\"}\n{\"error\": 1}");
-        assert_eq!((before.len(), ended), (1, Err(Fault::Reported)));
+        assert_eq!((before.len(), ended), (1, Err(ServerFault::Reported)));
         let (before, ended) = read("{\"action\": \"finish_thinking\"}\nrubbish");
-        assert_eq!((before.len(), ended), (1, Err(Fault::Broken(Broken::Rubbish("it is no JSON")))));
+        assert_eq!((before.len(), ended), (1, Err(ServerFault::Broken(BodyError::Rubbish("it is no JSON")))));
     }
 }

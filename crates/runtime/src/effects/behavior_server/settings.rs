@@ -6,10 +6,10 @@ use std::time::Duration;
 use reqwest::Url;
 use secrecy::SecretString;
 
-use bcc_llm::http::timeouts::Limits;
+use bcc_llm::http::timeouts::TimeoutLimits;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Paths {
+pub enum EndpointPaths {
     /// `/v1/actions` and `/v1/reflection`.
     #[default]
     V1,
@@ -17,7 +17,7 @@ pub enum Paths {
     Planning,
 }
 
-impl Paths {
+impl EndpointPaths {
     pub const ALL: [Self; 2] = [Self::V1, Self::Planning];
 
     pub const fn name(self) -> &'static str {
@@ -38,7 +38,7 @@ impl Paths {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
+pub enum ProtocolForm {
     /// That of docs/protocol.md, section 4.
     #[default]
     New,
@@ -46,7 +46,7 @@ pub enum Form {
     Older,
 }
 
-impl Form {
+impl ProtocolForm {
     pub const ALL: [Self; 2] = [Self::New, Self::Older];
 
     pub const fn name(self) -> &'static str {
@@ -65,11 +65,11 @@ pub enum Endpoint {
 
 /// The settings of one server. The debug form shows neither its address nor its token.
 #[derive(Clone)]
-pub struct Settings {
+pub struct ServerSettings {
     pub name: String,
     pub url: String,
-    pub paths: Paths,
-    pub form: Form,
+    pub paths: EndpointPaths,
+    pub form: ProtocolForm,
     pub token: Option<SecretString>,
     pub connect_timeout: Duration,
     /// How long the first byte of an answer may take, from the request.
@@ -84,7 +84,7 @@ pub struct Settings {
     pub first_backoff: Duration,
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for ServerSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Settings");
         shown.field("name", &self.name).field("paths", &self.paths).field("form", &self.form);
@@ -92,15 +92,15 @@ impl fmt::Debug for Settings {
     }
 }
 
-impl Settings {
+impl ServerSettings {
     /// The settings of the server at `url`, with the defaults for everything else: 10 s for a connection, 60 s for the first
     /// byte, 60 s of silence, 300 s in all, 3 attempts, no token.
     pub fn new(name: impl Into<String>, url: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             url: url.into(),
-            paths: Paths::default(),
-            form: Form::default(),
+            paths: EndpointPaths::default(),
+            form: ProtocolForm::default(),
             token: None,
             connect_timeout: Duration::from_secs(10),
             first_byte_timeout: Duration::from_secs(60),
@@ -111,8 +111,8 @@ impl Settings {
         }
     }
 
-    pub(crate) fn limits(&self) -> Limits {
-        Limits { total: self.timeout, first: self.first_byte_timeout, idle: self.idle_timeout }
+    pub(crate) fn limits(&self) -> TimeoutLimits {
+        TimeoutLimits { total: self.timeout, first: self.first_byte_timeout, idle: self.idle_timeout }
     }
 
     /// The address of an endpoint: its name after `url`. A `v1` with which `url` ends is not written twice.
@@ -150,13 +150,18 @@ mod tests {
     #[test]
     fn the_endpoints_are_found_from_every_spelling_of_the_address() {
         for (url, paths, actions, reflection) in [
-            ("http://h:1", Paths::V1, "http://h:1/v1/actions", "http://h:1/v1/reflection"),
-            (" http://h/v1/ ", Paths::V1, "http://h/v1/actions", "http://h/v1/reflection"),
-            ("https://h/api?key=1#x", Paths::V1, "https://h/api/v1/actions?key=1", "https://h/api/v1/reflection?key=1"),
-            ("http://h/v1", Paths::Planning, "http://h/v1/generating", "http://h/v1/planning"),
-            ("http://h", Paths::Planning, "http://h/generating", "http://h/planning"),
+            ("http://h:1", EndpointPaths::V1, "http://h:1/v1/actions", "http://h:1/v1/reflection"),
+            (" http://h/v1/ ", EndpointPaths::V1, "http://h/v1/actions", "http://h/v1/reflection"),
+            (
+                "https://h/api?key=1#x",
+                EndpointPaths::V1,
+                "https://h/api/v1/actions?key=1",
+                "https://h/api/v1/reflection?key=1",
+            ),
+            ("http://h/v1", EndpointPaths::Planning, "http://h/v1/generating", "http://h/v1/planning"),
+            ("http://h", EndpointPaths::Planning, "http://h/generating", "http://h/planning"),
         ] {
-            let settings = Settings { paths, ..Settings::new("n", url) };
+            let settings = ServerSettings { paths, ..ServerSettings::new("n", url) };
             assert_eq!(settings.endpoint(Endpoint::Actions).unwrap().as_str(), actions);
             assert_eq!(settings.endpoint(Endpoint::Reflection).unwrap().as_str(), reflection);
         }
@@ -165,10 +170,11 @@ mod tests {
     #[test]
     fn an_address_that_cannot_be_asked_is_refused_without_repeating_it() {
         for url in ["", "secret", "ftp://secret/", "http://", "http://ann:secret@h/"] {
-            let error = Settings::new("n", url).endpoint(Endpoint::Actions).unwrap_err();
+            let error = ServerSettings::new("n", url).endpoint(Endpoint::Actions).unwrap_err();
             assert!(error.contains("`url`") && !error.contains("secret"), "{error}");
         }
-        let settings = Settings { token: Some("secret".into()), ..Settings::new("n", "http://h/?key=secret") };
+        let settings =
+            ServerSettings { token: Some("secret".into()), ..ServerSettings::new("n", "http://h/?key=secret") };
         assert!(!format!("{settings:?}").contains("secret"));
     }
 }

@@ -8,24 +8,29 @@ fn shell(text: &str) -> Vec<String> {
     ["/bin/sh", "-c", text].map(str::to_owned).to_vec()
 }
 
-async fn run_in(directory: &Path, command: &[String], input: &[u8], limit: Duration) -> Result<Ran, NotStarted> {
+async fn run_in(
+    directory: &Path,
+    command: &[String],
+    input: &[u8],
+    limit: Duration,
+) -> Result<ProcessResult, NotStarted> {
     let hidden = BTreeSet::from(["HOME".to_owned()]);
-    run(&Run { command, directory, input, hidden: &hidden, timeout: limit }).await
+    run(&ProcessRequest { command, directory, input, hidden: &hidden, timeout: limit }).await
 }
 
-async fn ran(text: &str, input: &[u8], limit: Duration) -> Ran {
+async fn ran(text: &str, input: &[u8], limit: Duration) -> ProcessResult {
     let directory = tempfile::tempdir().unwrap();
     run_in(directory.path(), &shell(text), input, limit).await.unwrap()
 }
 
-fn text(printed: &Printed) -> &str {
+fn text(printed: &ProcessOutput) -> &str {
     std::str::from_utf8(&printed.bytes).unwrap()
 }
 
 #[tokio::test]
 async fn a_program_reads_its_input_and_both_outputs_are_kept() {
     let ran = ran("cat; echo beside >&2; exit 3", b"{\"a\": 1}", LONG).await;
-    assert_eq!((ran.ended, text(&ran.stdout), text(&ran.stderr)), (Ended::Code(3), "{\"a\": 1}", "beside\n"));
+    assert_eq!((ran.ended, text(&ran.stdout), text(&ran.stderr)), (ProcessEnd::Code(3), "{\"a\": 1}", "beside\n"));
 }
 
 #[tokio::test]
@@ -55,28 +60,28 @@ async fn a_flood_is_cut_and_counted() {
 
 #[tokio::test]
 async fn a_program_that_does_not_read_its_input_does_not_hang_us() {
-    assert_eq!(ran("exit 0", &vec![b'x'; 4_000_000], LONG).await.ended, Ended::Code(0));
+    assert_eq!(ran("exit 0", &vec![b'x'; 4_000_000], LONG).await.ended, ProcessEnd::Code(0));
     let ended = ran("sleep 1000", &vec![b'x'; 4_000_000], Duration::from_millis(50)).await.ended;
-    assert_eq!(ended, Ended::TimedOut);
+    assert_eq!(ended, ProcessEnd::TimedOut);
 }
 
 #[tokio::test]
 async fn one_that_takes_too_long_is_stopped_and_what_it_printed_is_kept() {
     let ran = ran("echo begun; sleep 1000", b"", Duration::from_millis(300)).await;
-    assert_eq!((ran.ended, text(&ran.stdout)), (Ended::TimedOut, "begun\n"));
+    assert_eq!((ran.ended, text(&ran.stdout)), (ProcessEnd::TimedOut, "begun\n"));
 }
 
 #[tokio::test]
 async fn one_that_does_not_listen_to_sigterm_is_killed() {
     let ran = ran("trap '' TERM; while :; do sleep 0.05; done", b"", Duration::from_millis(50)).await;
-    assert_eq!(ran.ended, Ended::TimedOut);
+    assert_eq!(ran.ended, ProcessEnd::TimedOut);
 }
 
 #[tokio::test]
 async fn a_fork_that_keeps_the_pipes_open_does_not_hang_us_and_ends_too() {
     let directory = tempfile::tempdir().unwrap();
     let ran = run_in(directory.path(), &shell("sleep 1000 & echo $!"), b"", LONG).await.unwrap();
-    assert_eq!(ran.ended, Ended::Code(0));
+    assert_eq!(ran.ended, ProcessEnd::Code(0));
     gone(text(&ran.stdout).trim().parse().unwrap()).await;
 }
 

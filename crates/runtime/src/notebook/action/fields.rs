@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::notebook::error::Fault;
+use crate::notebook::error::ActionFault;
 use crate::notebook::error::fault;
 use crate::notebook::workflow::{MOST_NAME, is_id};
 
@@ -55,7 +55,7 @@ impl Fields {
         self.get(names)
     }
 
-    pub(crate) fn object(&self, name: &'static str) -> Result<Option<&Map<String, Value>>, Fault> {
+    pub(crate) fn object(&self, name: &'static str) -> Result<Option<&Map<String, Value>>, ActionFault> {
         match self.get(&[name]) {
             None => Ok(None),
             Some(Value::Object(fields)) => Ok(Some(fields)),
@@ -64,7 +64,7 @@ impl Fields {
     }
 
     /// A text of at most [`MOST_CONTENT`] bytes. Numbers and booleans are taken as they are written.
-    pub(crate) fn text(&self, names: &[&'static str]) -> Result<Option<String>, Fault> {
+    pub(crate) fn text(&self, names: &[&'static str]) -> Result<Option<String>, ActionFault> {
         let (Some(value), Some(name)) = (self.get(names), names.first().copied()) else { return Ok(None) };
         let text = as_text(value).ok_or_else(|| fault(name, format!("`{name}` must be a text")))?;
         if text.len() > MOST_CONTENT {
@@ -74,13 +74,13 @@ impl Fields {
     }
 
     /// As [`Fields::text`], and it must be there.
-    pub(crate) fn needed(&self, names: &[&'static str]) -> Result<String, Fault> {
+    pub(crate) fn needed(&self, names: &[&'static str]) -> Result<String, ActionFault> {
         let name = names.first().copied().unwrap_or_default();
         self.text(names)?.ok_or_else(|| fault(name, format!("`{name}` is missing")))
     }
 
     /// An id or a name: one line of at most [`MOST_NAME`] characters. One of nothing but spaces is none.
-    pub(crate) fn name(&self, names: &[&'static str]) -> Result<Option<String>, Fault> {
+    pub(crate) fn name(&self, names: &[&'static str]) -> Result<Option<String>, ActionFault> {
         let Some(text) = self.text(names)? else { return Ok(None) };
         let name = names.first().copied().unwrap_or_default();
         let text = text.trim();
@@ -94,13 +94,13 @@ impl Fields {
     }
 
     /// As [`Fields::name`], and it must be there.
-    pub(crate) fn needed_name(&self, names: &[&'static str]) -> Result<String, Fault> {
+    pub(crate) fn needed_name(&self, names: &[&'static str]) -> Result<String, ActionFault> {
         let name = names.first().copied().unwrap_or_default();
         self.name(names)?.ok_or_else(|| fault(name, format!("`{name}` is missing")))
     }
 
     /// True or false, also as a text.
-    pub(crate) fn truth(&self, names: &[&'static str]) -> Result<Option<bool>, Fault> {
+    pub(crate) fn truth(&self, names: &[&'static str]) -> Result<Option<bool>, ActionFault> {
         let (Some(value), Some(name)) = (self.get(names), names.first().copied()) else { return Ok(None) };
         let text = value.as_str().map(|text| text.trim().to_ascii_lowercase());
         match (value, text.as_deref()) {
@@ -112,7 +112,7 @@ impl Fields {
     }
 
     /// A whole number from 0 on, also as a text, and as a number with nothing behind its point.
-    pub(crate) fn count(&self, name: &'static str) -> Result<Option<u64>, Fault> {
+    pub(crate) fn count(&self, name: &'static str) -> Result<Option<u64>, ActionFault> {
         let Some(value) = self.get(&[name]) else { return Ok(None) };
         let number = match value {
             Value::Number(number) => number.as_u64().or_else(|| number.as_f64().and_then(whole)),
@@ -123,7 +123,7 @@ impl Fields {
     }
 
     /// At most [`MOST_PIECES`] texts, which are at most [`MOST_CONTENT`] bytes together; one text alone is a list of it.
-    pub(crate) fn texts(&self, name: &'static str) -> Result<Vec<String>, Fault> {
+    pub(crate) fn texts(&self, name: &'static str) -> Result<Vec<String>, ActionFault> {
         let Some(value) = self.get(&[name]) else { return Ok(vec![]) };
         let items = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
         if items.len() > MOST_PIECES {
@@ -138,7 +138,7 @@ impl Fields {
     }
 
     /// At most `most` ids, each one as of [`Fields::name`], none twice.
-    pub(crate) fn names(&self, name: &'static str, most: usize) -> Result<Vec<String>, Fault> {
+    pub(crate) fn names(&self, name: &'static str, most: usize) -> Result<Vec<String>, ActionFault> {
         let texts = self.texts(name)?;
         if texts.len() > most {
             return Err(fault(name, format!("`{name}` has more than {most} items")));

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::notebook::action::NAMES;
 use crate::notebook::action::fields::snake;
-use crate::notebook::error::Fault;
+use crate::notebook::error::ActionFault;
 use crate::notebook::error::fault;
 use crate::notebook::workflow::is_id;
 
@@ -23,7 +23,7 @@ pub(crate) fn known(name: &str) -> Option<&'static str> {
 }
 
 /// Takes the wrappers off: the name that the action gives, and its fields as they were sent.
-pub(crate) fn unwrapped(value: &Value) -> Result<(String, Map<String, Value>), Fault> {
+pub(crate) fn unwrapped(value: &Value) -> Result<(String, Map<String, Value>), ActionFault> {
     let mut value = value;
     for _ in 0..MOST_WRAPPERS {
         let Some(fields) = value.as_object() else { break };

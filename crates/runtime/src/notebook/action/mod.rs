@@ -4,8 +4,8 @@
 use serde_json::{Map, Value};
 
 use crate::notebook::cell::{CellKind, Metadata};
-use crate::notebook::error::Fault;
-use crate::notebook::workflow::{Step, Workflow};
+use crate::notebook::error::ActionFault;
+use crate::notebook::workflow::{PlanStep, Workflow};
 
 pub mod fields;
 mod forms;
@@ -31,9 +31,9 @@ pub const NAMES: [&str; 11] = [
 
 /// One action, read and checked for itself; whether the cells and steps that it names are there is seen when it is applied.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    Add(Add),
-    Exec(Exec),
+pub enum NotebookAction {
+    Add(AddAction),
+    Exec(ExecAction),
     IsThinking(Thinking),
     FinishThinking,
     NewChapter(Heading),
@@ -42,12 +42,12 @@ pub enum Action {
     NewStep(Heading),
     UpdateTitle(String),
     UpdateWorkflow(Workflow),
-    UpdateStageSteps(String, Vec<Step>),
+    UpdateStageSteps(String, Vec<PlanStep>),
     EndPhase(Option<String>),
     NextEvent(String),
 }
 
-impl Action {
+impl NotebookAction {
     /// Its name: one of [`NAMES`], or `new_step`.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ impl Action {
 
 /// `add`: a new cell.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Add {
+pub struct AddAction {
     pub content: String,
     /// What it is, from its shot type or content type.
     pub kind: CellKind,
@@ -82,7 +82,7 @@ pub struct Add {
 
 /// `exec`: a code cell that is to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exec {
+pub struct ExecAction {
     /// The cell, or [`LAST_ADDED`].
     pub codecell_id: String,
     /// Whether what it gives is kept.
@@ -113,7 +113,7 @@ pub struct Heading {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Read {
     /// One of the eleven.
-    Known(Box<Action>),
+    Known(Box<NotebookAction>),
     /// Another name: a custom kind of the project, or nothing that we know.
     Other { name: String, fields: Map<String, Value> },
 }
@@ -121,13 +121,13 @@ pub enum Read {
 /// Reads an action in any of its forms: `{"action": "add", …}`, `{"type": "add", …}`, `{"action": {"type": "add", …}}`, and what
 /// an author wrote under `config` with the kind as `action`. What can be passed over is; [`read_noting`] tells of it.
 /// Errors: When it is no object, names no kind, lacks or mistypes a field, or is too much.
-pub fn read(value: &Value) -> Result<Read, Fault> {
+pub fn read(value: &Value) -> Result<Read, ActionFault> {
     read_noting(value, &mut Vec::new())
 }
 
 /// As [`read`], and tells what was passed over, as a shot type that is none: an error where an author wrote it, a warning
 /// where a model or a server did.
-pub fn read_noting(value: &Value, notes: &mut Vec<Fault>) -> Result<Read, Fault> {
+pub fn read_noting(value: &Value, notes: &mut Vec<ActionFault>) -> Result<Read, ActionFault> {
     let (name, fields) = forms::unwrapped(value)?;
     match forms::known(&name) {
         Some(kind) => Ok(Read::Known(Box::new(reader::action(kind, &fields, notes)?))),

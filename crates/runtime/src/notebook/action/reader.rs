@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 use crate::notebook::action::fields::{Fields, MOST_EXTRA, snake};
-use crate::notebook::action::{Action, Add, Exec, Heading, LAST_ADDED, Thinking};
+use crate::notebook::action::{AddAction, ExecAction, Heading, LAST_ADDED, NotebookAction, Thinking};
 use crate::notebook::cell::{CellKind, Metadata};
-use crate::notebook::error::Fault;
+use crate::notebook::error::ActionFault;
 use crate::notebook::error::fault;
 use crate::notebook::workflow::{Workflow, check_steps, read_steps};
 
@@ -27,36 +27,40 @@ const METADATA: [&str; 11] = [
     "thinking_text",
 ];
 
-pub(crate) fn action(kind: &str, fields: &Map<String, Value>, notes: &mut Vec<Fault>) -> Result<Action, Fault> {
+pub(crate) fn action(
+    kind: &str,
+    fields: &Map<String, Value>,
+    notes: &mut Vec<ActionFault>,
+) -> Result<NotebookAction, ActionFault> {
     let named = Fields::of(fields);
     Ok(match kind {
-        "add" => Action::Add(add(&named, notes)?),
+        "add" => NotebookAction::Add(add(&named, notes)?),
         "add_section" => {
             let mut add = add(&named, notes)?;
             add.metadata.is_section = true;
-            Action::Add(add)
+            NotebookAction::Add(add)
         }
-        "exec" => Action::Exec(Exec {
+        "exec" => NotebookAction::Exec(ExecAction {
             codecell_id: named.needed_name(&["codecell_id", "code_cell_id", "cell_id"])?,
             need_output: named.truth(&["need_output"])?.unwrap_or(true),
             auto_debug: named.truth(&["auto_debug"])?.unwrap_or_default(),
             keep_debug_button_visible: named.truth(&["keep_debug_button_visible"])?.unwrap_or_default(),
         }),
-        "is_thinking" => Action::IsThinking(Thinking {
+        "is_thinking" => NotebookAction::IsThinking(Thinking {
             thinking_text: named.text(&["thinking_text"])?,
             agent_name: named.name(&["agent_name"])?,
             custom_text: named.text(&["custom_text"])?,
             text_array: named.texts("text_array")?,
         }),
-        "finish_thinking" => Action::FinishThinking,
-        "new_chapter" => Action::NewChapter(heading(&named)?),
-        "new_section" => Action::NewSection(heading(&named)?),
-        "new_step" => Action::NewStep(heading(&named)?),
-        "update_title" => Action::UpdateTitle(title(&named)?),
+        "finish_thinking" => NotebookAction::FinishThinking,
+        "new_chapter" => NotebookAction::NewChapter(heading(&named)?),
+        "new_section" => NotebookAction::NewSection(heading(&named)?),
+        "new_step" => NotebookAction::NewStep(heading(&named)?),
+        "update_title" => NotebookAction::UpdateTitle(title(&named)?),
         "update_workflow" => {
             let names = ["updated_workflow", "workflow_update", "workflow"];
             let plan = named.value(&names).ok_or_else(|| missing("updated_workflow"))?;
-            Action::UpdateWorkflow(Workflow::read(plan)?)
+            NotebookAction::UpdateWorkflow(Workflow::read(plan)?)
         }
         "update_stage_steps" => {
             let stage = named.needed_name(&["stage_id"])?;
@@ -66,22 +70,22 @@ pub(crate) fn action(kind: &str, fields: &Map<String, Value>, notes: &mut Vec<Fa
                 return Err(empty("updated_steps"));
             }
             check_steps(&steps).map_err(|refusal| fault("updated_steps", refusal.message))?;
-            Action::UpdateStageSteps(stage, steps)
+            NotebookAction::UpdateStageSteps(stage, steps)
         }
-        "end_phase" => Action::EndPhase(named.name(&["step_id"])?),
-        _ => Action::NextEvent(event(&named)?),
+        "end_phase" => NotebookAction::EndPhase(named.name(&["step_id"])?),
+        _ => NotebookAction::NextEvent(event(&named)?),
     })
 }
 
-fn missing(name: &'static str) -> Fault {
+fn missing(name: &'static str) -> ActionFault {
     fault(name, format!("`{name}` is missing"))
 }
 
-fn empty(name: &'static str) -> Fault {
+fn empty(name: &'static str) -> ActionFault {
     fault(name, format!("`{name}` is empty"))
 }
 
-fn add(fields: &Fields, notes: &mut Vec<Fault>) -> Result<Add, Fault> {
+fn add(fields: &Fields, notes: &mut Vec<ActionFault>) -> Result<AddAction, ActionFault> {
     let content = fields.needed(&["content"])?;
     let mut metadata = metadata(fields)?;
     let (kind, shot_type) = shot_type(fields, notes)?;
@@ -103,7 +107,7 @@ fn add(fields: &Fields, notes: &mut Vec<Fault>) -> Result<Add, Fault> {
         );
         return Err(fault("store_id", message));
     }
-    Ok(Add { content, kind, store_id, metadata, run: run && kind == CellKind::Code })
+    Ok(AddAction { content, kind, store_id, metadata, run: run && kind == CellKind::Code })
 }
 
 /// Whether somebody may give this id to a cell. Ids that begin with `_` are ours; otherwise it is the rule of nbformat 4.5.
@@ -113,7 +117,7 @@ fn is_cell_id(id: &str) -> bool {
 }
 
 /// What a cell is, and the word that said so, in small letters. An unknown word makes it text.
-fn shot_type(fields: &Fields, notes: &mut Vec<Fault>) -> Result<(CellKind, Option<String>), Fault> {
+fn shot_type(fields: &Fields, notes: &mut Vec<ActionFault>) -> Result<(CellKind, Option<String>), ActionFault> {
     // `type` is left over where `action` names the kind.
     let Some(word) = fields.name(&["shot_type", "content_type", "type"])? else {
         return Ok((CellKind::Markdown, None));
@@ -133,7 +137,7 @@ fn shot_type(fields: &Fields, notes: &mut Vec<Fault>) -> Result<(CellKind, Optio
     Ok((kind, Some(word)))
 }
 
-fn heading(fields: &Fields) -> Result<Heading, Fault> {
+fn heading(fields: &Fields) -> Result<Heading, ActionFault> {
     let content = fields.needed(&["content"])?;
     if content.trim_start_matches('\u{feff}').trim().trim_start_matches('#').trim().is_empty() {
         return Err(empty("content"));
@@ -141,13 +145,13 @@ fn heading(fields: &Fields) -> Result<Heading, Fault> {
     Ok(Heading { content, metadata: metadata(fields)? })
 }
 
-fn title(fields: &Fields) -> Result<String, Fault> {
+fn title(fields: &Fields) -> Result<String, ActionFault> {
     let title = fields.needed_name(&["title", "content"])?;
     let title = title.trim_start_matches('\u{feff}').trim_start_matches('#').trim();
     if title.is_empty() { Err(empty("title")) } else { Ok(title.to_owned()) }
 }
 
-fn event(fields: &Fields) -> Result<String, Fault> {
+fn event(fields: &Fields) -> Result<String, ActionFault> {
     let event = fields.needed_name(&["event_type"])?;
     if !event.chars().all(|c| c.is_alphanumeric() || c == '_') {
         return Err(fault("event_type", "`event_type` must be of letters, digits and `_`".to_owned()));
@@ -156,7 +160,7 @@ fn event(fields: &Fields) -> Result<String, Fault> {
 }
 
 /// The metadata, with the fields of it that stand beside it.
-fn metadata(fields: &Fields) -> Result<Metadata, Fault> {
+fn metadata(fields: &Fields) -> Result<Metadata, ActionFault> {
     let given = fields.object("metadata")?;
     let mut all = Map::new();
     for name in METADATA {

@@ -1,10 +1,10 @@
 //! Actions that make cells, or change what stands in them.
 
-use crate::notebook::action::{Add, Exec, Heading, Thinking};
+use crate::notebook::action::{AddAction, ExecAction, Heading, Thinking};
 use crate::notebook::apply::clean::{clean, headed, with_heading};
 use crate::notebook::cell::{Cell, CellKind, Metadata};
-use crate::notebook::error::Refusal;
-use crate::notebook::state::{MOST_AHEAD, State};
+use crate::notebook::error::ActionRefusal;
+use crate::notebook::state::{MOST_AHEAD, NotebookState};
 
 /// The level of a heading.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,9 +25,13 @@ impl Level {
 }
 
 /// `add`: the new cell, and how it is to run when it is.
-pub(crate) fn add(state: &mut State, add: &Add, taken: Option<Cell>) -> Result<(Cell, Option<Exec>), Refusal> {
+pub(crate) fn add(
+    state: &mut NotebookState,
+    add: &AddAction,
+    taken: Option<Cell>,
+) -> Result<(Cell, Option<ExecAction>), ActionRefusal> {
     if taken.is_some() {
-        return Err(Refusal::new(
+        return Err(ActionRefusal::new(
             "cell-exists",
             "the notebook has a cell with the id in `store_id`: ids are used once",
         ));
@@ -35,7 +39,7 @@ pub(crate) fn add(state: &mut State, add: &Add, taken: Option<Cell>) -> Result<(
     if let Some(ahead) = add.store_id.as_deref().and_then(numbered).filter(|ahead| *ahead > state.cell_count + 1) {
         if state.ids_ahead.len() >= MOST_AHEAD {
             let message = "too many cells were given ids of the form `cell-{number}` before their number was reached";
-            return Err(Refusal::new("too-many-ids-ahead", message));
+            return Err(ActionRefusal::new("too-many-ids-ahead", message));
         }
         state.ids_ahead.insert(ahead);
     }
@@ -52,7 +56,7 @@ pub(crate) fn add(state: &mut State, add: &Add, taken: Option<Cell>) -> Result<(
         }
     }
     let cell = put(state, add.kind, add.store_id.clone(), content, metadata);
-    let run = add.run.then(|| Exec {
+    let run = add.run.then(|| ExecAction {
         codecell_id: cell.id.clone(),
         need_output: true,
         auto_debug: false,
@@ -62,7 +66,7 @@ pub(crate) fn add(state: &mut State, add: &Add, taken: Option<Cell>) -> Result<(
 }
 
 /// A chapter, a section or a step: its cell, and its words.
-pub(crate) fn heading(state: &mut State, heading: &Heading, level: Level) -> (Cell, String) {
+pub(crate) fn heading(state: &mut NotebookState, heading: &Heading, level: Level) -> (Cell, String) {
     let mut metadata = heading.metadata.clone();
     begin(state, &mut metadata, level);
     let (content, words) = headed(&heading.content, level.marks());
@@ -70,7 +74,7 @@ pub(crate) fn heading(state: &mut State, heading: &Heading, level: Level) -> (Ce
 }
 
 /// Counts a chapter or a section, and says in its metadata which one it is. What was given there stays.
-fn begin(state: &mut State, metadata: &mut Metadata, level: Level) {
+fn begin(state: &mut NotebookState, metadata: &mut Metadata, level: Level) {
     match level {
         Level::Chapter => {
             state.chapter_count += 1;
@@ -92,7 +96,7 @@ fn begin(state: &mut State, metadata: &mut Metadata, level: Level) {
 }
 
 /// `is_thinking`: its cell.
-pub(crate) fn thinking(state: &mut State, thinking: &Thinking) -> Cell {
+pub(crate) fn thinking(state: &mut NotebookState, thinking: &Thinking) -> Cell {
     let given = thinking.thinking_text.clone().or_else(|| thinking.custom_text.clone());
     let content = given.unwrap_or_else(|| thinking.text_array.join("\n"));
     let metadata = Metadata {
@@ -115,7 +119,7 @@ pub(crate) fn finished(mut cell: Cell) -> Cell {
 
 /// `update_title`: the cell that shows it, when there is one. It is the first cell of the notebook, when that is a heading of
 /// the first level; an empty notebook gets it. No cell is put before another.
-pub(crate) fn title(state: &mut State, title: &str, shown: Option<Cell>) -> Option<Cell> {
+pub(crate) fn title(state: &mut NotebookState, title: &str, shown: Option<Cell>) -> Option<Cell> {
     state.title = Some(title.to_owned());
     let heading = format!("# {title}");
     match shown {
@@ -130,7 +134,7 @@ pub(crate) fn title(state: &mut State, title: &str, shown: Option<Cell>) -> Opti
 }
 
 /// A new cell at the end of the notebook. An id that is given is free.
-fn put(state: &mut State, kind: CellKind, id: Option<String>, content: String, metadata: Metadata) -> Cell {
+fn put(state: &mut NotebookState, kind: CellKind, id: Option<String>, content: String, metadata: Metadata) -> Cell {
     state.cell_count += 1;
     let number = state.cell_count;
     // Nobody can give an id that begins with `_`.

@@ -19,7 +19,7 @@ pub struct Brief {
 
 /// A kernel as other programs want to know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spec {
+pub struct KernelInfo {
     pub name: String,
     /// The name for people.
     pub display_name: String,
@@ -33,7 +33,7 @@ impl Brief {
     }
 
     /// The kernel. Only the usual ones are known by more than their names: no kernel need be there when a file is written.
-    pub fn spec(&self) -> Spec {
+    pub fn spec(&self) -> KernelInfo {
         let name = if self.kernel.is_empty() { "python3" } else { self.kernel.as_str() };
         let (display_name, language) = match name {
             "python3" => ("Python 3 (ipykernel)", "python"),
@@ -44,6 +44,6 @@ impl Brief {
             _ if name.starts_with("python") => (name, "python"),
             _ => (name, name),
         };
-        Spec { name: name.to_owned(), display_name: display_name.to_owned(), language: language.to_owned() }
+        KernelInfo { name: name.to_owned(), display_name: display_name.to_owned(), language: language.to_owned() }
     }
 }

@@ -10,7 +10,7 @@ use crate::notebook::export::ipynb::Ipynb;
 use crate::notebook::export::markdown::Markdown;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ExportForm {
     /// nbformat 4.5, for Jupyter.
     Ipynb,
     Markdown,
@@ -18,7 +18,7 @@ pub enum Form {
     Html,
 }
 
-impl Form {
+impl ExportForm {
     /// The form that the ending of a file asks for: `.ipynb`, `.md` or `.html`.
     pub fn of_path(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
@@ -44,11 +44,11 @@ enum Kind {
 }
 
 impl Writer {
-    pub fn new(form: Form, brief: Brief) -> Self {
+    pub fn new(form: ExportForm, brief: Brief) -> Self {
         let kind = match form {
-            Form::Ipynb => Kind::Ipynb(Ipynb::default()),
-            Form::Markdown => Kind::Markdown(Markdown::default()),
-            Form::Html => Kind::Html(HtmlPage::default()),
+            ExportForm::Ipynb => Kind::Ipynb(Ipynb::default()),
+            ExportForm::Markdown => Kind::Markdown(Markdown::default()),
+            ExportForm::Html => Kind::Html(HtmlPage::default()),
         };
         Self { brief, kind }
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::notebook::cell::{Cell, CellKind};
 use crate::notebook::export::brief::Brief;
-use crate::notebook::export::output::{Output, read};
+use crate::notebook::export::output::{CellOutput, read};
 use crate::notebook::export::text::{quoted, thinker, thought, words_only};
 
 /// The longest id that nbformat allows.
@@ -92,10 +92,10 @@ fn metadata(cell: &Cell, id: &str) -> Value {
     if ours.is_empty() { json!({}) } else { json!({ OURS: ours }) }
 }
 
-fn output_value(output: Output) -> Value {
+fn output_value(output: CellOutput) -> Value {
     match output {
-        Output::Stream { name, text } => json!({ "name": name, "output_type": "stream", "text": lines(&text) }),
-        Output::Data { result, data, metadata } => {
+        CellOutput::Stream { name, text } => json!({ "name": name, "output_type": "stream", "text": lines(&text) }),
+        CellOutput::Data { result, data, metadata } => {
             let split = |(mime, value): (String, Value)| match value {
                 Value::String(text) if is_split(&mime) => (mime, lines(&text)),
                 other => (mime, other),
@@ -108,7 +108,7 @@ fn output_value(output: Output) -> Value {
                 None => json!({ "data": data, "metadata": metadata, "output_type": "display_data" }),
             }
         }
-        Output::Error { name, value, traceback } => {
+        CellOutput::Error { name, value, traceback } => {
             json!({ "ename": name, "evalue": value, "output_type": "error", "traceback": traceback })
         }
     }

@@ -6,7 +6,7 @@ use crate::notebook::cell::{Cell, CellKind};
 use crate::notebook::export::ansi::plain;
 use crate::notebook::export::brief::Brief;
 use crate::notebook::export::image::{Picture, picture};
-use crate::notebook::export::output::{Output, read};
+use crate::notebook::export::output::{CellOutput, read};
 use crate::notebook::export::text::{cut_short, fence, one_line, quoted, thinker, thought, words_only};
 use bcc_lang::message::language::Language;
 
@@ -60,14 +60,14 @@ impl Markdown {
     }
 }
 
-fn output(output: &Output, language: Language) -> String {
+fn output(output: &CellOutput, language: Language) -> String {
     match output {
-        Output::Stream { text, .. } => shown(text, "text"),
-        Output::Error { name, value, traceback } => {
+        CellOutput::Stream { text, .. } => shown(text, "text"),
+        CellOutput::Error { name, value, traceback } => {
             let lines = if traceback.is_empty() { format!("{name}: {value}") } else { traceback.join("\n") };
             shown(&lines, "text")
         }
-        Output::Data { data, .. } => match picture(data) {
+        CellOutput::Data { data, .. } => match picture(data) {
             Some(Picture::Shown(address)) => format!("\n![{}]({address})\n", words_only(&alternative(data))),
             Some(Picture::LeftOut(mime, bytes)) => {
                 format!("\n*{}*\n", left_out(mime, bytes, language))

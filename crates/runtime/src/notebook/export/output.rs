@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 /// What code gave.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Output {
+pub enum CellOutput {
     /// Text of `stdout` or `stderr`.
     Stream { name: String, text: String },
     /// Data, of the value of the last line (`execute_result`) or shown on the way (`display_data`).
@@ -27,14 +27,14 @@ pub enum Output {
 }
 
 /// Reads one output. What is no output of nbformat is text of `stdout`: nothing that code gave is left out in silence.
-pub fn read(output: &Value) -> Output {
+pub fn read(output: &Value) -> CellOutput {
     let field = |name: &str| output.get(name).map(text).unwrap_or_default();
     let map = |name: &str| output.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
     let kind = output.get("output_type").and_then(Value::as_str).unwrap_or_default();
     match kind {
         "stream" => {
             let name = if field("name") == "stderr" { "stderr" } else { "stdout" };
-            Output::Stream { name: name.to_owned(), text: field("text") }
+            CellOutput::Stream { name: name.to_owned(), text: field("text") }
         }
         "execute_result" | "display_data" | "update_display_data" => {
             let count = output.get("execution_count").and_then(Value::as_u64);
@@ -43,14 +43,14 @@ pub fn read(output: &Value) -> Output {
                 false => (mime, Value::String(text(&value))),
             });
             let result = (kind == "execute_result").then_some(count);
-            Output::Data { result, data: data.collect(), metadata: map("metadata") }
+            CellOutput::Data { result, data: data.collect(), metadata: map("metadata") }
         }
         "error" => {
             let lines = output.get("traceback").and_then(Value::as_array);
             let traceback = lines.into_iter().flatten().map(text).collect();
-            Output::Error { name: field("ename"), value: field("evalue"), traceback }
+            CellOutput::Error { name: field("ename"), value: field("evalue"), traceback }
         }
-        _ => Output::Stream { name: "stdout".to_owned(), text: output.to_string() },
+        _ => CellOutput::Stream { name: "stdout".to_owned(), text: output.to_string() },
     }
 }
 
@@ -95,19 +95,22 @@ mod tests {
 
     #[test]
     fn whatever_a_kernel_sends_is_read_as_an_output() {
-        let stream = |text: &str| Output::Stream { name: "stdout".into(), text: text.into() };
+        let stream = |text: &str| CellOutput::Stream { name: "stdout".into(), text: text.into() };
         assert_eq!(read(&json!({ "output_type": "stream", "name": "odd", "text": ["a\n", "b"] })), stream("a\nb"));
         assert_eq!(read(&json!({ "output_type": "stream" })), stream(""));
         assert_eq!(read(&json!(7)), stream("7"));
         assert_eq!(read(&json!({ "output_type": "new" })), stream(r#"{"output_type":"new"}"#));
         let result = read(&json!({ "output_type": "execute_result", "execution_count": 3, "metadata": [],
             "data": { "text/plain": ["1", "2"], "application/x+json": ["a"], "text/odd": { "a": 1 } } }));
-        let Output::Data { result, data, metadata } = result else { panic!("{result:?}") };
+        let CellOutput::Data { result, data, metadata } = result else { panic!("{result:?}") };
         assert_eq!((result, metadata.len()), (Some(Some(3)), 0));
         let expected = json!({ "text/plain": "12", "application/x+json": ["a"], "text/odd": "{\"a\":1}" });
         assert_eq!(Value::Object(data), expected);
         let error = read(&json!({ "output_type": "error", "traceback": ["a", null] }));
-        assert_eq!(error, Output::Error { name: "".into(), value: "".into(), traceback: vec!["a".into(), "".into()] });
+        assert_eq!(
+            error,
+            CellOutput::Error { name: "".into(), value: "".into(), traceback: vec!["a".into(), "".into()] }
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Texts that the forms share: what is thought, the heading of a cell, how long a fence must be.
 
-use crate::notebook::cell::{Cell, Ended};
+use crate::notebook::cell::{Cell, CellEnd};
 use bcc_lang::message::language::Language;
 
 /// The most characters of a heading in a table of contents.
@@ -92,10 +92,10 @@ pub fn words_only(text: &str) -> String {
 /// How code came to an end that its outputs may not tell of.
 pub fn cut_short(cell: &Cell, language: Language) -> Option<String> {
     let told = match cell.ended? {
-        Ended::Ok | Ended::Error => return None,
-        Ended::TimedOut => "interrupted: it ran longer than it may",
-        Ended::Died => "the kernel died",
-        Ended::Interrupted => "interrupted",
+        CellEnd::Ok | CellEnd::Error => return None,
+        CellEnd::TimedOut => "interrupted: it ran longer than it may",
+        CellEnd::Died => "the kernel died",
+        CellEnd::Interrupted => "interrupted",
     };
     Some(language.said(told).into_owned())
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::notebook::cell::Ended;
+use crate::notebook::cell::CellEnd;
 
 /// What a session does when its kernel has lost its memory: after a resume, or when it died.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ pub struct Execution {
     pub outputs: Vec<Value>,
     /// The kernel's count.
     pub execution_count: Option<u64>,
-    pub ended: Ended,
+    pub ended: CellEnd,
     pub ms: u64,
     /// How many bytes of output were left out because there were too many.
     pub left_out: u64,

@@ -12,14 +12,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 
 use crate::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
-use crate::notebook::kernel::place::Place;
-use crate::notebook::kernel::round::{Answer, cell};
+use crate::notebook::kernel::execution::{Answer, cell};
+use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::running::Running;
 use crate::notebook::kernel::specs::find;
 
 /// The kernel of a session. Nothing starts before code runs.
 pub struct JupyterKernel {
-    place: Arc<Place>,
+    place: Arc<KernelLocation>,
     ran: Arc<AtomicU64>,
     thread: Mutex<Option<Thread>>,
 }
@@ -40,7 +40,7 @@ struct Asked {
 
 impl JupyterKernel {
     /// A kernel that is to live there.
-    pub fn new(place: Place) -> Self {
+    pub fn new(place: KernelLocation) -> Self {
         Self { place: Arc::new(place), ran: Arc::default(), thread: Mutex::default() }
     }
 
@@ -120,7 +120,7 @@ impl Kernel for JupyterKernel {
 }
 
 /// The life of the thread: until the session needs no kernel any more.
-fn live(place: &Place, ran: &AtomicU64, asks: mpsc::UnboundedReceiver<Asked>, ended: oneshot::Receiver<()>) {
+fn live(place: &KernelLocation, ran: &AtomicU64, asks: mpsc::UnboundedReceiver<Asked>, ended: oneshot::Receiver<()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return };
     runtime.block_on(async {
@@ -150,7 +150,7 @@ impl Held {
     }
 }
 
-async fn serve(place: &Place, ran: &AtomicU64, mut asks: mpsc::UnboundedReceiver<Asked>, kernel: &mut Held) {
+async fn serve(place: &KernelLocation, ran: &AtomicU64, mut asks: mpsc::UnboundedReceiver<Asked>, kernel: &mut Held) {
     let mut idle = Duration::MAX;
     loop {
         let asked = match &mut kernel.running {
@@ -180,7 +180,12 @@ async fn serve(place: &Place, ran: &AtomicU64, mut asks: mpsc::UnboundedReceiver
     }
 }
 
-async fn run(place: &Place, ran: &AtomicU64, kernel: &mut Held, asked: &mut Asked) -> Result<Execution, KernelError> {
+async fn run(
+    place: &KernelLocation,
+    ran: &AtomicU64,
+    kernel: &mut Held,
+    asked: &mut Asked,
+) -> Result<Execution, KernelError> {
     let Asked { code, timeout, settings, answer } = asked;
     if answer.is_closed() {
         return Err(gone());

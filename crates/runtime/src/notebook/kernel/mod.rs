@@ -2,11 +2,11 @@
 //! only ones that touch the outside world.
 
 pub mod contract;
-pub mod place;
+pub mod location;
 pub mod specs;
 
-#[cfg(not(feature = "jupyter"))]
-pub mod absent;
+#[cfg(feature = "jupyter")]
+mod execution;
 #[cfg(feature = "jupyter")]
 pub mod jupyter;
 #[cfg(feature = "jupyter")]
@@ -16,10 +16,10 @@ mod outputs;
 #[cfg(feature = "jupyter")]
 mod process;
 #[cfg(feature = "jupyter")]
-mod round;
-#[cfg(feature = "jupyter")]
 mod running;
 #[cfg(feature = "jupyter")]
 mod variables;
+#[cfg(not(feature = "jupyter"))]
+pub mod without_jupyter;
 #[cfg(feature = "jupyter")]
 mod zmtp;

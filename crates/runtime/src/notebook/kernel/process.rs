@@ -16,9 +16,9 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::task::JoinHandle;
 
+use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::message::{Identity, random};
-use crate::notebook::kernel::place::Place;
-use crate::notebook::kernel::specs::Spec;
+use crate::notebook::kernel::specs::KernelSpec;
 
 /// So much of what the process itself says is kept: the end.
 const MOST_SAID_BYTES: usize = 8 * 1024;
@@ -63,7 +63,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn start(spec: &Spec, place: &Place, identity: &Identity) -> Result<Self> {
+    pub(crate) fn start(spec: &KernelSpec, place: &KernelLocation, identity: &Identity) -> Result<Self> {
         let folder = Folder::new()?;
         let file = folder.0.join("connection.json");
         // Held until the process is there: so long, the system gives these ports to nobody else.
@@ -137,7 +137,7 @@ fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(bytes)
 }
 
-fn command(spec: &Spec, place: &Place, file: &Path) -> Result<Command> {
+fn command(spec: &KernelSpec, place: &KernelLocation, file: &Path) -> Result<Command> {
     let mut parts = spec.argv.iter().map(|part| part.replace("{connection_file}", &file.to_string_lossy()));
     let program = parts.next().unwrap_or_default();
     let mut command = Command::new(program);

@@ -10,10 +10,10 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::notebook::kernel::contract::{KernelError, KernelSettings};
+use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::message::{Identity, Received};
-use crate::notebook::kernel::place::Place;
 use crate::notebook::kernel::process::{Ports, Process};
-use crate::notebook::kernel::specs::{Spec, installed, missing};
+use crate::notebook::kernel::specs::{KernelSpec, installed, missing};
 use crate::notebook::kernel::zmtp::{Receiving, Role, Sending, connect};
 
 /// How often it is started anew when another program took one of its ports.
@@ -54,9 +54,9 @@ impl Running {
     /// Starts a kernel and waits until it answers.
     /// Errors: When there is no such kernel, or it does not start in time.
     pub(crate) async fn start(
-        place: &Place,
+        place: &KernelLocation,
         settings: &KernelSettings,
-        spec: &Spec,
+        spec: &KernelSpec,
     ) -> std::result::Result<Self, KernelError> {
         let mut starts = 0;
         loop {
@@ -200,7 +200,7 @@ impl Channels {
         Ok(())
     }
 
-    fn into_running(self, process: Process, identity: Identity, spec: &Spec) -> Running {
+    fn into_running(self, process: Process, identity: Identity, spec: &KernelSpec) -> Running {
         Running {
             process,
             shell: self.shell,
@@ -261,7 +261,7 @@ fn pump(mut from: Receiving, identity: &Identity, wanted: Option<Arc<Mutex<Wante
     receiver
 }
 
-fn cannot_start(spec: &Spec, why: &str) -> KernelError {
+fn cannot_start(spec: &KernelSpec, why: &str) -> KernelError {
     KernelError {
         code: "kernel-did-not-start",
         message: format!("the kernel `{}` did not start: {why}", spec.name),
@@ -270,7 +270,7 @@ fn cannot_start(spec: &Spec, why: &str) -> KernelError {
 }
 
 /// What is said when not even its program can be started.
-fn unstartable(spec: &Spec, place: &Place, error: &Error) -> KernelError {
+fn unstartable(spec: &KernelSpec, place: &KernelLocation, error: &Error) -> KernelError {
     if error.kind() == ErrorKind::NotFound && place.directory.is_dir() {
         return missing(&spec.name, &installed(&place.variables));
     }

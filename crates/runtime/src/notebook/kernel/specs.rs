@@ -23,7 +23,7 @@ const HOW_TO_GET: &str = "`python3 -m pip install ipykernel` installs one for th
 
 /// How a kernel is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spec {
+pub struct KernelSpec {
     /// The name that scripts say.
     pub name: String,
     /// The name for people.
@@ -48,13 +48,13 @@ struct Written {
 }
 
 /// Every kernel spec that is found, each name once: the first directory that has it counts.
-pub fn installed(variables: &BTreeMap<String, String>) -> Vec<Spec> {
+pub fn installed(variables: &BTreeMap<String, String>) -> Vec<KernelSpec> {
     let system = ["/usr/local/share/jupyter", "/usr/share/jupyter"].map(PathBuf::from);
     installed_in(data_directories(variables).into_iter().chain(system))
 }
 
-fn installed_in(directories: impl IntoIterator<Item = PathBuf>) -> Vec<Spec> {
-    let mut found: BTreeMap<String, Spec> = BTreeMap::new();
+fn installed_in(directories: impl IntoIterator<Item = PathBuf>) -> Vec<KernelSpec> {
+    let mut found: BTreeMap<String, KernelSpec> = BTreeMap::new();
     for directory in directories {
         let Ok(entries) = std::fs::read_dir(directory.join("kernels")) else { continue };
         for entry in entries.flatten().take(MOST_SPECS) {
@@ -71,18 +71,22 @@ fn installed_in(directories: impl IntoIterator<Item = PathBuf>) -> Vec<Spec> {
 
 /// The spec that `name` means.
 /// Errors: When there is none: the help says how to get one, and which there are.
-pub fn find(name: &str, variables: &BTreeMap<String, String>) -> Result<Spec, KernelError> {
+pub fn find(name: &str, variables: &BTreeMap<String, String>) -> Result<KernelSpec, KernelError> {
     find_in(installed(variables), name, variables)
 }
 
-fn find_in(specs: Vec<Spec>, name: &str, variables: &BTreeMap<String, String>) -> Result<Spec, KernelError> {
+fn find_in(
+    specs: Vec<KernelSpec>,
+    name: &str,
+    variables: &BTreeMap<String, String>,
+) -> Result<KernelSpec, KernelError> {
     let wanted = name.to_lowercase();
     if let Some(spec) = specs.iter().find(|spec| spec.name == wanted) {
         return Ok(spec.clone());
     }
     if let (PYTHON, Some(python)) = (wanted.as_str(), python(variables)) {
         let program = python.to_string_lossy().into_owned();
-        return Ok(Spec {
+        return Ok(KernelSpec {
             name: PYTHON.to_owned(),
             display_name: "Python 3".to_owned(),
             argv: [&program, "-m", "ipykernel_launcher", "-f", "{connection_file}"].map(str::to_owned).to_vec(),
@@ -94,7 +98,7 @@ fn find_in(specs: Vec<Spec>, name: &str, variables: &BTreeMap<String, String>) -
 }
 
 /// What is said when there is no kernel `name`.
-pub fn missing(name: &str, specs: &[Spec]) -> KernelError {
+pub fn missing(name: &str, specs: &[KernelSpec]) -> KernelError {
     let help = match specs {
         [] => format!("no kernel is installed: {HOW_TO_GET}"),
         specs => {
@@ -149,7 +153,7 @@ fn set(variables: &BTreeMap<String, String>, name: &str) -> Option<PathBuf> {
     variables.get(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-fn read(name: &str, directory: &Path, data: &Path) -> Option<Spec> {
+fn read(name: &str, directory: &Path, data: &Path) -> Option<KernelSpec> {
     let mut text = String::new();
     let file = std::fs::File::open(directory.join("kernel.json")).ok()?;
     file.take(MOST_SPEC_BYTES).read_to_string(&mut text).ok()?;
@@ -165,7 +169,7 @@ fn read(name: &str, directory: &Path, data: &Path) -> Option<Spec> {
     {
         *program = beside.to_string_lossy().into_owned();
     }
-    Some(Spec {
+    Some(KernelSpec {
         name: name.to_owned(),
         display_name: if written.display_name.is_empty() { name.to_owned() } else { written.display_name },
         argv,
@@ -189,7 +193,7 @@ mod tests {
     }
 
     /// [`find`] without what this machine has for everybody.
-    fn found(name: &str, variables: &BTreeMap<String, String>) -> Result<Spec, KernelError> {
+    fn found(name: &str, variables: &BTreeMap<String, String>) -> Result<KernelSpec, KernelError> {
         find_in(installed_in(data_directories(variables)), name, variables)
     }
 

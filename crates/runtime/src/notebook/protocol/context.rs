@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use crate::notebook::action::fields::Fields;
-use crate::notebook::error::Fault;
-use crate::notebook::state::{MOST_COMPLETED, MOST_TODO, MOST_TODO_BYTES, State};
+use crate::notebook::error::ActionFault;
+use crate::notebook::state::{MOST_COMPLETED, MOST_TODO, MOST_TODO_BYTES, NotebookState};
 
 /// What is done to the todo list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct ContextUpdate {
 impl ContextUpdate {
     /// Takes over the todo list and the progress of sections. Variables are the caller's: declared ones go through the turn.
     /// Gives what was left out because it is too much or of a wrong type, in words without what was sent.
-    pub fn apply(&self, state: &mut State) -> Vec<String> {
+    pub fn apply(&self, state: &mut NotebookState) -> Vec<String> {
         let mut left_out = Vec::new();
         match &self.todo {
             None => {}
@@ -73,10 +73,10 @@ fn add(list: &mut Vec<String>, items: &[String], left_out: &mut Vec<String>) {
 }
 
 /// Takes over what was sent of the progress of sections: each field alone, null for nothing.
-fn progress(state: &mut State, sent: &Map<String, Value>, left_out: &mut Vec<String>) {
+fn progress(state: &mut NotebookState, sent: &Map<String, Value>, left_out: &mut Vec<String>) {
     let is_sent = |name: &str| sent.contains_key(name);
     let fields = Fields::of(sent);
-    let mut note = |fault: Fault| left_out.push(fault.message);
+    let mut note = |fault: ActionFault| left_out.push(fault.message);
     let now = &mut state.section_progress;
     if is_sent("current_section_id") {
         fields.name(&["current_section_id"]).map_or_else(&mut note, |id| now.current_section_id = id);

@@ -6,7 +6,7 @@ pub mod context;
 pub mod feedback;
 pub mod names;
 pub mod observation;
-pub mod observed;
 pub mod progress;
 pub mod read;
+pub mod read_observation;
 pub mod response;

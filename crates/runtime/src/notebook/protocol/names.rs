@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 /// Which object of a payload a name stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PayloadObject {
     /// A request, or what stands under its `observation`.
     Request,
     Location,
@@ -22,81 +22,81 @@ pub enum Place {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Renamed {
-    pub place: Place,
+    pub place: PayloadObject,
     pub older: &'static str,
     pub newer: &'static str,
 }
 
-const fn renamed(place: Place, older: &'static str, newer: &'static str) -> Renamed {
+const fn renamed(place: PayloadObject, older: &'static str, newer: &'static str) -> Renamed {
     Renamed { place, older, newer }
 }
 
 /// All of them. Where one name of today has several older ones, the first is what servers of the older form are sent.
 pub const RENAMED: [Renamed; 64] = [
-    renamed(Place::Request, "state", "context"),
-    renamed(Place::Request, "behaviorFeedback", "behavior_feedback"),
-    renamed(Place::Request, "feedback", "behavior_feedback"),
-    renamed(Place::Location, "stage_id", "current_stage_id"),
-    renamed(Place::Location, "stageId", "current_stage_id"),
-    renamed(Place::Location, "currentStageId", "current_stage_id"),
-    renamed(Place::Location, "step_id", "current_step_id"),
-    renamed(Place::Location, "step_index", "current_step_id"),
-    renamed(Place::Location, "stepIndex", "current_step_id"),
-    renamed(Place::Location, "stepId", "current_step_id"),
-    renamed(Place::Location, "currentStepId", "current_step_id"),
-    renamed(Place::Location, "behaviorId", "behavior_id"),
-    renamed(Place::Location, "behaviorIteration", "behavior_iteration"),
-    renamed(Place::Context, "toDoList", "todo_list"),
-    renamed(Place::Context, "todoList", "todo_list"),
-    renamed(Place::Context, "sectionProgress", "section_progress"),
-    renamed(Place::Context, "fsm", "FSM"),
-    renamed(Place::Sections, "currentSectionId", "current_section_id"),
-    renamed(Place::Sections, "currentSectionNumber", "current_section_number"),
-    renamed(Place::Sections, "completedSections", "completed_sections"),
-    renamed(Place::Sections, "totalExpected", "total_expected"),
-    renamed(Place::Feedback, "behaviorId", "behavior_id"),
-    renamed(Place::Feedback, "actionsExecuted", "actions_executed"),
-    renamed(Place::Feedback, "actionsSucceeded", "actions_succeeded"),
-    renamed(Place::Feedback, "actionsFailed", "actions_failed"),
-    renamed(Place::Feedback, "lastActionResult", "last_action_result"),
-    renamed(Place::Feedback, "executionTimeMs", "execution_time_ms"),
-    renamed(Place::Feedback, "sectionsAdded", "sections_added"),
-    renamed(Place::Feedback, "cellsAdded", "cells_added"),
-    renamed(Place::Feedback, "codeCellsExecuted", "code_cells_executed"),
-    renamed(Place::Response, "steps", "actions"),
-    renamed(Place::Response, "contextUpdate", "context_update"),
-    renamed(Place::Response, "targetAchieved", "target_achieved"),
-    renamed(Place::Response, "continueBehaviors", "continue_behaviors"),
-    renamed(Place::Response, "nextStageId", "next_stage_id"),
-    renamed(Place::Response, "nextStepId", "next_step_id"),
-    renamed(Place::Response, "updated_workflow", "workflow_update"),
-    renamed(Place::Response, "updatedWorkflow", "workflow_update"),
-    renamed(Place::Response, "workflowUpdate", "workflow_update"),
-    renamed(Place::Response, "toDoListUpdate", "todo_list_update"),
-    renamed(Place::Response, "todoListUpdate", "todo_list_update"),
-    renamed(Place::Response, "toDoList", "todo_list"),
-    renamed(Place::Response, "sectionProgress", "section_progress"),
-    renamed(Place::Transition, "targetAchieved", "target_achieved"),
-    renamed(Place::Transition, "continueBehaviors", "continue_behaviors"),
-    renamed(Place::Transition, "nextStageId", "next_stage_id"),
-    renamed(Place::Transition, "nextStepId", "next_step_id"),
-    renamed(Place::Transition, "updated_workflow", "workflow_update"),
-    renamed(Place::Transition, "updatedWorkflow", "workflow_update"),
-    renamed(Place::Transition, "workflowUpdate", "workflow_update"),
-    renamed(Place::Update, "toDoListUpdate", "todo_list_update"),
-    renamed(Place::Update, "todoListUpdate", "todo_list_update"),
-    renamed(Place::Update, "toDoList", "todo_list"),
-    renamed(Place::Update, "todoList", "todo_list"),
-    renamed(Place::Update, "sectionProgress", "section_progress"),
-    renamed(Place::Action, "shotType", "content_type"),
-    renamed(Place::Action, "contentType", "content_type"),
-    renamed(Place::Action, "isSection", "is_section"),
-    renamed(Place::Action, "sectionId", "section_id"),
-    renamed(Place::Action, "sectionNumber", "section_number"),
-    renamed(Place::Action, "isChapter", "is_chapter"),
-    renamed(Place::Action, "belongsToSection", "belongs_to_section"),
-    renamed(Place::Action, "belongsToChapter", "belongs_to_chapter"),
-    renamed(Place::Action, "shouldExecute", "should_execute"),
+    renamed(PayloadObject::Request, "state", "context"),
+    renamed(PayloadObject::Request, "behaviorFeedback", "behavior_feedback"),
+    renamed(PayloadObject::Request, "feedback", "behavior_feedback"),
+    renamed(PayloadObject::Location, "stage_id", "current_stage_id"),
+    renamed(PayloadObject::Location, "stageId", "current_stage_id"),
+    renamed(PayloadObject::Location, "currentStageId", "current_stage_id"),
+    renamed(PayloadObject::Location, "step_id", "current_step_id"),
+    renamed(PayloadObject::Location, "step_index", "current_step_id"),
+    renamed(PayloadObject::Location, "stepIndex", "current_step_id"),
+    renamed(PayloadObject::Location, "stepId", "current_step_id"),
+    renamed(PayloadObject::Location, "currentStepId", "current_step_id"),
+    renamed(PayloadObject::Location, "behaviorId", "behavior_id"),
+    renamed(PayloadObject::Location, "behaviorIteration", "behavior_iteration"),
+    renamed(PayloadObject::Context, "toDoList", "todo_list"),
+    renamed(PayloadObject::Context, "todoList", "todo_list"),
+    renamed(PayloadObject::Context, "sectionProgress", "section_progress"),
+    renamed(PayloadObject::Context, "fsm", "FSM"),
+    renamed(PayloadObject::Sections, "currentSectionId", "current_section_id"),
+    renamed(PayloadObject::Sections, "currentSectionNumber", "current_section_number"),
+    renamed(PayloadObject::Sections, "completedSections", "completed_sections"),
+    renamed(PayloadObject::Sections, "totalExpected", "total_expected"),
+    renamed(PayloadObject::Feedback, "behaviorId", "behavior_id"),
+    renamed(PayloadObject::Feedback, "actionsExecuted", "actions_executed"),
+    renamed(PayloadObject::Feedback, "actionsSucceeded", "actions_succeeded"),
+    renamed(PayloadObject::Feedback, "actionsFailed", "actions_failed"),
+    renamed(PayloadObject::Feedback, "lastActionResult", "last_action_result"),
+    renamed(PayloadObject::Feedback, "executionTimeMs", "execution_time_ms"),
+    renamed(PayloadObject::Feedback, "sectionsAdded", "sections_added"),
+    renamed(PayloadObject::Feedback, "cellsAdded", "cells_added"),
+    renamed(PayloadObject::Feedback, "codeCellsExecuted", "code_cells_executed"),
+    renamed(PayloadObject::Response, "steps", "actions"),
+    renamed(PayloadObject::Response, "contextUpdate", "context_update"),
+    renamed(PayloadObject::Response, "targetAchieved", "target_achieved"),
+    renamed(PayloadObject::Response, "continueBehaviors", "continue_behaviors"),
+    renamed(PayloadObject::Response, "nextStageId", "next_stage_id"),
+    renamed(PayloadObject::Response, "nextStepId", "next_step_id"),
+    renamed(PayloadObject::Response, "updated_workflow", "workflow_update"),
+    renamed(PayloadObject::Response, "updatedWorkflow", "workflow_update"),
+    renamed(PayloadObject::Response, "workflowUpdate", "workflow_update"),
+    renamed(PayloadObject::Response, "toDoListUpdate", "todo_list_update"),
+    renamed(PayloadObject::Response, "todoListUpdate", "todo_list_update"),
+    renamed(PayloadObject::Response, "toDoList", "todo_list"),
+    renamed(PayloadObject::Response, "sectionProgress", "section_progress"),
+    renamed(PayloadObject::Transition, "targetAchieved", "target_achieved"),
+    renamed(PayloadObject::Transition, "continueBehaviors", "continue_behaviors"),
+    renamed(PayloadObject::Transition, "nextStageId", "next_stage_id"),
+    renamed(PayloadObject::Transition, "nextStepId", "next_step_id"),
+    renamed(PayloadObject::Transition, "updated_workflow", "workflow_update"),
+    renamed(PayloadObject::Transition, "updatedWorkflow", "workflow_update"),
+    renamed(PayloadObject::Transition, "workflowUpdate", "workflow_update"),
+    renamed(PayloadObject::Update, "toDoListUpdate", "todo_list_update"),
+    renamed(PayloadObject::Update, "todoListUpdate", "todo_list_update"),
+    renamed(PayloadObject::Update, "toDoList", "todo_list"),
+    renamed(PayloadObject::Update, "todoList", "todo_list"),
+    renamed(PayloadObject::Update, "sectionProgress", "section_progress"),
+    renamed(PayloadObject::Action, "shotType", "content_type"),
+    renamed(PayloadObject::Action, "contentType", "content_type"),
+    renamed(PayloadObject::Action, "isSection", "is_section"),
+    renamed(PayloadObject::Action, "sectionId", "section_id"),
+    renamed(PayloadObject::Action, "sectionNumber", "section_number"),
+    renamed(PayloadObject::Action, "isChapter", "is_chapter"),
+    renamed(PayloadObject::Action, "belongsToSection", "belongs_to_section"),
+    renamed(PayloadObject::Action, "belongsToChapter", "belongs_to_chapter"),
+    renamed(PayloadObject::Action, "shouldExecute", "should_execute"),
 ];
 
 /// The fields of a context that are no longer part of the protocol (docs/protocol.md). They are read over and never sent.
@@ -105,10 +105,10 @@ pub const REMOVED: [&str; 5] = ["stageStatus", "stage_status", "checklist", "thi
 
 /// `object` with the names of today. Says in `notes` what was renamed or read over. Where both names stand there, that of today
 /// counts.
-pub fn newer(place: Place, object: &Map<String, Value>, notes: &mut Vec<String>) -> Map<String, Value> {
+pub fn newer(place: PayloadObject, object: &Map<String, Value>, notes: &mut Vec<String>) -> Map<String, Value> {
     let mut renewed = Map::new();
     for (name, value) in object {
-        if matches!(place, Place::Request | Place::Context) && REMOVED.contains(&name.as_str()) {
+        if matches!(place, PayloadObject::Request | PayloadObject::Context) && REMOVED.contains(&name.as_str()) {
             notes.push(format!("`{name}` is no longer part of the protocol and was read over"));
             continue;
         }
@@ -128,7 +128,7 @@ pub fn newer(place: Place, object: &Map<String, Value>, notes: &mut Vec<String>)
 }
 
 /// The name that servers of the older form know for a name of today; the same where it was never changed.
-pub fn older(place: Place, newer: &'static str) -> &'static str {
+pub fn older(place: PayloadObject, newer: &'static str) -> &'static str {
     RENAMED.iter().find(|renamed| renamed.place == place && renamed.newer == newer).map_or(newer, |found| found.older)
 }
 
@@ -159,28 +159,28 @@ mod tests {
         }
         // The table of section 5.1, row by row.
         for (was, is, place) in [
-            ("stage_id", "current_stage_id", Place::Location),
-            ("state", "context", Place::Request),
-            ("toDoList", "todo_list", Place::Context),
-            ("targetAchieved", "target_achieved", Place::Transition),
-            ("shotType", "content_type", Place::Action),
-            ("updated_workflow", "workflow_update", Place::Transition),
-            ("nextStageId", "next_stage_id", Place::Transition),
+            ("stage_id", "current_stage_id", PayloadObject::Location),
+            ("state", "context", PayloadObject::Request),
+            ("toDoList", "todo_list", PayloadObject::Context),
+            ("targetAchieved", "target_achieved", PayloadObject::Transition),
+            ("shotType", "content_type", PayloadObject::Action),
+            ("updated_workflow", "workflow_update", PayloadObject::Transition),
+            ("nextStageId", "next_stage_id", PayloadObject::Transition),
         ] {
             assert_eq!(older(place, is), was);
         }
-        assert_eq!(older(Place::Context, "variables"), "variables");
+        assert_eq!(older(PayloadObject::Context, "variables"), "variables");
     }
 
     #[test]
     fn the_name_of_today_counts_where_both_stand_and_removed_fields_are_read_over() {
         let mut notes = Vec::new();
         let object = json!({"toDoList": ["old"], "todo_list": ["new"], "checklist": {}, "stageStatus": {}, "thinking": [], "updated_steps": []});
-        let renewed = newer(Place::Context, object.as_object().unwrap(), &mut notes);
+        let renewed = newer(PayloadObject::Context, object.as_object().unwrap(), &mut notes);
         assert_eq!(Value::Object(renewed), json!({"todo_list": ["new"]}));
         assert_eq!(notes.len(), 5, "{notes:?}");
         let stays = json!({"updated_steps": []});
-        let renewed = newer(Place::Action, stays.as_object().unwrap(), &mut notes);
+        let renewed = newer(PayloadObject::Action, stays.as_object().unwrap(), &mut notes);
         assert_eq!(Value::Object(renewed), stays);
     }
 }

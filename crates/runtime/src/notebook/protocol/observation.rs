@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use crate::notebook::cell::Cell;
 use crate::notebook::protocol::brief::{MOST_NAME_BYTES, MOST_OUTPUT_BYTES, cell, cut, first, last, size, variables};
 use crate::notebook::protocol::feedback::Feedback;
-use crate::notebook::protocol::names::{Place, older};
-use crate::notebook::protocol::progress::{Told, goals, progress};
-use crate::notebook::state::{Fsm, State};
+use crate::notebook::protocol::names::{PayloadObject, older};
+use crate::notebook::protocol::progress::{ProgressDetail, goals, progress};
+use crate::notebook::state::{Fsm, NotebookState};
 
 /// How many of the last cells are sent.
 pub const MOST_CELLS: usize = 20;
@@ -28,10 +28,10 @@ const MOST_LIST_BYTES: usize = 4 * 1024;
 const WIDE: usize = 5;
 
 /// What an observation is made from.
-pub struct Seen<'a> {
+pub struct ObservationSource<'a> {
     /// The id of the notebook: that of the session.
     pub notebook_id: &'a str,
-    pub state: &'a State,
+    pub state: &'a NotebookState,
     /// Its last cells, in order: [`MOST_CELLS`] are enough.
     pub cells: &'a [Cell],
     /// The variables that may be sent, without what is sensitive. Those that the state holds need not be among them.
@@ -44,7 +44,7 @@ pub struct Seen<'a> {
 }
 
 /// The observation in the new form. Never larger than [`MOST_BYTES`], and none of its parts grows with the notebook.
-pub fn observation(seen: &Seen<'_>) -> Value {
+pub fn observation(seen: &ObservationSource<'_>) -> Value {
     let location = &seen.state.location;
     let name = |id: &Option<String>| id.as_deref().map(|id| cut(id, MOST_NAME_BYTES));
     let mut place = json!({
@@ -66,7 +66,7 @@ pub fn observation(seen: &Seen<'_>) -> Value {
     });
     let mut options = json!({"stream": seen.stream, "include_workflow_segment": false});
     if seen.include_progress {
-        put(&mut place, "progress", progress(seen.state, Told::Ids));
+        put(&mut place, "progress", progress(seen.state, ProgressDetail::Ids));
         put(&mut place, "goals", goals(seen.state));
         put(&mut context, "FSM", machine(&seen.state.fsm));
         put(&mut options, "include_progress", Value::Bool(true));
@@ -80,18 +80,18 @@ pub fn observation(seen: &Seen<'_>) -> Value {
 }
 
 /// The same in the older form, with the older names: for servers that know no other. Its window is the same.
-pub fn older_observation(seen: &Seen<'_>) -> Value {
+pub fn older_observation(seen: &ObservationSource<'_>) -> Value {
     let state = seen.state;
     let location = &state.location;
     let name = |id: &Option<String>| id.as_deref().map(|id| cut(id, MOST_NAME_BYTES));
     let iteration = Some(location.behavior_iteration).filter(|iteration| *iteration > 0);
     let mut current = json!({});
-    put(&mut current, older(Place::Location, "current_stage_id"), json!(name(&location.stage_id)));
-    put(&mut current, older(Place::Location, "current_step_id"), json!(name(&location.step_id)));
+    put(&mut current, older(PayloadObject::Location, "current_stage_id"), json!(name(&location.stage_id)));
+    put(&mut current, older(PayloadObject::Location, "current_step_id"), json!(name(&location.step_id)));
     put(&mut current, "behavior_id", json!(name(&location.behavior_id)));
     put(&mut current, "behavior_iteration", json!(iteration));
     let mut context = json!({"variables": known_variables(seen)});
-    put(&mut context, older(Place::Context, "todo_list"), json!(todo_list(state)));
+    put(&mut context, older(PayloadObject::Context, "todo_list"), json!(todo_list(state)));
     put(&mut context, "effects", effects(state));
     put(&mut context, "section_progress", section_progress(state));
     let output = state.last_output.as_deref().map(|output| cut(output, MOST_OUTPUT_BYTES));
@@ -106,9 +106,9 @@ pub fn older_observation(seen: &Seen<'_>) -> Value {
     });
     put(&mut context, "notebook", notebook);
     put(&mut context, "FSM", machine(&state.fsm));
-    let place = json!({"current": current, "progress": progress(state, Told::Whole), "goals": goals(state)});
+    let place = json!({"current": current, "progress": progress(state, ProgressDetail::Whole), "goals": goals(state)});
     let mut whole = json!({"observation": {"location": place}});
-    put(&mut whole, older(Place::Request, "context"), context);
+    put(&mut whole, older(PayloadObject::Request, "context"), context);
     if let Some(feedback) = seen.feedback {
         // It came with the new form, and is sent to older servers under its own name: who does not know it passes it over.
         put(&mut whole, "behavior_feedback", told(feedback));
@@ -123,12 +123,12 @@ fn put(object: &mut Value, name: &str, value: Value) {
     }
 }
 
-fn title(state: &State) -> Option<String> {
+fn title(state: &NotebookState) -> Option<String> {
     state.title.as_deref().map(|title| cut(title, MOST_NAME_BYTES * WIDE))
 }
 
 /// Those of the script, those that servers keep, and those of the kernel; of one name, the first.
-fn known_variables(seen: &Seen<'_>) -> Map<String, Value> {
+fn known_variables(seen: &ObservationSource<'_>) -> Map<String, Value> {
     let (kept, kernel) = (&seen.state.variables, &seen.state.kernel_variables);
     let kept = kept.iter().filter(|(name, _)| !seen.variables.contains_key(*name));
     let of_kernel = kernel
@@ -138,16 +138,16 @@ fn known_variables(seen: &Seen<'_>) -> Map<String, Value> {
     variables(all.map(|(name, value)| (name.clone(), value.clone())), MOST_VARIABLES_BYTES)
 }
 
-fn todo_list(state: &State) -> Vec<Value> {
+fn todo_list(state: &NotebookState) -> Vec<Value> {
     first(state.todo_list.iter(), WIDE, MOST_LIST_BYTES)
 }
 
-fn effects(state: &State) -> Value {
+fn effects(state: &NotebookState) -> Value {
     let current = last(state.effects.current.iter(), WIDE, MOST_LIST_BYTES / 2);
     json!({"current": current, "history": last(state.effects.history.iter(), WIDE, MOST_LIST_BYTES / 2)})
 }
 
-fn section_progress(state: &State) -> Value {
+fn section_progress(state: &NotebookState) -> Value {
     let sections = &state.section_progress;
     json!({
         "current_section_id": sections.current_section_id.as_deref().map(|id| cut(id, MOST_NAME_BYTES)),
@@ -201,8 +201,8 @@ mod tests {
     use crate::notebook::effects::Effects;
     use crate::notebook::state::{Location, SectionProgress};
 
-    fn state() -> State {
-        State {
+    fn state() -> NotebookState {
+        NotebookState {
             title: Some("Chapter 3: what the rivers tell".into()),
             cell_count: 2,
             location: Location {
@@ -220,7 +220,7 @@ mod tests {
                 completed_sections: vec!["introduction".into()],
                 total_expected: Some(5),
             },
-            ..State::default()
+            ..NotebookState::default()
         }
     }
 
@@ -243,9 +243,9 @@ mod tests {
         vec![heading, code]
     }
 
-    fn seen<'a>(state: &'a State, cells: &'a [Cell], feedback: Option<&'a Feedback>) -> Seen<'a> {
+    fn seen<'a>(state: &'a NotebookState, cells: &'a [Cell], feedback: Option<&'a Feedback>) -> ObservationSource<'a> {
         let variables = json!({"csv_file_path": "rivers.csv"}).as_object().cloned().unwrap();
-        Seen { notebook_id: "n", state, cells, variables, feedback, stream: true, include_progress: false }
+        ObservationSource { notebook_id: "n", state, cells, variables, feedback, stream: true, include_progress: false }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::notebook::protocol::brief::{MOST_NAME_BYTES, cut, last, within};
-use crate::notebook::state::State;
-use crate::notebook::workflow::{Stage, Step};
+use crate::notebook::state::NotebookState;
+use crate::notebook::workflow::{PlanStep, Stage};
 
 /// The most bytes of one list of stages or steps.
 const MOST_LIST_BYTES: usize = 1_500;
@@ -14,7 +14,7 @@ const MOST_GOAL_BYTES: usize = 1_000;
 
 /// How much of a stage or step is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum ProgressDetail {
     /// Its id, as docs/notebook.md has it.
     Ids,
     /// Its id, title and goal, as servers of the older form know it.
@@ -34,18 +34,18 @@ impl<'a> From<&'a Stage> for Item<'a> {
     }
 }
 
-impl<'a> From<&'a Step> for Item<'a> {
-    fn from(step: &'a Step) -> Self {
+impl<'a> From<&'a PlanStep> for Item<'a> {
+    fn from(step: &'a PlanStep) -> Self {
         Self { id: &step.id, name: &step.name, goal: &step.goal }
     }
 }
 
 impl Item<'_> {
-    fn told(&self, key: &'static str, told: Told) -> Value {
+    fn told(&self, key: &'static str, told: ProgressDetail) -> Value {
         let id = cut(self.id, MOST_NAME_BYTES);
         match told {
-            Told::Ids => Value::String(id),
-            Told::Whole => {
+            ProgressDetail::Ids => Value::String(id),
+            ProgressDetail::Whole => {
                 json!({ key: id, "title": cut(self.name, MOST_NAME_BYTES), "goal": cut(self.goal, MOST_GOAL_BYTES) })
             }
         }
@@ -58,7 +58,7 @@ fn list<'a>(
     completed: &[String],
     current: Option<&str>,
     key: &'static str,
-    told: Told,
+    told: ProgressDetail,
 ) -> Value {
     let mut here = current.map_or(Value::Null, |id| Item { id, name: "", goal: "" }.told(key, told));
     let mut remaining = Vec::new();
@@ -77,8 +77,8 @@ fn list<'a>(
 }
 
 /// What servers of the older form find in each list, though nothing here fills it.
-fn with_rest(list: &mut Value, told: Told) {
-    if let (Told::Whole, Some(fields)) = (told, list.as_object_mut()) {
+fn with_rest(list: &mut Value, told: ProgressDetail) {
+    if let (ProgressDetail::Whole, Some(fields)) = (told, list.as_object_mut()) {
         let focus = fields.get("current").and_then(|current| current.get("goal")).cloned().unwrap_or_else(|| json!(""));
         fields.insert("focus".to_owned(), focus);
         fields.insert("current_outputs".to_owned(), json!({"expected": [], "produced": [], "in_progress": []}));
@@ -86,7 +86,7 @@ fn with_rest(list: &mut Value, told: Told) {
 }
 
 /// `progress`: the stages of the plan, the steps of the stage that is current, and the behaviors of the step.
-pub fn progress(state: &State, told: Told) -> Value {
+pub fn progress(state: &NotebookState, told: ProgressDetail) -> Value {
     let location = &state.location;
     let stages = state.workflow.as_ref().map(|plan| plan.stages.as_slice()).unwrap_or_default();
     let (stage_id, step_id) = (location.stage_id.as_deref(), location.step_id.as_deref());
@@ -108,7 +108,7 @@ pub fn progress(state: &State, told: Told) -> Value {
 }
 
 /// `goals`: of the stage and the step; that of a behavior is made by whoever plans it.
-pub fn goals(state: &State) -> Value {
+pub fn goals(state: &NotebookState) -> Value {
     let location = &state.location;
     let stages = state.workflow.as_ref().map(|plan| plan.stages.as_slice()).unwrap_or_default();
     let stage = stages.iter().find(|stage| Some(&stage.id) == location.stage_id.as_ref());
@@ -130,12 +130,15 @@ mod tests {
     use crate::notebook::protocol::brief::size;
     use crate::notebook::workflow::Workflow;
 
-    fn state() -> State {
+    fn state() -> NotebookState {
         let plan = json!({"name": "n", "stages": [
             {"id": "read", "name": "Read", "steps": [{"id": "a", "goal": "to see"}, {"id": "b"}, {"id": "c"}]},
             {"id": "tell", "name": "Tell", "goal": "to be heard", "steps": []},
         ]});
-        let mut state = State { workflow: Some(serde_json::from_value::<Workflow>(plan).unwrap()), ..State::default() };
+        let mut state = NotebookState {
+            workflow: Some(serde_json::from_value::<Workflow>(plan).unwrap()),
+            ..NotebookState::default()
+        };
         state.location.stage_id = Some("read".into());
         state.location.step_id = Some("b".into());
         state.location.behavior_id = Some("b_b2".into());
@@ -148,7 +151,7 @@ mod tests {
     fn progress_and_goals_are_those_of_000() {
         let state = state();
         assert_eq!(
-            progress(&state, Told::Ids),
+            progress(&state, ProgressDetail::Ids),
             json!({
                 "stages": {"completed": [], "current": "read", "remaining": ["tell"]},
                 "steps": {"completed": ["a"], "current": "b", "remaining": ["c"]},
@@ -156,18 +159,18 @@ mod tests {
             })
         );
         assert_eq!(goals(&state), json!({"stage": "Read", "step": null, "behavior": null}));
-        let whole = progress(&state, Told::Whole);
+        let whole = progress(&state, ProgressDetail::Whole);
         assert_eq!(whole["stages"]["remaining"], json!([{"stage_id": "tell", "title": "Tell", "goal": "to be heard"}]));
     }
 
     #[test]
     fn the_longest_plan_has_a_largest_size() {
         let mut state = state();
-        let step = Step { id: "s".repeat(300), goal: "g".repeat(9_999), ..Step::default() };
+        let step = PlanStep { id: "s".repeat(300), goal: "g".repeat(9_999), ..PlanStep::default() };
         let stage = Stage { id: "t".repeat(300), steps: vec![step; 500], ..Stage::default() };
         state.workflow = Some(Workflow { name: "n".into(), stages: vec![stage; 200] });
         state.location.completed_steps = vec!["d".repeat(300); 10_000];
-        for told in [Told::Ids, Told::Whole] {
+        for told in [ProgressDetail::Ids, ProgressDetail::Whole] {
             assert!(size(&progress(&state, told)) < 10_000);
         }
     }

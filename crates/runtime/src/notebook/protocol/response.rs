@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::notebook::protocol::brief::{cut, size};
 use crate::notebook::protocol::context::{ContextUpdate, TodoUpdate};
-use crate::notebook::protocol::names::{Place, newer};
+use crate::notebook::protocol::names::{PayloadObject, newer};
 use crate::notebook::protocol::read::{count, object, text, texts, truth};
 use crate::notebook::workflow::Workflow;
 
@@ -82,7 +82,7 @@ impl Reflection {
 /// What is no response at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Rubbish {
+pub struct UnreadableResponse {
     /// What is wrong. Holds nothing that was sent beyond names of fields.
     pub message: String,
 }
@@ -103,14 +103,14 @@ const FIELDS: [&str; 12] = [
     "reason",
 ];
 
-fn rubbish(message: &str) -> Rubbish {
-    Rubbish { message: message.to_owned() }
+fn rubbish(message: &str) -> UnreadableResponse {
+    UnreadableResponse { message: message.to_owned() }
 }
 
 /// Reads a response in any form: that of docs/protocol.md, a list of actions alone, `{"actions": […]}` or `{"steps": […]}`, one action alone,
 /// and any of it with older names.
 /// Errors: When it is no object or list, reports an error, holds nothing that a response has, or its actions are no list.
-pub fn response(value: &Value) -> Result<Response, Rubbish> {
+pub fn response(value: &Value) -> Result<Response, UnreadableResponse> {
     let mut notes = Vec::new();
     let whole = match value {
         Value::Array(_) => json!({ "actions": value }),
@@ -142,7 +142,7 @@ pub fn response(value: &Value) -> Result<Response, Rubbish> {
 /// Reads a judgement in any form: that of docs/protocol.md, `{"targetAchieved": …}` as older servers say it, a whole response, or `true` and
 /// `false` alone.
 /// Errors: As [`response`]. One that says nothing of the target is no error: the transition decides then.
-pub fn reflection(value: &Value) -> Result<Reflection, Rubbish> {
+pub fn reflection(value: &Value) -> Result<Reflection, UnreadableResponse> {
     let mut notes = Vec::new();
     let whole = match value {
         Value::Bool(achieved) => json!({ "target_achieved": achieved }),
@@ -165,14 +165,14 @@ fn is_action(object: &Map<String, Value>) -> bool {
 }
 
 /// The object with the names of today, out of what it may be wrapped in.
-fn opened(whole: &Value, otherwise: &str, notes: &mut Vec<String>) -> Result<Map<String, Value>, Rubbish> {
+fn opened(whole: &Value, otherwise: &str, notes: &mut Vec<String>) -> Result<Map<String, Value>, UnreadableResponse> {
     let Value::Object(whole) = whole else { return Err(rubbish(otherwise)) };
-    let mut whole = newer(Place::Response, whole, notes);
+    let mut whole = newer(PayloadObject::Response, whole, notes);
     let known = |whole: &Map<String, Value>| FIELDS.iter().any(|field| whole.contains_key(*field));
     if !known(&whole)
         && let Some(Value::Object(inner)) = whole.get("response").or_else(|| whole.get("data"))
     {
-        whole = newer(Place::Response, inner, notes);
+        whole = newer(PayloadObject::Response, inner, notes);
     }
     if !known(&whole) {
         let reports = whole.get("error").is_some_and(|error| !error.is_null());
@@ -212,8 +212,9 @@ fn words(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Opt
 /// `transition`; what it does not say may stand beside it, as older servers have it. Whether the target is achieved is not taken
 /// from there: of a judgement, that is the judgement itself.
 fn transition(whole: &Map<String, Value>, notes: &mut Vec<String>) -> Transition {
-    let inner =
-        object(whole, "transition", notes).map(|inner| newer(Place::Transition, &inner, notes)).unwrap_or_default();
+    let inner = object(whole, "transition", notes)
+        .map(|inner| newer(PayloadObject::Transition, &inner, notes))
+        .unwrap_or_default();
     let mut words_of = |name: &str| words(&inner, name, notes).or_else(|| words(whole, name, notes));
     let (next_stage_id, next_step_id) = (words_of("next_stage_id"), words_of("next_step_id"));
     let reason = words_of("reason").unwrap_or_default();
@@ -246,8 +247,9 @@ fn plan_of(sent: &Value, notes: &mut Vec<String>) -> Option<Workflow> {
 
 /// `context_update`; what it does not say may stand beside it, as older servers have it.
 fn context_update(whole: &Map<String, Value>, notes: &mut Vec<String>) -> ContextUpdate {
-    let inner =
-        object(whole, "context_update", notes).map(|inner| newer(Place::Update, &inner, notes)).unwrap_or_default();
+    let inner = object(whole, "context_update", notes)
+        .map(|inner| newer(PayloadObject::Update, &inner, notes))
+        .unwrap_or_default();
     let of = |name: &str| if inner.contains_key(name) { &inner } else { whole };
     let mut variables = Map::new();
     for (name, value) in object(of("variables"), "variables", notes).unwrap_or_default() {
@@ -262,7 +264,7 @@ fn context_update(whole: &Map<String, Value>, notes: &mut Vec<String>) -> Contex
         }
     }
     let sections = object(of("section_progress"), "section_progress", notes);
-    let section_progress = sections.map(|sections| newer(Place::Sections, &sections, notes));
+    let section_progress = sections.map(|sections| newer(PayloadObject::Sections, &sections, notes));
     let todo = match of("todo_list_update").get("todo_list_update") {
         Some(Value::Null) | None => texts(of("todo_list"), "todo_list", notes).map(TodoUpdate::Replace),
         Some(Value::Array(_)) => texts(of("todo_list_update"), "todo_list_update", notes).map(TodoUpdate::Replace),

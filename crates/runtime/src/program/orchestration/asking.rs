@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use crate::program::location::EventLocation;
 use crate::program::monitor::USUAL_LIMIT;
 use crate::program::orchestration::edits::{id_of, is_skipped};
 use crate::program::orchestration::plan::{Cursor, Revision};
 use crate::program::orchestration::plans::Plans;
 use crate::program::orchestration::{MOST_PLANS, ORCHESTRATOR};
-use crate::program::place::Place;
 use crate::program::program::{Phase, Program, Topic};
-use crate::program::recent::{Recent, cut_in_the_middle};
 use crate::program::services::Services;
+use crate::program::transcript::{RecentTranscript, cut_in_the_middle};
 use crate::program::turn::base_names;
 use bcc_lang::schema::embedded;
-use bcc_lang::template::names::Names;
+use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::scopes::Scopes;
 use bcc_llm::reply::shape::{ReplyShape, ShapeError};
 
@@ -57,7 +57,7 @@ pub struct OrchestrationContext {
     pub program: Arc<Program>,
     pub services: Services,
     /// What the template can name, without what comes from the analysis and the actions.
-    pub names: Names,
+    pub names: TemplateNames,
     pub topic_id: String,
     pub action_id: String,
     pub path: String,
@@ -77,14 +77,14 @@ pub struct OrchestrationContext {
 }
 
 /// The parts of an [`OrchestrationContext`] that a session lends.
-pub struct Planning<'a> {
+pub struct PlanRequest<'a> {
     pub program: &'a Arc<Program>,
     pub services: &'a Services,
     pub phase: &'a Phase,
     pub topic: &'a Topic,
     /// Where the action stands that the analysis is about.
-    pub place: &'a Place,
-    pub recent: &'a Recent,
+    pub place: &'a EventLocation,
+    pub recent: &'a RecentTranscript,
     pub scopes: Scopes,
     /// The topic's actions as this visit has them.
     pub actions: Vec<Value>,
@@ -95,11 +95,12 @@ pub struct Planning<'a> {
 }
 
 impl OrchestrationContext {
-    pub fn new(planning: Planning<'_>) -> Self {
-        let Planning { program, services, phase, topic, place, recent, scopes, actions, cursor, plans, .. } = planning;
+    pub fn new(planning: PlanRequest<'_>) -> Self {
+        let PlanRequest { program, services, phase, topic, place, recent, scopes, actions, cursor, plans, .. } =
+            planning;
         let known: Vec<&str> = scopes.names().into_iter().take(MOST_NAMES).collect();
         let variables = known.join(", ");
-        let plain = Names::new(scopes.clone());
+        let plain = TemplateNames::new(scopes.clone());
         let strategy = topic.strategy.text.as_ref().and_then(|text| program.texts.render(text, &plain).ok());
         let mut names = base_names(program, Some(phase), Some(topic), recent, scopes);
         let chat: Arc<str> = recent.as_text(program.history_chars, &program.who, &program.user).into();
@@ -138,7 +139,7 @@ impl OrchestrationContext {
     }
 }
 
-pub(crate) fn names(analysis: &Value, context: &OrchestrationContext) -> Names {
+pub(crate) fn names(analysis: &Value, context: &OrchestrationContext) -> TemplateNames {
     let mut names = context.names.clone();
     let cursor = context.revision.cursor;
     let current = context.actions.get(cursor.at).filter(|_| cursor.begun).map(id_of).unwrap_or_default();

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::program::orchestration::plan::{Change, Cursor, OrchestrationPlan, Position, Refused};
+use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanChange, PlanRefusal, Position};
 use bcc_lang::script::fields::shortened;
-use bcc_lang::script::older::{is_older_output, todays_spelling};
+use bcc_lang::script::legacy_fields::{is_older_output, todays_spelling};
 use bcc_lang::value::depth::deeper_than;
 
 /// The condition of an action that a plan skips. The action stays in the list, so that whatever names it stays right.
@@ -39,7 +39,7 @@ pub fn is_skipped(action: &Value) -> bool {
 }
 
 /// The list that a plan is executed on, with where the visit stands and where it stood when the plan was asked for.
-pub struct Edit<'a> {
+pub struct PlanEdit<'a> {
     pub actions: &'a [Value],
     /// Where the visit stands now.
     pub now: Cursor,
@@ -47,25 +47,25 @@ pub struct Edit<'a> {
     pub then: Cursor,
 }
 
-impl Edit<'_> {
+impl PlanEdit<'_> {
     /// Refuses what would make the topic grow without bound or nest without end.
-    pub fn bounded(plan: &OrchestrationPlan) -> Result<(), Refused> {
+    pub fn bounded(plan: &OrchestrationPlan) -> Result<(), PlanRefusal> {
         let modifications = plan.modifications.clone().map(Value::Object);
         for part in plan.new_action.iter().chain(modifications.iter()) {
             if deeper_than(part, MOST_DEPTH) {
                 let why = format!("what the plan brings along is nested more than {MOST_DEPTH} deep");
-                return Err(Refused::new("plan-too-large", why));
+                return Err(PlanRefusal::new("plan-too-large", why));
             }
             if part.to_string().len() > MOST_BYTES {
                 let why = format!("what the plan brings along is longer than {MOST_BYTES} bytes");
-                return Err(Refused::new("plan-too-large", why));
+                return Err(PlanRefusal::new("plan-too-large", why));
             }
         }
         Ok(())
     }
 
     /// `insert`: the new action stands at the position, before what stands there now.
-    pub fn insert(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, Refused> {
+    pub fn insert(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanRefusal> {
         let new = plan.new_action.as_ref().and_then(Value::as_object);
         let new = new.ok_or_else(|| incomplete("insert", "new_action"))?;
         let new = Value::Object(in_todays_spelling(new));
@@ -78,7 +78,7 @@ impl Edit<'_> {
         self.actions.iter().for_each(|action| ids_within(action, &mut taken));
         if taken.contains(&id.as_str()) {
             let why = format!("the id `{}` is taken by another action of this topic", shortened(&id));
-            return Err(Refused::new("id-taken", why));
+            return Err(PlanRefusal::new("id-taken", why));
         }
         let at = match &plan.target_position {
             None => self.then.first_to_come(),
@@ -99,7 +99,7 @@ impl Edit<'_> {
     }
 
     /// `modify`: fields of the config of one action.
-    pub fn modify(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, Refused> {
+    pub fn modify(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanRefusal> {
         let given = plan.modifications.as_ref().filter(|given| !given.is_empty());
         let given = given.ok_or_else(|| incomplete("modify", "modifications"))?;
         // Models write the fields with and without the `config` around them; both say the same.
@@ -110,7 +110,7 @@ impl Edit<'_> {
         let fields = renamed(given);
         if let Some(fixed) = fields.keys().find(|name| FIXED.contains(&name.as_str())) {
             let why = format!("a plan changes fields of an action's config only, and not its `{fixed}`");
-            return Err(Refused::new("field-fixed", why));
+            return Err(PlanRefusal::new("field-fixed", why));
         }
         cases_lead_nowhere(&fields)?;
         let at = match &plan.target_position {
@@ -127,7 +127,7 @@ impl Edit<'_> {
                 "of the current action only `content` and `exit` can change, and not its `{}`",
                 shortened(other)
             );
-            return Err(Refused::new("field-fixed", why));
+            return Err(PlanRefusal::new("field-fixed", why));
         }
         self.not_skipped(at)?;
         let mut list = self.actions.to_vec();
@@ -153,12 +153,12 @@ impl Edit<'_> {
     }
 
     /// `skip`: one action to come does not run. The last thing that a topic would do cannot be skipped.
-    pub fn skip(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, Refused> {
+    pub fn skip(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanRefusal> {
         let position = plan.target_position.as_ref().ok_or_else(|| incomplete("skip", "target_position"))?;
         let at = self.target(position)?;
         if self.now.begun && at == self.now.at {
             let why = "the current action cannot be skipped: it ends by its own exit, which `modify` can change";
-            return Err(Refused::new("not-to-come", why));
+            return Err(PlanRefusal::new("not-to-come", why));
         }
         if at < self.now.first_to_come() {
             return Err(self.passed(at));
@@ -170,20 +170,20 @@ impl Edit<'_> {
         }
         let left = list.iter().skip(self.now.first_to_come()).any(|action| !is_skipped(action));
         if !self.now.begun && !left {
-            return Err(Refused::new("empties-topic", "nothing of the topic would be left to run"));
+            return Err(PlanRefusal::new("empties-topic", "nothing of the topic would be left to run"));
         }
         Ok(list)
     }
 
     /// `reorder`: the actions to come that are not skipped, each once. Skipped ones stay where they are.
-    pub fn reorder(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, Refused> {
+    pub fn reorder(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanRefusal> {
         let order = plan.order.as_ref().filter(|order| !order.is_empty());
         let order = order.ok_or_else(|| incomplete("reorder", "order"))?;
         let mut chosen: Vec<&Value> = Vec::with_capacity(order.len());
         for (place, id) in order.iter().enumerate() {
             if order.iter().take(place).any(|earlier| earlier == id) {
                 let why = format!("`order` names `{}` twice", shortened(id));
-                return Err(Refused::new("order-incomplete", why));
+                return Err(PlanRefusal::new("order-incomplete", why));
             }
             let at = self.by_id(id)?;
             if at < self.now.first_to_come() {
@@ -197,7 +197,7 @@ impl Edit<'_> {
         for slot in list.iter_mut().skip(self.now.first_to_come()).filter(|action| !is_skipped(action)) {
             let Some(next) = chosen.next() else {
                 let why = format!("`order` leaves out `{}`, which is to come: it must name each once", id_of(slot));
-                return Err(Refused::new("order-incomplete", why));
+                return Err(PlanRefusal::new("order-incomplete", why));
             };
             *slot = next.clone();
         }
@@ -211,17 +211,17 @@ impl Edit<'_> {
     }
 
     /// The action that `modify` or `skip` means: with `after_current` and `before_next` the next one that would run.
-    fn target(&self, position: &Position) -> Result<usize, Refused> {
+    fn target(&self, position: &Position) -> Result<usize, PlanRefusal> {
         match position {
-            Position::Named(name) if name == "after_current" || name == "before_next" => {
-                self.next_of(self.then).ok_or_else(|| Refused::new("not-to-come", "no action of the topic is to come"))
-            }
+            Position::Named(name) if name == "after_current" || name == "before_next" => self
+                .next_of(self.then)
+                .ok_or_else(|| PlanRefusal::new("not-to-come", "no action of the topic is to come")),
             position => self.named(position),
         }
     }
 
     /// The action of an id or an index. A text of digits that is no id is an index.
-    fn named(&self, position: &Position) -> Result<usize, Refused> {
+    fn named(&self, position: &Position) -> Result<usize, PlanRefusal> {
         let index = match position {
             Position::Index(index) => *index,
             Position::Named(name) => match (self.by_id(name), name.parse::<usize>()) {
@@ -232,25 +232,25 @@ impl Edit<'_> {
         let length = self.actions.len();
         (index < length).then_some(index).ok_or_else(|| {
             let why = format!("the topic has no action with the index {index}: it has {length}, counted from 0");
-            Refused::new("unknown-action", why)
+            PlanRefusal::new("unknown-action", why)
         })
     }
 
-    fn by_id(&self, id: &str) -> Result<usize, Refused> {
+    fn by_id(&self, id: &str) -> Result<usize, PlanRefusal> {
         self.actions.iter().position(|action| id_of(action) == id).ok_or_else(|| {
-            Refused::new("unknown-action", format!("the topic has no action with the id `{}`", shortened(id)))
+            PlanRefusal::new("unknown-action", format!("the topic has no action with the id `{}`", shortened(id)))
         })
     }
 
-    fn not_skipped(&self, at: usize) -> Result<(), Refused> {
+    fn not_skipped(&self, at: usize) -> Result<(), PlanRefusal> {
         match self.actions.get(at).filter(|action| is_skipped(action)) {
-            Some(action) => Err(Refused::new("not-to-come", format!("`{}` is skipped already", id_of(action)))),
+            Some(action) => Err(PlanRefusal::new("not-to-come", format!("`{}` is skipped already", id_of(action)))),
             None => Ok(()),
         }
     }
 
     /// Says of an action that it is not to come any more.
-    fn passed(&self, at: usize) -> Refused {
+    fn passed(&self, at: usize) -> PlanRefusal {
         let id = self.actions.get(at).map(id_of).unwrap_or_default();
         if self.now.begun && at == self.now.at {
             return too_late(&format!("`{id}` has begun"));
@@ -259,17 +259,17 @@ impl Edit<'_> {
     }
 }
 
-fn too_late(what: &str) -> Refused {
-    Refused::new("too-late", format!("{what}; a plan changes only what is still to come"))
+fn too_late(what: &str) -> PlanRefusal {
+    PlanRefusal::new("too-late", format!("{what}; a plan changes only what is still to come"))
 }
 
-fn incomplete(change: &str, field: &str) -> Refused {
-    Refused::new("plan-incomplete", format!("a plan to {change} needs `{field}`"))
+fn incomplete(change: &str, field: &str) -> PlanRefusal {
+    PlanRefusal::new("plan-incomplete", format!("a plan to {change} needs `{field}`"))
 }
 
 /// Refuses an action that a plan brings along when it, or one inside it, would say where the conversation goes. Where that
 /// goes, up to the session's end, is decided by the script alone.
-fn leads_nowhere(action: &Value) -> Result<(), Refused> {
+fn leads_nowhere(action: &Value) -> Result<(), PlanRefusal> {
     let Some(action) = action.as_object() else { return Ok(()) };
     let action = in_todays_spelling(action);
     if let Some(leading) = LEADING.iter().find(|name| action.contains_key(**name)) {
@@ -279,7 +279,7 @@ fn leads_nowhere(action: &Value) -> Result<(), Refused> {
 }
 
 /// The same of the cases in a config. What is misspelt or not where it must be does not check anyway.
-fn cases_lead_nowhere(config: &Map<String, Value>) -> Result<(), Refused> {
+fn cases_lead_nowhere(config: &Map<String, Value>) -> Result<(), PlanRefusal> {
     let cases = config.get("cases").and_then(Value::as_array).into_iter().flatten();
     for case in cases.chain(config.get("else")) {
         if case.get("goto").is_some() {
@@ -291,13 +291,13 @@ fn cases_lead_nowhere(config: &Map<String, Value>) -> Result<(), Refused> {
     Ok(())
 }
 
-fn brings(name: &str) -> Refused {
+fn brings(name: &str) -> PlanRefusal {
     let why = format!("a plan brings no `{name}` along: where the conversation goes is for the script to say");
-    Refused::new("field-fixed", why)
+    PlanRefusal::new("field-fixed", why)
 }
 
-impl Change {
-    pub(crate) fn apply(self, edit: &Edit<'_>, plan: &OrchestrationPlan) -> Result<Vec<Value>, Refused> {
+impl PlanChange {
+    pub(crate) fn apply(self, edit: &PlanEdit<'_>, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanRefusal> {
         match self {
             Self::Insert => edit.insert(plan),
             Self::Modify => edit.modify(plan),

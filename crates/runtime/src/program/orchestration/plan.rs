@@ -9,7 +9,7 @@ const MOST_REASON: usize = 1_000;
 /// What a plan does to the rest of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum PlanChange {
     /// Puts a new action among those to come.
     Insert,
     /// Changes fields of an action to come, or the content and exit of the current one.
@@ -20,7 +20,7 @@ pub enum Change {
     Reorder,
 }
 
-impl Change {
+impl PlanChange {
     /// The name that a model writes and events tell.
     pub const fn name(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ pub struct Revision {
 /// what was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OrchestrationPlan {
-    pub action: Change,
+    pub action: PlanChange,
     /// Where. `insert` without one means `after_current`, `modify` without one the current action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_position: Option<Position>,
@@ -100,7 +100,7 @@ pub struct OrchestrationPlan {
 impl OrchestrationPlan {
     /// The plan in a reply of the shape `topic_orchestrator`; `None` when the reply asks for no change.
     pub fn of_reply(reply: &Map<String, Value>, revision: Revision) -> Option<Self> {
-        let action = Change::parse(reply.get("action")?.as_str()?)?;
+        let action = PlanChange::parse(reply.get("action")?.as_str()?)?;
         let object = |name: &str| reply.get(name).filter(|value| value.is_object());
         let target_position = reply.get("target_position").and_then(|value| match value {
             Value::Number(number) => number.as_u64().and_then(|index| usize::try_from(index).ok()).map(Position::Index),
@@ -127,14 +127,14 @@ impl OrchestrationPlan {
 /// Why a plan changes nothing. It is told in the event of the plan; nothing else happens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{why}")]
-pub struct Refused {
+pub struct PlanRefusal {
     /// A stable slug.
     pub code: String,
     /// A sentence. Names ids of actions and fields, never what a person said.
     pub why: String,
 }
 
-impl Refused {
+impl PlanRefusal {
     pub fn new(code: &str, why: impl Into<String>) -> Self {
         Self { code: code.to_owned(), why: why.into() }
     }

@@ -4,7 +4,7 @@ use crate::test_runner::coverage::coverage::{Coverage, Covered, Figure};
 use crate::test_runner::coverage::html::escape::escaped;
 use crate::test_runner::coverage::html::source::lines;
 use crate::test_runner::coverage::html::tree::tree;
-use crate::test_runner::coverage::item::What;
+use crate::test_runner::coverage::item::ItemKind;
 
 /// How the page looks. It stands in the page itself.
 const STYLE: &str = include_str!("page.css");
@@ -37,7 +37,7 @@ fn summary(coverage: &Coverage) -> String {
     }
     head += &format!("<p class=\"big {}\">{}</p>\n", grade(total), percent(total));
     head += &format!("<p class=\"of\">{} of {} parts ran</p>\n</header>\n", total.covered, total.total);
-    let shown: Vec<What> = What::ALL.into_iter().filter(|what| coverage.figure(*what).total > 0).collect();
+    let shown: Vec<ItemKind> = ItemKind::ALL.into_iter().filter(|what| coverage.figure(*what).total > 0).collect();
     let mut table = String::from(
         "<div class=\"wide\">\n<table class=\"files\">\n<thead><tr><th scope=\"col\">File</th><th scope=\"col\" colspan=\"2\">all</th>",
     );

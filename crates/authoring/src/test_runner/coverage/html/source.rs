@@ -2,8 +2,8 @@
 
 use crate::test_runner::coverage::coverage::Covered;
 use crate::test_runner::coverage::html::escape::escaped;
-use crate::test_runner::coverage::item::Item;
-use bcc_lang::source::render::hidden::mask;
+use crate::test_runner::coverage::item::CoverageItem;
+use bcc_lang::source::render::redaction::mask;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark {
@@ -32,7 +32,7 @@ pub(super) fn lines(covered: &Covered, number: usize) -> String {
 }
 
 /// Marks the lines of a part, then those of the parts inside of it, which stand before it.
-fn put(covered: &Covered, item: &Item, marks: &mut [Mark]) {
+fn put(covered: &Covered, item: &CoverageItem, marks: &mut [Mark]) {
     let ran = covered.tally(item).ran;
     for line in item.line..=item.last_line {
         if let Some(mark) = marks.get_mut(line) {

@@ -3,7 +3,7 @@
 use crate::test_runner::coverage::coverage::Covered;
 use crate::test_runner::coverage::html::escape::escaped;
 use crate::test_runner::coverage::html::page::grade;
-use crate::test_runner::coverage::item::{Item, What};
+use crate::test_runner::coverage::item::{CoverageItem, ItemKind};
 use crate::test_runner::coverage::table::times;
 
 /// The parts of a file as nested lists; what holds other parts can be folded.
@@ -13,11 +13,12 @@ pub(super) fn tree(covered: &Covered, number: usize) -> String {
     list
 }
 
-fn nested(covered: &Covered, items: &[Item], number: usize, list: &mut String) {
+fn nested(covered: &Covered, items: &[CoverageItem], number: usize, list: &mut String) {
     list.push_str("<ul>\n");
     for item in items {
         list.push_str(if covered.tally(item).ran > 0 { "<li class=\"ran\">" } else { "<li class=\"missed\">" });
-        let folds = matches!(item.key.what(), What::Phase | What::Topic | What::Skill) && !item.children.is_empty();
+        let folds =
+            matches!(item.key.what(), ItemKind::Phase | ItemKind::Topic | ItemKind::Skill) && !item.children.is_empty();
         if folds {
             let inside = covered.figure_of(item.all().into_iter().skip(1));
             let figure = format!("<span class=\"inside {}\">{}/{}</span>", grade(inside), inside.covered, inside.total);
@@ -34,12 +35,12 @@ fn nested(covered: &Covered, items: &[Item], number: usize, list: &mut String) {
     list.push_str("</ul>\n");
 }
 
-fn line(covered: &Covered, item: &Item, number: usize) -> String {
+fn line(covered: &Covered, item: &CoverageItem, number: usize) -> String {
     let tally = covered.tally(item);
     let (mark, said) = if tally.ran > 0 { ("✓", "ran") } else { ("✗", "never ran") };
     // The body of a `for_each` has no id of its own.
     let (what, id) = match item.key.what() {
-        What::ForEach => (String::new(), "for_each"),
+        ItemKind::ForEach => (String::new(), "for_each"),
         what => (format!("<span class=\"what\">{}</span> ", what.name()), item.key.id()),
     };
     let mut line = format!(
@@ -60,12 +61,12 @@ fn line(covered: &Covered, item: &Item, number: usize) -> String {
 }
 
 /// The reasons for which an action can end, those that came up and those that did not.
-fn endings(covered: &Covered, item: &Item) -> String {
+fn endings(covered: &Covered, item: &CoverageItem) -> String {
     let id = item.key.id();
     let own = item.exits.iter().map(|reason| (*reason, covered.exits(id, reason)));
     // One that ends in one way only has nothing to tell, unless it came to another end.
     let others = covered.counts.exits.iter().filter(|((action, reason), _)| {
-        item.key.what() == What::Action && action == id && !item.exits.contains(&reason.as_str())
+        item.key.what() == ItemKind::Action && action == id && !item.exits.contains(&reason.as_str())
     });
     let others: Vec<(&str, u64)> = others.map(|((_, reason), met)| (reason.as_str(), *met)).collect();
     if (item.exits.len() < 2 && others.is_empty()) || covered.tally(item).ran == 0 {

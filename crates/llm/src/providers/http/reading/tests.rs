@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::http::timeouts::Limits;
-use crate::model::error::Waited;
+use crate::http::timeouts::TimeoutLimits;
+use crate::model::error::TimeoutPhase;
 use crate::providers::anthropic::MESSAGES;
 use crate::providers::openai::CHAT_COMPLETIONS;
 
@@ -30,14 +30,14 @@ enum Step {
 struct Script(VecDeque<Step>);
 
 #[async_trait::async_trait]
-impl Source for Script {
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, Broken> {
+impl ByteSource for Script {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, BodyError> {
         loop {
             match self.0.pop_front() {
                 None => return Ok(None),
                 Some(Step::Bytes(bytes)) => return Ok(Some(bytes)),
                 Some(Step::Wait(time)) => tokio::time::sleep(time).await,
-                Some(Step::Break) => return Err(Broken::CutOff),
+                Some(Step::Break) => return Err(BodyError::CutOff),
                 Some(Step::Stall) => pending().await,
             }
         }
@@ -47,7 +47,7 @@ impl Source for Script {
 #[derive(Default)]
 struct Heard(String);
 
-impl Live for Heard {
+impl LiveObserver for Heard {
     fn text(&mut self, piece: &str) {
         assert!(!piece.is_empty());
         self.0.push_str(piece);
@@ -62,21 +62,24 @@ impl Live for Heard {
 type Outcome = Result<String, String>;
 
 async fn read_as(dialect: &Dialect, sample: &Sample, steps: Vec<Step>) -> Outcome {
-    let limits =
-        Limits { total: Duration::from_hours(24), first: Duration::from_secs(60), idle: Duration::from_secs(30) };
+    let limits = TimeoutLimits {
+        total: Duration::from_hours(24),
+        first: Duration::from_secs(60),
+        idle: Duration::from_secs(30),
+    };
     let mut heard = Heard::default();
-    let body = Body::new(Box::new(Script(steps.into())), Timeouts::new(limits), MAX_REPLY_BYTES);
+    let body = ResponseBody::new(Box::new(Script(steps.into())), Timeouts::new(limits), MAX_REPLY_BYTES);
     match Reading::new(body, dialect, HOST).answer(sample.content_type, sample.tool, &mut heard).await {
         Ok(answer) => {
             assert_eq!(heard.0, answer.text, "what was heard is not what came");
             Ok(answer.text)
         }
-        Err(Fault::Model(error)) => Err(match error {
-            ModelError::Timeout { what: Waited::FirstToken, .. } => "first".to_owned(),
-            ModelError::Timeout { what: Waited::Idle, .. } => "idle".to_owned(),
+        Err(ReadError::Model(error)) => Err(match error {
+            ModelError::Timeout { what: TimeoutPhase::FirstToken, .. } => "first".to_owned(),
+            ModelError::Timeout { what: TimeoutPhase::Idle, .. } => "idle".to_owned(),
             other => other.kind().to_owned(),
         }),
-        Err(Fault::Reported(refusal)) => Err(format!("reported {:?}", refusal.status)),
+        Err(ReadError::Reported(refusal)) => Err(format!("reported {:?}", refusal.status)),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Map, Value, json};
 
 use crate::model::error::ModelError;
-use crate::model::provider::{Live, Provider, Silent};
+use crate::model::provider::{LiveObserver, NoLiveOutput, Provider};
 use crate::model::request::ModelRequest;
 use crate::providers::http::caller::Caller;
 use crate::providers::http::config::{ServerConfig, Structured};
@@ -67,8 +67,8 @@ async fn each_form_is_written_as_the_api_has_it() {
     for (form, expected) in table {
         let server = Server::start([good("{}"), good("words")]).await;
         let provider = provider(&server, form);
-        provider.complete(&structured(), &mut Silent).await.unwrap();
-        provider.complete(&request(), &mut Silent).await.unwrap();
+        provider.complete(&structured(), &mut NoLiveOutput).await.unwrap();
+        provider.complete(&request(), &mut NoLiveOutput).await.unwrap();
         let bodies = bodies(&server);
         let sent: Map<String, Value> = ["response_format", "tools", "tool_choice"]
             .iter()
@@ -119,11 +119,11 @@ async fn a_server_that_refuses_a_form_is_asked_for_a_simpler_one_and_that_is_rem
     for (status, message, expected) in table {
         let server = Server::start([refuse(status, message), good("一"), good("二"), good("三")]).await;
         let provider = provider(&server, Structured::Auto);
-        let reply = provider.complete(&structured(), &mut Silent).await;
+        let reply = provider.complete(&structured(), &mut NoLiveOutput).await;
         let reply = reply.unwrap_or_else(|error| panic!("{message}: {error}"));
         // It is asked once, and again; what was refused is no failed attempt, or there would have been no second.
         assert_eq!((reply.text.as_str(), reply.attempts), ("一", 2), "{message}");
-        provider.complete(&structured(), &mut Silent).await.unwrap();
+        provider.complete(&structured(), &mut NoLiveOutput).await.unwrap();
         assert_eq!(forms(&server)[..2], *expected, "{message}");
         assert_eq!(forms(&server)[2], expected[1], "{message}");
     }
@@ -134,8 +134,8 @@ async fn a_server_that_knows_no_form_at_all_is_asked_for_none() {
     let unknown = "Unrecognized request argument supplied: response_format";
     let server = Server::start([refuse(400, unknown), refuse(400, unknown), good("一"), good("二")]).await;
     let provider = provider(&server, Structured::Auto);
-    assert_eq!(provider.complete(&structured(), &mut Silent).await.unwrap().text, "一");
-    provider.complete(&structured(), &mut Silent).await.unwrap();
+    assert_eq!(provider.complete(&structured(), &mut NoLiveOutput).await.unwrap().text, "一");
+    provider.complete(&structured(), &mut NoLiveOutput).await.unwrap();
     assert_eq!(forms(&server), ["json_schema", "json_object", "off", "off"]);
 }
 
@@ -145,7 +145,7 @@ async fn a_complaint_inside_a_stream_counts_as_well() {
     let stream = stream(&[&error.to_string()]);
     let server = Server::start([stream, good("一")]).await;
     let provider = provider(&server, Structured::Auto);
-    assert_eq!(provider.complete(&structured(), &mut Silent).await.unwrap().text, "一");
+    assert_eq!(provider.complete(&structured(), &mut NoLiveOutput).await.unwrap().text, "一");
     assert_eq!(forms(&server), ["json_schema", "json_object"]);
 }
 
@@ -168,7 +168,7 @@ async fn an_unrelated_refusal_is_told_as_itself_and_costs_at_most_one_request_mo
         let server = Server::start(answers).await;
         let provider = provider(&server, Structured::Auto);
         for call in 1..=2 {
-            let error = provider.complete(&structured(), &mut Silent).await.unwrap_err();
+            let error = provider.complete(&structured(), &mut NoLiveOutput).await.unwrap_err();
             let ModelError::Http { status: told, message: said, attempts, .. } = error else { panic!("{error:?}") };
             assert_eq!((told, said.as_str(), attempts), (status, message, requests), "{message}");
             // What was given up in vain is not remembered.
@@ -182,7 +182,7 @@ async fn an_unrelated_refusal_is_told_as_itself_and_costs_at_most_one_request_mo
 async fn a_form_that_the_settings_name_is_not_changed() {
     for form in [Structured::JsonSchema, Structured::JsonObject, Structured::Tool] {
         let server = Server::start([refuse(400, "response_format and tools are not supported"), good("x")]).await;
-        let error = provider(&server, form).complete(&structured(), &mut Silent).await.unwrap_err();
+        let error = provider(&server, form).complete(&structured(), &mut NoLiveOutput).await.unwrap_err();
         assert!(matches!(error, ModelError::Http { status: 400, attempts: 1, .. }), "{error:?}");
     }
 }
@@ -209,7 +209,7 @@ async fn a_server_that_wants_the_limit_under_its_newer_name_gets_it_from_then_on
     let config = ServerConfig { max_tokens: Some(50), max_attempts: 1, ..config(&server.base_url) };
     let provider = Caller::new(&CHAT_COMPLETIONS, config).unwrap();
     for _ in 0..2 {
-        provider.complete(&request(), &mut Silent).await.unwrap();
+        provider.complete(&request(), &mut NoLiveOutput).await.unwrap();
     }
     let limits: Vec<(Value, Value)> = bodies(&server)
         .iter()
@@ -224,7 +224,7 @@ async fn a_reply_that_reached_its_limit_says_so() {
     for (reason, cut_off) in [("length", true), ("stop", false)] {
         let stream = events(&[&piece("您"), &end(reason), "[DONE]"]);
         let server = Server::start([vec![Step::Send(head("text/event-stream")), Step::Send(stream)]]).await;
-        let reply = provider(&server, Structured::Auto).complete(&request(), &mut Silent).await.unwrap();
+        let reply = provider(&server, Structured::Auto).complete(&request(), &mut NoLiveOutput).await.unwrap();
         assert_eq!(reply.cut_off, cut_off, "{reason}");
     }
 }
@@ -238,7 +238,7 @@ async fn fields_and_headers_of_the_settings_are_sent_along() {
         ("options".to_owned(), json!({ "num_ctx": 8192 })),
     ]);
     config.headers = vec![("X-Team".to_owned(), "team-geheim".into())];
-    Caller::new(&CHAT_COMPLETIONS, config).unwrap().complete(&request(), &mut Silent).await.unwrap();
+    Caller::new(&CHAT_COMPLETIONS, config).unwrap().complete(&request(), &mut NoLiveOutput).await.unwrap();
     let body = bodies(&server).remove(0);
     assert_eq!((&body["enable_thinking"], &body["options"]["num_ctx"]), (&json!(false), &json!(8192)));
     assert!(server.requests()[0].to_ascii_lowercase().contains("x-team: team-geheim\r\n"));
@@ -260,7 +260,7 @@ fn fields_that_are_not_the_settings_are_refused() {
 async fn a_proxy_that_is_named_is_asked_in_place_of_the_server() {
     let proxy = Server::start([good("via")]).await;
     let named = ServerConfig { proxy: Some(format!("http://{}", proxy.host)), ..config("http://models.invalid/v1") };
-    let reply = Caller::new(&CHAT_COMPLETIONS, named).unwrap().complete(&request(), &mut Silent).await.unwrap();
+    let reply = Caller::new(&CHAT_COMPLETIONS, named).unwrap().complete(&request(), &mut NoLiveOutput).await.unwrap();
     assert_eq!(reply.text, "via");
     assert!(proxy.requests()[0].starts_with("POST http://models.invalid/v1/chat/completions HTTP/1.1\r\n"));
     for bad in ["", "models.example:3128", "socks5://h:1", "ftp://u:geheim@h"] {
@@ -285,7 +285,7 @@ async fn no_secret_of_the_settings_is_shown_even_when_the_server_repeats_it() {
         config.max_attempts = 1;
         let shown = format!("{config:?}");
         let provider = Caller::new(&CHAT_COMPLETIONS, config).unwrap();
-        let error = provider.complete(&request(), &mut Silent).await.unwrap_err();
+        let error = provider.complete(&request(), &mut NoLiveOutput).await.unwrap_err();
         for text in [shown, format!("{provider:?}"), format!("{error:?}"), error.to_string()] {
             assert!(!text.contains("geheim") && !text.contains(KEY), "{text}");
         }
@@ -308,7 +308,7 @@ async fn one_connection_serves_many_calls() {
     let provider =
         Caller::new(&CHAT_COMPLETIONS, ServerConfig { max_attempts: 1, ..config(&server.base_url) }).unwrap();
     for _ in 0..4 {
-        assert_eq!(provider.complete(&request(), &mut Silent).await.unwrap().text, "好");
+        assert_eq!(provider.complete(&request(), &mut NoLiveOutput).await.unwrap().text, "好");
         // The rest of the answer is read beside this task.
         while !server.is_waiting() {
             tokio::task::yield_now().await;
@@ -320,7 +320,7 @@ async fn one_connection_serves_many_calls() {
 /// A listener that says when it has heard something.
 struct Began(Arc<AtomicBool>);
 
-impl Live for Began {
+impl LiveObserver for Began {
     fn text(&mut self, _piece: &str) {
         self.0.store(true, Ordering::SeqCst);
     }

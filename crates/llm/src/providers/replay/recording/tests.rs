@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 use crate::model::message::Role;
-use crate::model::provider::Silent;
+use crate::model::provider::NoLiveOutput;
 
 fn line(purpose: &str, path: &str, key: (u32, u32), prompt: &str, text: &str) -> Value {
     let action_id = path.rsplit('/').next().unwrap();
@@ -15,7 +15,7 @@ fn line(purpose: &str, path: &str, key: (u32, u32), prompt: &str, text: &str) ->
         "messages": [{ "role": "user", "content": prompt }], "text": text, "tokens_in": 7 })
 }
 
-fn recording(lines: &[Value], by: By) -> Recording {
+fn recording(lines: &[Value], by: ReplayMatching) -> Recording {
     let header = json!({ "recording": 1, "session_id": "s" });
     let text: Vec<String> = std::iter::once(&header).chain(lines).map(Value::to_string).collect();
     Recording::parse("r.jsonl", &text.join("\n"), by).unwrap()
@@ -37,7 +37,7 @@ fn request(purpose: Purpose, path: &str, (round, call): (u32, u32), prompt: &str
 
 async fn asked(recording: &Recording, path: &str, key: (u32, u32), prompt: &str) -> Result<String, ModelError> {
     let request = request(Purpose::Action, path, key, prompt);
-    recording.complete(&request, &mut Silent).await.map(|reply| reply.text)
+    recording.complete(&request, &mut NoLiveOutput).await.map(|reply| reply.text)
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn each_visit_of_an_action_gets_its_own_replies() {
         line("action", "t#2/a", (1, 0), "p", "二"),
         line("action", "t/a", (1, 1), "q", "三"),
     ];
-    let strictly = recording(&lines, By::Prompt);
+    let strictly = recording(&lines, ReplayMatching::Prompt);
     for (path, key, prompt, text) in [
         ("t#2/a", (1, 0), "p", "二"),
         ("t/a", (1, 1), "q", "三"),
@@ -56,7 +56,7 @@ async fn each_visit_of_an_action_gets_its_own_replies() {
     ] {
         assert_eq!(asked(&strictly, path, key, prompt).await.unwrap(), text);
     }
-    let by_order = recording(&lines, By::Order);
+    let by_order = recording(&lines, ReplayMatching::Order);
     for text in ["一", "二", "三"] {
         assert_eq!(asked(&by_order, "elsewhere/a", (9, 9), "whatever").await.unwrap(), text);
     }
@@ -66,7 +66,7 @@ async fn each_visit_of_an_action_gets_its_own_replies() {
 
 #[tokio::test]
 async fn a_call_that_was_not_recorded_or_asks_something_else_is_an_error_that_no_retry_mends() {
-    let recording = recording(&[line("action", "t/a", (1, 0), "电话 ***\n好吗", "一")], By::Prompt);
+    let recording = recording(&[line("action", "t/a", (1, 0), "电话 ***\n好吗", "一")], ReplayMatching::Prompt);
     assert_eq!(asked(&recording, "t/a", (1, 0), "电话 123\n好吗").await.unwrap(), "一");
     let missing = asked(&recording, "t/a", (1, 1), "p").await.unwrap_err();
     assert!(missing.to_string().contains("no such exchange"), "{missing}");
@@ -91,12 +91,12 @@ async fn of_a_turn_that_was_taken_again_the_last_words_count_and_what_failed_onl
         line("action", "t/a", (2, 1), "q", "三"),
         never,
     ];
-    for by in [By::Prompt, By::Order] {
+    for by in [ReplayMatching::Prompt, ReplayMatching::Order] {
         let recording = recording(&lines, by);
         let first = asked(&recording, "t/a", (2, 0), "It is 2027-01-01 00:00 (Friday).").await.unwrap();
         assert_eq!((first.as_str(), asked(&recording, "t/a", (2, 1), "q").await.unwrap().as_str()), ("二", "三"));
     }
-    let error = asked(&recording(&lines, By::Prompt), "t/a", (5, 1), "q").await.unwrap_err();
+    let error = asked(&recording(&lines, ReplayMatching::Prompt), "t/a", (5, 1), "q").await.unwrap_err();
     assert!(error.to_string().contains("there was none either: gone"), "{error}");
 }
 
@@ -108,12 +108,12 @@ async fn what_came_late_beside_the_conversation_comes_as_late_again() {
         line("action", "t/a", (1, 1), "q", "二"),
         line("monitor", "t/a", (2, 1), "m", "再看"),
     ];
-    let recording = Arc::new(recording(&lines, By::Prompt));
+    let recording = Arc::new(recording(&lines, ReplayMatching::Prompt));
     let watch = |key| {
         let recording = Arc::clone(&recording);
         tokio::spawn(async move {
             let request = request(Purpose::Monitor, "t/a", key, "m");
-            recording.complete(&request, &mut Silent).await.unwrap().text
+            recording.complete(&request, &mut NoLiveOutput).await.unwrap().text
         })
     };
     let (first, second) = (watch((1, 0)), watch((2, 1)));
@@ -125,17 +125,17 @@ async fn what_came_late_beside_the_conversation_comes_as_late_again() {
     asked(&recording, "t/a", (1, 1), "q").await.unwrap();
     assert_eq!((first.await.unwrap(), second.await.unwrap()), ("看".to_owned(), "再看".to_owned()));
     // Another process goes on behind what was said already.
-    let resumed = self::recording(&lines, By::Prompt);
+    let resumed = self::recording(&lines, ReplayMatching::Prompt);
     resumed.replayed_before(Purpose::Action, "a");
     let request = request(Purpose::Monitor, "t/a", (1, 0), "m");
-    assert_eq!(resumed.complete(&request, &mut Silent).await.unwrap().text, "看");
+    assert_eq!(resumed.complete(&request, &mut NoLiveOutput).await.unwrap().text, "看");
     // A call that failed is none of those that were replayed, so it does not count as one.
     let mut failed = line("action", "t/z", (1, 0), "p", "");
     failed.as_object_mut().unwrap().remove("text");
     failed["error"] = json!("gone");
-    let resumed = self::recording(&[vec![failed], lines.to_vec()].concat(), By::Prompt);
+    let resumed = self::recording(&[vec![failed], lines.to_vec()].concat(), ReplayMatching::Prompt);
     resumed.replayed_before(Purpose::Action, "a");
-    let waited = tokio::time::timeout(Duration::from_secs(9), resumed.complete(&request, &mut Silent)).await;
+    let waited = tokio::time::timeout(Duration::from_secs(9), resumed.complete(&request, &mut NoLiveOutput)).await;
     assert_eq!(waited.unwrap().unwrap().text, "看");
 }
 
@@ -145,7 +145,7 @@ async fn what_failed_without_harm_fails_again_in_both_orders_and_its_place_is_no
     failed.as_object_mut().unwrap().remove("text");
     (failed["error"], failed["went_on"]) = (json!("http 401"), json!(true));
     let lines = [line("action", "t/a", (1, 0), "p", "一"), failed, line("action", "t/a", (2, 2), "p", "二")];
-    for by in [By::Prompt, By::Order] {
+    for by in [ReplayMatching::Prompt, ReplayMatching::Order] {
         let recording = recording(&lines, by);
         assert_eq!(asked(&recording, "t/a", (1, 0), "p").await.unwrap(), "一");
         let error = asked(&recording, "t/a", (1, 1), "p").await.unwrap_err();
@@ -158,10 +158,10 @@ async fn what_failed_without_harm_fails_again_in_both_orders_and_its_place_is_no
 fn it_answers_for_monitors_where_one_was_recorded_and_reads_replies_as_then() {
     let mut mended = line("monitor", "t/a", (1, 0), "m", "{}");
     (mended["repair"], mended["reask"]) = (json!(true), json!(3));
-    let recording = recording(&[line("action", "t/a", (1, 0), "p", "一"), mended], By::Prompt);
+    let recording = recording(&[line("action", "t/a", (1, 0), "p", "一"), mended], ReplayMatching::Prompt);
     let of = |purpose, path| recording.manners_of(&request(purpose, path, (1, 0), "m").task);
-    assert_eq!(of(Purpose::Monitor, "t/a"), Manners { repair: true, reask: 3 });
-    assert_eq!(of(Purpose::Action, "t/a"), Manners::default());
+    assert_eq!(of(Purpose::Monitor, "t/a"), ReplyPolicy { repair: true, reask: 3 });
+    assert_eq!(of(Purpose::Action, "t/a"), ReplyPolicy::default());
     assert!(recording.answers(Purpose::Monitor, "a") && !recording.answers(Purpose::Monitor, "b"));
     assert!(!recording.answers(Purpose::Orchestrator, "a") && recording.answers(Purpose::Action, "b"));
 }
@@ -175,10 +175,10 @@ fn what_is_wrong_in_a_recording_is_named() {
         ("{\"recording\":1}\n{\"purpose\":\"action\",\"action_id\":\"a\",\"round\":1,\"call\":0}", "line 2"),
         ("{\"recording\":1}\nnonsense", "line 2"),
     ] {
-        let error = Recording::parse("r.jsonl", text, By::Prompt).unwrap_err().to_string();
+        let error = Recording::parse("r.jsonl", text, ReplayMatching::Prompt).unwrap_err().to_string();
         assert!(error.starts_with("the recording r.jsonl: ") && error.contains(part), "{text}: {error}");
     }
     // One without prompts, as earlier releases had them.
     let older = r#"{"purpose":"action","action_id":"a","round":1,"call":0,"text":"一"}"#;
-    assert!(Recording::parse("r.jsonl", older, By::Prompt).is_ok());
+    assert!(Recording::parse("r.jsonl", older, ReplayMatching::Prompt).is_ok());
 }

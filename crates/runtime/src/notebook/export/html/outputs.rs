@@ -7,7 +7,7 @@ use crate::notebook::export::html::escape::escaped;
 use crate::notebook::export::html::rendered::rendered;
 use crate::notebook::export::image::{Picture, drawing, picture};
 use crate::notebook::export::markdown::{alternative, left_out, only_types};
-use crate::notebook::export::output::Output;
+use crate::notebook::export::output::CellOutput;
 use bcc_lang::message::language::Language;
 
 /// The most bytes of HTML that an output may show in a frame of its own; a larger one is shown by its plain text.
@@ -23,14 +23,14 @@ border-bottom:1px solid #8884}</style>";
 const LINES: std::ops::RangeInclusive<usize> = 3..=24;
 
 /// An output as HTML; empty for one that shows nothing.
-pub fn shown(output: &Output, language: Language) -> String {
+pub fn shown(output: &CellOutput, language: Language) -> String {
     match output {
-        Output::Stream { name, text } => preformatted(text, name),
-        Output::Error { name, value, traceback } => {
+        CellOutput::Stream { name, text } => preformatted(text, name),
+        CellOutput::Error { name, value, traceback } => {
             let lines = if traceback.is_empty() { format!("{name}: {value}") } else { traceback.join("\n") };
             preformatted(&lines, "error")
         }
-        Output::Data { data, .. } => data_shown(data, language),
+        CellOutput::Data { data, .. } => data_shown(data, language),
     }
 }
 

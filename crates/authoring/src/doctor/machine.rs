@@ -1,0 +1,87 @@
+//! The machine and the terminal: clock, encoding, language, and where words go.
+
+use jiff::tz::TimeZone;
+
+use crate::doctor::finding::DoctorFinding;
+use bcc_engine::clock::{now, stamp};
+use bcc_engine::environment::Environment;
+use bcc_lang::message::language::Language;
+
+/// The first second of 2025: a clock before it is wrong.
+const SINCE: i64 = 1_735_689_600;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terminals {
+    pub input: bool,
+    pub output: bool,
+}
+
+pub fn surroundings(terminals: &Terminals, language: Language, environment: &Environment) -> Vec<DoctorFinding> {
+    vec![clock(), terminal(terminals, environment), encoding(environment), spoken(language, environment)]
+}
+
+fn clock() -> DoctorFinding {
+    let time = now();
+    let zone = TimeZone::system();
+    let zone = zone.iana_name().unwrap_or("of this machine").to_owned();
+    let message = format!("{} (time zone {zone})", stamp(time));
+    if time.as_second() < SINCE {
+        let problem = DoctorFinding::problem("clock", format!("{message} cannot be right"));
+        return problem.with_help("set the clock of this machine: sessions keep times, and servers refuse wrong ones");
+    }
+    DoctorFinding::ok("clock", message)
+}
+
+fn terminal(terminals: &Terminals, environment: &Environment) -> DoctorFinding {
+    let kind = environment.get("TERM").unwrap_or("unknown");
+    match (terminals.input, terminals.output) {
+        (true, true) if kind == "dumb" => {
+            DoctorFinding::note("terminal", "the terminal is `dumb`: lines are read as they come, without colours")
+        }
+        (true, true) => DoctorFinding::ok("terminal", format!("a terminal ({kind}): `run` talks to a person")),
+        _ => DoctorFinding::ok("terminal", "no terminal at both ends: `run` reads and writes lines"),
+    }
+}
+
+/// Where a variable of the locale comes from: the first that is set decides.
+fn first<'e>(environment: &'e Environment, names: &[&'static str]) -> Option<(&'static str, &'e str)> {
+    names.iter().find_map(|name| Some((*name, environment.get(name)?)))
+}
+
+fn encoding(environment: &Environment) -> DoctorFinding {
+    let help = "`export LC_ALL=C.UTF-8`, or another locale of UTF-8";
+    match first(environment, &["LC_ALL", "LC_CTYPE", "LANG"]) {
+        Some((name, value)) => {
+            let letters: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
+            if letters.to_ascii_lowercase().contains("utf8") {
+                DoctorFinding::ok("locale", format!("{name}={value}: UTF-8"))
+            } else {
+                DoctorFinding::note(
+                    "locale",
+                    format!("{name}={value} is no UTF-8; a terminal may show Chinese text wrongly"),
+                )
+                .with_help(help)
+            }
+        }
+        None => {
+            let note = DoctorFinding::note("locale", "no locale is set; a terminal may show Chinese text wrongly");
+            note.with_help(help)
+        }
+    }
+}
+
+fn spoken(language: Language, environment: &Environment) -> DoctorFinding {
+    let name = match language {
+        Language::English => "English",
+        Language::Chinese => "Chinese",
+    };
+    let asked = Language::of_environment(|name| environment.get(name));
+    let message = match first(environment, &["BCC_LANG", "LC_ALL", "LC_MESSAGES", "LANG"]) {
+        _ if asked != language => format!("{name}, as `--lang` says"),
+        Some((variable, value)) => {
+            format!("{name}, because of {variable}={value}; `--lang en` or `--lang zh` chooses another")
+        }
+        None => format!("{name}, because nothing chooses another; `--lang zh` does"),
+    };
+    DoctorFinding::ok("language", message)
+}

@@ -1,0 +1,24 @@
+//! The store that a kept session is looked at in: nothing is made, held or written, not even beside its file.
+
+use std::path::Path;
+
+use bcc_engine::engine::store_path;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::project::{Project, absolute};
+use bcc_store::sqlite::inspect::open_untouched;
+use bcc_store::sqlite::store::SqliteStore;
+
+/// Opens the store at `given`, else that of the project, for reading.
+/// Errors: `Usage` when there is none; else as the store says why it cannot be read.
+pub fn store(given: Option<&Path>, project: &Project, environment: &Environment) -> Result<SqliteStore, EngineError> {
+    let path = match given {
+        Some(path) => absolute(path),
+        None => store_path(project, environment, None),
+    };
+    if !path.exists() {
+        return Err(EngineError::usage(format!("there is no store {path}", path = path.display()))
+            .with_help("run a script first, or say where the store is with `--store`"));
+    }
+    Ok(open_untouched(&path)?)
+}

@@ -1,0 +1,134 @@
+//! The variables around an action before anything was said: what is declared, what is given, the first element of a list.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::render::find_action::FoundAction;
+use bcc_engine::error::EngineError;
+use bcc_engine::variables::{fitting, from_file, pair_of};
+use bcc_lang::source::near::near_miss;
+use bcc_lang::value::mask::Masker;
+use bcc_lang::value::scopes::{Declaration, DeclarationMap, Scope, ScopeLayer, Scopes, Stored};
+use bcc_runtime::program::program::Program;
+use bcc_runtime::program::transcript::RecentTranscript;
+use bcc_runtime::program::turn::base_names;
+
+/// The variables that `found` sees: declared values, then those of `file`, then those of `pairs`.
+/// Errors: when a name is none that the action sees, or a value does not fit its declaration.
+pub fn scopes(
+    program: &Program,
+    found: &FoundAction<'_>,
+    file: Option<&Path>,
+    pairs: &[String],
+) -> Result<Scopes, EngineError> {
+    let mut scopes = opened(program, found);
+    let mut given: Vec<(String, Value, bool)> = Vec::new();
+    if let Some(path) = file {
+        given.extend(from_file(path)?.into_iter().map(|(name, value)| (name, value, false)));
+    }
+    for pair in pairs {
+        let (name, text) = pair_of(pair)?;
+        given.push((name.to_owned(), Value::from(text), true));
+    }
+    // The list is looked at when its topic begins; what is given for the element itself counts more.
+    let element = found.topic.for_each.as_ref().filter(|_| found.skill.is_none());
+    let (own, others): (Vec<_>, Vec<_>) =
+        given.into_iter().partition(|(name, ..)| element.is_some_and(|each| each.element == *name));
+    for (name, value, typed) in others {
+        let declaration = scopes.declaration(&name).ok_or_else(|| unknown(&scopes, &name))?;
+        let value = fitting(declaration, value, typed)?;
+        write(&mut scopes, &name, value, None);
+    }
+    if let Some(each) = element {
+        let names =
+            base_names(program, Some(found.phase), Some(found.topic), &RecentTranscript::new(0, 0), scopes.clone());
+        let first = match each.list.eval(&names) {
+            Ok(Value::Array(items)) => items.into_iter().next().unwrap_or_default(),
+            _ => Value::Null,
+        };
+        let own = own.into_iter().next_back();
+        let value = match (own, scopes.declaration(&each.element)) {
+            (Some((_, value, typed)), Some(declaration)) => fitting(declaration, value, typed)?,
+            (Some((_, value, typed)), None) => {
+                let parsed = value.as_str().filter(|_| typed).and_then(|text| serde_json::from_str(text).ok());
+                parsed.unwrap_or(value)
+            }
+            (None, _) => first,
+        };
+        write(&mut scopes, &each.element, value, Some(Scope::Topic));
+    }
+    Ok(scopes)
+}
+
+/// Whether the list of the action's topic has no element, or has none yet, so that the action would not run.
+pub fn is_empty_list(program: &Program, found: &FoundAction<'_>, scopes: &Scopes) -> bool {
+    let Some(each) = found.topic.for_each.as_ref().filter(|_| found.skill.is_none()) else { return false };
+    let names = base_names(program, Some(found.phase), Some(found.topic), &RecentTranscript::new(0, 0), scopes.clone());
+    match each.list.eval(&names) {
+        Ok(Value::Array(items)) => items.is_empty(),
+        Ok(value) => value.is_null(),
+        Err(_) => false,
+    }
+}
+
+/// Only these variables, each as it is given.
+pub fn alone(file: Option<&Path>, pairs: &[String]) -> Result<Scopes, EngineError> {
+    let mut layer = ScopeLayer::new(Scope::Session, "", Arc::new(DeclarationMap::new()));
+    if let Some(path) = file {
+        from_file(path)?.into_iter().for_each(|(name, value)| layer.put(name, stored(value)));
+    }
+    for pair in pairs {
+        let (name, text) = pair_of(pair)?;
+        layer.put(name, stored(Value::from(text)));
+    }
+    let mut scopes = Scopes::default();
+    scopes.push(layer);
+    Ok(scopes)
+}
+
+/// Takes the values of sensitive variables out of what is shown.
+pub fn masker(scopes: &Scopes) -> Masker {
+    let sensitive = |name: &str| {
+        scopes.layers().any(|layer| layer.declaration(name).is_some_and(|declaration| declaration.sensitive))
+    };
+    let values = scopes.layers().flat_map(ScopeLayer::values).filter(|(name, _)| sensitive(name));
+    Masker::new(values.map(|(_, stored)| &stored.value).collect::<Vec<_>>())
+}
+
+fn opened(program: &Program, found: &FoundAction<'_>) -> Scopes {
+    let layer = |scope, path: &str, declarations: &Arc<DeclarationMap>| {
+        let mut layer = ScopeLayer::new(scope, path, Arc::clone(declarations));
+        let set = declarations.values().filter(|declaration| !declaration.value.is_null());
+        set.for_each(|Declaration { name, value, .. }| layer.put(name.clone(), stored(value.clone())));
+        layer
+    };
+    if let Some(skill) = found.skill {
+        return Scopes::isolated(layer(Scope::Topic, &skill.id, &skill.inputs));
+    }
+    let mut scopes = Scopes::default();
+    scopes.push(layer(Scope::Global, "", &program.globals));
+    scopes.push(layer(Scope::Session, "", &program.declarations));
+    scopes.push(layer(Scope::Phase, &found.phase.id, &found.phase.declarations));
+    scopes.push(layer(Scope::Topic, &found.topic.id, &found.topic.declarations));
+    scopes
+}
+
+fn write(scopes: &mut Scopes, name: &str, value: Value, scope: Option<Scope>) {
+    // Every scope that an action sees is open here.
+    let _ = scopes.write(name, stored(value), scope);
+}
+
+fn stored(value: Value) -> Stored {
+    Stored { value, source: "command_line".into(), round: None, at: String::new() }
+}
+
+fn unknown(scopes: &Scopes, name: &str) -> EngineError {
+    let known: Vec<&str> = scopes.layers().flat_map(|layer| layer.declarations().keys().map(String::as_str)).collect();
+    let error = EngineError::usage(format!("the action sees no variable `{name}`"));
+    match near_miss(name, known.iter().copied()) {
+        Some(near) => error.with_help(format!("did you mean `{near}`?")),
+        None => error.with_help("what it sees is declared around it, or extracted or set by some action"),
+    }
+}

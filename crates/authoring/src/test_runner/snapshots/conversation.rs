@@ -1,0 +1,107 @@
+//! The snapshot of a conversation that was held: compared, or kept anew.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::test_runner::find::{TestFile, Tests};
+use crate::test_runner::result::{TestFailure, TestResult, TestStatus};
+use crate::test_runner::snapshots::compare::{self, SnapshotComparison, SnapshotOutcome, compare, update};
+use crate::test_runner::snapshots::content::{SnapshotContent, content, variables};
+use crate::test_runner::snapshots::files::place;
+use bcc_lang::message::localized_text::LocalizedText;
+use bcc_lang::script::test::test::WrittenTest;
+use bcc_runtime::run::session::Session;
+
+/// Compares what the test keeps of a conversation that went as expected, or keeps it anew (`--update`); what came of it is noted
+/// in `ran`.
+pub fn snapshot(test: &TestFile, written: &WrittenTest, session: &Session, anew: bool, ran: &mut TestResult) {
+    let Some(wanted) = &written.snapshot else { return };
+    let case = ran.case.as_deref();
+    let (file, name) = (place(&test.real, case), shown(test, case));
+    ran.snapshot = Some(file.clone());
+    let variables = variables(session);
+    let events = ran.events();
+    let seen = SnapshotContent { events: &events, variables: &variables, masker: &session.masker };
+    let now = match content(&wanted.value, &seen) {
+        Ok(now) => now,
+        Err(error) => {
+            (ran.status, ran.why) = (TestStatus::Broken, Some(error.to_string()));
+            return;
+        }
+    };
+    if anew {
+        match update(&file, &now) {
+            Ok(SnapshotOutcome::Same) => {}
+            Ok(SnapshotOutcome::New) => ran.notes.push(format!("the snapshot {name} is new")),
+            Ok(SnapshotOutcome::Changed) => ran.notes.push(format!("the snapshot {name} was written anew")),
+            Err(why) => {
+                (ran.status, ran.why) =
+                    (TestStatus::Broken, Some(format!("the snapshot {name} cannot be written: {why}")));
+            }
+        }
+        return;
+    }
+    let (message, found, help) = match compare(&file, &now) {
+        SnapshotComparison::Same => return,
+        SnapshotComparison::Missing => {
+            let help = "run the test with `--update` to keep it, and read what is kept";
+            (format!("there is no snapshot {name} yet"), String::new(), help)
+        }
+        SnapshotComparison::Differs(difference) => {
+            let help =
+                "`-` is what is kept, `+` what came now; when the new one is right, run the test with `--update`";
+            (format!("the conversation is not as the snapshot {name} keeps it"), difference, help)
+        }
+        SnapshotComparison::Unreadable(why) => {
+            let help = "mend or delete the file; `--update` writes it anew";
+            (format!("the snapshot {name} cannot be read: {why}"), String::new(), help)
+        }
+    };
+    ran.status = TestStatus::Failed;
+    let span = wanted.span;
+    ran.failures.push(TestFailure {
+        span,
+        line: test.file.line(span.start),
+        message,
+        expected: LocalizedText::theirs(""),
+        exact: None,
+        found: found.into(),
+        help: Some(help.to_owned()),
+        said: ran.transcript.len(),
+    });
+}
+
+/// The snapshots beside these tests that none of them keeps, as messages name them. A test that could not be run may still want
+/// its own.
+pub fn stale(tests: &Tests, ran: &[TestResult]) -> Vec<String> {
+    let mut stale = Vec::new();
+    for test in &tests.files {
+        let mut of_test = ran.iter().filter(|ran| ran.file.name() == test.file.name()).peekable();
+        if of_test.peek().is_none() {
+            continue;
+        }
+        let mut used: BTreeSet<PathBuf> = BTreeSet::new();
+        let mut sure = true;
+        for ran in of_test {
+            sure &= matches!(ran.status, TestStatus::Passed | TestStatus::Failed);
+            // One that failed before its end kept nothing, and its file is not stale for that.
+            used.insert(place(&test.real, ran.case.as_deref()));
+            if ran.status == TestStatus::Passed && ran.snapshot.is_none() {
+                used.remove(&place(&test.real, ran.case.as_deref()));
+            }
+        }
+        if sure {
+            let beside = Path::new(test.file.name()).parent().unwrap_or_else(|| Path::new(""));
+            let real = test.real.parent().unwrap_or_else(|| Path::new(""));
+            let named = |file: PathBuf| file.strip_prefix(real).map(|end| beside.join(end)).unwrap_or(file);
+            let files = compare::stale(&test.real, &used).into_iter().map(named);
+            stale.extend(files.map(|file| file.to_string_lossy().replace('\\', "/")));
+        }
+    }
+    stale
+}
+
+/// The file of a snapshot as messages name it: beside the test, as that is named.
+fn shown(test: &TestFile, case: Option<&str>) -> String {
+    place(Path::new(test.file.name()), case).to_string_lossy().replace('\\', "/")
+}

@@ -1,0 +1,97 @@
+//! The projects of the files that are checked, each loaded once and shared between files and threads.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::validate::cache::stamp;
+use crate::validate::checked_project::CheckedProject;
+use bcc_engine::discovery::names::PathNames;
+use bcc_engine::project::nearest;
+
+#[derive(Debug)]
+pub struct CheckedProjects {
+    /// The one project of all files, when it was given.
+    given: Option<PathBuf>,
+    names: PathNames,
+    rules: Vec<(String, String)>,
+    stamped: bool,
+    loaded: Mutex<Loaded>,
+}
+
+#[derive(Debug, Default)]
+struct Loaded {
+    /// By the folder that a file lies in.
+    folders: HashMap<PathBuf, Arc<CheckedProject>>,
+    /// By their own directories.
+    projects: HashMap<PathBuf, Arc<CheckedProject>>,
+}
+
+impl CheckedProjects {
+    /// No projects yet. All files belong to `given`, when there is one; `rules` count in each.
+    pub fn new(given: Option<PathBuf>, names: PathNames, rules: Vec<(String, String)>) -> Self {
+        Self { given, names, rules, stamped: false, loaded: Mutex::default() }
+    }
+
+    /// The same, which give their projects a stamp ([`CheckedProject::stamp`]) or do not.
+    pub fn stamped(self, stamped: bool) -> Self {
+        Self { stamped, ..self }
+    }
+
+    pub fn names(&self) -> &PathNames {
+        &self.names
+    }
+
+    /// The project of a file, whose path is absolute.
+    pub fn of_file(&self, real: &Path) -> Arc<CheckedProject> {
+        let folder = real.parent().unwrap_or(real);
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(home) = loaded.folders.get(folder) {
+            return Arc::clone(home);
+        }
+        let directory = self.given.clone().unwrap_or_else(|| nearest(folder));
+        let home = self.load(&mut loaded, directory);
+        loaded.folders.insert(folder.to_path_buf(), Arc::clone(&home));
+        home
+    }
+
+    pub fn of_directory(&self, directory: &Path) -> Arc<CheckedProject> {
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        self.load(&mut loaded, directory.to_path_buf())
+    }
+
+    /// All that were asked for, by their directories.
+    pub fn all(&self) -> Vec<Arc<CheckedProject>> {
+        let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut homes: Vec<Arc<CheckedProject>> = loaded.projects.values().map(Arc::clone).collect();
+        homes.sort_by(|a, b| a.directory.cmp(&b.directory));
+        homes
+    }
+
+    fn load(&self, loaded: &mut Loaded, directory: PathBuf) -> Arc<CheckedProject> {
+        let made = loaded.projects.entry(directory).or_insert_with_key(|directory| {
+            // Before anything of it is read: what changes in between has another stamp the next time.
+            let stamp = self.stamped.then(|| stamp(directory, &self.names));
+            Arc::new(CheckedProject::of(directory.clone(), &self.names, &self.rules, stamp))
+        });
+        Arc::clone(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_in_a_project_bears_the_stamp_of_before_it_was_read() {
+        let project = tempfile::tempdir().unwrap();
+        let names = PathNames::seen_from(project.path().to_path_buf());
+        let homes = CheckedProjects::new(None, names.clone(), vec![]);
+        assert_eq!(homes.of_directory(project.path()).stamp(), None, "nobody needs one");
+        let before = stamp(project.path(), &names);
+        let home = CheckedProjects::new(None, names.clone(), vec![]).stamped(true).of_directory(project.path());
+        std::fs::write(project.path().join("bcc-script.toml"), "[project]\n").unwrap();
+        assert_eq!(home.stamp(), Some(before));
+        assert_ne!(before, stamp(project.path(), &names));
+    }
+}

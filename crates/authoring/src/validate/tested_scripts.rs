@@ -1,0 +1,67 @@
+//! The scripts that tests are about, each looked at once.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::validate::read_file::sibling;
+use bcc_check::document_paths::DocumentPathError;
+use bcc_check::test::{ScriptOutline, TestedScript};
+use bcc_engine::discovery::documents::seems_ours;
+use bcc_engine::discovery::names::PathNames;
+use bcc_engine::discovery::walk::is_yaml;
+use bcc_engine::discovery::written_path::bytes;
+use bcc_lang::script::read::root_key;
+use bcc_lang::source::compose::parse;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::yaml::YamlNode;
+
+/// The scripts that were looked at, by their real paths.
+#[derive(Debug, Default)]
+pub struct TestedScripts {
+    known: Mutex<HashMap<PathBuf, TestedScript>>,
+}
+
+impl TestedScripts {
+    /// What stands at `real`. `outline` makes what tests must know of a parsed script.
+    pub fn look(
+        &self,
+        real: &Path,
+        names: &PathNames,
+        outline: impl FnOnce(&Arc<SourceFile>, &YamlNode) -> Option<ScriptOutline>,
+    ) -> TestedScript {
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tested) = known().get(real) {
+            return tested.clone();
+        }
+        let tested = match read(real, names, outline) {
+            TestedScript::Refused(DocumentPathError::Absent) => {
+                TestedScript::Absent(sibling(real).filter(|near| is_yaml(Path::new(near))))
+            }
+            tested => tested,
+        };
+        known().insert(real.to_path_buf(), tested.clone());
+        tested
+    }
+}
+
+fn read(
+    real: &Path,
+    names: &PathNames,
+    outline: impl FnOnce(&Arc<SourceFile>, &YamlNode) -> Option<ScriptOutline>,
+) -> TestedScript {
+    let bytes = match bytes(real) {
+        Ok(bytes) => bytes,
+        Err(refused) => return TestedScript::Refused(refused),
+    };
+    // What is broken and was meant as a script is told where it stands.
+    let broken = if seems_ours(&bytes) { TestedScript::Unreadable } else { TestedScript::Other };
+    let Ok(file) = SourceFile::from_bytes(names.shown(real), bytes) else { return broken };
+    let file = Arc::new(file);
+    let Some(root) = parse(&file).root else { return broken };
+    match root_key(&root) {
+        None => broken,
+        Some("session") => outline(&file, &root).map_or(broken, |outline| TestedScript::Script(Arc::new(outline))),
+        Some(_) => TestedScript::Other,
+    }
+}

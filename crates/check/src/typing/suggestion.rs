@@ -1,0 +1,336 @@
+//! What to do about what the analysis finds, in words, and as a repair where only one can be meant.
+
+use std::ops::Range;
+
+use minijinja::value::Value;
+
+use crate::typing::analysis::Analysis;
+use crate::typing::contradiction::{JoinedComparisons, clash};
+use crate::typing::type_set::TypeSet;
+use bcc_lang::expr::operators::Operator;
+use bcc_lang::expr::parse::Expr;
+use bcc_lang::expr::tree::{ExprKind, ExprNode};
+use bcc_lang::script::fields::shortened;
+use bcc_lang::source::near::near_miss;
+use bcc_lang::template::unknown::SourceRepair;
+use bcc_lang::value::compare::{Family, Shape};
+use bcc_lang::value::declared::DeclaredType;
+
+/// A remedy: the words, and the change.
+pub type Suggestion = (String, Option<SourceRepair>);
+
+/// What a part is: "`age` is a number (declared as `integer`)".
+pub fn is(analysis: &Analysis<'_>, node: &ExprNode, sort: &TypeSet) -> String {
+    let text = shortened(analysis.text(node));
+    let what = match sort.only() {
+        Some(Shape::Null) => "nothing at all".to_owned(),
+        Some(shape) => shape.to_string(),
+        None => sort.shapes().map(|shape| shape.to_string()).collect::<Vec<_>>().join(" or "),
+    };
+    match (&node.kind, sort.declared) {
+        (ExprKind::Name(_), Some(declared)) if declared.name() != what => {
+            format!("`{text}` is {what} (declared as `{}`)", declared.name())
+        }
+        _ => format!("`{text}` is {what}"),
+    }
+}
+
+fn one(title_of: &str, range: &Range<usize>) -> Option<SourceRepair> {
+    Some(SourceRepair::one(format!("write `{title_of}`"), range.clone(), title_of))
+}
+
+/// The number that a quoted text holds, as it is written there.
+fn number_in(node: &ExprNode) -> Option<&str> {
+    let ExprKind::Constant(value) = &node.kind else { return None };
+    let text = value.as_str()?.trim();
+    (!text.is_empty()
+        && text.parse::<f64>().is_ok_and(f64::is_finite)
+        && text.starts_with(|c: char| c.is_ascii_digit()))
+    .then_some(text)
+}
+
+/// `text` between the quotes that the author uses at `like`, else between single ones.
+fn in_quotes(analysis: &Analysis<'_>, like: &ExprNode, text: &str) -> Option<String> {
+    let quote = if analysis.text(like).starts_with('"') { '"' } else { '\'' };
+    (!text.contains([quote, '\\', '\n'])).then(|| format!("{quote}{text}{quote}"))
+}
+
+/// What to do about operands that never fit.
+pub fn mismatch(
+    analysis: &Analysis<'_>,
+    operator: Operator,
+    left: (&ExprNode, &TypeSet),
+    right: (&ExprNode, &TypeSet),
+) -> Suggestion {
+    let ((left_node, left_sort), (right_node, right_sort)) = (left, right);
+    let family = operator.family();
+    let numeric = |sort: &TypeSet| sort.only() == Some(Shape::Number);
+    let textual = |sort: &TypeSet| sort.only() == Some(Shape::String);
+    if left_sort.is_null() || right_sort.is_null() {
+        return ("ask for nothing with `is none` or `is not none`".to_owned(), None);
+    }
+    for ((_, other), (node, _)) in [(left, right), (right, left)] {
+        if let (true, true, Some(number)) = (family != Family::Membership, numeric(other), number_in(node)) {
+            return (format!("write the number without quotes: `{number}`"), one(number, &node.range));
+        }
+    }
+    let date = [left_sort, right_sort].iter().any(|sort| sort.declared == Some(DeclaredType::Date));
+    let help = match family {
+        Family::Add if (textual(left_sort) || textual(right_sort)) && !date => {
+            let between = left_node.range.end..right_node.range.start;
+            let plus =
+                analysis.source.get(between.clone()).and_then(|text| text.find('+')).map(|at| between.start + at);
+            let repair = plus.map(|at| SourceRepair::one("write `~`", at..at + 1, "~"));
+            return ("to join a text with something else, write `~` instead of `+`".to_owned(), repair);
+        }
+        Family::Membership if textual(right_sort) => {
+            "only a text can be in a text: put what you look for in quotes".to_owned()
+        }
+        Family::Membership => {
+            "right of `in` stands what holds things: a list as in `x in ['…', '…']`, a text or an object".to_owned()
+        }
+        _ if date => "a date is a text such as `'2026-01-31'`: compare it with one in quotes".to_owned(),
+        Family::Order if textual(left_sort) || textual(right_sort) => {
+            let (node, _) = if textual(left_sort) { left } else { right };
+            let text = analysis.text(node);
+            let type_of = if matches!(node.kind, ExprKind::Name(_)) {
+                format!(", or declare `{text}` with `type: number` if it is to hold one")
+            } else {
+                String::new()
+            };
+            format!("for the length of the text write `{text} | length`{type_of}")
+        }
+        _ if [left_sort, right_sort].iter().any(|sort| sort.only() == Some(Shape::List)) => {
+            "for the number of things in a list write `x | length`".to_owned()
+        }
+        _ if [left_sort, right_sort].iter().any(|sort| sort.only() == Some(Shape::Boolean)) => {
+            "true and false are asked for as they are (`x`, `not x`), and have no order and no sum".to_owned()
+        }
+        _ => "change what stands on one side, or the `type` of its declaration".to_owned(),
+    };
+    (help, None)
+}
+
+pub fn attribute(
+    analysis: &Analysis<'_>,
+    of: &ExprNode,
+    name: &str,
+    sort: &TypeSet,
+    range: &Range<usize>,
+) -> Suggestion {
+    if matches!(name, "length" | "size" | "len" | "count") && !sort.is_none_of(&[Shape::String, Shape::List]) {
+        let text = format!("{} | length", analysis.text(of));
+        return (format!("write `{text}`"), one(&text, range));
+    }
+    (
+        "only an object has fields: leave the `.` and what follows out, or declare it with `type: object`".to_owned(),
+        None,
+    )
+}
+
+pub fn outside(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: (&ExprNode, &TypeSet)) -> String {
+    let (name, constant) = if matches!(right.0.kind, ExprKind::Constant(_)) { (left, right) } else { (right, left) };
+    let (of, text) = (shortened(analysis.text(name.0)), shortened(analysis.text(constant.0)));
+    match name.1.declared {
+        _ if name.1.values().is_some() => format!("`{of}` is never `{text}`: that is none of its `enum`"),
+        Some(DeclaredType::Date) => format!("`{of}` is never `{text}`: it is declared as a date, and that is none"),
+        Some(DeclaredType::Integer) => format!("`{of}` is never `{text}`: it is declared as a whole number"),
+        _ => format!("`{of}` is never `{text}`"),
+    }
+}
+
+/// What to do about two that are never equal.
+pub fn never_equal(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: (&ExprNode, &TypeSet)) -> Suggestion {
+    let (name, constant) = if matches!(right.0.kind, ExprKind::Constant(_)) { (left, right) } else { (right, left) };
+    let ExprKind::Constant(value) = &constant.0.kind else {
+        return ("declare both with one `type`, or compare something else".to_owned(), None);
+    };
+    let range = &constant.0.range;
+    let written = analysis.text(constant.0);
+    let choices: Vec<&str> = name.1.values().unwrap_or_default().iter().filter_map(Value::as_str).collect();
+    if !choices.is_empty() {
+        let wanted = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        if let Some(near) = near_miss(&wanted, choices.iter().copied()) {
+            let quoted = in_quotes(analysis, constant.0, near);
+            return (format!("did you mean `{near}`?"), quoted.and_then(|quoted| one(&quoted, range)));
+        }
+        let listed: Vec<String> = choices.iter().take(12).map(|choice| format!("`{}`", shortened(choice))).collect();
+        return (format!("it is one of {}", listed.join(", ")), None);
+    }
+    match name.1.only() {
+        Some(Shape::Number) => match number_in(constant.0) {
+            Some(number) => (format!("write the number without quotes: `{number}`"), one(number, range)),
+            None if name.1.declared == Some(DeclaredType::Integer) && value.is_number() => {
+                ("compare it with a whole number, or declare it with `type: number`".to_owned(), None)
+            }
+            None => ("compare it with a number, or change the `type` of its declaration".to_owned(), None),
+        },
+        Some(Shape::String) if name.1.declared == Some(DeclaredType::Date) => {
+            ("write the day as `'2026-01-31'`, in quotes: year, month, day".to_owned(), None)
+        }
+        Some(Shape::String) => match in_quotes(analysis, constant.0, written) {
+            Some(quoted) => (format!("put it in quotes: `{quoted}`"), one(&quoted, range)),
+            None => ("compare it with a text in quotes".to_owned(), None),
+        },
+        Some(Shape::Boolean) => match truth_in(value) {
+            Some(truth) => (format!("write `{truth}`, without quotes"), one(truth, range)),
+            None => ("compare it with `true` or `false`, or ask for it as it is: `x`, `not x`".to_owned(), None),
+        },
+        Some(Shape::List) => ("to ask whether a list holds something, write `'…' in x`".to_owned(), None),
+        _ => ("change what stands on one side, or the `type` of its declaration".to_owned(), None),
+    }
+}
+
+/// What somebody means by a text or number that stands for true or false.
+fn truth_in(value: &Value) -> Option<&'static str> {
+    if let Some(text) = value.as_str() {
+        return match text.trim().to_lowercase().as_str() {
+            "true" | "yes" | "on" | "1" | "是" => Some("true"),
+            "false" | "no" | "off" | "0" | "否" => Some("false"),
+            _ => None,
+        };
+    }
+    match value.as_i64() {
+        Some(1) => Some("true"),
+        Some(0) => Some("false"),
+        _ => None,
+    }
+}
+
+/// What to do about a condition that is no boolean. `after`: what stands left of it, where `and` or `or` joins them.
+pub fn not_boolean(
+    analysis: &Analysis<'_>,
+    node: &ExprNode,
+    sort: &TypeSet,
+    who: &str,
+    after: Option<&ExprNode>,
+) -> Suggestion {
+    let text = analysis.text(node);
+    let range = &node.range;
+    if let (ExprKind::Constant(_), Some((operator, compared))) = (&node.kind, after.and_then(compared)) {
+        let whole = format!("{} {} {text}", analysis.text(compared), operator.symbol());
+        let help = format!("each side needs a comparison of its own: `{whole}`");
+        return (help, one(&whole, range));
+    }
+    if let ExprKind::Constant(value) = &node.kind {
+        if let Some(truth) = truth_in(value) {
+            return (format!("write `{truth}`, without quotes"), one(truth, range));
+        }
+        // A whole condition in quotes of its own.
+        let inner = value.as_str().filter(|inner| inner.contains([' ', '<', '>', '=']) && Expr::parse(inner).is_ok());
+        if let Some(inner) = inner {
+            return (
+                "leave the quotes inside out: what stands in them is a text, no condition".to_owned(),
+                one(inner, range),
+            );
+        }
+        return (format!("compare something with it, as in `x == {text}`"), None);
+    }
+    let shielded = |text: String| if who == "a condition" || who == "`and`" { text } else { format!("({text})") };
+    let asked = match sort.only() {
+        Some(Shape::String) => format!("{text} is not none and {text} != ''"),
+        Some(Shape::Number) if matches!(&node.kind, ExprKind::Filter(name, ..) if name == "length" || name == "count") =>
+        {
+            format!("{text} > 0")
+        }
+        Some(Shape::Number) => {
+            return (
+                format!("compare it: `{text} > 0` for more than nothing, `{text} is not none` for any number"),
+                None,
+            );
+        }
+        Some(Shape::List) => format!("{text} is not none and {text} | length > 0"),
+        Some(Shape::Object) => format!("{text} is not none"),
+        _ => return ("compare it with something, as in `x == '…'`".to_owned(), None),
+    };
+    if matches!(node.kind, ExprKind::Name(_) | ExprKind::Filter(..)) {
+        let help = format!("to ask whether there is something, write `{asked}`");
+        return (help, one(&shielded(asked), range));
+    }
+    ("compare it with something, as in `x == '…'`".to_owned(), None)
+}
+
+/// What to do about `x or '…'`, where other languages take the second for a missing first.
+pub fn stand_in(analysis: &Analysis<'_>, left: &ExprNode, right: &ExprNode, range: &Range<usize>) -> Suggestion {
+    let text = format!("{} | default({})", analysis.text(left), analysis.text(right));
+    if matches!(left.kind, ExprKind::Name(_) | ExprKind::Attribute(..) | ExprKind::Item(..)) {
+        return (format!("for a value in the place of a missing one write `{text}`"), one(&text, range));
+    }
+    ("compare each side with something, as in `x == '…' or y == '…'`".to_owned(), None)
+}
+
+/// The comparison with a constant at the left end of a chain: `mood == 'a'` in `mood == 'a' or 'b' or 'c'`.
+fn compared(node: &ExprNode) -> Option<(Operator, &ExprNode)> {
+    let mut node = node;
+    while let ExprKind::Or(left, _) | ExprKind::And(left, _) = &node.kind {
+        node = left;
+    }
+    let (operator, left, right) = match &node.kind {
+        ExprKind::Operation(operator, left, right) => (*operator, left, right.as_ref()),
+        ExprKind::Chain(left, rest) => match rest.as_slice() {
+            [(operator, right)] => (*operator, left, right),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let compares = matches!(operator.family(), Family::Equality) && matches!(right.kind, ExprKind::Constant(_));
+    compares.then_some((operator, left))
+}
+
+/// Why a condition is constant, where it shows: `: …`, or nothing.
+pub fn why_constant(analysis: &Analysis<'_>, node: &ExprNode) -> String {
+    match asked_for(node) {
+        Some((name, _)) => format!(": `{name}` is declared, so it is there even before it has a value"),
+        None => match &node.kind {
+            ExprKind::Operation(_, left, right) if analysis.text(left) == analysis.text(right) => {
+                ": both sides are the same".to_owned()
+            }
+            ExprKind::And(..) if clash(node, JoinedComparisons::And) => ": its parts exclude one another".to_owned(),
+            ExprKind::Or(..) if clash(node, JoinedComparisons::Or) => {
+                ": one of its parts holds whatever the value is".to_owned()
+            }
+            ExprKind::And(..) | ExprKind::Or(..) => ": one of its parts alone decides it".to_owned(),
+            _ => String::new(),
+        },
+    }
+}
+
+/// The name that a part asks for with `is defined` or the like, and whether it is to be there.
+fn asked_for(node: &ExprNode) -> Option<(&str, bool)> {
+    match &node.kind {
+        ExprKind::Not(of) => asked_for(of).map(|(name, there)| (name, !there)),
+        ExprKind::Test(test, on, _) if test == "defined" || test == "undefined" => match &on.kind {
+            ExprKind::Name(name) => Some((name, test == "defined")),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+pub fn constant(analysis: &Analysis<'_>, node: &ExprNode, truth: bool, who: &str) -> Suggestion {
+    if let Some((name, there)) = asked_for(node) {
+        let asked = format!("{name} is {}none", if there { "not " } else { "" });
+        return (
+            format!("to ask whether it has a value, write `{asked}`"),
+            one(&asked, &analysis.balanced(&node.range)),
+        );
+    }
+    let help = match (&node.kind, truth) {
+        (ExprKind::And(..), false) if clash(node, JoinedComparisons::And) => {
+            "no value satisfies both; did you mean `or`?"
+        }
+        (ExprKind::Or(..), true) if clash(node, JoinedComparisons::Or) => "did you mean `and`?",
+        (ExprKind::Operation(_, left, right), _) if analysis.text(left) == analysis.text(right) => {
+            "compare it with something else"
+        }
+        (ExprKind::And(..) | ExprKind::Or(..), _) => {
+            "leave the part out that decides it, or write what must hold there"
+        }
+        (_, true) if who == "a condition" => "leave it out, or write what must hold",
+        (_, false) if who == "a condition" => {
+            "write what must hold, or remove what it stands beside; where it is switched off on purpose, say so with a comment: `# bcc: allow(constant-condition)`"
+        }
+        _ => "leave this part out, or write what must hold",
+    };
+    (help.to_owned(), None)
+}

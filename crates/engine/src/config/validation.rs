@@ -1,0 +1,243 @@
+//! What is wrong with a `bcc-script.toml` that can be read: what one key says does not go with the rest.
+
+use std::collections::BTreeSet;
+
+use reqwest::Url;
+use reqwest::header::{HeaderName, HeaderValue};
+
+use crate::config::config::Config;
+use crate::config::kinds;
+use crate::config::model_table::{ModelTable, ProviderKind};
+use crate::config::places::{ConfigError, table_of};
+use crate::config::secrets::{is_key, is_secret, is_variable, user_of};
+use crate::config::server_table;
+use crate::config::values::TextOrEnv;
+use bcc_lang::script::fields::shortened;
+use bcc_lang::source::near::near_miss;
+
+/// The model that is there without a configuration.
+pub const OFFLINE: &str = "offline";
+
+/// Headers that the provider sends itself.
+const OWN_HEADERS: [&str; 5] = ["connection", "content-length", "content-type", "host", "transfer-encoding"];
+
+/// What `allow` may name.
+pub const ALLOWABLE: [&str; 2] = ["exec", "command"];
+
+/// Everything that is wrong: with models in the order of their names, then with kinds and servers.
+pub fn faults(config: &Config) -> Vec<ConfigError> {
+    let mut found = Vec::new();
+    for (name, table) in &config.models {
+        let mut model = Model { name, table, found: &mut found };
+        model.name();
+        model.server();
+        model.headers();
+        model.body();
+        model.fallback(config);
+    }
+    circles(config, &mut found);
+    found.extend(kinds::faults(&config.kinds));
+    for (number, name) in config.project.allow.iter().enumerate() {
+        if !ALLOWABLE.contains(&name.as_str()) {
+            let message = format!("`allow` names `{}`, which scripts never ask for", shortened(name));
+            let help = match near_miss(name, ALLOWABLE) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "it may name `exec` (code in a kernel) and `command` (programs)".to_owned(),
+            };
+            found.push(ConfigError::new(&["project", "allow", &number.to_string()], message, help));
+        }
+    }
+    found.extend(server_table::faults(&config.behavior_servers));
+    found
+}
+
+struct Model<'a> {
+    name: &'a str,
+    table: &'a ModelTable,
+    found: &'a mut Vec<ConfigError>,
+}
+
+impl Model<'_> {
+    fn fault(&mut self, at: &[&str], message: impl Into<String>, help: impl Into<String>) {
+        let message = format!("{}: {}", table_of("models", self.name), message.into());
+        self.found.push(ConfigError::new(&[&["models", self.name], at].concat(), message, help));
+    }
+
+    /// Whoever asks for `offline` trusts that nothing is sent anywhere.
+    fn name(&mut self) {
+        if self.name == OFFLINE && self.table.provider != ProviderKind::Offline {
+            self.fault(&[], "the name `offline` belongs to the built-in responder", "give the model another name");
+        }
+    }
+
+    fn server(&mut self) {
+        let table = self.table;
+        let needs = match table.provider {
+            ProviderKind::OpenAi | ProviderKind::Anthropic => ("model", &table.model, "the server's name of the model"),
+            ProviderKind::Replay => ("file", &table.file, "the file of replies"),
+            ProviderKind::Offline => ("", &None, ""),
+        };
+        let (key, value, is) = needs;
+        match value {
+            None if !key.is_empty() => {
+                let message = format!("a model of provider `{}` needs `{key}`", table.provider.name());
+                self.fault(&[], message, format!("add `{key} = \"…\"`: {is}"));
+            }
+            Some(value) if value.trim().is_empty() => {
+                self.fault(&[key], format!("`{key}` is empty"), format!("write {is}"));
+            }
+            _ => {}
+        }
+        if let Some(base_url) = &table.base_url {
+            if let Err(why) = address(base_url) {
+                self.fault(&["base_url"], format!("`base_url` {why}"), "write one like \"http://localhost:11434/v1\"");
+            } else if user_of(base_url).is_some() {
+                let help = "put the key into an environment variable, and its name here as `api_key_env`";
+                self.fault(&["base_url"], "`base_url` carries a user name or a password", help);
+            }
+        }
+        match &table.proxy {
+            Some(TextOrEnv::Text(proxy)) if proxy != "none" => {
+                if let Err(why) = address(proxy) {
+                    let help = "write one like \"http://proxy.example:8080\", or \"none\" to use no proxy";
+                    self.fault(&["proxy"], format!("`proxy` {why}"), help);
+                } else if user_of(proxy).is_some() {
+                    let help =
+                        "put the whole address into an environment variable, and write `proxy = { env = \"NAME\" }`";
+                    self.fault(&["proxy"], "`proxy` carries a user name or a password", help);
+                }
+            }
+            _ => {}
+        }
+        let put = "put the key into an environment variable or a file, and write the name of that here";
+        if table.api_key_env.as_ref().is_some_and(|name| !is_variable(name)) {
+            self.fault(&["api_key_env"], "`api_key_env` is no name of an environment variable", put);
+        }
+        if table.api_key_file.as_ref().is_some_and(|file| is_key(file)) {
+            self.fault(&["api_key_file"], "`api_key_file` is no name of a file", put);
+        }
+        if matches!(&table.proxy, Some(TextOrEnv::Env(name)) if !is_variable(name)) {
+            let help = "put the address into an environment variable, and write the name of that here";
+            self.fault(&["proxy"], "`env` of `proxy` is no name of an environment variable", help);
+        }
+        if table.api_key_env.is_some() && table.api_key_file.is_some() {
+            self.fault(&["api_key_file"], "there are both `api_key_env` and `api_key_file`", "keep one of them");
+        }
+    }
+
+    fn headers(&mut self) {
+        let mut seen = BTreeSet::new();
+        for (header, value) in &self.table.headers {
+            let at = ["headers", header.as_str()];
+            let Ok(name) = HeaderName::try_from(header.as_str()) else {
+                self.fault(&at, format!("`{header}` cannot be the name of a header"), "use letters, digits and `-`");
+                continue;
+            };
+            if OWN_HEADERS.contains(&name.as_str()) {
+                self.fault(&at, format!("the header `{header}` is set by the program itself"), "remove it");
+            } else if !seen.insert(name.as_str().to_owned()) {
+                self.fault(
+                    &at,
+                    format!("the header `{header}` stands there twice"),
+                    "case makes no difference; keep one",
+                );
+            }
+            let text = match value {
+                TextOrEnv::Env(variable) if !is_variable(variable) => {
+                    let help = "put the whole value into an environment variable, and write the name of that here";
+                    let message = format!("`env` of the header `{header}` is no name of an environment variable");
+                    self.fault(&at, message, help);
+                    continue;
+                }
+                TextOrEnv::Env(_) => continue,
+                TextOrEnv::Text(text) => text,
+            };
+            if is_secret(header) {
+                let help = format!(
+                    "a key never stands in this file: put the whole value into an environment variable, and write \
+                     `{header} = {{ env = \"EXAMPLE_KEY\" }}`"
+                );
+                self.fault(&at, format!("the header `{header}` carries a secret"), help);
+            } else if HeaderValue::from_str(text).is_err() {
+                let help = "write visible ASCII characters only, in one line";
+                self.fault(&at, format!("the value of `{header}` cannot be sent as a header"), help);
+            }
+        }
+    }
+
+    fn body(&mut self) {
+        let provider = self.table.provider;
+        for field in self.table.extra.keys() {
+            if let Some((_, instead)) = provider.own_fields().iter().find(|(own, _)| own == field) {
+                self.fault(&["extra", field], format!("`extra` cannot set `{field}`"), *instead);
+            }
+        }
+        let forms = provider.forms();
+        if let Some(form) = self.table.structured.filter(|form| !forms.contains(form)) {
+            let (form, provider) = (form.name(), provider.name());
+            let message = format!("`structured` cannot be \"{form}\" for a model of provider `{provider}`");
+            let names: Vec<String> = forms.iter().map(|form| format!("\"{}\"", form.name())).collect();
+            self.fault(&["structured"], message, format!("write {}", names.join(", ")));
+        }
+    }
+
+    fn fallback(&mut self, config: &Config) {
+        let mut seen = BTreeSet::new();
+        for (number, name) in self.table.fallback.iter().enumerate() {
+            let number = number.to_string();
+            let at = ["fallback", number.as_str()];
+            if !seen.insert(name.as_str().to_owned()) {
+                self.fault(&at, format!("`fallback` names `{name}` twice"), "keep the first");
+            } else if name != OFFLINE && !config.models.contains_key(name) {
+                let known = config.models.keys().map(String::as_str).filter(|known| *known != self.name);
+                let known: Vec<&str> = known.chain([OFFLINE]).collect();
+                let help = match near_miss(name, known.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => {
+                        let listed = known.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
+                        format!("describe it as {}, or take one that there is: {listed}", table_of("models", name))
+                    }
+                };
+                self.fault(&at, format!("`fallback` names `{name}`, and there is no such model"), help);
+            }
+        }
+    }
+}
+
+/// Why a text is no address of the web, without repeating it: it may carry a password.
+fn address(text: &str) -> Result<(), String> {
+    let url = Url::parse(text.trim()).map_err(|error| format!("is no address ({error})"))?;
+    if !["http", "https"].contains(&url.scheme()) || url.host_str().is_none_or(str::is_empty) {
+        return Err("must begin with http:// or https://".to_owned());
+    }
+    Ok(())
+}
+
+/// Fallbacks that lead back to where they began, each told once, where it closes.
+fn circles(config: &Config, found: &mut Vec<ConfigError>) {
+    let mut done: BTreeSet<&str> = BTreeSet::new();
+    for start in config.models.keys() {
+        let mut path: Vec<(&str, usize)> = vec![(start, 0)];
+        while let Some((name, next)) = path.last_mut() {
+            let name = *name;
+            let number = *next;
+            *next += 1;
+            let fallback = config.models.get(name).map(|table| table.fallback.as_slice()).unwrap_or_default();
+            let Some(to) = fallback.get(number).filter(|_| !done.contains(name)) else {
+                done.insert(name);
+                path.pop();
+                continue;
+            };
+            let Some((to, _)) = config.models.get_key_value(to.as_str()) else { continue };
+            if let Some(began) = path.iter().position(|(name, _)| name == to) {
+                let names = path.iter().skip(began).map(|(name, _)| *name).chain([to.as_str()]);
+                let circle = names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" → ");
+                let message = format!("{}: the fallbacks go in a circle: {circle}", table_of("models", name));
+                let help = "remove one of them: a model that gave no reply is not asked again for the same call";
+                found.push(ConfigError::new(&["models", name, "fallback", &number.to_string()], message, help));
+            } else {
+                path.push((to, 0));
+            }
+        }
+    }
+}

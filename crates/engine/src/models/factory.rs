@@ -1,0 +1,218 @@
+//! Makes the models of a project from its configuration, or from the environment.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use secrecy::SecretString;
+
+use crate::config::model_table::{ModelTable, ProviderKind};
+use crate::config::places::table_of;
+use crate::config::validation::OFFLINE;
+use crate::config::values::TextOrEnv;
+use crate::environment::Environment;
+use crate::error::EngineError;
+use crate::files::read_bounded;
+use crate::models::chain::chain;
+use crate::models::environment::key_alone;
+use crate::models::shared::SharedModels;
+use crate::project::{CONFIG_FILE, Project, absolute};
+use crate::shell::quoted;
+use bcc_lang::source::near::near_miss;
+use bcc_llm::model::provider::{Provider, ReplyPolicy};
+use bcc_llm::providers::configured::ConfiguredModel;
+use bcc_llm::providers::fallback::Fallback;
+use bcc_llm::providers::http::config::ServerConfig;
+use bcc_llm::providers::offline::Offline;
+use bcc_llm::providers::replay::Replay;
+
+const MOST_REPLAY_BYTES: u64 = 64 * 1024 * 1024;
+
+const MOST_KEY_BYTES: u64 = 64 * 1024;
+
+pub struct ModelFactory<'a> {
+    /// Whose configuration counts.
+    pub project: &'a Project,
+    /// Where keys may be.
+    pub environment: &'a Environment,
+    /// What is shared with other sessions.
+    pub shared: &'a SharedModels,
+}
+
+impl ModelFactory<'_> {
+    /// The model of this name, with those that stand in for it.
+    ///
+    /// # Errors
+    /// When there is none, one of them cannot be made, or must not be used because the project is not trusted.
+    pub fn make(&self, name: &str) -> Result<Arc<dyn Provider>, EngineError> {
+        let first = self.alone(name)?;
+        let others = chain(&self.project.config, name).into_iter().skip(1).map(|other| {
+            self.alone(other).map_err(|error| {
+                let help = error.help().map(str::to_owned);
+                let error = EngineError::usage(format!("{error}; `{name}` may fall back to it"));
+                if let Some(help) = help { error.with_help(help) } else { error }
+            })
+        });
+        let others = others.collect::<Result<Vec<_>, _>>()?;
+        Ok(if others.is_empty() { first } else { Arc::new(Fallback::new(first, others)) })
+    }
+
+    /// The model of this name, by itself.
+    fn alone(&self, name: &str) -> Result<Arc<dyn Provider>, EngineError> {
+        if let Some(table) = self.project.config.models.get(name) {
+            return self.configured(name, table);
+        }
+        match name {
+            OFFLINE => Ok(Arc::new(Offline)),
+            "default" => match key_alone(&self.project.config, self.environment) {
+                Some(alone) => {
+                    let server = alone.server(self.environment)?;
+                    Ok(self.shared.server(&self.project.directory, name, alone.kind, server)?)
+                }
+                None => Ok(Arc::new(Offline)),
+            },
+            _ => Err(self.unknown(name)),
+        }
+    }
+
+    pub fn unknown(&self, name: &str) -> EngineError {
+        let known = self.project.config.models.keys().map(String::as_str).chain([OFFLINE]);
+        let help = match near_miss(name, known.clone()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!(
+                "there are {}, and `replay:FILE`; others are defined in {CONFIG_FILE} as {}",
+                known.map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", "),
+                table_of("models", name)
+            ),
+        };
+        EngineError::usage(format!("there is no model `{name}`")).with_help(help)
+    }
+
+    fn configured(&self, name: &str, table: &ModelTable) -> Result<Arc<dyn Provider>, EngineError> {
+        let place = table_of("models", name);
+        let directory = &self.project.directory;
+        let provider: Arc<dyn Provider> = match table.provider {
+            ProviderKind::Offline => Arc::new(Offline),
+            ProviderKind::Replay => Arc::new(self.replay(name, table)?),
+            ProviderKind::OpenAi | ProviderKind::Anthropic => {
+                let server = self.server(name, table)?;
+                let made = self.shared.server(directory, name, table.provider, server);
+                made.map_err(|error| EngineError::usage(format!("{place} in {CONFIG_FILE}: {error}")))?
+            }
+        };
+        let (gate, price, manners) =
+            (self.shared.gate(directory, name, table.limits()), table.price(), table.manners());
+        if gate.is_none() && price.is_none() && manners == ReplyPolicy::default() {
+            return Ok(provider);
+        }
+        Ok(Arc::new(ConfiguredModel { provider, gate, price, manners, max_tokens: table.max_tokens }))
+    }
+
+    /// The replies of a model of provider `replay`.
+    ///
+    /// # Errors
+    /// When they cannot be read, or lie outside a project that is not trusted.
+    pub fn replay(&self, name: &str, table: &ModelTable) -> Result<Replay, EngineError> {
+        let place = table_of("models", name);
+        let missing = || EngineError::usage(format!("{place} in {CONFIG_FILE} needs `file`"));
+        let path = absolute(&self.project.directory.join(table.file.as_deref().ok_or_else(missing)?));
+        if !self.project.trusted && !path.starts_with(&self.project.directory) {
+            return Err(EngineError::usage(format!(
+                "{place} in {CONFIG_FILE} names a file outside the project, which is not trusted"
+            ))
+            .with_help(format!("say `bcc-script trust {}` once", quoted(&self.project.directory))));
+        }
+        replay(&path)
+    }
+
+    /// The settings of the server of a model.
+    ///
+    /// # Errors
+    /// When the project is not trusted, or a key is not where it should be.
+    pub fn server(&self, name: &str, table: &ModelTable) -> Result<ServerConfig, EngineError> {
+        let place = table_of("models", name);
+        if !self.project.trusted {
+            return Err(self.untrusted(name));
+        }
+        let missing = |field: &str| EngineError::usage(format!("{place} in {CONFIG_FILE} needs `{field}`"));
+        let base_url = table.server().ok_or_else(|| missing("base_url"))?;
+        let mut config = ServerConfig::new(base_url, table.model.as_deref().ok_or_else(|| missing("model"))?);
+        config.api_key = self.key(name, table)?;
+        config.temperature = table.temperature;
+        config.max_tokens = table.max_tokens;
+        config.extra = table.extra.clone();
+        for (header, value) in &table.headers {
+            config.headers.push((header.clone(), SecretString::from(self.given(name, header, value)?)));
+        }
+        config.proxy = table.proxy.as_ref().map(|proxy| self.given(name, "proxy", proxy)).transpose()?;
+        config.timeout = table.timeout.unwrap_or(config.timeout);
+        config.first_token_timeout = table.first_token_timeout.unwrap_or(config.first_token_timeout);
+        config.idle_timeout = table.idle_timeout.unwrap_or(config.idle_timeout);
+        config.structured = table.structured.unwrap_or_default();
+        config.max_attempts = table.max_attempts.unwrap_or(config.max_attempts);
+        Ok(config)
+    }
+
+    /// That a model must not be used yet.
+    pub fn untrusted(&self, name: &str) -> EngineError {
+        let place = table_of("models", name);
+        let directory = self.project.directory.display();
+        EngineError::usage(format!(
+            "{place} in {CONFIG_FILE} would send the conversation to a server, and {directory} is not trusted"
+        ))
+        .with_help(format!(
+            "read the file; if it does what you want, say `bcc-script trust {}` once, or `--trust` for this run",
+            quoted(&self.project.directory)
+        ))
+    }
+
+    fn given(&self, name: &str, what: &str, given: &TextOrEnv) -> Result<String, EngineError> {
+        let place = table_of("models", name);
+        match given {
+            TextOrEnv::Text(text) => Ok(text.clone()),
+            TextOrEnv::Env(variable) => {
+                self.environment.get(variable).map(|value| value.trim().to_owned()).ok_or_else(|| {
+                    EngineError::usage(format!("{place}: the environment variable {variable} is not set"))
+                        .with_help(format!("set it to the value of `{what}`, or remove `{what}`"))
+                })
+            }
+        }
+    }
+
+    fn key(&self, name: &str, table: &ModelTable) -> Result<Option<SecretString>, EngineError> {
+        let place = table_of("models", name);
+        if let Some(variable) = &table.api_key_env {
+            return match self.environment.get(variable) {
+                Some(key) => Ok(Some(SecretString::from(key.to_owned()))),
+                None => Err(EngineError::usage(format!("{place}: the environment variable {variable} is not set"))
+                    .with_help("set it to the API key, or remove `api_key_env` if the server needs none")),
+            };
+        }
+        let Some(file) = &table.api_key_file else { return Ok(None) };
+        let path = self.project.directory.join(file);
+        let bytes = read_bounded(&path, MOST_KEY_BYTES).map_err(|error| {
+            EngineError::usage(format!("{place}: the key file {path} cannot be read: {error}", path = path.display()))
+                .with_help("put the API key into it, or remove `api_key_file` if the server needs none")
+        })?;
+        if bytes.len() as u64 > MOST_KEY_BYTES {
+            let message = format!("{place}: the key file {path} is too large to be one", path = path.display());
+            return Err(EngineError::usage(message));
+        }
+        // The bytes themselves must not appear in any message.
+        let key = String::from_utf8(bytes).map_err(|_| {
+            EngineError::usage(format!("{place}: the key file {path} is no text", path = path.display()))
+        })?;
+        Ok(Some(SecretString::from(key.trim().to_owned())))
+    }
+}
+
+pub fn replay(path: &Path) -> Result<Replay, EngineError> {
+    let shown = path.display().to_string();
+    let bytes = read_bounded(path, MOST_REPLAY_BYTES)
+        .map_err(|error| EngineError::usage(format!("the replies {shown} cannot be read: {error}")))?;
+    if bytes.len() as u64 > MOST_REPLAY_BYTES {
+        return Err(EngineError::usage(format!("the replies {shown} are larger than {MOST_REPLAY_BYTES} bytes")));
+    }
+    let text =
+        String::from_utf8(bytes).map_err(|_| EngineError::usage(format!("the replies {shown} are no UTF-8 text")))?;
+    Ok(Replay::parse(&shown, &text)?)
+}

@@ -1,0 +1,126 @@
+//! Files whose root key is forgotten, misspelt or indented below another one.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::source::compose::parse;
+use crate::source::diagnostic::{Diagnostic, Edit, Fix};
+use crate::source::edits::apply;
+use crate::source::near::slip;
+use crate::source::span::Span;
+use crate::source::text::SourceFile;
+use crate::source::yaml::{YamlEntry, YamlNode};
+
+/// The root keys, with what the document is called and the fields by which it is told.
+const ROOTS: [(&str, &str, &[&str]); 2] =
+    [("session", "a script", &["session_id", "phases"]), ("skill", "a skill", &["skill_id"])];
+
+/// What is wrong with a file that has none of the root keys, where it shows which of them is meant.
+pub fn lost_root(file: &Arc<SourceFile>, root: &YamlNode) -> Option<Diagnostic> {
+    let entries = root.as_mapping()?;
+    forgotten(file, entries).or_else(|| indented(file, entries)).or_else(|| misspelt(file, entries))
+}
+
+/// Its fields stand at the margin.
+fn forgotten(file: &Arc<SourceFile>, entries: &[YamlEntry]) -> Option<Diagnostic> {
+    let (key, what, first) = ROOTS.iter().find_map(|(key, what, fields)| {
+        let own = |entry: &&YamlEntry| fields.contains(&entry.key.value.as_str());
+        Some((key, what, entries.iter().find(own)?))
+    })?;
+    let message = format!("{what} needs a line `{key}:` above its fields");
+    let help = format!("write `{key}:` at the margin of the line above, and indent everything below it by two spaces");
+    let diagnostic = Diagnostic::error("missing-key", message, file, first.key.span).with_help(help);
+    // A few lines are shown as a whole; more are work for an editor.
+    let Some(edits) = below(file, entries).map(|edits| with_key(edits, key)) else { return Some(diagnostic) };
+    let sure = is_ours(key, entries) && keeps(file, entries, key, &edits);
+    let fix = Fix::sure(format!("put `{key}:` above and indent the rest"), edits);
+    Some(diagnostic.with_fixes([fix.only_sure_if(sure)]))
+}
+
+/// Whether these fields can be those of nothing but a script or a skill: other programs have `phases` too.
+fn is_ours(root: &str, fields: &[YamlEntry]) -> bool {
+    let value = |key: &str| fields.iter().find(|entry| entry.key.value == key).map(|entry| &entry.value);
+    let named = |key: &str| value(key).is_some_and(|id| id.as_scalar().is_some());
+    let listed = |key: &str, ids: &[&str]| {
+        let items = value(key).and_then(|items| items.as_sequence()).filter(|items| !items.is_empty());
+        items.is_some_and(|items| items.iter().all(|item| ids.iter().any(|id| item.get(id).is_some())))
+    };
+    match root {
+        "session" => named("session_id") && listed("phases", &["phase_id", "topics"]),
+        _ => {
+            named("skill_id")
+                && (listed("actions", &["action_id", "action_type"]) || listed("topics", &["topic_id", "actions"]))
+        }
+    }
+}
+
+/// Whether the text after these edits says the same as before, below the key.
+fn keeps(file: &SourceFile, entries: &[YamlEntry], key: &str, edits: &[Edit]) -> bool {
+    let Ok(text) = apply(file.text(), edits) else { return false };
+    let after = parse(&Arc::new(SourceFile::new(file.name(), text)));
+    let fields = |entries: &[YamlEntry]| -> Vec<(String, Value)> {
+        entries.iter().map(|entry| (entry.key.value.clone(), entry.value.to_json())).collect()
+    };
+    let inner = after.root.as_ref().and_then(|root| root.get(key)?.as_mapping());
+    after.diagnostics.is_empty() && inner.is_some_and(|inner| fields(inner) == fields(entries))
+}
+
+/// An insertion of two spaces for each line of a short file whose root begins at the margin.
+fn below(file: &Arc<SourceFile>, entries: &[YamlEntry]) -> Option<Vec<Edit>> {
+    const MOST_LINES: usize = 40;
+    let first = entries.first()?.key.span.start;
+    let text = file.text();
+    let metadata = entries.iter().any(|entry| entry.key.value == "metadata" || entry.key.value.starts_with("x-"));
+    let begins = file.line_span(file.line(first)).is_some_and(|line| line.start == first);
+    if metadata || !begins || text.lines().count() > MOST_LINES {
+        return None;
+    }
+    let lines = (file.line(first)..).map_while(|number| file.line_span(number));
+    // A line of spaces may be one of a text, which is indented with the others.
+    let lines: Vec<Span> = lines.filter(|line| !file.slice(*line).is_empty()).collect();
+    // The marks of a document stay at the margin, and what follows them would be another one.
+    let marked = lines.iter().any(|line| ["---", "..."].iter().any(|mark| file.slice(*line).starts_with(mark)));
+    (!marked).then(|| lines.into_iter().map(|line| Edit::insert(line.start, "  ")).collect())
+}
+
+fn with_key(mut edits: Vec<Edit>, key: &str) -> Vec<Edit> {
+    if let Some(first) = edits.first_mut() {
+        first.text = format!("{key}:\n  ");
+    }
+    edits
+}
+
+/// The root key stands below another one.
+fn indented(file: &Arc<SourceFile>, entries: &[YamlEntry]) -> Option<Diagnostic> {
+    let (outer, key, inner) = entries.iter().find_map(|entry| {
+        let inner = entry.value.as_mapping()?;
+        ROOTS.iter().find_map(|(key, _, fields)| {
+            let found = inner.iter().find(|inner| inner.key.value == *key)?;
+            let sound = found.value.as_mapping()?.iter().any(|field| fields.contains(&field.key.value.as_str()));
+            sound.then_some((entry, key, found))
+        })
+    })?;
+    let message = format!("`{key}` stands indented below `{}`", outer.key.value);
+    let help = format!("move `{key}:` to the margin, and all that is below it as far to the left");
+    let diagnostic = Diagnostic::error("missing-key", message, file, inner.key.span).with_help(help);
+    Some(diagnostic.with_related("it is taken for a part of this", file, outer.key.span))
+}
+
+/// Another word stands in the place of the root key.
+fn misspelt(file: &Arc<SourceFile>, entries: &[YamlEntry]) -> Option<Diagnostic> {
+    let (entry, key, what) = entries.iter().find_map(|entry| {
+        let inner = entry.value.as_mapping()?;
+        let has = |fields: &[&str]| inner.iter().any(|field| fields.contains(&field.key.value.as_str()));
+        let (key, what, _) = ROOTS.iter().find(|(_, _, fields)| has(fields))?;
+        (entry.key.value != "metadata" && !entry.key.value.starts_with("x-")).then_some((entry, key, what))
+    })?;
+    let message =
+        format!("{what} begins with `{key}:`, and not with `{}:`", crate::script::fields::shortened(&entry.key.value));
+    let edits = vec![Edit::replace(entry.key.span, *key)];
+    let diagnostic = Diagnostic::error("unknown-key", message, file, entry.key.span);
+    let fix = Fix::sure(format!("rename to `{key}`"), edits);
+    let ours = entry.value.as_mapping().is_some_and(|fields| is_ours(key, fields));
+    let sure = ours && entries.len() == 1 && slip(&entry.key.value, key);
+    Some(diagnostic.with_help(format!("write `{key}:`")).with_fixes([fix.only_sure_if(sure)]))
+}

@@ -1,0 +1,212 @@
+//! How words must be: `equals`, `contains`, `not_contains`, `matches`, `any`, of a message or of a prompt.
+
+use std::sync::Arc;
+
+use crate::message::localized_text::LocalizedText;
+use crate::script::fields::{Fields, is_null};
+use crate::script::test::pattern::{TextPattern, pattern};
+use crate::source::span::{Span, Spanned};
+use crate::source::yaml::{NodeKind, YamlNode};
+
+/// How deep `any` may stand in `any`.
+const DEEPEST: usize = 4;
+
+/// How a text must be. Everything that is written must hold.
+#[derive(Clone, Debug, Default)]
+pub struct TextExpectation {
+    pub span: Span,
+    /// It is one of these, word for word; white space at both ends does not count.
+    pub equals: Vec<Spanned<String>>,
+    /// All of these stand in it.
+    pub contains: Vec<Spanned<String>>,
+    /// None of these stands in it.
+    pub not_contains: Vec<Spanned<String>>,
+    /// All of these match it somewhere.
+    pub matches: Vec<TextPattern>,
+    /// One of these fits, when there are any.
+    pub any: Vec<TextExpectation>,
+    /// The action that must have said it.
+    pub action: Option<Spanned<String>>,
+}
+
+impl TextExpectation {
+    /// Whether it only says what must not be there: then it is about all that was said, and takes no message.
+    pub fn only_forbids(&self) -> bool {
+        self.equals.is_empty()
+            && self.contains.is_empty()
+            && self.matches.is_empty()
+            && self.any.is_empty()
+            && self.action.is_none()
+    }
+
+    /// The text that is wanted word for word, where that is all that is wanted.
+    pub fn exact_text(&self) -> Option<&str> {
+        let only =
+            self.contains.is_empty() && self.not_contains.is_empty() && self.matches.is_empty() && self.any.is_empty();
+        match self.equals.as_slice() {
+            [text] if only => Some(text.value.trim()),
+            _ => None,
+        }
+    }
+
+    /// Every action that it names, those in `any` among them.
+    pub fn actions(&self) -> Vec<&Spanned<String>> {
+        self.action.iter().chain(self.any.iter().flat_map(Self::actions)).collect()
+    }
+
+    /// The first thing about a text that nobody said, as a prompt, that is not as it must be, in words; none when it fits.
+    pub fn fault(&self, text: &str) -> Option<String> {
+        self.fault_of(text, None)
+    }
+
+    /// The first thing about a message that is not as it must be, in words; none when it fits. `by` is the action that said it.
+    pub fn fault_said(&self, text: &str, by: &str) -> Option<String> {
+        self.fault_of(text, Some(by))
+    }
+
+    fn fault_of(&self, text: &str, by: Option<&str>) -> Option<String> {
+        if let (Some(action), Some(by)) = (&self.action, by)
+            && action.value != by
+        {
+            return Some(format!("`{by}` said it"));
+        }
+        let trimmed = text.trim();
+        if !self.equals.is_empty() && !self.equals.iter().any(|equal| equal.value.trim() == trimmed) {
+            return Some("it is another text".to_owned());
+        }
+        if let Some(missing) = self.contains.iter().find(|part| !text.contains(part.value.as_str())) {
+            return Some(format!("`{}` does not stand in it", missing.value));
+        }
+        if let Some(there) = self.not_contains.iter().find(|part| text.contains(part.value.as_str())) {
+            return Some(format!("`{}` stands in it", there.value));
+        }
+        if let Some(missing) = self.matches.iter().find(|pattern| !pattern.regex.is_match(text)) {
+            return Some(format!("`{}` does not match it", missing.source));
+        }
+        if !self.any.is_empty() && self.any.iter().all(|wording| wording.fault_of(text, by).is_some()) {
+            return Some("none of what `any` lists fits it".to_owned());
+        }
+        None
+    }
+
+    /// What is wanted, in words: ours around those of the author.
+    pub fn told(&self) -> LocalizedText {
+        let quoted = |text: &str| LocalizedText::theirs(format!("「{text}」"));
+        let each = |texts: &[Spanned<String>]| texts.iter().map(|text| quoted(&text.value)).collect::<Vec<_>>();
+        let mut parts = Vec::new();
+        if let Some(action) = &self.action {
+            parts.push(LocalizedText::around("said by `{}`", action.value.clone()));
+        }
+        if !self.equals.is_empty() {
+            parts.push(LocalizedText::row(" or ", each(&self.equals)));
+        }
+        if !self.contains.is_empty() {
+            parts.push(LocalizedText::around("with {}", LocalizedText::row(" and ", each(&self.contains))));
+        }
+        if !self.matches.is_empty() {
+            let patterns = self.matches.iter().map(|pattern| quoted(&pattern.source));
+            parts.push(LocalizedText::around("matching {}", LocalizedText::row(" and ", patterns)));
+        }
+        if !self.not_contains.is_empty() {
+            parts.push(LocalizedText::around("without {}", LocalizedText::row(" and ", each(&self.not_contains))));
+        }
+        if !self.any.is_empty() {
+            parts.push(LocalizedText::row(", or ", self.any.iter().map(Self::told)));
+        }
+        LocalizedText::row(", ", parts)
+    }
+}
+
+/// Reads a wording: the words themselves, or a mapping that says how they must be. `said` allows `action`.
+pub(crate) fn wording(
+    node: &Arc<YamlNode>,
+    what: &'static str,
+    said: bool,
+    fields: &Fields<'_>,
+) -> Option<TextExpectation> {
+    read(node, what, said, fields, DEEPEST)
+}
+
+fn read(
+    node: &Arc<YamlNode>,
+    what: &'static str,
+    said: bool,
+    fields: &Fields<'_>,
+    deep: usize,
+) -> Option<TextExpectation> {
+    if let Some(scalar) = node.as_scalar().filter(|_| !is_null(node)) {
+        let equals = vec![Spanned { value: scalar.text.clone(), span: node.span }];
+        return Some(TextExpectation { span: node.span, equals, ..TextExpectation::default() });
+    }
+    let inner = fields.inner(node, what)?;
+    if inner.is_empty() {
+        let message = format!("{what} says nothing about the words");
+        let help = "write the words themselves, or how they must be, as in `{ contains: 称呼 }`";
+        let span = if node.span.is_empty() { Span::point(node.span.start) } else { node.span };
+        fields.error("missing-key", message, span, help);
+        return None;
+    }
+    let equals = texts(&inner, "equals");
+    let contains = texts(&inner, "contains");
+    let not_contains = texts(&inner, "not_contains");
+    let matches = texts(&inner, "matches").into_iter().filter_map(|written| pattern(written, &inner)).collect();
+    let any = match inner.take("any").filter(|_| deep > 0) {
+        Some(node) => match node.as_sequence() {
+            Some([]) => {
+                none_listed(&inner, "any", node);
+                vec![]
+            }
+            Some(items) => {
+                items.iter().filter_map(|item| read(item, "an item of `any`", said, &inner, deep - 1)).collect()
+            }
+            None => {
+                fields.findings().report(
+                    inner
+                        .wrong_type("any", "a list", node)
+                        .with_help("write each way in which it may be said on a line of its own, with `- `"),
+                );
+                vec![]
+            }
+        },
+        None => vec![],
+    };
+    let action = if said { inner.name("action") } else { None };
+    inner.finish();
+    Some(TextExpectation { span: node.span, equals, contains, not_contains, matches, any, action })
+}
+
+/// One text, or a list of texts.
+pub(crate) fn texts(fields: &Fields<'_>, name: &'static str) -> Vec<Spanned<String>> {
+    let Some(node) = fields.take(name) else { return vec![] };
+    let one = |node: &Arc<YamlNode>| match node.as_scalar().filter(|_| !is_null(node)) {
+        Some(scalar) => Some(Spanned { value: scalar.text.clone(), span: node.span }),
+        None => {
+            fields.wrong(
+                name,
+                "text, or a list of texts",
+                node,
+                "write the words, in quotes where they hold `:` or `{`",
+            );
+            None
+        }
+    };
+    let texts: Vec<Spanned<String>> = match &node.kind {
+        NodeKind::Sequence(items) if items.is_empty() => {
+            none_listed(fields, name, node);
+            vec![]
+        }
+        NodeKind::Sequence(items) => items.iter().filter_map(one).collect(),
+        _ => one(node).into_iter().collect(),
+    };
+    for text in texts.iter().filter(|text| text.value.is_empty() && name != "equals") {
+        let message = format!("`{name}` is empty, and the empty text stands in every text");
+        let help = "write words, or remove it".to_owned();
+        fields.error("wrong-type", message, text.span, help);
+    }
+    texts
+}
+
+/// Reports a list that holds nothing: what it asks for would hold of any text.
+fn none_listed(fields: &Fields<'_>, name: &str, node: &YamlNode) {
+    fields.error("empty-list", format!("`{name}` lists nothing"), node.span, "write at least one, or remove it");
+}

@@ -1,0 +1,195 @@
+//! minijinja's errors, told without the values that they may carry.
+
+use std::error::Error as _;
+use std::ops::Range;
+
+use minijinja::{Error, ErrorKind};
+
+use crate::template::features::{FUEL, MAX_NESTING, MAX_OUTPUT};
+
+/// What went wrong inside minijinja.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RenderFault {
+    /// What is wrong, without any value.
+    pub message: String,
+    /// The name or attribute chain that was undefined, where that is what is wrong.
+    pub undefined: Option<String>,
+    /// The template in which it happened, as the environment calls it.
+    pub template: Option<String>,
+    /// Where in that template, in bytes.
+    pub range: Option<Range<usize>>,
+}
+
+impl RenderFault {
+    /// The same with its place inside `source` and on whole characters: minijinja's tokenizer marks one byte, be it in the
+    /// middle of a character or behind the end.
+    #[must_use]
+    pub fn within(mut self, source: &str) -> Self {
+        self.range = self.range.map(|range| {
+            let start = source.floor_char_boundary(range.start.min(source.len()));
+            let end = source.ceil_char_boundary(range.end.min(source.len()));
+            start..end.max(start)
+        });
+        self
+    }
+}
+
+/// What is wrong with a template, or with finding one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
+#[error("{}{message}", self.place())]
+pub struct TemplateError {
+    /// What is wrong, without any value.
+    pub message: String,
+    /// The file, as people are shown it.
+    pub file: Option<String>,
+    /// The line of the whole file, front matter included, from 1.
+    pub line: Option<usize>,
+    /// The column in characters, from 1.
+    pub column: Option<usize>,
+    pub help: Option<String>,
+    /// What more is known of a mistake that stands in a file, found before anything is rendered.
+    pub mistake: Option<Box<Mistake>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    pub kind: MistakeKind,
+    /// Where, in bytes of the whole file.
+    pub range: Range<usize>,
+    /// The one text that was probably meant in the place of `range`.
+    pub instead: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MistakeKind {
+    Front,
+    /// What minijinja cannot read, or what templates may not use.
+    Syntax,
+    /// A template is pulled in that is not there.
+    Missing,
+    /// What is pulled in lies outside of the layers.
+    Outside,
+    /// A template pulls itself in, alone or through others.
+    Itself,
+}
+
+impl TemplateError {
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..Self::default() }
+    }
+
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The same with the one text that was probably meant.
+    #[must_use]
+    pub fn with_instead(mut self, instead: Option<&str>) -> Self {
+        if let Some(mistake) = &mut self.mistake {
+            mistake.instead = instead.map(str::to_owned);
+        }
+        self
+    }
+
+    fn place(&self) -> String {
+        let mut place = self.file.clone().unwrap_or_default();
+        for number in [self.line, self.column].into_iter().flatten() {
+            place.push_str(&format!(":{number}"));
+        }
+        if !place.is_empty() {
+            place.push_str(": ");
+        }
+        place
+    }
+}
+
+/// Tells the innermost of minijinja's errors that knows where it happened.
+pub fn fault(error: &Error) -> RenderFault {
+    let mut told = error;
+    let mut next: Option<&(dyn std::error::Error + 'static)> = error.source();
+    while let Some(inner) = next {
+        if let Some(inner) = inner.downcast_ref::<Error>()
+            && (inner.name().is_some() || inner.kind() == ErrorKind::WriteFailure || told.name().is_none())
+        {
+            told = inner;
+        }
+        next = inner.source();
+    }
+    let undefined = match told.kind() {
+        ErrorKind::UndefinedError | ErrorKind::InvalidOperation | ErrorKind::UnknownMethod => {
+            told.detail().and_then(undefined_name)
+        }
+        _ => None,
+    };
+    RenderFault {
+        message: message(told, undefined.as_deref()),
+        undefined,
+        template: told.name().map(str::to_owned),
+        range: told.range(),
+    }
+}
+
+fn message(error: &Error, undefined: Option<&str>) -> String {
+    if let Some(name) = undefined {
+        return format!("`{name}` is not known here");
+    }
+    match (error.kind(), error.detail()) {
+        (ErrorKind::OutOfFuel, _) => format!("this takes more than {FUEL} steps; does a loop run too long?"),
+        (ErrorKind::WriteFailure, Some(detail)) if detail.starts_with("more than") => detail.to_owned(),
+        (ErrorKind::WriteFailure, _) => format!("the text is longer than {MAX_OUTPUT} bytes"),
+        (_, Some("recursion limit exceeded")) => {
+            format!("macros, includes and blocks nest deeper than {MAX_NESTING}")
+        }
+        // The one message of minijinja's operators that shows what they were given.
+        (_, Some(detail)) if detail.starts_with("unable to calculate") => {
+            "this cannot be calculated: the result is too large, or it divides by zero".to_owned()
+        }
+        (ErrorKind::SyntaxError | ErrorKind::TemplateNotFound, Some(detail)) => detail.to_owned(),
+        (ErrorKind::UndefinedError, None) => "something here is undefined".to_owned(),
+        (kind, Some(detail)) => format!("{kind}: {detail}"),
+        (kind, None) => kind.to_string(),
+    }
+}
+
+/// The name in "`x` is undefined".
+fn undefined_name(detail: &str) -> Option<String> {
+    let end = detail.find("` is undefined")?;
+    let before = detail.get(..end)?;
+    let start = before.rfind('`')? + 1;
+    before.get(start..).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_undefined_name_is_found_in_every_form() {
+        let table = [
+            ("`用户名` is undefined", Some("用户名")),
+            ("`a.b` is undefined (from line 3)", Some("a.b")),
+            ("something failed (`x` is undefined, from t:3)", Some("x")),
+            ("nothing here", None),
+        ];
+        for (detail, expected) in table {
+            assert_eq!(undefined_name(detail).as_deref(), expected, "{detail}");
+        }
+    }
+
+    #[test]
+    fn a_place_is_made_of_whole_characters_of_the_source() {
+        for (source, marked) in [("a ？ b", "？"), ("a ~ 'b", "")] {
+            let error = minijinja::machinery::parse_expr(source).map(drop).unwrap_err();
+            let range = fault(&error).within(source).range.unwrap();
+            assert_eq!(source.get(range), Some(marked), "{source}");
+        }
+    }
+
+    #[test]
+    fn what_was_calculated_with_is_not_told() {
+        let error = minijinja::Environment::new().render_str("{{ 99887766 // 0 }}", ()).unwrap_err();
+        assert!(!fault(&error).message.contains("99887766"));
+    }
+}

@@ -1,0 +1,47 @@
+//! What the scripts of a project may do outside of the conversation (`allow` of bcc-script.toml), and where.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// What is allowed. Nothing, by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permissions {
+    /// The directory of the project: programs and kernels run there.
+    pub directory: PathBuf,
+    /// What `allow` names and the person trusts: `exec`, `command`.
+    pub allowed: BTreeSet<String>,
+    /// What `allow` names though the person does not trust the file.
+    pub untrusted: BTreeSet<String>,
+    /// The environment variables that hold keys: no program gets them.
+    pub hidden: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct PermissionError {
+    pub message: String,
+    pub help: String,
+}
+
+impl Permissions {
+    /// Whether `what` is allowed.
+    pub fn may(&self, what: &str) -> Result<(), PermissionError> {
+        if self.allowed.contains(what) {
+            return Ok(());
+        }
+        if self.untrusted.contains(what) {
+            return Err(PermissionError {
+                message: format!(
+                    "`{what}` is allowed in bcc-script.toml, but you have not said that you trust this project"
+                ),
+                help: "look at the project, then say `bcc-script trust`, or `--trust` for this run".to_owned(),
+            });
+        }
+        Err(PermissionError {
+            message: format!("the project does not allow `{what}`"),
+            help: format!(
+                "if its scripts may do this, write `allow = [\"{what}\"]` into `[project]` of bcc-script.toml"
+            ),
+        })
+    }
+}

@@ -1,0 +1,13 @@
+//! The kernel of a build without the feature `jupyter`: none.
+
+use crate::notebook::kernel::contract::{KernelError, NoKernel};
+use crate::notebook::kernel::location::KernelLocation;
+
+/// A kernel that says that this build has none; where code is not allowed anyway, it says that.
+pub fn no_kernel(location: KernelLocation) -> NoKernel {
+    NoKernel(location.refused.unwrap_or_else(|| KernelError {
+        code: "no-kernels-built-in",
+        message: "this bcc-script was built without kernels: it can run no code".to_owned(),
+        help: Some("install it with its default features, or build it with `--features jupyter`".to_owned()),
+    }))
+}

@@ -1,0 +1,36 @@
+//! Where the cells of a notebook are.
+
+use async_trait::async_trait;
+
+use crate::notebook::cell::Cell;
+use bcc_store::error::StoreError;
+
+/// Where the cells of a session's notebook are, as committed.
+#[async_trait]
+pub trait CellReader: Send + Sync {
+    async fn cell(&self, cell_id: &str) -> Result<Option<Cell>, StoreError>;
+
+    /// At most `limit` cells after number `after`, in order.
+    async fn cells(&self, after: u64, limit: usize) -> Result<Vec<Cell>, StoreError>;
+
+    /// The last `count` cells, in order.
+    async fn tail(&self, count: usize) -> Result<Vec<Cell>, StoreError>;
+}
+
+/// No notebook at all: for turns beside a session.
+pub struct NoCells;
+
+#[async_trait]
+impl CellReader for NoCells {
+    async fn cell(&self, _: &str) -> Result<Option<Cell>, StoreError> {
+        Ok(None)
+    }
+
+    async fn cells(&self, _: u64, _: usize) -> Result<Vec<Cell>, StoreError> {
+        Ok(vec![])
+    }
+
+    async fn tail(&self, _: usize) -> Result<Vec<Cell>, StoreError> {
+        Ok(vec![])
+    }
+}

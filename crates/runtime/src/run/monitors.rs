@@ -1,0 +1,326 @@
+//! Monitors of a session: what they are given after a turn, where their advice waits, and how its use is told
+//! (docs/monitors.md). The analyses themselves run beside the session, see [`crate::run::mailbox`].
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::program::action::WatchedConfig;
+use crate::program::analysis::{TREND, WatchedTurn};
+use crate::program::event::{Event, ModelCall};
+use crate::program::location::EventLocation;
+use crate::program::monitor::{MonitorContext, USUAL_LIMIT, monitor_names};
+use crate::program::outcome::Outcome;
+use crate::program::program::{Program, ProgramSteps};
+use crate::program::transcript::cut_in_the_middle;
+use crate::run::draft::CommitDraft;
+use crate::run::error::RunError;
+use crate::run::mailbox::{Arrival, Job, Unanswered};
+use crate::run::planner::RequestedPlan;
+use crate::run::position::Position;
+use crate::run::session::Session;
+use bcc_lang::template::names::TemplateNames;
+use bcc_lang::template::text::Text;
+
+/// The most characters of an answer, or of a metric in a trend, that a monitor is told.
+const MOST_ANSWER: usize = 500;
+
+/// The most characters of a metric that a monitor is told.
+const MOST_METRIC: usize = 2000;
+
+/// Advice that waits for the next turn of its topic or skill.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Advice {
+    /// The sequence number of the event that brought it.
+    pub seq: u64,
+    /// The sequence number of the outcome that it is about: of two, the newer counts.
+    pub about: u64,
+    /// What the prompt is told.
+    pub text: String,
+    /// Whose turn was analysed.
+    pub action_id: String,
+    pub action_type: String,
+    pub round: u32,
+    pub analysis: Value,
+}
+
+/// What the metrics of one turn said of the person.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mood {
+    pub engagement: String,
+    pub emotion: String,
+}
+
+impl Session {
+    /// Waits until some monitor has something to say, however long that is; [`Session::note_arrivals`] takes it down.
+    /// Dropping the future loses nothing.
+    pub async fn arrived(&self) {
+        tokio::select! {
+            () = self.mailbox.arrived() => {}
+            () = self.planner.arrived() => {}
+        }
+    }
+
+    /// Commits what monitors have said since the last time: each analysis is one row, and the advice in it waits in the frame
+    /// of its topic. What comes after its topic has ended is kept and used by nobody.
+    /// Errors: When the store fails. The session must then be given up; at rest it is whole.
+    pub async fn note_arrivals(&mut self) -> Result<(), RunError> {
+        self.must_be_whole()?;
+        if self.status.is_final() {
+            return Ok(());
+        }
+        let (arrivals, planned) = (self.mailbox.take(), self.planner.take());
+        if arrivals.is_empty() && planned.is_none() {
+            return Ok(());
+        }
+        let mut draft = CommitDraft::default();
+        for arrival in arrivals {
+            self.note(arrival, &mut draft);
+        }
+        if let Some(planned) = planned {
+            self.note_plan(planned, &mut draft);
+        }
+        self.commit(draft).await
+    }
+
+    pub(crate) fn note(&mut self, arrival: Arrival, draft: &mut CommitDraft) {
+        let Arrival { about: Unanswered { home, seq: about, watched }, analysed, feedback, orchestrate } = arrival;
+        let mut place = self.place_of(&home);
+        place.action_id = Some(watched.action_id.clone());
+        place.round = Some(watched.round);
+        let worked = analysed.worked();
+        self.note_calls(&place, analysed.calls, draft);
+        if let Some(message) = analysed.prompt_error {
+            draft.event(&place, Event::Warning { code: "monitor-prompt", message, help: None });
+        }
+        // What was built of plain fields can be written.
+        let analysis = serde_json::to_value(&analysed.analysis).unwrap_or(Value::Null);
+        draft.event(
+            &place,
+            Event::MonitorFeedback {
+                action_id: watched.action_id.clone(),
+                action_type: watched.action_type.clone(),
+                round: watched.round,
+                analysis: analysis.clone(),
+                used: false,
+                feedback: None,
+            },
+        );
+        let seq = self.last_seq + draft.events.len() as u64;
+        if orchestrate {
+            let (action_id, round) = (watched.action_id.clone(), watched.round);
+            let asked = RequestedPlan { home: home.clone(), action_id, round, analysis: analysis.clone() };
+            if let Some(why) = self.ask_for_plan(asked) {
+                Self::no_plan(&place, &why, draft);
+            }
+        }
+        let Some(frame) = self.frames.change(&home) else {
+            self.mailbox.forget(&home);
+            return;
+        };
+        if worked {
+            frame.analysed.insert(watched.action_id.clone(), digest(&watched.metrics));
+        }
+        let Some(text) = feedback else {
+            // The person is not any more where older advice found them.
+            let outdated = |advice: &Advice| advice.action_id == watched.action_id && advice.about < about;
+            if worked && frame.advice.as_deref().is_some_and(outdated) {
+                frame.advice = None;
+            }
+            return;
+        };
+        if frame.advice.as_ref().is_some_and(|advice| advice.about > about) {
+            return;
+        }
+        let WatchedTurn { action_id, action_type, round, .. } = watched;
+        frame.advice = Some(Box::new(Advice { seq, about, text, action_id, action_type, round, analysis }));
+    }
+
+    /// Counts and tells of calls that were made beside the session.
+    pub(crate) fn note_calls(&mut self, place: &EventLocation, calls: Vec<ModelCall>, draft: &mut CommitDraft) {
+        for call in calls {
+            self.head.model_calls += 1;
+            self.head.tokens_in += call.tokens_in.unwrap_or(0);
+            self.head.tokens_out += call.tokens_out.unwrap_or(0);
+            let warnings = call.warnings();
+            draft.event(place, Event::ModelCall(Box::new(call)));
+            warnings.into_iter().for_each(|warning| draft.event(place, warning));
+        }
+    }
+
+    /// The advice in the frame `home` reached a prompt: it is used up, in the same commit as the turn that used it.
+    pub(crate) fn advice_used(&mut self, home: &str, place: &EventLocation, draft: &mut CommitDraft) {
+        let Some(advice) = self.frames.change(home).and_then(|frame| frame.advice.take()) else { return };
+        let Advice { seq, action_id, action_type, round, analysis, .. } = *advice;
+        let event = Event::MonitorFeedback { action_id, action_type, round, analysis, used: true, feedback: Some(seq) };
+        draft.event(place, event);
+    }
+
+    /// What a monitor will look at once the turn in this draft is committed.
+    pub(crate) fn next_job(
+        &mut self,
+        program: &Arc<Program>,
+        position: &Position<'_>,
+        place: &EventLocation,
+        draft: &CommitDraft,
+    ) -> Option<Job> {
+        let own =
+            |(at, event): &(Arc<EventLocation>, Event)| matches!(event, Event::Outcome { .. }) && at.path == place.path;
+        let number = draft.events.iter().position(own)?;
+        let (place, Event::Outcome { outcome, .. }) = draft.events.get(number)? else { return None };
+        self.watch(program, position, place, outcome, self.last_seq + number as u64 + 1)
+    }
+
+    /// What a monitor will look at once this turn is committed, when it judged an answer and somebody watches.
+    fn watch(
+        &mut self,
+        program: &Arc<Program>,
+        position: &Position<'_>,
+        place: &EventLocation,
+        outcome: &Outcome,
+        seq: u64,
+    ) -> Option<Job> {
+        let config = position.step.action.watched()?;
+        // Asked first, since mostly there is one or there is none for the whole session.
+        self.services.models.monitor(&position.step.id)?;
+        let metrics = shortened(config.monitor.parse_metrics(outcome)?);
+        let moods = self.remember_mood(&position.home, &metrics);
+        let analysed = self.frames.get(&position.home).and_then(|home| home.analysed.get(&position.step.id));
+        if analysed == Some(&digest(&metrics)) {
+            return None;
+        }
+        // What nobody has a budget for is not asked.
+        if self.larger_budget().is_some() {
+            return None;
+        }
+        let names = self.names_of_monitor(program, position);
+        let strategy = &position.topic.strategy;
+        let words = |text: &Option<Text>| rendered(program, text.as_ref(), &names);
+        let round = place.round.unwrap_or(1);
+        // Fewer than the author allows, when time is short.
+        let last_round = outcome.metadata.get("max_rounds").and_then(Value::as_u64);
+        let answers = self.recent.newest_of_user(round.min(TREND as u32) as usize);
+        let answers = answers.iter().map(|answer| cut_in_the_middle(answer, MOST_ANSWER)).collect();
+        let watched = WatchedTurn {
+            action_type: position.step.kind.to_owned(),
+            action_id: position.step.id.clone(),
+            path: place.path.clone(),
+            round,
+            max_rounds: last_round.and_then(|last| u32::try_from(last).ok()).unwrap_or(config.max_rounds),
+            metrics,
+            progress_suggestion: outcome.progress_suggestion,
+            exit_reason: outcome.exit_reason,
+            target_variables: config.targets.clone(),
+            engagement_trend: moods.iter().map(|mood| mood.engagement.clone()).collect(),
+            emotion_trend: moods.iter().map(|mood| mood.emotion.clone()).collect(),
+            user_feedback_history: answers,
+            strategy: words(&strategy.text),
+            min_completeness_requirement: words(&strategy.min_completeness_requirement),
+            retry_strategy: words(&strategy.retry_strategy),
+            max_retry_count: strategy.retries(),
+        };
+        let about = Unanswered { home: position.home.clone(), seq, watched };
+        self.job(program, config, about, names)
+    }
+
+    /// What a monitor is started with; `None` when nobody answers it.
+    fn job(
+        &self,
+        program: &Arc<Program>,
+        config: &WatchedConfig,
+        about: Unanswered,
+        names: TemplateNames,
+    ) -> Option<Job> {
+        let context = MonitorContext {
+            program: Arc::clone(program),
+            names,
+            shape: config.shape.clone(),
+            provider: self.services.models.monitor(&about.watched.action_id)?,
+            models: Arc::clone(&self.services.models),
+            clock: Arc::clone(&self.services.clock),
+            seq: about.seq,
+            limit: USUAL_LIMIT,
+            recording: self.services.recorder.is_some(),
+        };
+        Some(Job { about, monitor: config.monitor, context })
+    }
+
+    /// Starts again what had no answer when the session came to rest.
+    pub(crate) fn watch_again(&mut self) {
+        if self.larger_budget().is_some() {
+            // It is still noted when there is a budget for it.
+            self.shelved = (std::mem::take(&mut self.head.monitors), self.head.planning.take());
+            return;
+        }
+        let program = Arc::clone(&self.program);
+        let leaf = self.frames.leaf();
+        let Some(position) = self.position(&program, &leaf) else { return };
+        for about in std::mem::take(&mut self.head.monitors) {
+            // All actions of a kind have the same monitor, and the one that was watched is mostly the one that waits.
+            let kind = about.watched.action_type.clone();
+            let topics = program.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.steps);
+            let skills = program.skills.values().map(|skill| &skill.steps);
+            let own = position.step.action.watched().filter(|_| position.step.kind == kind);
+            let config = own.or_else(|| topics.chain(skills).find_map(|steps| watched_in(steps, &kind)));
+            let Some(config) = config else { continue };
+            let names = self.names_of_monitor(&program, &position);
+            if let Some(job) = self.job(&program, config, about, names) {
+                self.mailbox.start(job);
+            }
+        }
+    }
+
+    fn names_of_monitor(&self, program: &Program, position: &Position<'_>) -> TemplateNames {
+        let time = self.services.clock.words(self.last_seq);
+        monitor_names(program, position.phase, position.topic, &self.recent, self.scopes.clone(), time)
+    }
+
+    /// Keeps what the metrics say of the person, and gives the newest of that.
+    fn remember_mood(&mut self, home: &str, metrics: &Map<String, Value>) -> Vec<Mood> {
+        let text = |name: &str| {
+            let text = metrics.get(name).and_then(Value::as_str).unwrap_or_default();
+            cut_in_the_middle(text, MOST_ANSWER)
+        };
+        let mood = Mood { engagement: text("user_engagement"), emotion: text("emotional_intensity") };
+        let Some(frame) = self.frames.change(home) else { return vec![mood] };
+        frame.moods.push(mood);
+        if frame.moods.len() > TREND {
+            frame.moods.remove(0);
+        }
+        frame.moods.clone()
+    }
+}
+
+/// The metrics with none of them longer than a monitor needs: they are kept with the session until the monitor answers.
+fn shortened(mut metrics: Map<String, Value>) -> Map<String, Value> {
+    for metric in metrics.values_mut() {
+        if let Some(text) = metric.as_str().filter(|text| text.len() > MOST_METRIC) {
+            *metric = Value::from(cut_in_the_middle(text, MOST_METRIC));
+        }
+    }
+    metrics
+}
+
+/// What tells metrics from others, also after a resume.
+fn digest(metrics: &Map<String, Value>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for (name, metric) in metrics {
+        (name, metric.as_str()).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// A text of a strategy. One that cannot be rendered is left out: it guides a monitor and decides nothing.
+fn rendered(program: &Program, text: Option<&Text>, names: &TemplateNames) -> String {
+    text.and_then(|text| program.texts.render(text, names).ok()).unwrap_or_default()
+}
+
+/// The first action of this kind that a monitor looks at, also inside of others.
+fn watched_in<'p>(steps: &'p ProgramSteps, kind: &str) -> Option<&'p WatchedConfig> {
+    steps.iter().find_map(|step| {
+        let own = step.action.watched().filter(|_| step.kind == kind);
+        own.or_else(|| step.action.blocks().into_iter().find_map(|steps| watched_in(steps, kind)))
+    })
+}

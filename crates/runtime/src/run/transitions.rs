@@ -1,0 +1,416 @@
+//! Moving between frames: into the next phase, topic and action, and out of those that are done.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::program::event::Event;
+use crate::program::flow::ActionError;
+use crate::program::location::EventLocation;
+use crate::program::outcome::Outcome;
+use crate::program::program::{Phase, Program, ProgramStep, Topic};
+use crate::program::turn::base_names;
+use crate::run::draft::CommitDraft;
+use crate::run::frames::{Frame, FrameTarget, ROOT, child, component, id_of, lineage, parent, public_path, told};
+use crate::run::session::Session;
+use bcc_lang::expr::parse::Expr;
+use bcc_lang::template::names::TemplateNames;
+use bcc_lang::value::scopes::{DeclarationMap, Scope, ScopeLayer, Stored};
+use bcc_llm::model::error::ModelError;
+
+/// Where a walk through the frames came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrived {
+    Action,
+    End,
+}
+
+/// What the session cannot go on with: a condition that cannot be evaluated, a route that fails, or a frame that points at
+/// nothing.
+#[derive(Debug)]
+pub(crate) struct SessionFailure {
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+}
+
+impl SessionFailure {
+    /// A frame that points at nothing.
+    pub(crate) fn new(message: String) -> Self {
+        Self { code: "frame-unreadable", message, help: None }
+    }
+
+    /// A model that gave no reply, and what to do about it.
+    pub(crate) fn of_model(error: &ModelError) -> Self {
+        let help = match error {
+            ModelError::NoReply { .. } => "add the reply to the file and resume the session; nothing is lost",
+            ModelError::Differs { .. } => {
+                "an answer, the script, a template or a variable is not what it was then; record anew, or say `--replay-by order`"
+            }
+            ModelError::FailedThen { .. } => {
+                "what was recorded ends here, too; go on with a model: `sessions resume ID --model M`"
+            }
+            _ => "resume the session when the model can be reached; nothing is lost",
+        };
+        Self { code: "model-failed", message: error.to_string(), help: Some(help.to_owned()) }
+    }
+
+    /// What keeps an action, or the `set` of a route, from its work.
+    pub(crate) fn of(error: ActionError) -> Self {
+        match error {
+            ActionError::Failed { code, message, help } => Self { code, message, help },
+            ActionError::Model(error) => Self { code: "model-failed", message: error.to_string(), help: None },
+            ActionError::Source(error) => Self { code: error.code, message: error.message, help: error.help },
+        }
+    }
+}
+
+impl Session {
+    /// Walks from the innermost frame to the next action that is to run, entering and leaving what lies between.
+    pub(crate) fn settle(&mut self, draft: &mut CommitDraft) -> Result<Arrived, SessionFailure> {
+        // Every step enters or leaves a frame. What is entered twice was led there by a route, and those are counted.
+        loop {
+            let program = Arc::clone(&self.program);
+            let key = self.frames.leaf();
+            let Some(frame) = self.frames.get(&key).cloned() else {
+                return Err(SessionFailure::new(format!("no frame `{}`", told(&key))));
+            };
+            match &frame.at {
+                FrameTarget::Session => match program.phases.get(frame.next) {
+                    None => return Ok(Arrived::End),
+                    Some(phase) => self.try_phase(&program, phase, draft)?,
+                },
+                FrameTarget::Phase => {
+                    let phase = self.frames.get(ROOT).and_then(|root| program.phases.get(root.next));
+                    let phase =
+                        phase.ok_or_else(|| SessionFailure::new(format!("no phase for frame `{}`", told(&key))))?;
+                    match phase.topics.get(frame.next) {
+                        None => self.leave(&key),
+                        Some(topic) => self.try_topic(&program, (phase, topic), &key, draft)?,
+                    }
+                }
+                FrameTarget::Topic | FrameTarget::Block(_) | FrameTarget::Skill(_) | FrameTarget::Single(_) => {
+                    let steps = self.steps_of(&program, &key);
+                    let steps = steps.ok_or_else(|| SessionFailure::new(format!("no steps for `{}`", told(&key))))?;
+                    match steps.get(frame.next) {
+                        Some(_) if frame.at == FrameTarget::Topic && self.gives_up(&program, &key, draft) => {}
+                        Some(step) => self.begin(&program, step, &key, draft)?,
+                        None if frame.at == FrameTarget::Topic => self.leave(&key),
+                        None if frame.insertion.is_some() => self.insertion_done(&program, &key, draft)?,
+                        None => {
+                            self.frames.remove(&key);
+                            if let Some(action) = self.frames.change(parent(&key)) {
+                                action.last = frame.last;
+                            }
+                        }
+                    }
+                }
+                FrameTarget::Action => return Ok(Arrived::Action),
+            }
+        }
+    }
+
+    /// Enters a phase, unless its condition is false.
+    fn try_phase(&mut self, program: &Program, phase: &Phase, draft: &mut CommitDraft) -> Result<(), SessionFailure> {
+        let place = EventLocation { phase_id: Some(phase.id.clone()), ..EventLocation::default() };
+        let within = (Some(phase), None);
+        if self.skipped(program, within, phase.condition.as_ref(), &phase.id, &place, draft)? {
+            self.next_child(ROOT);
+            return Ok(());
+        }
+        self.enter_phase(phase, draft).map(|_| ())
+    }
+
+    /// Enters a phase. Gives the key of its frame.
+    pub(crate) fn enter_phase(&mut self, phase: &Phase, draft: &mut CommitDraft) -> Result<String, SessionFailure> {
+        let place = EventLocation { phase_id: Some(phase.id.clone()), ..EventLocation::default() };
+        let key = self.visit("phase", &phase.id, ROOT, draft);
+        self.enter(key.clone(), FrameTarget::Phase, (Scope::Phase, key.clone(), &phase.declarations), draft)?;
+        draft.event(&place, Event::PhaseEntered { name: phase.name.clone() });
+        Ok(key)
+    }
+
+    /// Enters a topic, unless its condition is false or there is nothing left to run it for.
+    fn try_topic(
+        &mut self,
+        program: &Program,
+        (phase, topic): (&Phase, &Topic),
+        above: &str,
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
+        let place = EventLocation {
+            phase_id: Some(phase.id.clone()),
+            topic_id: Some(topic.id.clone()),
+            path: topic.id.clone(),
+            ..EventLocation::default()
+        };
+        let within = (Some(phase), Some(topic));
+        // The condition of a topic with a list is asked once, before its first element.
+        let begun = self.frames.get(above).is_some_and(|frame| frame.taken > 0);
+        if !begun && self.skipped(program, within, topic.condition.as_ref(), &topic.id, &place, draft)? {
+            self.next_child(above);
+            return Ok(());
+        }
+        if self.has_no_time(program, (phase, topic), above, &place, draft) {
+            self.next_child(above);
+            return Ok(());
+        }
+        let Some(each) = &topic.for_each else {
+            let key = self.visit("topic", &topic.id, above, draft);
+            return self.enter_topic(topic, key, place, draft);
+        };
+        self.next_element(program, (phase, topic), each, above, place, draft)
+    }
+
+    /// Opens the frame of a topic, and its scope.
+    pub(crate) fn enter_topic(
+        &mut self,
+        topic: &Topic,
+        key: String,
+        mut place: EventLocation,
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
+        place.path = public_path(&key);
+        let path = place.path.clone();
+        self.enter(key, FrameTarget::Topic, (Scope::Topic, path, &topic.declarations), draft)?;
+        draft.event(&place, Event::TopicEntered { name: topic.name.clone() });
+        Ok(())
+    }
+
+    /// Enters an action, unless its condition is false.
+    fn begin(
+        &mut self,
+        program: &Program,
+        step: &ProgramStep,
+        container: &str,
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
+        let key = child(container, &step.id);
+        let lost = match self.keeps_out(program, step, &key, draft) {
+            Ok(true) => {
+                self.next_child(container);
+                return Ok(());
+            }
+            Ok(false) => None,
+            Err(lost) => Some(lost),
+        };
+        let calls = self.counters.get(&calls_of(&step.id)).copied().unwrap_or_default();
+        // One of this id may be open above, when it is inserted while it waits itself.
+        let open = lineage(&key).filter(|above| id_of(component(above)) == step.id);
+        let open = open.filter_map(|above| self.frames.get(above)).map(|frame| frame.calls).max().unwrap_or(0);
+        let calls = u32::try_from(calls).unwrap_or(u32::MAX).max(open);
+        self.frames.put(key.clone(), Frame { at: FrameTarget::Action, calls, ..Frame::default() });
+        self.begun(program, step, &key, lost, draft)
+    }
+
+    /// Begins an action again whose frame is there already. A condition that could not be evaluated is asked again.
+    pub(crate) fn begin_again(
+        &mut self,
+        program: &Program,
+        step: &ProgramStep,
+        key: &str,
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
+        let barred = self.frames.get(key).is_some_and(|frame| frame.barred);
+        let lost = match if barred { self.keeps_out(program, step, key, draft) } else { Ok(false) } {
+            Ok(true) => {
+                self.frames.remove(key);
+                self.next_child(parent(key));
+                return Ok(());
+            }
+            Ok(false) => None,
+            Err(lost) => Some(lost),
+        };
+        self.begun(program, step, key, lost, draft)
+    }
+
+    /// An action begins, or ends at once because its condition could not be evaluated.
+    fn begun(
+        &mut self,
+        program: &Program,
+        step: &ProgramStep,
+        key: &str,
+        lost: Option<SessionFailure>,
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
+        if let Some(frame) = self.frames.change(key) {
+            frame.barred = lost.is_some();
+        }
+        let place = EventLocation { round: None, ..self.place_of(key) };
+        draft.event(&place, Event::ActionStarted { name: step.kind.to_owned() });
+        let Some(lost) = lost else { return Ok(()) };
+        let outcome = Outcome::failed(&lost.message);
+        draft.event(&place, Event::Outcome { action_type: step.kind, outcome: Box::new(outcome.clone()) });
+        self.decide(program, key, outcome, Some(lost), draft)
+    }
+
+    /// Whether the condition of an action keeps the session from entering it.
+    fn keeps_out(
+        &mut self,
+        program: &Program,
+        step: &ProgramStep,
+        key: &str,
+        draft: &mut CommitDraft,
+    ) -> Result<bool, SessionFailure> {
+        let container = parent(key);
+        let mut place = self.place_of(container);
+        place.action_id = Some(step.id.clone());
+        place.round = None;
+        place.path = public_path(key);
+        // An action that was inserted runs because of that, whatever would let it run at its own place.
+        let single = self.frames.get(container).is_some_and(|frame| matches!(frame.at, FrameTarget::Single(_)));
+        let condition = step.condition.as_ref().filter(|_| !single);
+        let phase = self.frames.get(ROOT).and_then(|root| program.phases.get(root.next));
+        let is_topic = |topic: &&Topic| Some(&topic.id) == place.topic_id.as_ref();
+        let within = (phase, phase.and_then(|phase| phase.topics.iter().find(is_topic)));
+        self.skipped(program, within, condition, &step.id, &place, draft)
+    }
+
+    /// The frame of an action is done: its outcome goes up, and what holds it goes on to its next child.
+    pub(crate) fn finish_action(&mut self, key: &str, outcome: &Outcome) {
+        if key == ROOT {
+            return;
+        }
+        self.action_over(key);
+        let container = parent(key);
+        if let Some(frame) = self.frames.change(container) {
+            frame.next += 1;
+            if matches!(frame.at, FrameTarget::Block(_)) {
+                frame.last = Some(Box::new(outcome.brief()));
+            }
+        }
+    }
+
+    /// Takes away the frame of an action. How often it asked a model is kept for its next visit, so that written replies go
+    /// on where they were.
+    pub(crate) fn action_over(&mut self, key: &str) {
+        let Some(frame) = self.frames.remove(key) else { return };
+        let name = calls_of(id_of(component(key)));
+        let before = self.counters.get(&name).copied().unwrap_or_default();
+        if frame.at == FrameTarget::Action && u64::from(frame.calls) > before {
+            self.counters.insert(name.clone(), u64::from(frame.calls));
+            self.counted.push((name, u64::from(frame.calls)));
+        }
+    }
+
+    /// Leaves a phase or a topic: its scope ends, and what holds it goes on to its next child.
+    pub(crate) fn leave(&mut self, key: &str) {
+        let left = self.frames.remove(key);
+        if let Some(frame) = &left {
+            self.visit_over(key, frame);
+        }
+        self.scopes.pop();
+        let above = parent(key);
+        let taken = self.frames.get(above).map_or(0, |frame| frame.taken);
+        // A topic that runs for each element of a list comes again, until there is none left.
+        if left.is_some_and(|frame| frame.at == FrameTarget::Topic) && taken > 0 {
+            return;
+        }
+        self.next_child(above);
+    }
+
+    /// What holds this goes on to its next child.
+    pub(crate) fn next_child(&mut self, key: &str) {
+        if let Some(frame) = self.frames.change(key) {
+            frame.next += 1;
+            frame.taken = 0;
+        }
+    }
+
+    fn enter(
+        &mut self,
+        key: String,
+        at: FrameTarget,
+        (scope, path, declarations): (Scope, String, &Arc<DeclarationMap>),
+        draft: &mut CommitDraft,
+    ) -> Result<(), SessionFailure> {
+        self.frames.put(key, Frame { at, ..Frame::default() });
+        let layer = self.fresh_layer(scope, path, declarations, draft)?;
+        self.scopes.push(layer);
+        Ok(())
+    }
+
+    /// A layer that holds what its declarations begin with.
+    pub(crate) fn fresh_layer(
+        &mut self,
+        scope: Scope,
+        path: String,
+        declarations: &Arc<DeclarationMap>,
+        draft: &mut CommitDraft,
+    ) -> Result<ScopeLayer, SessionFailure> {
+        let mut layer = ScopeLayer::new(scope, path, Arc::clone(declarations));
+        let at = self.services.clock.at(self.last_seq + 1);
+        for declaration in declarations.values().filter(|declaration| !declaration.value.is_null()) {
+            let stored =
+                Stored { value: declaration.value.clone(), source: "declare".into(), round: None, at: at.clone() };
+            draft
+                .variable(scope, &layer.path, &declaration.name, &stored, declaration.sensitive)
+                .map_err(|error| SessionFailure::new(error.to_string()))?;
+            if declaration.sensitive {
+                self.hide(&declaration.value, draft).map_err(|error| SessionFailure::new(error.to_string()))?;
+            }
+            layer.put(declaration.name.clone(), stored);
+        }
+        Ok(layer)
+    }
+
+    /// The names that a condition outside of a turn sees.
+    pub(crate) fn names_for(&self, program: &Program, within: (Option<&Phase>, Option<&Topic>)) -> TemplateNames {
+        let mut names = base_names(program, within.0, within.1, &self.recent, self.scopes.clone());
+        names.give_text("time", self.services.clock.words(self.last_seq));
+        names.give("current_round", Value::from(1));
+        names.give("max_rounds", Value::from(1));
+        names
+    }
+
+    /// Whether a condition keeps the session from entering something; tells of it when it does.
+    fn skipped(
+        &mut self,
+        program: &Program,
+        within: (Option<&Phase>, Option<&Topic>),
+        condition: Option<&Expr>,
+        name: &str,
+        place: &EventLocation,
+        draft: &mut CommitDraft,
+    ) -> Result<bool, SessionFailure> {
+        let Some(condition) = condition else { return Ok(false) };
+        match condition.truth(&self.names_for(program, within)) {
+            Ok(true) => Ok(false),
+            Ok(false) => {
+                let why = format!("its condition does not hold: {}", condition.source());
+                draft.event(place, Event::Skipped { name: name.to_owned(), why });
+                Ok(true)
+            }
+            Err(error) => Err(SessionFailure {
+                code: "expression-failed",
+                message: format!(
+                    "the condition of `{name}`, `{}`, cannot be evaluated: {}",
+                    condition.source(),
+                    error.message
+                ),
+                help: error.help,
+            }),
+        }
+    }
+
+    /// How often this was visited, the visit that begins now included.
+    pub(crate) fn count_visit(&mut self, what: &str, id: &str, draft: &mut CommitDraft) -> u64 {
+        let name = format!("visit:{what}:{id}");
+        let count = self.counters.entry(name.clone()).or_insert(0);
+        *count += 1;
+        draft.counters.push((name, *count));
+        *count
+    }
+
+    /// The key of the next visit of a phase or topic: `id`, then `id#2`, …
+    pub(crate) fn visit(&mut self, what: &str, id: &str, above: &str, draft: &mut CommitDraft) -> String {
+        match self.count_visit(what, id, draft) {
+            1 => child(above, id),
+            count => child(above, &format!("{id}#{count}")),
+        }
+    }
+}
+
+fn calls_of(id: &str) -> String {
+    format!("calls:{id}")
+}

@@ -1,0 +1,86 @@
+//! What SQLite and the operating system report, as what it means for a store. Their own messages are not passed on: they
+//! may quote what was to be written.
+
+use std::io;
+
+use rusqlite::{Error, ErrorCode};
+
+use crate::error::StoreError;
+
+/// `SQLITE_IOERR_SHMSIZE`: the index of the write-ahead log could not grow, which is how a full disk may show first.
+const IOERR_SHMSIZE: i32 = 10 | (19 << 8);
+
+/// What is wrong with a file that is no database.
+pub(crate) const NOT_SQLITE: &str = "it is not an SQLite file";
+
+/// Why a piece of work on a store ended: SQLite reported something, or a rule of the archive refused it.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Sqlite(Error),
+    Refused(StoreError),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl Failure {
+    /// What it means for this store.
+    pub(crate) fn about(self, store: &str) -> StoreError {
+        match self {
+            Self::Refused(error) => error,
+            Self::Sqlite(error) => sqlite(store, &error),
+        }
+    }
+}
+
+pub(crate) fn sqlite(store: &str, error: &Error) -> StoreError {
+    let store = store.to_owned();
+    let damaged = |reason: &str| StoreError::Corrupt { store: store.clone(), reason: reason.to_owned() };
+    match error {
+        Error::FromSqlConversionFailure(..) | Error::InvalidColumnType(..) | Error::Utf8Error(..) => {
+            damaged("a row holds what no row of its kind may hold")
+        }
+        Error::IntegralValueOutOfRange(..) => damaged("a row holds a number out of its range"),
+        Error::ToSqlConversionFailure(_) => StoreError::TooLarge { store },
+        _ => match error.sqlite_error().map(|error| (error.code, error.extended_code)) {
+            Some((ErrorCode::NotADatabase, _)) => damaged(NOT_SQLITE),
+            Some((ErrorCode::DatabaseCorrupt, _)) => damaged("the file is damaged"),
+            Some((ErrorCode::ReadOnly, _)) => StoreError::ReadOnly { store },
+            Some((ErrorCode::DiskFull, _) | (_, IOERR_SHMSIZE)) => StoreError::Full { store },
+            Some((ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed, _)) => {
+                StoreError::Busy { store }
+            }
+            Some((ErrorCode::CannotOpen | ErrorCode::PermissionDenied, _)) => StoreError::Denied { store },
+            Some((ErrorCode::TooBig, _)) => StoreError::TooLarge { store },
+            Some((code, extended)) => StoreError::Io { store, reason: format!("SQLite reports {code:?}, {extended}") },
+            None => StoreError::Io { store, reason: "SQLite was used wrongly; please report it".to_owned() },
+        },
+    }
+}
+
+pub(crate) fn io(store: &str, error: &io::Error) -> StoreError {
+    let store = store.to_owned();
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => StoreError::Denied { store },
+        io::ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly { store },
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { store },
+        io::ErrorKind::IsADirectory => StoreError::NotAFile { store },
+        io::ErrorKind::NotADirectory => {
+            StoreError::Io { store, reason: "a part of its path is a file, not a directory".to_owned() }
+        }
+        // Only a directory above the store's own can be missing: that one is made.
+        io::ErrorKind::NotFound => {
+            StoreError::Io { store, reason: "the directory that it should lie in does not exist".to_owned() }
+        }
+        kind => StoreError::Io { store, reason: kind.to_string() },
+    }
+}
