@@ -1,5 +1,7 @@
 //! `doctor`: look at configuration, trust, models and store: what works, what does not, and what to do.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -57,7 +59,7 @@ pub async fn doctor(options: DoctorArgs, environment: Environment) -> Result<Exi
         print_json(&document)?;
     } else {
         print(&plain(&shown(&found)))?;
-        report::note(&format!("problems: {problems}, notes: {notes}"));
+        report::note(&msg!("problems: {problems}, notes: {notes}"));
     }
     Ok(if problems == 0 { Exit::Done } else { Exit::Failed })
 }
@@ -73,7 +75,11 @@ fn shown(found: &[DoctorFinding]) -> String {
         let message = said(message).replace('\n', &format!("\n{indent}"));
         let (state, about) = (padded(&said(state.name()), state_width), padded(about, about_width));
         lines.push(format!("{state}  {about}  {message}"));
-        lines.extend(help.as_ref().map(|help| format!("{indent}{}", said(&format!("help: {help}")))));
+        lines.extend(
+            help.as_ref().map(|help| {
+                format!("{indent}{}", said(&msg!("help: {help}", help = Message::rendered(help.as_str()))))
+            }),
+        );
     }
     lines.join("\n")
 }

@@ -1,5 +1,7 @@
 //! Drives a session: turns, answers, commands and signals, until it ends or must wait for another day.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::path::PathBuf;
 
 use crate::cli::commands::commands::command;
@@ -34,7 +36,7 @@ pub async fn drive(
     mut notebook: LiveNotebook,
 ) -> Result<Exit, EngineError> {
     let mut signals =
-        Signals::new().map_err(|error| EngineError::failed(format!("signals cannot be listened to: {error}")))?;
+        Signals::new().map_err(|error| EngineError::failed(msg!("signals cannot be listened to: {error}")))?;
     let mut source = front.source();
     let resume = hint.command(&session.id);
     notebook.begin(&session.id);
@@ -56,7 +58,7 @@ pub async fn drive(
             SessionPause::Waiting => {}
             SessionPause::Completed => {
                 if front == FrontEnd::Terminal {
-                    front.note(&format!("── session {} is complete ──", session.id));
+                    front.note(&msg!("── session {} is complete ──", session.id));
                 }
                 return Ok(Exit::Done);
             }
@@ -65,7 +67,10 @@ pub async fn drive(
                 let larger = session.larger_budget().map(|larger| format!(" --budget {larger}"));
                 let what = if larger.is_some() { "stopped: the budget is used up" } else { "stopped" };
                 let larger = larger.unwrap_or_default();
-                front.note(&format!("{what}; nothing is lost. Resume with: {resume}{larger}"));
+                front.note(&msg!(
+                    "{what}; nothing is lost. Resume with: {resume}{larger}",
+                    what = Message::rendered(what)
+                ));
                 return Ok(Exit::Waiting);
             }
         }
@@ -91,7 +96,7 @@ pub async fn drive(
                 InputLine::Unusable(why) if why.is_empty() => {}
                 InputLine::Unusable(why) => front.note(&why),
                 InputLine::End => {
-                    front.note(&format!("saved; the session waits for an answer. Resume with: {resume}"));
+                    front.note(&msg!("saved; the session waits for an answer. Resume with: {resume}"));
                     return Ok(Exit::Waiting);
                 }
                 InputLine::Interrupted => return Ok(interrupted(front, &resume)),
@@ -101,7 +106,7 @@ pub async fn drive(
 }
 
 fn interrupted(front: FrontEnd, resume: &str) -> Exit {
-    front.note(&format!("\ninterrupted; nothing is lost. Resume with: {resume}"));
+    front.note(&msg!("\ninterrupted; nothing is lost. Resume with: {resume}"));
     Exit::Interrupted
 }
 

@@ -1,16 +1,17 @@
 //! `explain`: the page of a diagnostic, or the list of all that there are.
 
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use clap::Args;
 
 use crate::cli::exit::Exit;
 use crate::cli::language::{chosen, filled, said};
 use crate::cli::print::write_out;
-use crate::cli::report;
 use crate::cli::table::padded;
 use crate::cli::terminal::color;
 use bcc_check::diagnostics::{DIAGNOSTICS, Page, near, page};
 use bcc_engine::error::EngineError;
-use bcc_lang::message::language::Language;
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
@@ -29,10 +30,8 @@ pub fn explain(options: &ExplainArgs) -> Result<Exit, EngineError> {
         Some(name) => {
             let name = bare(name);
             let page = page(name).ok_or_else(|| unknown(name))?;
-            if chosen() != Language::English {
-                report::note("the pages of `explain` are in English");
-            }
-            if styled { style(page.text) } else { page.text.to_owned() }
+            let text = page.text(chosen());
+            if styled { style(text) } else { text.to_owned() }
         }
     };
     write_out(text.as_bytes())?;
@@ -53,10 +52,13 @@ fn unknown(name: &str) -> EngineError {
     let offered: Vec<String> =
         near.into_iter().chain(others).take(MOST_OFFERED).map(|slug| format!("`{slug}`")).collect();
     let help = match offered.as_slice() {
-        [] => "`bcc-script explain` lists all that there are".to_owned(),
-        several => format!("did you mean {}? `bcc-script explain` lists all", several.join(" or ")),
+        [] => msg!("`bcc-script explain` lists all that there are"),
+        several => msg!(
+            "did you mean {}? `bcc-script explain` lists all",
+            Message::list(Joint::Or, several.iter().map(Message::text))
+        ),
     };
-    EngineError::usage(format!("there is no diagnostic `{name}`")).with_help(help)
+    EngineError::usage(msg!("there is no diagnostic `{name}`")).with_help(help)
 }
 
 fn list(styled: bool) -> String {
@@ -66,7 +68,7 @@ fn list(styled: bool) -> String {
         let (slug, severity) = (page.slug, padded(&said(page.severity.name()), 7));
         let set = padded(&said(if page.adjustable { "configurable" } else { "" }), 10);
         let slug = if styled { format!("{BOLD}{slug:width$}{PLAIN}") } else { format!("{slug:width$}") };
-        text.push_str(&format!("{slug}  {severity}  {set}  {}\n", page.summary()));
+        text.push_str(&format!("{slug}  {severity}  {set}  {}\n", page.summary(chosen())));
     }
     let example = "deprecated-field=off";
     let literal = "`bcc-script explain NAME` shows its page. To turn a configurable one off or to change its level, use `--rule {example}` or \
@@ -100,13 +102,14 @@ fn style(markdown: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bcc_lang::message::language::Language;
 
     #[test]
     fn style_changes_no_word_of_a_page() {
-        for page in DIAGNOSTICS {
-            let styled = style(page.text);
+        for text in DIAGNOSTICS.iter().flat_map(|page| [Language::English, Language::Chinese].map(|it| page.text(it))) {
+            let styled = style(text);
             assert!(styled.starts_with("\u{1b}[1m# ") && styled.contains("\u{1b}[2m```"));
-            assert_eq!([BOLD, DIM, PLAIN].iter().fold(styled, |text, mark| text.replace(mark, "")), page.text);
+            assert_eq!([BOLD, DIM, PLAIN].iter().fold(styled, |text, mark| text.replace(mark, "")), text);
         }
     }
 

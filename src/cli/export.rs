@@ -1,5 +1,7 @@
 //! `sessions export`: a session as a document, to standard output or into a file.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::path::Path;
 
 use clap::ValueEnum;
@@ -38,7 +40,7 @@ pub async fn export_as(
     let format = format.or_else(|| output.and_then(of_ending)).unwrap_or(ExportFormat::Json);
     if let Some(path) = output.filter(|path| path.is_dir()) {
         let path = path.display();
-        return Err(EngineError::usage(format!("{path} is a directory, and the document is one file"))
+        return Err(EngineError::usage(msg!("{path} is a directory, and the document is one file"))
             .with_help("give the name of a file, as in `-o notebook.ipynb`"));
     }
     let form = match format {
@@ -52,7 +54,7 @@ pub async fn export_as(
         return whole(&document(archive, id, format, calls).await?, output);
     };
     if cells == 0 {
-        report::quiet(&format!("session {id} has no cells: its notebook is empty"));
+        report::quiet(&msg!("session {id} has no cells: its notebook is empty"));
     }
     let asked = NotebookFileRequest { session: id.to_owned(), form, language: chosen() };
     match output {
@@ -93,9 +95,8 @@ fn of_ending(path: &Path) -> Option<ExportFormat> {
 async fn document(archive: &dyn Store, id: &str, format: ExportFormat, calls: bool) -> Result<String, EngineError> {
     let document = export(archive, id, calls).await?;
     match format {
-        ExportFormat::Json => {
-            serde_json::to_string_pretty(&document).map_err(|error| EngineError::failed(error.to_string()))
-        }
+        ExportFormat::Json => serde_json::to_string_pretty(&document)
+            .map_err(|error| EngineError::failed(Message::text(error.to_string()))),
         ExportFormat::Html => {
             let asked = NotebookFileRequest { session: id.to_owned(), form: ExportForm::Html, language: chosen() };
             let page = page_of(archive, &asked, markdown(&document, chosen())).await?;

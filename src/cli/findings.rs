@@ -1,15 +1,18 @@
 //! How findings are told: the options that `validate` and `templates check` have in common, and what they do.
 
+use crate::cli::language::chosen;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use clap::{Args, ValueEnum};
 
 use crate::cli::exit::Exit;
-use crate::cli::language::said;
 use crate::cli::print::write;
 use crate::cli::report;
 use crate::cli::terminal::color;
 use bcc_authoring::validate::request::ValidateReport;
 use bcc_check::diagnostics::{DIAGNOSTICS, Page};
 use bcc_engine::error::EngineError;
+use bcc_lang::message::language::Language;
 use bcc_lang::source::diagnostic::Severity;
 use bcc_lang::source::render::github::github;
 use bcc_lang::source::render::human;
@@ -61,18 +64,23 @@ impl Reporting {
     /// anybody reads on.
     pub fn write(&self, report: &ValidateReport) -> Result<bool, EngineError> {
         let text = match self.format {
-            FindingsFormat::Human => {
-                human::report(&report.diagnostics, &human::Options { color: color(), all: self.all, say: said })
-            }
+            FindingsFormat::Human => human::report(
+                &report.diagnostics,
+                &human::Options { color: color(), all: self.all, language: chosen() },
+            ),
             FindingsFormat::Json => json(report.files, &report.diagnostics),
             FindingsFormat::Sarif => {
-                let rule = |page: &'static Page| RuleText { slug: page.slug, severity: page.severity, page: page.text };
+                let rule = |page: &'static Page| RuleText {
+                    slug: page.slug,
+                    severity: page.severity,
+                    page: page.text(Language::English),
+                };
                 sarif(&report.diagnostics, &DIAGNOSTICS.iter().map(rule).collect::<Vec<_>>())
             }
             FindingsFormat::Github => github(&report.diagnostics),
         };
         let read = write(text.as_bytes())
-            .map_err(|error| EngineError::failed(format!("the findings cannot be written: {error}")))?;
+            .map_err(|error| EngineError::failed(msg!("the findings cannot be written: {error}")))?;
         if self.format == FindingsFormat::Human {
             report::note(&summary(report));
         }
@@ -80,13 +88,13 @@ impl Reporting {
     }
 }
 
-fn summary(report: &ValidateReport) -> String {
+fn summary(report: &ValidateReport) -> Message {
     let summary = human::summary(report.files, &report.diagnostics);
     match report.passed_over {
         0 => summary,
-        1 => format!("{summary} (1 YAML file is no document of bcc-script and was passed over)"),
+        1 => msg!("{summary} (1 YAML file is no document of bcc-script and was passed over)"),
         passed_over => {
-            format!("{summary} ({passed_over} YAML files are no documents of bcc-script and were passed over)")
+            msg!("{summary} ({passed_over} YAML files are no documents of bcc-script and were passed over)")
         }
     }
 }

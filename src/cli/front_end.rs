@@ -1,5 +1,6 @@
 //! The three ways to talk to a session: a terminal, a pipe, a program.
 
+use crate::cli::language::Said;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
@@ -60,13 +61,17 @@ impl FrontEnd {
     /// as an event without a `seq`.
     pub fn told(self, result: Result<Exit, EngineError>) -> Result<Exit, EngineError> {
         if let (Self::Json, Err(error @ EngineError::Failed { message, .. })) = (self, &result) {
-            JsonLines::uncommitted_error("store-failed", message, error.help());
+            JsonLines::uncommitted_error(
+                "store-failed",
+                &message.to_string(),
+                error.help().map(ToString::to_string).as_deref(),
+            );
         }
         result
     }
 
     /// Tells the driver something that is no part of the conversation.
-    pub fn note(self, text: &str) {
+    pub fn note<T: Said + ?Sized>(self, text: &T) {
         match self {
             Self::Terminal => quiet(&said(text)),
             Self::Piped | Self::Json => report::note(text),

@@ -1,5 +1,6 @@
 //! `graph`: draw a script: its phases, topics, actions, routes, skills and triggers.
 
+use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -81,11 +82,11 @@ pub fn graph(options: &GraphArgs, environment: &Environment) -> Result<Exit, Eng
 fn may_hold_the_drawing(output: &Path, script: &Path) -> Result<(), EngineError> {
     let shown = output.display();
     if is_same_file(output, script) {
-        return Err(EngineError::usage(format!("{shown} is the script itself, and the drawing would take its place"))
+        return Err(EngineError::usage(msg!("{shown} is the script itself, and the drawing would take its place"))
             .with_help("nothing was written; give the drawing a file of its own"));
     }
     if output.is_dir() {
-        return Err(EngineError::usage(format!("{shown} is a directory, and the drawing is one file"))
+        return Err(EngineError::usage(msg!("{shown} is a directory, and the drawing is one file"))
             .with_help("give the name of a file, as in `-o drawing.mmd`"));
     }
     Ok(())

@@ -1,5 +1,7 @@
 //! `init`: begin a project: one that runs, validates and tests at once.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -39,13 +41,13 @@ pub fn init(options: &InitArgs, language: Language, environment: &Environment) -
         tell(&line)?;
     }
     for path in &begun.kept {
-        report::note(&format!("note: {path} was there before, and stays as it was"));
+        report::note(&msg!("note: {path} was there before, and stays as it was"));
     }
     if begun.kept.iter().any(|path| path == ".gitignore") {
         report::note("note: `.bcc/`, where sessions are stored, belongs into `.gitignore`");
     }
     if let Some(why) = &begun.untrusted {
-        report::note(&format!("note: {why}, so the project is not trusted yet; `bcc-script trust` does that later"));
+        report::note(&msg!("note: {why}, so the project is not trusted yet; `bcc-script trust` does that later"));
     }
     print("")?;
     tell("Now try:")?;
@@ -63,17 +65,17 @@ fn here() -> PathBuf {
 }
 
 /// The files that were written; of the schemas and templates, how many.
-fn written(begun: &CreatedProject) -> Vec<String> {
+fn written(begun: &CreatedProject) -> Vec<Message> {
     let scheme = format!("_system/config/custom/{}/", begun.scheme);
-    let mut lines: Vec<String> = Vec::new();
+    let mut lines: Vec<Message> = Vec::new();
     for path in &begun.written {
         let folder = [scheme.as_str(), "schemas/"].into_iter().find(|folder| path.starts_with(folder));
         let line = match folder {
             Some(folder) => {
                 let count = begun.written.iter().filter(|path| path.starts_with(folder)).count();
-                format!("{folder} ({count} files)")
+                msg!("{folder} ({count} files)")
             }
-            None => path.clone(),
+            None => Message::text(path.clone()),
         };
         if !lines.contains(&line) {
             lines.push(line);

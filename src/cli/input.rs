@@ -1,6 +1,7 @@
 //! Where answers come from.
 
 use async_trait::async_trait;
+use bcc_lang::message::message::Message;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputLine {
@@ -15,7 +16,7 @@ pub enum InputLine {
     End,
     Interrupted,
     /// Something that cannot be an answer; it is told, and the next is asked for.
-    Unusable(String),
+    Unusable(Message),
 }
 
 #[async_trait(?Send)]

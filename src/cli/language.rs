@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
+use bcc_lang::message::message::Message;
 
 const OPTION: &str = "--lang";
 
@@ -49,8 +50,38 @@ pub fn chosen() -> Language {
 }
 
 /// What this program says, in the language of the person ([`Language::said`]). Never the words of people and models.
-pub fn said(text: &str) -> Cow<'_, str> {
-    chosen().said(text)
+pub fn said<T: Said + ?Sized>(text: &T) -> Cow<'_, str> {
+    text.said(chosen())
+}
+
+/// What can be said to a person.
+pub trait Said {
+    /// The text in a language.
+    fn said(&self, language: Language) -> Cow<'_, str>;
+}
+
+impl Said for Message {
+    fn said(&self, language: Language) -> Cow<'_, str> {
+        Cow::Owned(self.render(language))
+    }
+}
+
+impl Said for str {
+    fn said(&self, language: Language) -> Cow<'_, str> {
+        language.said(self)
+    }
+}
+
+impl Said for String {
+    fn said(&self, language: Language) -> Cow<'_, str> {
+        language.said(self)
+    }
+}
+
+impl<T: Said + ?Sized> Said for &T {
+    fn said(&self, language: Language) -> Cow<'_, str> {
+        (**self).said(language)
+    }
 }
 
 /// A sentence of this program with the words of others in its `{places}` ([`Language::filled`]).

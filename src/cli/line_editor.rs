@@ -1,5 +1,7 @@
 //! The prompt of a terminal: line editing, history, a trailing `\` that continues the line.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -105,11 +107,11 @@ fn read(editor: &mut DefaultEditor) -> InputLine {
         }
     }
     if text.len() > MOST_ANSWER_BYTES {
-        return InputLine::Unusable(format!("an answer longer than {MOST_ANSWER_BYTES} bytes was not taken"));
+        return InputLine::Unusable(msg!("an answer longer than {MOST_ANSWER_BYTES} bytes was not taken"));
     }
     if text.trim().is_empty() {
         // An empty line at a prompt is a slip of the finger more often than an answer.
-        return InputLine::Unusable(String::new());
+        return InputLine::Unusable(Message::default());
     }
     let _ = editor.add_history_entry(text.as_str());
     classify(text)

@@ -1,5 +1,6 @@
 //! Answers from standard input, a line each; for programs also as JSON objects.
 
+use bcc_lang::message::msg;
 use std::io::{BufRead, Read};
 
 use async_trait::async_trait;
@@ -84,7 +85,7 @@ fn skip_line(reader: &mut impl BufRead) {
 
 fn input(line: Result<Vec<u8>, ()>, json: bool) -> InputLine {
     let Ok(bytes) = line else {
-        return InputLine::Unusable(format!("an answer longer than {MOST_ANSWER_BYTES} bytes was not taken"));
+        return InputLine::Unusable(msg!("an answer longer than {MOST_ANSWER_BYTES} bytes was not taken"));
     };
     // Bytes that are no text become replacement characters: an answer is never lost over its encoding.
     let text = match String::from_utf8(bytes) {
@@ -96,13 +97,13 @@ fn input(line: Result<Vec<u8>, ()>, json: bool) -> InputLine {
             Ok(sent) => return InputLine::Answer { text: sent.user, answer_id: sent.answer_id },
             // A JSON object that is not an answer object is more likely a program's mistake than a person's words.
             Err(error) if serde_json::from_str::<serde_json::Value>(&text).is_ok() => {
-                return InputLine::Unusable(format!(
+                return InputLine::Unusable(msg!(
                     "a JSON line must be {{\"user\": \"…\", \"answer_id\": \"…\"}}: {error}"
                 ));
             }
             // Likewise the beginning of one, as a program that died in the middle leaves it.
             Err(error) if text.trim_start().trim_start_matches('{').trim_start().starts_with('"') => {
-                return InputLine::Unusable(format!(
+                return InputLine::Unusable(msg!(
                     "a line that begins like a JSON object is none, and was not taken: {error}; send it whole, on one line"
                 ));
             }

@@ -1,6 +1,7 @@
 //! `--notebook FILE`: the file is written anew as the session goes on, when cells were committed: at once when the session waits
 //! or ends, and now and then while it runs.
 
+use bcc_lang::message::msg;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -131,7 +132,7 @@ impl LiveNotebook {
             Ok(_) => live.failed = false,
             Err(error) if !live.failed => {
                 live.failed = true;
-                front.note(&format!("{error}; the session goes on without it"));
+                front.note(&msg!("{error}; the session goes on without it"));
             }
             Err(_) => {}
         }

@@ -1,5 +1,6 @@
 //! `man`: write the manual pages.
 
+use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
@@ -27,13 +28,13 @@ pub fn man(options: &ManArgs, whole: Command) -> Result<Exit, EngineError> {
         return Ok(Exit::Done);
     };
     if directory.exists() && !directory.is_dir() {
-        return Err(EngineError::usage(format!(
+        return Err(EngineError::usage(msg!(
             "{path} is a file, and the pages need a directory",
             path = directory.display()
         )));
     }
     let written = all(&whole, directory)?;
-    tell(&format!("{written} pages in {path}", path = directory.display()))?;
+    tell(&msg!("{written} pages in {path}", path = directory.display()))?;
     Ok(Exit::Done)
 }
 
@@ -49,6 +50,6 @@ fn all(command: &Command, directory: &Path) -> Result<usize, EngineError> {
 fn page(command: Command) -> Result<(String, Vec<u8>), EngineError> {
     let man = clap_mangen::Man::new(command).source(concat!("bcc-script ", env!("CARGO_PKG_VERSION")));
     let mut page = Vec::new();
-    man.render(&mut page).map_err(|error| EngineError::failed(format!("a page cannot be made: {error}")))?;
+    man.render(&mut page).map_err(|error| EngineError::failed(msg!("a page cannot be made: {error}")))?;
     Ok((man.get_filename(), page))
 }

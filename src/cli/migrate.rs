@@ -1,5 +1,7 @@
 //! `migrate`: bring older scripts to today's spelling, without touching anything else of them.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
@@ -56,10 +58,10 @@ pub fn migrate(options: &MigrateArgs, environment: &Environment) -> Result<Exit,
     Ok(if fails { Exit::Failed } else { Exit::Done })
 }
 
-fn would(file: &FixedFile) -> String {
+fn would(file: &FixedFile) -> Message {
     match file.made.len() {
-        1 => format!("{}: 1 older form", file.after.name()),
-        count => format!("{}: {count} older forms", file.after.name()),
+        1 => msg!("{}: 1 older form", file.after.name()),
+        count => msg!("{}: {count} older forms", file.after.name()),
     }
 }
 
@@ -84,37 +86,37 @@ fn show(report: &FixReport) -> Result<(), EngineError> {
     match write() {
         // Nobody reads on, as under `| head`: that is their business.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(EngineError::failed(format!("the changes cannot be written: {error}")))
+            Err(EngineError::failed(msg!("the changes cannot be written: {error}")))
         }
         _ => Ok(()),
     }
 }
 
 /// What became of all of them, in one sentence: each of these stands as a whole in the catalogue of other languages.
-fn summary(report: &FixReport, options: &MigrateArgs) -> String {
+fn summary(report: &FixReport, options: &MigrateArgs) -> Message {
     let files = match report.files {
-        1 => "1 file".to_owned(),
-        count => format!("{count} files"),
+        1 => msg!("1 file"),
+        count => msg!("{count} files"),
     };
     let (nothing, all_well) = (report.mended.is_empty(), report.left.is_empty());
     if nothing && all_well {
-        return format!("{files} looked at: all of them in today's form");
+        return msg!("{files} looked at: all of them in today's form");
     }
     let changed = report.mended.iter().filter(|file| file.kept.is_none()).count();
     match (changed, options.write, all_well) {
-        (0, true, true) => format!("{files} looked at: none changed"),
-        (0, true, false) => format!("{files} looked at: none changed; what is told above is left to do by hand"),
-        (count, true, true) => format!("{files} looked at: {count} changed"),
+        (0, true, true) => msg!("{files} looked at: none changed"),
+        (0, true, false) => msg!("{files} looked at: none changed; what is told above is left to do by hand"),
+        (count, true, true) => msg!("{files} looked at: {count} changed"),
         (count, true, false) => {
-            format!("{files} looked at: {count} changed; what is told above is left to do by hand")
+            msg!("{files} looked at: {count} changed; what is told above is left to do by hand")
         }
-        (0, false, _) => format!("{files} looked at: none would change; what is told above is left to do by hand"),
-        (count, false, true) if options.check => format!("{files} looked at: {count} would change"),
+        (0, false, _) => msg!("{files} looked at: none would change; what is told above is left to do by hand"),
+        (count, false, true) if options.check => msg!("{files} looked at: {count} would change"),
         (count, false, false) if options.check => {
-            format!("{files} looked at: {count} would change; what is told above is left to do by hand")
+            msg!("{files} looked at: {count} would change; what is told above is left to do by hand")
         }
-        (count, false, true) => format!("{files} looked at: {count} would change; `--write` writes it"),
-        (count, false, false) => format!(
+        (count, false, true) => msg!("{files} looked at: {count} would change; `--write` writes it"),
+        (count, false, false) => msg!(
             "{files} looked at: {count} would change; what is told above is left to do by hand; `--write` writes the rest"
         ),
     }

@@ -1,5 +1,7 @@
 //! `models`: which models a project has, and what they support.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -77,15 +79,15 @@ fn shown(listing: &ModelListing, project: &Project) -> Result<(), EngineError> {
         print(&plain(&table(&rows)))?;
         print("")?;
     }
-    print(&plain(&said(&format!("A script without a `model:` asks `{}`: {}.", listing.default, listing.why))))?;
+    print(&plain(&said(&msg!("A script without a `model:` asks `{}`: {}.", listing.default, listing.why))))?;
     if listing.models.is_empty() {
         print(&said(
-            "docs/configuration.md tells how to configure a model: by a key in the environment, or in bcc-script.toml.",
+            "To configure a model, set an API key such as OPENAI_API_KEY and BCC_MODEL, or add `[models.default]` to bcc-script.toml.",
         ))?;
     }
     for model in &listing.models {
         for variable in &model.missing {
-            report::note(&format!("model `{}`: the environment variable {variable} is not set", model.name));
+            report::note(&msg!("model `{}`: the environment variable {variable} is not set", model.name));
         }
     }
     for notice in &listing.notices {
@@ -95,11 +97,9 @@ fn shown(listing: &ModelListing, project: &Project) -> Result<(), EngineError> {
         let command = format!("bcc-script trust {}", quoted(&project.directory));
         let sends = listing.models.iter().any(|model| model.provider.sends());
         report::note(&if sends {
-            format!(
-                "this configuration is not trusted, so nothing is sent to its servers: read it, then say `{command}`"
-            )
+            msg!("this configuration is not trusted, so nothing is sent to its servers: read it, then say `{command}`")
         } else {
-            format!(
+            msg!(
                 "this configuration is not trusted, so what it allows scripts does not count: read it, then say `{command}`"
             )
         });
@@ -111,7 +111,7 @@ fn head(name: &str) -> String {
     said(name).into_owned()
 }
 
-fn in_language(text: String) -> String {
+fn in_language(text: Message) -> String {
     said(&text).into_owned()
 }
 
@@ -119,18 +119,18 @@ fn row(model: &ListedModel) -> Vec<String> {
     let or_nothing = |text: Option<String>| text.filter(|text| !text.is_empty()).unwrap_or_else(|| NOTHING.to_owned());
     let key = match (model.key, &model.key_from) {
         (KeyState::None, _) | (_, None) => None,
-        (KeyState::Set, Some(from)) => Some(format!("{from} (set)")),
-        (KeyState::Missing, Some(from)) => Some(format!("{from} (missing)")),
+        (KeyState::Set, Some(from)) => Some(msg!("{from} (set)")),
+        (KeyState::Missing, Some(from)) => Some(msg!("{from} (missing)")),
     };
     let limits = model.limits;
     let limits = [
-        limits.concurrency.map(|limit| format!("{limit} at a time")),
-        limits.requests_per_minute.map(|limit| format!("{limit} requests/min")),
-        limits.tokens_per_minute.map(|limit| format!("{limit} tokens/min")),
+        limits.concurrency.map(|limit| msg!("{limit} at a time")),
+        limits.requests_per_minute.map(|limit| msg!("{limit} requests/min")),
+        limits.tokens_per_minute.map(|limit| msg!("{limit} tokens/min")),
     ];
     let price = model.price.as_ref().map(|price| {
         let per = if price.per == 1_000_000 { "M".to_owned() } else { price.per.to_string() };
-        format!("{} in, {} out {}/{per}", price.input, price.output, price.currency)
+        msg!("{} in, {} out {}/{per}", price.input, price.output, price.currency)
     });
     vec![
         model.name.clone(),
@@ -157,7 +157,9 @@ async fn checked(names: &[String], of: &ModelsArgs, environment: &Environment) -
     }
     if asked.is_empty() {
         report::note("no model is configured: the built-in offline responder answers (no AI)");
-        report::note("docs/configuration.md tells how to configure one");
+        report::note(
+            "set an API key such as OPENAI_API_KEY and the name of the model in BCC_MODEL, or add `[models.default]` to bcc-script.toml",
+        );
         asked.push("default".to_owned());
     }
     let results = check(&project, environment, &asked).await?;
@@ -202,9 +204,9 @@ fn told(checked: &ModelCheck) {
         report::note(&format!("{name}: {note}"));
     }
     if let Some(error) = &checked.error {
-        report::note(&format!("{name}: error: {error}"));
+        report::note(&msg!("{name}: error: {error}"));
     }
     if let Some(help) = &checked.help {
-        report::note(&format!("{name}: help: {help}"));
+        report::note(&msg!("{name}: help: {help}"));
     }
 }

@@ -1,5 +1,6 @@
 //! `new`: write a new script, skill, test or scheme of templates into the project.
 
+use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -100,14 +101,14 @@ pub fn new(
             let request = NewScheme { project: &project.directory, scheme: &named.name, from: Some(&from), names: &[] };
             let made = new_scheme(&request)?;
             if made.written.is_empty() {
-                let error = EngineError::usage(format!("{} is there already, and nothing was changed", made.shown));
+                let error = EngineError::usage(msg!("{} is there already, and nothing was changed", made.shown));
                 return Err(error.with_help("choose another name"));
             }
             for name in &made.written {
                 print(&format!("{}/{name}", made.shown))?;
             }
             for name in &made.kept {
-                report::note(&format!("note: {}/{name} was there before, and stays as it was", made.shown));
+                report::note(&msg!("note: {}/{name} was there before, and stays as it was", made.shown));
             }
             next(&format!("bcc-script templates list --scheme {}", named.name))
         }
@@ -128,6 +129,6 @@ fn told(path: &str, command: &str) -> Result<Exit, EngineError> {
 }
 
 fn next(command: &str) -> Result<Exit, EngineError> {
-    tell(&format!("Now try: {command}"))?;
+    tell(&msg!("Now try: {command}"))?;
     Ok(Exit::Done)
 }

@@ -1,5 +1,7 @@
 //! Piped: the AI's words and the cells of a notebook go to standard output and nothing else does.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 
@@ -31,9 +33,9 @@ impl Observer for Piped {
                 let _ = output.flush();
             }
             Event::Error { message, help, .. } => {
-                report::note(&format!("error: {message}"));
+                report::note(&msg!("error: {message}"));
                 if let Some(help) = help {
-                    report::note(&format!("help: {help}"));
+                    report::note(&msg!("help: {help}", help = Message::rendered(help)));
                 }
             }
             _ => {}

@@ -1,5 +1,8 @@
 //! What goes to standard output, and documents that go to files instead.
 
+use crate::cli::language::Said;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
@@ -22,7 +25,7 @@ pub fn write(bytes: &[u8]) -> io::Result<bool> {
 
 /// [`write`] with the failure that most commands have.
 pub fn write_out(bytes: &[u8]) -> Result<(), EngineError> {
-    let written = write(bytes).map_err(|error| format!("standard output cannot be written: {error}"));
+    let written = write(bytes).map_err(|error| msg!("standard output cannot be written: {error}"));
     written.map(drop).map_err(EngineError::failed)
 }
 
@@ -33,16 +36,19 @@ pub fn print(text: &str) -> Result<(), EngineError> {
 }
 
 /// A sentence of this program, in the language of the person.
-pub fn tell(text: &str) -> Result<(), EngineError> {
+pub fn tell<T: Said + ?Sized>(text: &T) -> Result<(), EngineError> {
     print(&said(text))
 }
 
 pub fn print_json(document: &Value) -> Result<(), EngineError> {
-    print(&serde_json::to_string_pretty(document).map_err(|error| EngineError::failed(error.to_string()))?)
+    print(
+        &serde_json::to_string_pretty(document)
+            .map_err(|error| EngineError::failed(Message::text(error.to_string())))?,
+    )
 }
 
 /// Writes a document to the file that was asked for.
 pub fn keep(path: &Path, bytes: &[u8]) -> Result<(), EngineError> {
     replace(path, bytes)
-        .map_err(|error| EngineError::failed(format!("{path} cannot be written: {error}", path = path.display())))
+        .map_err(|error| EngineError::failed(msg!("{path} cannot be written: {error}", path = path.display())))
 }

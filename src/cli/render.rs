@@ -1,5 +1,6 @@
 //! `templates render`: the messages that would be sent, without sending them.
 
+use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -111,7 +112,7 @@ async fn of_now(options: &RenderArgs, project: &Project) -> Result<Exit, EngineE
     let prompt = match (&request.script, &request.action, &request.name) {
         (Some(script), Some(action), _) => of_action(project, &request, script, action).await?,
         (None, None, Some(name)) if looks_like_a_script(name) => {
-            return Err(EngineError::usage(format!("`{name}` is no name of a template"))
+            return Err(EngineError::usage(msg!("`{name}` is no name of a template"))
                 .with_help("a script is named with `--script`, its action with `--action`"));
         }
         (None, None, Some(name)) if request.round == 1 => of_template(project, &request, name)?,
@@ -130,7 +131,7 @@ fn show(prompt: &Prompt, json: bool) -> Result<(), EngineError> {
     }
     report::quiet(&render_output::head(prompt));
     for note in &prompt.notes {
-        report::quiet(&format!("note: {note}"));
+        report::quiet(&msg!("note: {note}"));
     }
     let unknown: Vec<&str> = prompt.unknown.iter().map(|lack| lack.name.as_str()).collect();
     write(&render_output::messages(&prompt.messages, &unknown, color()))?;
@@ -163,7 +164,7 @@ async fn of_session(
     } else {
         report::quiet(&render_output::head_of_sent(&changed));
         for note in &changed.notes {
-            report::quiet(&format!("note: {note}"));
+            report::quiet(&msg!("note: {note}"));
         }
         write(&render_output::changed(&changed, color()))?;
         if let Ok(now) = &changed.now {

@@ -1,5 +1,7 @@
 //! How a rendered prompt is shown to people: a head line and the text of each message; what it lacks; what changed.
 
+use bcc_lang::message::message::Message as UserMessage;
+use bcc_lang::message::msg;
 use std::fmt::Write;
 
 use crate::cli::language::said;
@@ -23,28 +25,28 @@ pub fn head(prompt: &Prompt) -> String {
     let (file, schema, round, count, tokens) =
         (&prompt.file, &prompt.schema, prompt.round, prompt.messages.len(), prompt.tokens());
     let mut parts = vec![said(file).into_owned()];
-    let mut add = |part: &str| parts.push(said(part).into_owned());
+    let mut add = |part: &UserMessage| parts.push(said(part).into_owned());
     if let Some((id, kind)) = &prompt.action {
         add(&match prompt.answer {
-            None => format!("{kind} `{id}`, round {round}"),
-            Some(_) => format!("{kind} `{id}`, round {round}, judging an answer"),
+            None => msg!("{kind} `{id}`, round {round}"),
+            Some(_) => msg!("{kind} `{id}`, round {round}, judging an answer"),
         });
     }
     if !schema.is_empty() {
-        add(&format!("reply schema {schema}"));
+        add(&msg!("reply schema {schema}"));
     }
     if let Some(model) = &prompt.model {
-        add(&format!("model {model}"));
+        add(&msg!("model {model}"));
     }
     if let Some(temperature) = prompt.temperature {
-        add(&format!("temperature {temperature}"));
+        add(&msg!("temperature {temperature}"));
     }
     if let Some(most) = prompt.max_tokens {
-        add(&format!("at most {most} tokens of reply"));
+        add(&msg!("at most {most} tokens of reply"));
     }
     add(&match count {
-        1 => format!("1 message, about {tokens} tokens"),
-        _ => format!("{count} messages, about {tokens} tokens"),
+        1 => msg!("1 message, about {tokens} tokens"),
+        _ => msg!("{count} messages, about {tokens} tokens"),
     });
     parts.join(" · ")
 }
@@ -57,7 +59,7 @@ pub fn messages(messages: &[Message], unknown: &[&str], color: bool) -> String {
             text.push_str("\n\n");
         }
         let (number, role, tokens) = (number + 1, role(message.role), tokens(message));
-        let head = format!("── {number} · {role} · about {tokens} tokens ──");
+        let head = msg!("── {number} · {role} · about {tokens} tokens ──", role = UserMessage::word(role));
         let head = said(&head);
         let content = if color { marked(&plain(&message.content), unknown) } else { message.content.clone() };
         let _ = if color { write!(text, "{BOLD}{head}{OFF}\n{content}") } else { write!(text, "{head}\n{content}") };
@@ -89,19 +91,19 @@ fn marked(content: &str, unknown: &[&str]) -> String {
 }
 
 /// What a prompt lacks, a line each.
-pub fn lacks(prompt: &Prompt) -> Vec<String> {
+pub fn lacks(prompt: &Prompt) -> Vec<UserMessage> {
     let mut lines = Vec::new();
     for lack in prompt.unknown.iter().take(MOST_PLACES) {
         let told = lack.told();
-        lines.push(format!("undefined: {told}"));
+        lines.push(msg!("undefined: {told}"));
     }
     if prompt.unknown.len() > MOST_PLACES {
         let more = prompt.unknown.len() - MOST_PLACES;
-        lines.push(format!("{more} more places use undefined names"));
+        lines.push(msg!("{more} more places use undefined names"));
     }
     for lack in prompt.empty.iter().filter(|lack| lack.reached).take(MOST_PLACES) {
         let told = lack.told();
-        lines.push(format!("empty: {told} is known and has no value yet"));
+        lines.push(msg!("empty: {told} is known and has no value yet"));
     }
     lines
 }
@@ -110,14 +112,14 @@ pub fn lacks(prompt: &Prompt) -> Vec<String> {
 pub fn head_of_sent(changed: &PromptComparison) -> String {
     let PromptComparison { session, action, path, round, call, calls, at, .. } = changed;
     let at = at.get(..19).unwrap_or(at).replace('T', " ");
-    let mut parts = vec![format!("session `{session}`"), format!("`{action}`, round {round}")];
+    let mut parts = vec![msg!("session `{session}`"), msg!("`{action}`, round {round}")];
     if !path.is_empty() && path != action {
-        parts.push(format!("at `{path}`"));
+        parts.push(msg!("at `{path}`"));
     }
     if *calls > 1 {
-        parts.push(format!("call {call} of {calls}"));
+        parts.push(msg!("call {call} of {calls}"));
     }
-    parts.push(format!("sent {at} (UTC)"));
+    parts.push(msg!("sent {at} (UTC)"));
     parts.iter().map(|part| said(part)).collect::<Vec<_>>().join(" · ")
 }
 
@@ -146,21 +148,24 @@ pub fn changed(changed: &PromptComparison, color: bool) -> String {
             (Some(then), Some(now)) if then.role == now.role => {
                 let (before, after) = (tokens(then), tokens(now));
                 let (number, role) = (number + 1, role(now.role));
-                format!("── {number} · {role} · about {before} tokens then, {after} now ──")
+                msg!(
+                    "── {number} · {role} · about {before} tokens then, {after} now ──",
+                    role = UserMessage::word(role)
+                )
             }
             (Some(then), Some(now)) => {
                 let (number, before, after) = (number + 1, role(then.role), role(now.role));
-                format!("── {number} · {before} then, {after} now ──")
+                msg!("── {number} · {before} then, {after} now ──")
             }
             (Some(then), None) => {
                 let (number, role) = (number + 1, role(then.role));
-                format!("── {number} · {role} · only then ──")
+                msg!("── {number} · {role} · only then ──")
             }
             (None, Some(now)) => {
                 let (number, role) = (number + 1, role(now.role));
-                format!("── {number} · {role} · only now ──")
+                msg!("── {number} · {role} · only now ──")
             }
-            (None, None) => String::new(),
+            (None, None) => UserMessage::default(),
         };
         let head = said(&head);
         let _ = if color { writeln!(text, "{BOLD}{head}{OFF}") } else { writeln!(text, "{head}") };

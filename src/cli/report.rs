@@ -1,9 +1,11 @@
 //! What goes to standard error: notes, errors and diagnostics.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::msg;
 use std::io::{IsTerminal, Write};
 
 use crate::cli::exit::Exit;
-use crate::cli::language::said;
+use crate::cli::language::{Said, chosen, said};
 use crate::cli::terminal::plain;
 use bcc_engine::error::EngineError;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -18,7 +20,7 @@ pub fn color() -> bool {
 
 /// One line of standard error, without what would move a cursor: names and messages may come from anywhere. That nobody
 /// reads it is no reason to end a conversation. It is said in the language of the person.
-pub fn note(text: &str) {
+pub fn note<T: Said + ?Sized>(text: &T) {
     note_as_it_is(&said(text));
 }
 
@@ -27,7 +29,7 @@ pub fn note_as_it_is(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", plain(text));
 }
 
-pub fn quiet(text: &str) {
+pub fn quiet<T: Said + ?Sized>(text: &T) {
     quiet_as_it_is(&said(text));
 }
 
@@ -40,9 +42,9 @@ fn quiet_as_it_is(text: &str) {
 }
 
 pub fn error(error: &EngineError) {
-    note(&format!("error: {error}"));
+    note(&msg!("error: {error}", error = error.to_message()));
     if let Some(help) = error.help() {
-        note(&format!("help: {help}"));
+        note(&msg!("help: {help}"));
     }
 }
 
@@ -74,7 +76,7 @@ pub fn warnings(found: &[Diagnostic]) {
         quiet_as_it_is(&format!("{place}: {severity}[{}]: {}{help}", diagnostic.rule, said(&diagnostic.message)));
     }
     if found.len() > MOST_SHOWN {
-        quiet(&format!("{} more warnings", found.len() - MOST_SHOWN));
+        quiet(&msg!("{} more warnings", found.len() - MOST_SHOWN));
     }
 }
 
@@ -83,7 +85,7 @@ pub fn diagnostics(found: &[Diagnostic]) {
     if found.is_empty() {
         return;
     }
-    let shown = human::report(found, &human::Options { color: color(), all: false, say: said });
+    let shown = human::report(found, &human::Options { color: color(), all: false, language: chosen() });
     let _ = write!(std::io::stderr().lock(), "{shown}");
     note(&human::counts(found));
 }

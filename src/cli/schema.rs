@@ -1,5 +1,8 @@
 //! `schema`: prints a JSON Schema for editors (docs/editors.md).
 
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -51,8 +54,8 @@ pub fn schema(options: &SchemaArgs, environment: &Environment) -> Result<Exit, E
 fn unknown(name: &str) -> EngineError {
     let names: Vec<&str> = list().into_iter().map(|(name, _)| name).collect();
     let help = match near_miss(name, names.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are {}", names.join(", ")),
+        Some(near) => msg!("did you mean `{near}`?"),
+        None => msg!("there are {}", Message::list(Joint::Item, names.into_iter().map(Message::text))),
     };
-    EngineError::usage(format!("there is no schema `{name}`")).with_help(help)
+    EngineError::usage(msg!("there is no schema `{name}`")).with_help(help)
 }

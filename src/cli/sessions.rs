@@ -1,5 +1,6 @@
 //! `sessions`: what is kept of conversations.
 
+use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -152,9 +153,9 @@ pub async fn sessions(command: SessionsCommand, environment: Environment) -> Res
         SessionsCommand::Delete { id, store } => {
             let archive = existing(&store, &environment, Access::Write)?;
             if !archive.delete(&id).await? {
-                return Err(EngineError::usage(format!("there is no session `{id}` in this store")));
+                return Err(EngineError::usage(msg!("there is no session `{id}` in this store")));
             }
-            report::note(&format!("deleted {id}"));
+            report::note(&msg!("deleted {id}"));
             Ok(Exit::Done)
         }
         SessionsCommand::Prune { older_than, store } => prune(&older_than, &store, &environment).await,
@@ -180,7 +181,7 @@ fn located(store: &StoreArgs, environment: &Environment) -> Result<PathBuf, Engi
 fn existing(store: &StoreArgs, environment: &Environment, access: Access) -> Result<Arc<dyn Store>, EngineError> {
     let path = located(store, environment)?;
     if !path.exists() {
-        return Err(EngineError::usage(format!("there is no store {path}", path = path.display()))
+        return Err(EngineError::usage(msg!("there is no store {path}", path = path.display()))
             .with_help("run a script first, or say where the store is with `--store`"));
     }
     let archive = match access {
@@ -220,7 +221,7 @@ async fn resume(options: ResumeArgs, environment: Environment, front: FrontEnd) 
     let project = Project::of(Path::new("."), None, options.trust, &environment)?;
     let path = store_path(&project, &environment, options.store.store.as_deref());
     if !path.exists() {
-        return Err(EngineError::usage(format!("there is no store {path}", path = path.display()))
+        return Err(EngineError::usage(msg!("there is no store {path}", path = path.display()))
             .with_help("say where the store is with `--store`"));
     }
     let budget = asked(&options.budget)?;
@@ -277,17 +278,16 @@ async fn write_again(archive: &dyn Store, id: &str, after: u64, before: u64) -> 
 
 async fn prune(older_than: &str, store: &StoreArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let age = humantime::parse_duration(older_than).map_err(|error| {
-        EngineError::usage(format!("`{older_than}` is no duration: {error}")).with_help("write for example 30d or 12h")
+        EngineError::usage(msg!("`{older_than}` is no duration: {error}")).with_help("write for example 30d or 12h")
     })?;
     let age = jiff::SignedDuration::try_from(age)
-        .map_err(|_| EngineError::usage(format!("`{older_than}` is longer than this program can count")))?;
-    let before =
-        now().checked_sub(age).map_err(|_| EngineError::usage(format!("`{older_than}` reaches back too far")))?;
+        .map_err(|_| EngineError::usage(msg!("`{older_than}` is longer than this program can count")))?;
+    let before = now().checked_sub(age).map_err(|_| EngineError::usage(msg!("`{older_than}` reaches back too far")))?;
     let archive = existing(store, environment, Access::Write)?;
     let deleted = archive.prune(&stamp(before)).await?;
     for id in &deleted {
-        report::note(&format!("deleted {id}"));
+        report::note(&msg!("deleted {id}"));
     }
-    report::note(&format!("{} sessions deleted", deleted.len()));
+    report::note(&msg!("{} sessions deleted", deleted.len()));
     Ok(Exit::Done)
 }

@@ -1,5 +1,6 @@
 //! `templates`: list, show, render, compare, copy and check the prompt templates of a project.
 
+use bcc_lang::message::msg;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -109,8 +110,8 @@ fn show(options: &ShowArgs, environment: &Environment) -> Result<Exit, EngineErr
     let text = served.file.readable()?;
     let overridden = served.overrides.iter().copied().map(CatalogEntry::shown).collect::<Vec<_>>().join(", ");
     report::quiet(&match overridden.as_str() {
-        "" => format!("{}, as the scheme `{scheme}` is served it", served.file.shown()),
-        files => format!("{}, as the scheme `{scheme}` is served it; it overrides {files}", served.file.shown()),
+        "" => msg!("{}, as the scheme `{scheme}` is served it", served.file.shown()),
+        files => msg!("{}, as the scheme `{scheme}` is served it; it overrides {files}", served.file.shown()),
     });
     let shown = if std::io::stdout().is_terminal() { plain(text) } else { text.to_owned() };
     write_out(shown.as_bytes())?;
@@ -136,24 +137,24 @@ fn new(options: &NewTemplatesArgs, environment: &Environment) -> Result<Exit, En
 /// What was kept, and what to do next.
 fn told(made: &MadeScheme, scheme: &str, from: &str, directory: &Path, environment: &Environment) {
     if !made.kept.is_empty() {
-        report::note(&format!("there already, and left as it is: {}", made.kept.join(", ")));
+        report::note(&msg!("there already, and left as it is: {}", made.kept.join(", ")));
     }
     if made.written.is_empty() {
         report::note("nothing was written");
         return;
     }
     if scheme_of_project(directory, environment).ok().flatten().as_deref() != Some(scheme) {
-        report::note(&format!(
+        report::note(&msg!(
             "to use it, write `template_scheme: {scheme}` under `session:` of a script, or `scheme = \"{scheme}\"` under `[project]` of \
              bcc-script.toml, or run with `--scheme {scheme}`"
         ));
     }
     let against = if from == DEFAULT_SCHEME || from == scheme { String::new() } else { format!(" --against {from}") };
-    report::note(&format!("`bcc-script templates diff --scheme {scheme}{against}` shows what you change"));
+    report::note(&msg!("`bcc-script templates diff --scheme {scheme}{against}` shows what you change"));
     if from == DEFAULT_SCHEME {
         report::note("files that you do not change may be deleted: the default scheme serves them");
     } else {
-        report::note(&format!(
+        report::note(&msg!(
             "keep all of the files: what `{scheme}` lacks comes from the default scheme, not from `{from}`"
         ));
     }

@@ -1,5 +1,7 @@
 //! `templates diff`: a unified diff to standard output, what a scheme lacks to standard error, the exit code of diff(1).
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
@@ -55,8 +57,8 @@ pub fn diff(options: &DiffArgs, environment: &Environment) -> Result<Exit, Engin
     let text: String = found.iter().map(|difference| difference.unified.as_str()).collect();
     write(&text)?;
     let other = match against {
-        ComparisonBase::Scheme(other) => format!("the scheme `{other}`"),
-        ComparisonBase::BuiltIn => "the binary".to_owned(),
+        ComparisonBase::Scheme(other) => msg!("the scheme `{other}`"),
+        ComparisonBase::BuiltIn => msg!("the binary"),
     };
     for difference in &found {
         told(difference, &scheme, &other);
@@ -65,13 +67,13 @@ pub fn diff(options: &DiffArgs, environment: &Environment) -> Result<Exit, Engin
         && !options.against_built_in
         && let Some(other) = nearer(&shelf, &scheme)
     {
-        report::note(&format!(
+        report::note(&msg!(
             "`{scheme}` is nearer to the scheme `{other}`: `bcc-script templates diff --scheme {scheme} --against {other}` compares with that"
         ));
     }
     let same = found.iter().all(|difference| difference.same);
     if same {
-        report::quiet(&format!("the templates of the scheme `{scheme}` are those of {other}"));
+        report::quiet(&msg!("the templates of the scheme `{scheme}` are those of {other}"));
     }
     Ok(match found.iter().any(|difference| difference.fault.is_some()) {
         true => Exit::Usage,
@@ -81,25 +83,25 @@ pub fn diff(options: &DiffArgs, environment: &Environment) -> Result<Exit, Engin
 }
 
 /// What a diff does not show at a glance.
-fn told(difference: &TemplateDifference, scheme: &str, other: &str) {
+fn told(difference: &TemplateDifference, scheme: &str, other: &Message) {
     let name = &difference.name;
     if let Some(fault) = &difference.fault {
         report::note(fault);
     }
     if difference.mistaken {
-        report::note(&format!("{name}: one of the two has a mistake, which `bcc-script templates check` tells"));
+        report::note(&msg!("{name}: one of the two has a mistake, which `bcc-script templates check` tells"));
     }
     let quoted = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     if !difference.lacks_fields.is_empty() {
         let fields = quoted(&difference.lacks_fields);
-        report::note(&format!("{name}: {other} asks for these fields of the reply, and `{scheme}` does not: {fields}"));
+        report::note(&msg!("{name}: {other} asks for these fields of the reply, and `{scheme}` does not: {fields}"));
     }
     if !difference.lacks_names.is_empty() {
         let names = quoted(&difference.lacks_names);
-        report::note(&format!("{name}: {other} uses these names, and `{scheme}` does not: {names}"));
+        report::note(&msg!("{name}: {other} uses these names, and `{scheme}` does not: {names}"));
     }
     if difference.line_ends {
-        report::note(&format!(
+        report::note(&msg!(
             "{name}: one of the two files ends its lines with CR LF; that is not shown as a difference"
         ));
     }

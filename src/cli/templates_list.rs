@@ -1,5 +1,8 @@
 //! `templates list`: a table of one scheme or of all, for people; one JSON document for programs.
 
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -55,7 +58,7 @@ pub fn list(options: &ListArgs, environment: &Environment) -> Result<Exit, Engin
     if let Some(error) = &broken {
         report::error(error);
     } else if let Some(chosen) = chosen.filter(|chosen| options.scheme.is_none() && !has(&found, chosen)) {
-        report::note(&format!("bcc-script.toml asks for the scheme `{chosen}`, and there is none of that name"));
+        report::note(&msg!("bcc-script.toml asks for the scheme `{chosen}`, and there is none of that name"));
     }
     for CatalogError { path, why, .. } in &found.faults {
         report::note(&on_one_line(&format!("{path}: {why}")));
@@ -145,7 +148,7 @@ fn overrides(template: &TemplateEntry) -> String {
 fn description(template: &TemplateEntry) -> String {
     let unreadable = template.fault.as_ref().map(|_| word("cannot be read"));
     let part = (!template.pulled_by.is_empty())
-        .then(|| word(&on_one_line(&format!("part of {}", template.pulled_by.join(", ")))));
+        .then(|| said(&msg!("part of {}", on_one_line(&template.pulled_by.join(", ")))).into_owned());
     let parts: Vec<String> = [unreadable, template.description.clone(), part].into_iter().flatten().collect();
     if parts.is_empty() { NOTHING.to_owned() } else { parts.join("; ") }
 }
@@ -153,25 +156,27 @@ fn description(template: &TemplateEntry) -> String {
 /// What is of no use.
 fn unused(listing: &TemplateListing, only: bool) -> Result<(), EngineError> {
     let idle = |scheme: &&SchemeEntry| scheme.of_project && scheme.named == Some(false);
-    let schemes: Vec<String> = listing
+    let schemes: Vec<Message> = listing
         .schemes
         .iter()
         .filter(idle)
-        .map(|scheme| format!("scheme `{}`: no script of this project names it, nor does bcc-script.toml", scheme.name))
+        .map(|scheme| msg!("scheme `{}`: no script of this project names it, nor does bcc-script.toml", scheme.name))
         .collect();
     let of_others = |fault: &&CatalogError| {
         let scheme = fault.path.strip_prefix("_system/config/custom/").and_then(|path| path.split_once('/'));
         only && scheme.is_some_and(|(scheme, _)| !has(listing, scheme))
     };
     let files = listing.unused.iter().filter(|fault| !of_others(fault));
-    let lines: Vec<String> =
-        schemes.into_iter().chain(files.map(|fault| format!("{}: {}", fault.path, fault.why))).collect();
+    let lines: Vec<Message> = schemes
+        .into_iter()
+        .chain(files.map(|fault| Message::list(Joint::Colon, [Message::text(&fault.path), fault.why.clone()])))
+        .collect();
     if lines.is_empty() {
         return Ok(());
     }
     print("")?;
     tell("UNUSED")?;
-    lines.iter().try_for_each(|line| tell(&on_one_line(line)))
+    lines.iter().try_for_each(|line| print(&on_one_line(&said(line))))
 }
 
 /// A name as it can stand in a line: what would break or steer one is written as its escape.

@@ -1,5 +1,6 @@
 //! `test`: conversation tests are found, run and reported.
 
+use bcc_lang::message::msg;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -105,8 +106,7 @@ pub fn test(options: &TestArgs, environment: &Environment) -> Result<Exit, Engin
     let tests = find(&request, environment)?;
     let outcome = run(&tests, &request, environment)?;
     if outcome.ran.is_empty() && !tests.files.is_empty() {
-        let message =
-            format!("there is nothing to test: no test has `{}`", options.filter.as_deref().unwrap_or_default());
+        let message = msg!("there is nothing to test: no test has `{}`", options.filter.as_deref().unwrap_or_default());
         let help = "`--filter` takes a part of a test's name, of a case's, or of the path of its file";
         return Err(EngineError::usage(message).with_help(help));
     }
@@ -133,7 +133,7 @@ pub fn test(options: &TestArgs, environment: &Environment) -> Result<Exit, Engin
         keep(file, junit(&outcome.ran, &|ran| case(ran, false, Language::English))?.as_bytes())?;
     }
     for file in &outcome.stale {
-        report::note(&format!("note: no test keeps the snapshot {file} any more; delete it"));
+        report::note(&msg!("note: no test keeps the snapshot {file} any more; delete it"));
     }
     let enough = covered(options, &outcome.ran)?;
     let failed = outcome.ran.iter().any(|ran| ran.failed()) || tests.unreadable() > 0 || !enough;
@@ -185,7 +185,7 @@ fn tell(options: &TestArgs, format: TestFormat, coverage: &Coverage) -> Result<(
 }
 
 fn write(text: &str) -> Result<(), EngineError> {
-    let written = print::write(text.as_bytes()).map_err(|error| format!("the report cannot be written: {error}"));
+    let written = print::write(text.as_bytes()).map_err(|error| msg!("the report cannot be written: {error}"));
     written.map(drop).map_err(EngineError::failed)
 }
 

@@ -98,16 +98,16 @@ fn told(ran: &TestResult, failure: &TestFailure, paint: Paint, out: &mut String)
     let _ = writeln!(out, "    {}", paint.in_color(RED, &plain(&language.said(&failure.message))));
     if let Some(exact) = &failure.exact {
         block("expected", &plain(exact), language, out);
-        let found = failure.found.said(language);
+        let found = failure.found.render(language);
         block("found", &plain(&found), language, out);
         let pieces = condensed(difference(exact, found.trim()));
         block("differs", &paint.difference(&pieces), language, out);
     } else {
         if !failure.expected.is_empty() {
-            block("expected", &plain(&failure.expected.said(language)), language, out);
+            block("expected", &plain(&failure.expected.render(language)), language, out);
         }
         if !failure.found.is_empty() {
-            block("found", &plain(&failure.found.said(language)), language, out);
+            block("found", &plain(&failure.found.render(language)), language, out);
         }
     }
     if let Some(help) = &failure.help {

@@ -1,5 +1,6 @@
 //! `trust`: lets the `bcc-script.toml` of a directory name servers and keys.
 
+use bcc_lang::message::msg;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -23,54 +24,54 @@ pub fn trust(options: &TrustArgs, environment: &Environment) -> Result<Exit, Eng
     let directory = match &options.directory {
         Some(directory) if directory.is_dir() => absolute(directory),
         Some(directory) => {
-            return Err(EngineError::usage(format!("there is no directory {path}", path = directory.display())));
+            return Err(EngineError::usage(msg!("there is no directory {path}", path = directory.display())));
         }
         None => Project::of(std::path::Path::new("."), None, false, environment)?.directory,
     };
     let project = Project::in_directory(directory.clone(), false, environment)?;
     let Some(bytes) = config_bytes(&directory)? else {
-        return Err(EngineError::usage(format!(
+        return Err(EngineError::usage(msg!(
             "{path} has no {CONFIG_FILE}, so there is nothing to trust",
             path = directory.display()
         )));
     };
     keep(environment, &directory, &bytes)?;
-    report::note(&format!("trusted: {CONFIG_FILE} of {path}", path = directory.display()));
+    report::note(&msg!("trusted: {CONFIG_FILE} of {path}", path = directory.display()));
     for (name, model) in &project.config.models {
         if let Some(server) = model.server().filter(|_| model.provider.sends()) {
-            report::note(&format!("  model `{name}` may send conversations to {}", address(server)));
+            report::note(&msg!("  model `{name}` may send conversations to {}", address(server)));
         }
         for given in model.proxy.iter().filter(|_| model.provider.sends()) {
             match given {
                 TextOrEnv::Text(proxy) if proxy == "none" => {}
-                TextOrEnv::Text(proxy) => report::note(&format!("  … through the proxy {}", address(proxy))),
-                TextOrEnv::Env(variable) => report::note(&format!("  … through the proxy that {variable} names")),
+                TextOrEnv::Text(proxy) => report::note(&msg!("  … through the proxy {}", address(proxy))),
+                TextOrEnv::Env(variable) => report::note(&msg!("  … through the proxy that {variable} names")),
             }
         }
         for (header, given) in &model.headers {
             if let TextOrEnv::Env(variable) = given {
-                let variable = format!("the environment variable {variable}");
-                report::note(&format!("  model `{name}` may send {variable} in the header {header}"));
+                let variable = msg!("the environment variable {variable}");
+                report::note(&msg!("  model `{name}` may send {variable} in the header {header}"));
             }
         }
         if let Some(variable) = &model.api_key_env {
-            report::note(&format!("  model `{name}` may use the key in the environment variable {variable}"));
+            report::note(&msg!("  model `{name}` may use the key in the environment variable {variable}"));
         }
         if let Some(file) = &model.api_key_file {
-            report::note(&format!("  model `{name}` may use the key in the file {file}"));
+            report::note(&msg!("  model `{name}` may use the key in the file {file}"));
         }
     }
     for (name, server) in &project.config.behavior_servers {
-        report::note(&format!("  the behavior server `{name}` may be sent sessions at {}", address(&server.url)));
+        report::note(&msg!("  the behavior server `{name}` may be sent sessions at {}", address(&server.url)));
         if let Some(variable) = &server.token_env {
-            report::note(&format!("  … with the token in the environment variable {variable}"));
+            report::note(&msg!("  … with the token in the environment variable {variable}"));
         }
         if let Some(file) = &server.token_file {
-            report::note(&format!("  … with the token in the file {file}"));
+            report::note(&msg!("  … with the token in the file {file}"));
         }
     }
     if !project.config.project.allow.is_empty() {
-        report::note(&format!("  scripts may: {}", project.config.project.allow.join(", ")));
+        report::note(&msg!("  scripts may: {}", project.config.project.allow.join(", ")));
     }
     report::note("when the file changes, it must be trusted anew");
     Ok(Exit::Done)

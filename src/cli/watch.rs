@@ -1,5 +1,6 @@
 //! `validate --watch`: checks, and checks again whenever something changed.
 
+use bcc_lang::message::msg;
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -135,7 +136,7 @@ fn renew(
 }
 
 fn unwatchable(error: &notify::Error) -> EngineError {
-    EngineError::failed(format!("the folders cannot be watched: {error}"))
+    EngineError::failed(msg!("the folders cannot be watched: {error}"))
         .with_help("leave `--watch` out, or name fewer folders")
 }
 
@@ -151,7 +152,7 @@ fn separate(reporting: &Reporting) {
 }
 
 fn end_on_signals(news: Sender<News>) -> Result<(), EngineError> {
-    let failed = |error: std::io::Error| EngineError::failed(format!("signals cannot be waited for: {error}"));
+    let failed = |error: std::io::Error| EngineError::failed(msg!("signals cannot be waited for: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let mut signals = {
         let _inside = runtime.enter();

@@ -76,39 +76,44 @@ fn model(lines: &str) -> String {
 
 /// Lines of a model; what `validate` marks; a part of the message; a part of the help.
 const MISTAKES: [(&str, &str, &str, &str); 66] = [
-    ("temperature = -0.5", "-0.5", "expected a number from 0 up", "docs/configuration.md"),
-    ("temperature = nan", "nan", "expected a number from 0 up", "docs/"),
-    ("temperature = \"warm\"", "\"warm\"", "invalid type", "docs/"),
-    ("max_tokens = 0", "0", "a whole number from 1 to", "docs/"),
-    ("max_tokens = 1.5", "1.5", "a whole number from 1 to", "docs/"),
+    ("temperature = -0.5", "-0.5", "expected a number from 0 up", "`bcc-script schema config`"),
+    ("temperature = nan", "nan", "expected a number from 0 up", "`bcc-script schema config`"),
+    ("temperature = \"warm\"", "\"warm\"", "invalid type", "`bcc-script schema config`"),
+    ("max_tokens = 0", "0", "a whole number from 1 to", "`bcc-script schema config`"),
+    ("max_tokens = 1.5", "1.5", "a whole number from 1 to", "`bcc-script schema config`"),
     ("max_token = 5", "max_token", "unknown field `max_token`", "did you mean `max_tokens`?"),
-    ("timeout = \"soon\"", "\"soon\"", "`soon` is no duration", "docs/"),
-    ("timeout = \"0s\"", "\"0s\"", "between nothing and a day", "docs/"),
-    ("idle_timeout = \"2 days\"", "\"2 days\"", "between nothing and a day", "docs/"),
-    ("first_token_timeout = 20", "20", "invalid type", "docs/"),
-    ("max_attempts = 0", "0", "from 1 to 20", "docs/"),
-    ("max_attempts = 21", "21", "from 1 to 20", "docs/"),
-    ("repair = \"yes\"", "\"yes\"", "true, false, \"on\" or \"off\"", "docs/"),
-    ("repair = 1", "1", "true, false, \"on\" or \"off\"", "docs/"),
-    ("reask = 6", "6", "from 0 to 5", "docs/"),
-    ("reask = -1", "-1", "from 0 to 5", "docs/"),
-    ("reask = true", "true", "from 0 to 5", "docs/"),
-    ("concurrency = 0", "0", "from 1 to 10000", "docs/"),
-    ("requests_per_minute = 0", "0", "from 1 to", "docs/"),
-    ("tokens_per_minute = -3", "-3", "from 1 to", "docs/"),
+    ("timeout = \"soon\"", "\"soon\"", "`soon` is no duration", "`bcc-script schema config`"),
+    ("timeout = \"0s\"", "\"0s\"", "between nothing and a day", "`bcc-script schema config`"),
+    ("idle_timeout = \"2 days\"", "\"2 days\"", "between nothing and a day", "`bcc-script schema config`"),
+    ("first_token_timeout = 20", "20", "invalid type", "`bcc-script schema config`"),
+    ("max_attempts = 0", "0", "from 1 to 20", "`bcc-script schema config`"),
+    ("max_attempts = 21", "21", "from 1 to 20", "`bcc-script schema config`"),
+    ("repair = \"yes\"", "\"yes\"", "true, false, \"on\" or \"off\"", "`bcc-script schema config`"),
+    ("repair = 1", "1", "true, false, \"on\" or \"off\"", "`bcc-script schema config`"),
+    ("reask = 6", "6", "from 0 to 5", "`bcc-script schema config`"),
+    ("reask = -1", "-1", "from 0 to 5", "`bcc-script schema config`"),
+    ("reask = true", "true", "from 0 to 5", "`bcc-script schema config`"),
+    ("concurrency = 0", "0", "from 1 to 10000", "`bcc-script schema config`"),
+    ("requests_per_minute = 0", "0", "from 1 to", "`bcc-script schema config`"),
+    ("tokens_per_minute = -3", "-3", "from 1 to", "`bcc-script schema config`"),
     ("token_per_minute = 3", "token_per_minute", "unknown field", "did you mean `tokens_per_minute`?"),
     ("request_per_minute = 3", "request_per_minute", "unknown field", "did you mean `requests_per_minute`?"),
     ("structured = \"json_schem\"", "\"json_schem\"", "there is no form `json_schem`", "did you mean `json_schema`?"),
-    ("structured = true", "true", "invalid type", "docs/"),
-    ("price = { input = -1, output = 2 }", "-1", "expected a number from 0 up", "docs/"),
-    ("price = { input = 1, output = inf }", "inf", "expected a number from 0 up", "docs/"),
-    ("price = { input = 1 }", "{ input = 1 }", "missing field `output`", "docs/"),
+    ("structured = true", "true", "invalid type", "`bcc-script schema config`"),
+    ("price = { input = -1, output = 2 }", "-1", "expected a number from 0 up", "`bcc-script schema config`"),
+    ("price = { input = 1, output = inf }", "inf", "expected a number from 0 up", "`bcc-script schema config`"),
+    ("price = { input = 1 }", "{ input = 1 }", "missing field `output`", "`bcc-script schema config`"),
     ("price = { input = 1, output = 2, chached = 3 }", "chached", "unknown field", "did you mean `cached`?"),
-    ("price = { input = 1, output = 2, per = 0 }", "0", "from 1 to", "docs/"),
-    ("price = { input = 1, output = 2, currency = \"\" }", "\"\"", "one short word", "docs/"),
-    ("price = { input = 1, output = 2, currency = \"US dollars\" }", "\"US dollars\"", "one short word", "docs/"),
-    ("price = 3", "3", "invalid type", "docs/"),
-    ("fallback = \"local\"", "\"local\"", "invalid type", "docs/"),
+    ("price = { input = 1, output = 2, per = 0 }", "0", "from 1 to", "`bcc-script schema config`"),
+    ("price = { input = 1, output = 2, currency = \"\" }", "\"\"", "one short word", "`bcc-script schema config`"),
+    (
+        "price = { input = 1, output = 2, currency = \"US dollars\" }",
+        "\"US dollars\"",
+        "one short word",
+        "`bcc-script schema config`",
+    ),
+    ("price = 3", "3", "invalid type", "`bcc-script schema config`"),
+    ("fallback = \"local\"", "\"local\"", "invalid type", "`bcc-script schema config`"),
     ("fallback = [\"locl\"]", "\"locl\"", "names `locl`, and there is no such model", "did you mean `local`?"),
     ("fallback = [\"local\", \"elsewhere\"]", "\"elsewhere\"", "no such model", "[models.elsewhere]"),
     ("fallback = [\"offline\", \"offline\"]", "\"offline\"", "names `offline` twice", "keep the first"),
@@ -126,22 +131,22 @@ const MISTAKES: [(&str, &str, &str, &str); 66] = [
     ("proxy = \"proxy.example\"", "\"proxy.example\"", "`proxy` is no address", "\"none\""),
     ("proxy = \"socks5://h:1\"", "\"socks5://h:1\"", "`proxy` must begin with", "\"none\""),
     ("proxy = \"http://ann:q7-geheim@h:1\"", "http", "carries a user name or a password", "{ env = \"NAME\" }"),
-    ("proxy = 8080", "8080", "expected a text, or { env", "docs/"),
+    ("proxy = 8080", "8080", "expected a text, or { env", "`bcc-script schema config`"),
     ("headers = { Authorization = \"Bearer q7-geheim\" }", "***", "carries a secret", "Authorization = { env ="),
     ("headers = { X-Api-Key = \"q7-geheim\" }", "***", "carries a secret", "X-Api-Key = { env ="),
     ("headers = { Cookie = \"s=q7-geheim\" }", "***", "carries a secret", "Cookie = { env ="),
-    ("headers = { Authorization = 7743 }", "****", "expected a text, or { env", "docs/"),
+    ("headers = { Authorization = 7743 }", "****", "expected a text, or { env", "`bcc-script schema config`"),
     ("headers = { X-Team = { en = \"A\" } }", "{ en", "unknown field `en`", "did you mean `env`?"),
-    ("headers = { X-Team = {} }", "{}", "missing field `env`", "docs/"),
+    ("headers = { X-Team = {} }", "{}", "missing field `env`", "`bcc-script schema config`"),
     ("headers = { \"X Team\" = \"a\" }", "\"a\"", "cannot be the name of a header", "letters, digits"),
     ("headers = { X-Team = \"咨询\\n\" }", "\"咨询", "cannot be sent as a header", "ASCII"),
     ("headers = { Content-Type = \"text/plain\" }", "\"text/plain\"", "set by the program", "remove it"),
     ("headers = { x-a = \"1\", X-A = \"2\" }", "\"1\"", "stands there twice", "keep one"),
     ("extra = { messages = [] }", "[]", "`extra` cannot set `messages`", "they are the prompt"),
     ("extra = { response_format = { type = \"text\" } }", "response_format", "cannot set", "`structured`"),
-    ("extra = { since = 2026-01-01 }", "{", "`since` is a date", "docs/"),
-    ("extra = { top_p = nan }", "{", "`top_p` is no number", "docs/"),
-    ("extra = [1]", "[1]", "invalid type", "docs/"),
+    ("extra = { since = 2026-01-01 }", "{", "`since` is a date", "`bcc-script schema config`"),
+    ("extra = { top_p = nan }", "{", "`top_p` is no number", "`bcc-script schema config`"),
+    ("extra = [1]", "[1]", "invalid type", "`bcc-script schema config`"),
 ];
 
 #[test]
@@ -151,8 +156,12 @@ fn every_wrong_value_is_told_by_validate_at_its_place_with_a_remedy() {
         let [found] = found.as_slice() else { panic!("{lines}: {found:?}") };
         let span = found.file.slice(found.span);
         assert!(span.contains(marked), "{lines}: {span:?} is marked");
-        assert!(found.message.contains(message), "{lines}: {}", found.message);
-        assert!(found.help.as_deref().unwrap().contains(help), "{lines}: {:?}", found.help);
+        assert!(found.message.to_string().contains(message), "{lines}: {}", found.message);
+        assert!(
+            found.help.as_ref().map(ToString::to_string).as_deref().unwrap().contains(help),
+            "{lines}: {:?}",
+            found.help
+        );
         let shown = json(1, std::slice::from_ref(found)) + found.file.text();
         assert!(!shown.contains(SECRET) && !shown.contains("7743") && !shown.contains("q7geheim"), "{lines}: {shown}");
     }
@@ -165,7 +174,7 @@ fn every_wrong_value_keeps_a_session_from_beginning_with_the_same_words() {
         let shown = error.to_string();
         assert!(shown.contains(message), "{lines}: {shown}");
         assert!(shown.contains("line 3") || shown.contains("line 4"), "{lines}: {shown}");
-        assert!(error.help().unwrap().contains(help), "{lines}: {:?}", error.help());
+        assert!(error.help().unwrap().to_string().contains(help), "{lines}: {:?}", error.help());
         assert!(!shown.contains(SECRET) && !shown.contains("7743"), "{lines}: {shown}");
     }
 }
@@ -174,8 +183,8 @@ fn every_wrong_value_keeps_a_session_from_beginning_with_the_same_words() {
 fn what_a_model_lacks_is_told_at_its_name() {
     for (table, message, help) in [
         ("provider = \"opnai\"", "there is no provider `opnai`", "did you mean `openai`?"),
-        ("provider = \"\"", "there is no provider ``", "docs/"),
-        ("model = \"m\"", "missing field `provider`", "docs/"),
+        ("provider = \"\"", "there is no provider ``", "`bcc-script schema config`"),
+        ("model = \"m\"", "missing field `provider`", "`bcc-script schema config`"),
         ("provider = \"openai\"", "needs `model`", "add `model = \"…\"`"),
         ("provider = \"anthropic\"", "needs `model`", "add `model = \"…\"`"),
         ("provider = \"anthropic\"\nmodel = \" \"", "`model` is empty", "the server's name"),
@@ -189,8 +198,12 @@ fn what_a_model_lacks_is_told_at_its_name() {
         let text = format!("[models.\"咨询\"]\n{table}\n");
         let found = findings(&text);
         let [found] = found.as_slice() else { panic!("{table}: {found:?}") };
-        assert!(found.message.contains(message), "{table}: {}", found.message);
-        assert!(found.help.as_deref().unwrap().contains(help), "{table}: {:?}", found.help);
+        assert!(found.message.to_string().contains(message), "{table}: {}", found.message);
+        assert!(
+            found.help.as_ref().map(ToString::to_string).as_deref().unwrap().contains(help),
+            "{table}: {:?}",
+            found.help
+        );
         assert!(refused(&text).to_string().contains(message));
     }
 }
@@ -205,9 +218,12 @@ fn nothing_that_sends_anything_is_called_offline() {
 #[test]
 fn a_name_that_must_stand_in_quotes_is_told_so_and_shown_so() {
     let found = findings("[models.咨询]\nprovider = \"offline\"\n");
-    assert!(found[0].help.as_deref().unwrap().contains("[models.\"咨询\"]"), "{found:?}");
+    assert!(
+        found[0].help.as_ref().map(ToString::to_string).as_deref().unwrap().contains("[models.\"咨询\"]"),
+        "{found:?}"
+    );
     let found = findings("[models.\"咨询\"]\nprovider = \"openai\"\n");
-    assert!(found[0].message.starts_with("[models.\"咨询\"]: "), "{found:?}");
+    assert!(found[0].message.to_string().starts_with("[models.\"咨询\"]: "), "{found:?}");
 }
 
 #[test]
@@ -221,7 +237,7 @@ fn a_circle_of_fallbacks_is_told_once_and_a_chain_of_chains_is_none() {
     let circle = tables(&[("a", "\"b\""), ("b", "\"d\", \"c\""), ("c", "\"a\""), ("d", "")]);
     let found = findings(&circle);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].message.contains("[models.c]: the fallbacks go in a circle: `a` → `b` → `c` → `a`"));
+    assert!(found[0].message.to_string().contains("[models.c]: the fallbacks go in a circle: `a` → `b` → `c` → `a`"));
     assert_eq!((found[0].file.slice(found[0].span), found[0].file.line_column(found[0].span.start).0), ("\"a\"", 9));
     let diamond = tables(&[("a", "\"b\", \"c\""), ("b", "\"d\""), ("c", "\"d\""), ("d", "\"offline\"")]);
     assert!(findings(&diamond).is_empty());

@@ -13,6 +13,7 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::loaded::LoadedProgram;
 use bcc_engine::project::Project;
+use bcc_lang::message::language::Language;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::render::human::human;
 use regex::Regex;
@@ -41,8 +42,15 @@ fn root() -> &'static Path {
     Path::new(crate::ROOT)
 }
 
-fn parts(page: &Page) -> Parts {
-    Parts::of(page.text).unwrap_or_else(|problem| panic!("docs/diagnostics/{}.md: {problem}", page.slug))
+const LANGUAGES: [Language; 2] = [Language::English, Language::Chinese];
+
+/// Every page in every language, with its sections.
+fn pages() -> impl Iterator<Item = (&'static Page, Language, Parts)> {
+    let parts = |page: &Page, language| {
+        let problem = |problem| panic!("docs/diagnostics/{} in {language:?}: {problem}", page.slug);
+        Parts::of(page.text(language)).unwrap_or_else(problem)
+    };
+    DIAGNOSTICS.iter().flat_map(move |page| LANGUAGES.map(move |language| (page, language, parts(page, language))))
 }
 
 /// What `validate` finds in the example, laid out as a project.
@@ -82,15 +90,15 @@ fn refused_by_run(directory: &Path) -> Vec<Diagnostic> {
 #[test]
 fn what_a_page_calls_wrong_raises_its_diagnostic_with_help_and_no_other_error() {
     let mut problems = String::new();
-    for page in DIAGNOSTICS {
-        for (number, example) in parts(page).wrong.iter().enumerate() {
+    for (page, language, parts) in pages() {
+        for (number, example) in parts.wrong.iter().enumerate() {
             let found = findings(page.slug, example);
             let (own, other): (Vec<_>, Vec<_>) = found.iter().partition(|diagnostic| diagnostic.rule == page.slug);
             let raised = own.iter().any(|diagnostic| diagnostic.severity == page.severity);
             let helped = own.iter().all(|diagnostic| diagnostic.help.is_some());
             let alone = !other.iter().any(|diagnostic| diagnostic.is_error());
             if !(raised && helped && alone) || std::env::var_os("SHOW").is_some() {
-                let place = format!("##### the wrong example {} of {}", number + 1, page.slug);
+                let place = format!("##### the wrong example {} of {} in {language:?}", number + 1, page.slug);
                 problems += &format!("{place} ({raised}, {helped}, {alone})\n{}\n", human(&found, false));
             }
         }
@@ -100,20 +108,19 @@ fn what_a_page_calls_wrong_raises_its_diagnostic_with_help_and_no_other_error() 
 
 #[test]
 fn what_a_page_calls_right_raises_nothing() {
-    for page in DIAGNOSTICS {
-        for (number, example) in parts(page).right.iter().enumerate() {
+    for (page, language, parts) in pages() {
+        for (number, example) in parts.right.iter().enumerate() {
             let found = findings(page.slug, example);
             let shown = human(&found, false);
-            assert!(found.is_empty(), "the right example {} of {}:\n{shown}", number + 1, page.slug);
+            assert!(found.is_empty(), "the right example {} of {} in {language:?}:\n{shown}", number + 1, page.slug);
         }
     }
 }
 
 #[test]
 fn every_page_has_the_same_sections() {
-    for page in DIAGNOSTICS {
-        let parts = parts(page);
-        assert_eq!((&*parts.slug, &parts.summary), (page.slug, &page.summary()));
+    for (page, language, parts) in pages() {
+        assert_eq!((&*parts.slug, &parts.summary), (page.slug, &page.summary(language)));
         let count = (parts.wrong.len(), parts.right.len());
         assert!(count.0 > 0 && count.0 == count.1, "{}: each wrong example is fixed once: {count:?}", page.slug);
     }
@@ -168,6 +175,8 @@ fn every_page_is_in_the_table_and_in_the_readme_of_the_pages() {
     let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let files: BTreeSet<String> = names.collect();
     let mut expected: BTreeSet<String> = DIAGNOSTICS.iter().map(|page| format!("{}.md", page.slug)).collect();
+    let chinese = DIAGNOSTICS.iter();
+    expected.extend(chinese.map(|page| format!("{}.zh.md", page.slug)));
     expected.insert("README.md".to_owned());
     assert_eq!(files, expected);
 
@@ -176,7 +185,7 @@ fn every_page_is_in_the_table_and_in_the_readme_of_the_pages() {
     let lines = DIAGNOSTICS.iter().map(|page| {
         let (slug, severity) = (page.slug, page.severity.name());
         let set = if page.adjustable { ", configurable" } else { "" };
-        format!("* [`{slug}`]({slug}.md) ({severity}{set}): {}", parts(page).summary)
+        format!("* [`{slug}`]({slug}.md) ({severity}{set}): {}", page.summary(Language::English))
     });
     let lines: Vec<String> = lines.collect();
     assert_eq!(listed, lines, "the list should be:\n{}", lines.join("\n"));

@@ -363,7 +363,7 @@ fn sound(text: &str) -> Result<bool, String> {
     let again = parse(&made);
     let root_made = again.root.ok_or("it is no YAML any more")?;
     if let Some(wrong) = again.diagnostics.first() {
-        return Err(wrong.message.clone());
+        return Err(wrong.message.to_string());
     }
     let all = |file: &SourceFile| {
         let mut all: Vec<String> = comments(file).comments.iter().map(|span| file.slice(*span).to_owned()).collect();

@@ -2,6 +2,7 @@
 //! with mistakes of shape are not.
 
 use crate::diagnostic_page;
+use bcc_lang::message::language::Language;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -80,7 +81,7 @@ fn every_sound_script_is_valid() {
     }
     for page in DIAGNOSTICS {
         let scripts = |example: &Example| example.files[0].0 == Example::SCRIPT;
-        for example in Parts::of(page.text).unwrap().right.into_iter().filter(scripts) {
+        for example in Parts::of(page.text(Language::English)).unwrap().right.into_iter().filter(scripts) {
             sound.push((format!("the right example of {}", page.slug), value(&example.files[0].1).unwrap()));
         }
     }
@@ -116,7 +117,7 @@ fn a_script_is_invalid_when_its_mistakes_are_mistakes_of_shape_and_only_then() {
         compare(&file.file_stem().unwrap().to_string_lossy(), &rules, &value);
     }
     for page in DIAGNOSTICS {
-        for (number, example) in (1..).zip(Parts::of(page.text).unwrap().wrong) {
+        for (number, example) in (1..).zip(Parts::of(page.text(Language::English)).unwrap().wrong) {
             let other = |value: &Value| ["test", "technique_id"].iter().any(|root| value.get(root).is_some());
             let Some(value) = value(&example.files[0].1).filter(|value| !other(value)) else { continue };
             compare(&format!("{} {number}", page.slug), &BTreeSet::from([page.slug]), &value);
@@ -212,9 +213,10 @@ impl Level {
     /// out what comes later.
     fn listed(&self) -> BTreeSet<String> {
         let found = found(&self.with(|mapping| drop(mapping.insert("zzzzzzzz".into(), json!(1)))));
-        let unknown = found.iter().find(|found| found.message.contains("zzzzzzzz"));
+        let unknown = found.iter().find(|found| found.message.to_string().contains("zzzzzzzz"));
         let unknown = unknown.unwrap_or_else(|| panic!("{} takes any field", self.definition));
-        let list = unknown.help.as_deref().unwrap().split_once("known here: ");
+        let help = unknown.help.as_ref().unwrap().to_string();
+        let list = help.split_once("known here: ");
         let list = list.map_or("", |(_, list)| list.split(';').next().unwrap());
         list.split(", ").filter(|name| !name.is_empty()).map(str::to_owned).collect()
     }
@@ -223,7 +225,7 @@ impl Level {
     fn knows(&self, name: &str) -> bool {
         let found = found(&self.with(|mapping| drop(mapping.insert(name.into(), Value::Null))));
         let unknown = format!("has no field `{name}`");
-        !found.iter().any(|found| found.message.contains(&unknown))
+        !found.iter().any(|found| found.message.to_string().contains(&unknown))
     }
 
     /// What describes the mapping.
@@ -267,7 +269,7 @@ fn the_schema_requires_what_the_reader_misses() {
                 continue;
             }
             let found = found(&level.with(|mapping| drop(mapping.remove(name))));
-            let missed = found.iter().any(|found| found.message.ends_with(&format!("needs `{name}`")));
+            let missed = found.iter().any(|found| found.message.to_string().ends_with(&format!("needs `{name}`")));
             assert_eq!(missed, required.contains(name.as_str()), "{}: {name}", level.definition);
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::process;
 use bcc_check::diagnostics::{DIAGNOSTICS, page};
+use bcc_lang::message::language::Language;
 
 use process::Home;
 
@@ -11,7 +12,10 @@ fn a_page_is_printed_as_it_is_written() {
     for name in ["unknown-key", "error[unknown-key]:"] {
         let finished = home.finish(["explain", name], "");
         assert_eq!((finished.code, finished.err.as_str()), (Some(0), ""));
-        assert_eq!(finished.out, page("unknown-key").unwrap().text);
+        assert_eq!(finished.out, page("unknown-key").unwrap().text(Language::English));
+        let finished = home.finish(["explain", name, "--lang", "zh"], "");
+        assert_eq!((finished.code, finished.err.as_str()), (Some(0), ""));
+        assert_eq!(finished.out, page("unknown-key").unwrap().text(Language::Chinese));
     }
 }
 
@@ -22,7 +26,10 @@ fn without_a_name_all_are_listed_with_what_may_be_set() {
     let lines: Vec<&str> = finished.out.lines().take_while(|line| !line.is_empty()).collect();
     assert_eq!(lines.len(), DIAGNOSTICS.len());
     for (line, page) in lines.iter().zip(DIAGNOSTICS) {
-        assert!(line.starts_with(&format!("{} ", page.slug)) && line.ends_with(&page.summary()), "{line}");
+        assert!(
+            line.starts_with(&format!("{} ", page.slug)) && line.ends_with(&page.summary(Language::English)),
+            "{line}"
+        );
         let fields: Vec<&str> = line.split("  ").map(str::trim).filter(|field| !field.is_empty()).collect();
         assert_eq!(fields[1], page.severity.name());
         assert_eq!(fields[2] == "configurable", page.adjustable, "{line}");

@@ -130,7 +130,7 @@ fn without_a_configuration_the_list_says_what_answers_and_why() {
     assert!(of(&[("ANTHROPIC_API_KEY", KEY), ("BCC_MODEL", "claude")]).1.contains("ANTHROPIC_API_KEY is set"));
     assert_eq!(of(&[("BCC_MODEL", "replay:x.yaml")]).0, "replay:x.yaml");
     let plain = program(directory.path(), &["models", "list"], &[]);
-    assert!(plain.out.contains("docs/configuration.md"), "{}", plain.out);
+    assert!(plain.out.contains("[models.default]"), "{}", plain.out);
     let both = program(directory.path(), &["models", "list"], &[("OPENAI_API_KEY", KEY), ("ANTHROPIC_API_KEY", KEY)]);
     let notes = notes(&both);
     assert!(notes.contains("openai is asked; BCC_MODEL=anthropic:NAME asks the other one"), "{notes}");
@@ -263,7 +263,7 @@ fn without_any_model_a_check_says_so_and_how_to_configure_one() {
     let checked = program(directory.path(), &["models", "check"], &[]);
     assert_eq!(checked.code, Some(0));
     let notes = notes(&checked);
-    assert!(notes.contains("no model is configured") && notes.contains("docs/configuration.md"), "{notes}");
+    assert!(notes.contains("no model is configured") && notes.contains("[models.default]"), "{notes}");
 }
 
 #[test]

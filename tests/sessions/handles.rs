@@ -76,7 +76,7 @@ async fn a_session_whose_handle_is_closed_rests_and_is_taken_up_where_it_was() {
     let engine = engine();
     let mut session = engine.start(&request("s")).await.unwrap();
     assert_eq!(session.id(), "s");
-    assert!(session.notices().iter().any(|notice| notice.contains("offline")), "{:?}", session.notices());
+    assert!(session.notices().iter().any(|notice| notice.to_string().contains("offline")), "{:?}", session.notices());
     let (seen, _) = talk(&mut session, &["Ann"]).await;
     assert_eq!(session.close().await.unwrap(), SessionPause::Waiting);
 

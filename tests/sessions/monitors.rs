@@ -261,10 +261,10 @@ fn a_monitor_template_of_a_project_is_checked_like_any_other() {
     put(project.path(), "default/ai_ask_monitor_v1.md", "{{ metrics }} {{ engagment_trend }} {{ tone }}");
     let script = SCRIPT.replace("  template_scheme: SCHEME\n", "");
     let found = checking::findings(project.path(), &script, &[]);
-    let unknown: Vec<&str> = found
+    let unknown: Vec<String> = found
         .iter()
         .filter(|found| found.rule == "unknown-template-name")
-        .map(|found| found.message.as_str())
+        .map(|found| found.message.to_string())
         .collect();
     assert_eq!(unknown.len(), 2, "{}", checking::told(&found));
     assert!(unknown[0].contains("`engagment_trend`") && unknown[1].contains("`tone`"), "{unknown:?}");

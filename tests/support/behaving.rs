@@ -1,6 +1,7 @@
 //! Sources of behaviors in process: a server that answers by what it is shown, so that it says the same however often a turn is
 //! taken, and a kernel that notes every run.
 
+use bcc_lang::message::message::Message;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -155,7 +156,7 @@ impl Provider for Said {
         self.1.lock().unwrap().push(request.clone());
         let key = format!("{} {}", request.task.kind, request.task.round);
         let Some(text) = self.0.get(&key).or_else(|| self.0.get("*")) else {
-            return Err(ModelError::NoReply { key, help: "write one".into() });
+            return Err(ModelError::NoReply { key: Message::text(key), help: "write one".into() });
         };
         live.text(text);
         Ok(ModelReply { text: text.clone(), model: "said".to_owned(), attempts: 1, ..ModelReply::default() })

@@ -24,7 +24,13 @@ pub(crate) fn findings(project: &Path, text: &str, skills: &[Arc<SourceFile>]) -
 }
 
 pub(crate) fn told(found: &[Diagnostic]) -> String {
-    let line =
-        |found: &Diagnostic| format!("[{}] {} ({})", found.rule, found.message, found.help.as_deref().unwrap_or("-"));
+    let line = |found: &Diagnostic| {
+        format!(
+            "[{}] {} ({})",
+            found.rule,
+            found.message,
+            found.help.as_ref().map(ToString::to_string).as_deref().unwrap_or("-")
+        )
+    };
     found.iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -392,7 +392,7 @@ impl Driver {
 fn shown(error: &EngineError) -> String {
     match error {
         EngineError::Invalid(diagnostics) => human(diagnostics, false),
-        other => format!("{other}\n{}", other.help().unwrap_or_default()),
+        other => format!("{other}\n{}", other.help().map(ToString::to_string).unwrap_or_default()),
     }
 }
 

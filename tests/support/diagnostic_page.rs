@@ -1,6 +1,6 @@
 //! A page of `docs/diagnostics/`, taken apart.
 //!
-//! A page is `# slug`, one sentence, and the sections Why, Wrong, Right, How to fix, in that order. In Wrong and Right each
+//! A page is `# slug`, one sentence, and the sections Why, Wrong, Right, How to fix, in that order (in the Chinese page those of [`SECTIONS`]). In Wrong and Right each
 //! fence without a path begins an example: it is the script. A fence with a path (```` ```json schemas/replies/x.json ````)
 //! is another file of the same project; where no script stands before it, it begins an example of templates alone, which ends
 //! before a path that it has already. Two comments say what a fence cannot hold:
@@ -8,8 +8,9 @@
 //! * `<!-- … is 200 × "[" -->`: each `…` of the next fence stands for that many of the JSON string;
 //! * `<!-- saved as UTF-16 -->`: the next fence is encoded so, with a byte-order mark.
 
-/// The headings, in their order.
-const SECTIONS: [&str; 4] = ["Why", "Wrong", "Right", "How to fix"];
+/// The headings of a page in each language, in order.
+const SECTIONS: [[&str; 4]; 2] =
+    [["Why", "Wrong", "Right", "How to fix"], ["原因", "错误示例", "正确示例", "修改方法"]];
 
 pub(crate) struct Parts {
     pub(crate) slug: String,
@@ -49,13 +50,13 @@ impl Parts {
             }
         }
         let headings: Vec<&str> = sections.iter().map(|(heading, _)| *heading).collect();
-        if fenced || headings != SECTIONS {
+        if fenced || !SECTIONS.iter().any(|sections| headings == sections) {
             return Err(format!("the sections should be {SECTIONS:?}, not {headings:?}"));
         }
         let (title, summary) = head.split_once('\n').unwrap_or((&head, ""));
         let slug = title.strip_prefix("# ").ok_or("the first line should be `# slug`")?.to_owned();
         let summary = summary.trim().replace('\n', " ");
-        let sentence = summary.ends_with('.') && !summary.contains(". ") && !summary.contains("  ");
+        let sentence = summary.ends_with(['.', '。']) && !summary.contains(". ") && !summary.contains("  ");
         if !sentence {
             return Err(format!("one sentence should stand below the title, not {summary:?}"));
         }

@@ -70,7 +70,7 @@ pub(crate) fn pinned(script: &str, project: &Path, scheme: Option<&str>) -> (Arc
     let pinned = Pinned::new(Arc::clone(&file), templates, BTreeMap::new());
     let (program, found) = pinned.check(parse(&file)).unwrap();
     let program = program.unwrap_or_else(|| {
-        panic!("{}", found.iter().map(|found| found.message.as_str()).collect::<Vec<_>>().join("\n"))
+        panic!("{}", found.iter().map(|found| found.message.to_string()).collect::<Vec<_>>().join("\n"))
     });
     (Arc::new(program), PinnedScript::new(Arc::new(pinned)))
 }

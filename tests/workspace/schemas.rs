@@ -232,7 +232,7 @@ fn each_document_is_told_apart_by_the_key_at_its_root() {
     }
     // What is missing is said of the script, which is what a file without any of the keys was probably meant to be.
     let told = any.violations(&json!({ "metadata": {} }));
-    assert!(told.iter().any(|violation| violation.message.contains("session")), "{told:?}");
+    assert!(told.iter().any(|violation| violation.message.to_string().contains("session")), "{told:?}");
 }
 
 #[test]

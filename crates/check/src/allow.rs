@@ -1,5 +1,7 @@
 //! Comments that silence findings: `# bcc: allow(slug)` in a script, `<!-- bcc: allow(slug) -->` in a template.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -79,31 +81,32 @@ fn complaints(file: &Arc<SourceFile>, allow: &Allow, unused: impl Fn(usize) -> b
     }
     let complaint = |(number, span): (usize, &Span)| {
         let slug = file.slice(*span);
-        let warn =
-            |message: String, help: &str| Diagnostic::warning("useless-allow", message, file, *span).with_help(help);
+        let warn = |message: Message, help: &'static str| {
+            Diagnostic::warning("useless-allow", message, file, *span).with_help(help)
+        };
         let diagnostic = match page(slug) {
             None => {
-                let message = format!("there is no diagnostic `{slug}`");
+                let message = msg!("there is no diagnostic `{slug}`");
                 Diagnostic::warning("useless-allow", message, file, *span)
-                    .with_near(near(slug), || "`bcc-script explain` lists all that there are".to_owned())
+                    .with_near(near(slug), || msg!("`bcc-script explain` lists all that there are"))
             }
             Some(page) if !page.adjustable => warn(
-                format!("`{slug}` cannot be silenced: a script in which it is found cannot run"),
+                msg!("`{slug}` cannot be silenced: a script in which it is found cannot run"),
                 "mend what is found, and remove this",
             ),
             Some(_) if unused(number) => match allow.target {
                 Some(line) => warn(
-                    format!("there is no `{slug}` in line {line}, so nothing is silenced"),
+                    msg!("there is no `{slug}` in line {line}, so nothing is silenced"),
                     "remove this, or move it to the line that it is about: to its end, or to a line of its own above it",
                 ),
                 None => warn(
-                    format!("nothing stands below this comment, so no `{slug}` is silenced"),
+                    msg!("nothing stands below this comment, so no `{slug}` is silenced"),
                     "remove this, or move it above the line that it is about, or to the end of that line",
                 ),
             },
             Some(_) => return None,
         };
-        Some(diagnostic.with_fix(format!("remove `{slug}`"), vec![removed(file, allow, number)]))
+        Some(diagnostic.with_fix(msg!("remove `{slug}`"), vec![removed(file, allow, number)]))
     };
     allow.names.iter().enumerate().filter_map(complaint).collect()
 }
@@ -111,13 +114,13 @@ fn complaints(file: &Arc<SourceFile>, allow: &Allow, unused: impl Fn(usize) -> b
 fn malformed(file: &Arc<SourceFile>, allow: &Allow) -> Diagnostic {
     let message = "this comment is not written as one that silences something, so it does not";
     let form = allow.form.written("name");
-    let help = format!("write `{form}`, with a comma between several names");
+    let help = msg!("write `{form}`, with a comma between several names");
     let found = Diagnostic::warning("useless-allow", message, file, allow.comment).with_help(help);
     let names = meant(file, allow);
     let known = !names.is_empty() && names.iter().all(|name| page(name).is_some());
     let found = if known {
         let text = allow.form.written(&names.join(", "));
-        found.with_fix(format!("write `{text}`"), vec![Edit::replace(allow.comment, text)])
+        found.with_fix(msg!("write `{text}`"), vec![Edit::replace(allow.comment, text)])
     } else {
         found
     };

@@ -1,5 +1,7 @@
 //! Texts of authors, and code in which their names stand, as the checker compiles them.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -53,11 +55,12 @@ impl Checker<'_> {
             Err(error) => {
                 let span = error.range.as_ref().map_or(words.node.span, place);
                 let help = error.help.clone();
-                let help = help.unwrap_or_else(|| text_advice(&error.message).unwrap_or(TEXT_HELP).to_owned());
+                let help =
+                    help.unwrap_or_else(|| Message::word(text_advice(&error.message.to_string()).unwrap_or(TEXT_HELP)));
                 let diagnostic = match error.unknown {
                     Some(what) => unknown_name_of(what, error.message.clone(), self.file, span),
                     None => {
-                        let message = format!("this text cannot be read: {}", error.message);
+                        let message = msg!("this text cannot be read: {}", error.message);
                         Diagnostic::error("text-syntax", message, self.file, span)
                     }
                 };
@@ -72,7 +75,7 @@ impl Checker<'_> {
     fn older_placeholder(&self, words: &TextField, range: &Range<usize>, today: &str) {
         let older = words.text.get(range.clone()).unwrap_or_default();
         let span = locate_bytes(self.file, &words.node, range.clone());
-        let message = format!("`{older}` is an older spelling of `{today}`");
+        let message = msg!("`{older}` is an older spelling of `{today}`");
         let diagnostic = Diagnostic::warning("deprecated-placeholder", message, self.file, span);
         let plain = words.node.as_scalar().is_some_and(|scalar| scalar.style == ScalarStyle::Plain);
         let here = vec![Edit::replace(span, today)];
@@ -86,11 +89,11 @@ impl Checker<'_> {
                 }
                 _ => quote(self.file, words.node.span).edits.into_iter().chain(here).collect(),
             };
-            (format!("write `{today}`, and put quotes around the whole text"), edits)
+            (msg!("write `{today}`, and put quotes around the whole text"), edits)
         } else {
-            (format!("write `{today}`"), here)
+            (msg!("write `{today}`"), here)
         };
-        let diagnostic = diagnostic.with_help(help.as_str());
+        let diagnostic = diagnostic.with_help(help.clone());
         // Where its place inside of the text cannot be told, the span is that of the whole.
         let placed = span != words.node.span || self.file.slice(span) == older;
         self.findings.report(if placed { diagnostic.with_sure_fix(help, edits) } else { diagnostic });

@@ -105,7 +105,7 @@ pub fn examine(file: &Arc<SourceFile>, parsed: ParsedYaml, against: &CheckContex
         }
         Some(ScriptDocument::Workflow(span)) => {
             let message = "this file is a workflow state file, which this release cannot check or run yet";
-            let help = "docs/language.md tells what this release runs";
+            let help = "`bcc-script schema --list` lists what this release supports";
             findings.report(Diagnostic::error("not-supported-yet", message, file, span).with_help(help));
         }
         // What it says about its script is checked where the script is known.

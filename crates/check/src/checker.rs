@@ -1,5 +1,6 @@
 //! The checker while it walks a script: what is known where it stands, and what kinds may ask of it.
 
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -155,10 +156,10 @@ impl Checker<'_> {
             }
             return None;
         };
-        let what = if raw.id.value.is_empty() { "this action".into() } else { format!("`{}`", raw.id.value) };
+        let what = if raw.id.value.is_empty() { msg!("this action") } else { msg!("`{}`", raw.id.value) };
         let fields = match &raw.config {
-            Some(config) => Fields::of(config, format!("the config of {what}"), self.file, self.findings)?,
-            None => Fields::none(raw.id.span, format!("the config of {what}"), self.file, self.findings),
+            Some(config) => Fields::of(config, msg!("the config of {what}"), self.file, self.findings)?,
+            None => Fields::none(raw.id.span, msg!("the config of {what}"), self.file, self.findings),
         };
         let fields = fields.with_beside(&raw.beside);
         let mistakes = self.findings.mistakes();
@@ -168,7 +169,7 @@ impl Checker<'_> {
         }
         fields.finish_with(|key| {
             let outside = ["condition", "action_type", "action_id", "on_exit", "on_interrupted"];
-            outside.contains(&key).then(|| format!("`{key}` stands beside `config`, not inside of it"))
+            outside.contains(&key).then(|| msg!("`{key}` stands beside `config`, not inside of it"))
         });
         let condition = match condition {
             Some(None) => return None,
@@ -219,12 +220,12 @@ impl Checker<'_> {
         }
         match self.action_ids.get(&id.value) {
             Some(first) if *first == id.span => {
-                let message = format!("the `{name}` `{}` is used twice, because an alias repeats it", id.value);
+                let message = msg!("the `{name}` `{}` is used twice, because an alias repeats it", id.value);
                 let help = "write the action out where the alias (`*…`) stands, with an id of its own";
                 self.findings.report(Diagnostic::error("duplicate-id", message, self.file, id.span).with_help(help));
             }
             Some(first) => {
-                let message = format!("the `{name}` `{}` is used twice", id.value);
+                let message = msg!("the `{name}` `{}` is used twice", id.value);
                 let help = "give each its own: histories, replies and routes go by it";
                 let diagnostic = Diagnostic::error("duplicate-id", message, self.file, id.span).with_help(help);
                 self.findings.report(diagnostic.with_related("first used here", self.file, *first));
@@ -238,17 +239,17 @@ impl Checker<'_> {
     fn unknown_kind(&self, kind: &Spanned<String>) {
         let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
         if LATER_KINDS.contains(&kind.value.as_str()) {
-            let message = format!("`{}` is a kind of the language, but this release cannot run it yet", kind.value);
-            let help = format!("this release knows {}", names.join(", "));
+            let message = msg!("`{}` is a kind of the language, but this release cannot run it yet", kind.value);
+            let help = msg!("this release knows {}", names.join(", "));
             self.findings.report(Diagnostic::error("not-supported-yet", message, self.file, kind.span).with_help(help));
             return;
         }
         let near = near_miss(&kind.value, names.iter().copied());
         let help = match near {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("kinds are {}", names.join(", ")),
+            Some(near) => msg!("did you mean `{near}`?"),
+            None => msg!("kinds are {}", names.join(", ")),
         };
-        let message = format!("there is no kind of action `{}`", shortened(&kind.value));
+        let message = msg!("there is no kind of action `{}`", shortened(&kind.value));
         let diagnostic = Diagnostic::error("unknown-kind", message, self.file, kind.span).with_help(help);
         self.findings.report(diagnostic.with_replacement(near));
     }

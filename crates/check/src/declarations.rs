@@ -1,5 +1,7 @@
 //! Sorts `declare` lists into their scopes: each declaration goes where its list stands, or to the wider scope it names.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -23,7 +25,7 @@ impl CollectedDeclarations {
     fn add(&mut self, declared: &Declared, file: &Arc<SourceFile>, findings: &Findings) {
         let name = &declared.declaration.name;
         if let Some(first) = self.places.get(name) {
-            let message = format!("`{name}` is declared twice in the same scope");
+            let message = msg!("`{name}` is declared twice in the same scope");
             let diagnostic = Diagnostic::error("duplicate-variable", message, file, declared.span);
             let help = "keep one of them, or give one another name";
             findings.report(diagnostic.with_help(help).with_related("first declared here", file, *first));
@@ -53,8 +55,14 @@ pub fn check_list(list: &[Declared], place: Scope, file: &Arc<SourceFile>, findi
     for declared in list {
         let name = &declared.declaration.name;
         if let Some(scope) = declared.scope.filter(|scope| *scope > place) {
-            let message = format!("`{name}` is declared for a {place}, but asks for the narrower scope `{scope}`");
-            let help = format!("put it into the `declare` of that {scope}, or leave `scope` out");
+            let message = msg!(
+                "`{name}` is declared for a {place}, but asks for the narrower scope `{scope}`",
+                place = Message::word(place.name())
+            );
+            let help = msg!(
+                "put it into the `declare` of that {scope}, or leave `scope` out",
+                scope = Message::word(scope.name())
+            );
             findings.report(Diagnostic::error("scope-too-narrow", message, file, declared.span).with_help(help));
         }
         reserved(name, declared.span, file, findings);
@@ -63,9 +71,8 @@ pub fn check_list(list: &[Declared], place: Scope, file: &Arc<SourceFile>, findi
 
 pub fn reserved(name: &str, span: Span, file: &Arc<SourceFile>, findings: &Findings) {
     if ENGINE_NAMES.contains(&name) {
-        let message =
-            format!("`{name}` is a name that the engine gives, so a variable of that name could never be read");
-        let help = format!("choose another name; the engine gives {}", ENGINE_NAMES.join(", "));
+        let message = msg!("`{name}` is a name that the engine gives, so a variable of that name could never be read");
+        let help = msg!("choose another name; the engine gives {}", ENGINE_NAMES.join(", "));
         findings.report(Diagnostic::error("reserved-name", message, file, span).with_help(help));
     }
 }

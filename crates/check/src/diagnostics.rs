@@ -1,5 +1,6 @@
-//! The diagnostics that there are, each with its page of `docs/diagnostics/`: what it says, why, wrong, right, how to mend.
+//! Every diagnostic, each with its pages in `docs/diagnostics/`: what it means, why it matters, a wrong and a right example, the fix.
 
+use bcc_lang::message::language::Language;
 use bcc_lang::source::diagnostic::Severity;
 use bcc_lang::source::near::near_miss;
 
@@ -12,14 +13,23 @@ pub struct Page {
     /// Whether a project may switch it off or change how much it matters, and a comment may silence it. Not so where the
     /// script cannot run with it: what `run` refuses must not pass `validate`.
     pub adjustable: bool,
-    /// Its page, as markdown.
-    pub text: &'static str,
+    /// Its page in each language, as markdown.
+    english: &'static str,
+    chinese: &'static str,
 }
 
 impl Page {
+    /// Its page in a language, as markdown.
+    pub const fn text(&self, language: Language) -> &'static str {
+        match language {
+            Language::English => self.english,
+            Language::Chinese => self.chinese,
+        }
+    }
+
     /// The sentence below the title, on one line.
-    pub fn summary(&self) -> String {
-        let body = self.text.split_once('\n').map_or("", |(_, body)| body);
+    pub fn summary(&self, language: Language) -> String {
+        let body = self.text(language).split_once('\n').map_or("", |(_, body)| body);
         let sentence = body.split("\n## ").next().unwrap_or("");
         sentence.split_whitespace().collect::<Vec<_>>().join(" ")
     }
@@ -42,7 +52,8 @@ macro_rules! page {
             slug: $slug,
             severity: Severity::$severity,
             adjustable: $adjustable,
-            text: include_str!(concat!("../../../docs/diagnostics/", $slug, ".md")),
+            english: include_str!(concat!("../../../docs/diagnostics/", $slug, ".md")),
+            chinese: include_str!(concat!("../../../docs/diagnostics/", $slug, ".zh.md")),
         }
     };
 }
@@ -177,7 +188,9 @@ mod tests {
         for known in DIAGNOSTICS {
             assert_eq!(page(known.slug).unwrap().slug, known.slug);
         }
-        assert_eq!(page("duplicate-key").unwrap().summary(), "The same key stands twice in one mapping.");
+        let page_of_keys = page("unknown-key").unwrap();
+        assert!(page_of_keys.summary(Language::English).ends_with('.'));
+        assert!(page_of_keys.summary(Language::Chinese).ends_with('。'));
         assert!(page("unknown").is_none());
         assert!(page("").is_none());
     }

@@ -1,5 +1,7 @@
 //! Expressions where they stand in the script: read, their names looked up, kept for the rules.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,11 +37,11 @@ impl Checker<'_> {
                 let diagnostic = match error.unknown {
                     Some(what) => unknown_name_of(what, error.message.clone(), self.file, span),
                     None => {
-                        let message = format!("this expression cannot be read: {}", error.message);
+                        let message = msg!("this expression cannot be read: {}", error.message);
                         Diagnostic::error("expression-syntax", message, self.file, span)
                     }
                 };
-                let advice = || advice(&error.message).map(str::to_owned);
+                let advice = || advice(&error.message.to_string()).map(Message::word);
                 let diagnostic = match error.help.clone().or_else(advice) {
                     Some(help) => diagnostic.with_help(help),
                     None => diagnostic,
@@ -66,7 +68,7 @@ impl Checker<'_> {
     }
 }
 
-pub(crate) fn unknown_name_of(what: FeatureKind, message: String, file: &Arc<SourceFile>, span: Span) -> Diagnostic {
+pub(crate) fn unknown_name_of(what: FeatureKind, message: Message, file: &Arc<SourceFile>, span: Span) -> Diagnostic {
     match what {
         FeatureKind::Filter => Diagnostic::error("unknown-filter", message, file, span),
         FeatureKind::Test => Diagnostic::error("unknown-test", message, file, span),

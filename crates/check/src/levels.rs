@@ -1,5 +1,8 @@
 //! What a project makes of the rules: each may be off, a warning or an error, as far as a script can run without it.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 
 use crate::diagnostics::{near, page};
@@ -31,7 +34,7 @@ pub struct RuleLevels {
 }
 
 /// A setting that cannot be.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 pub enum LevelError {
     #[error("there is no diagnostic `{slug}`")]
     UnknownRule {
@@ -49,17 +52,17 @@ pub enum LevelError {
 }
 
 impl LevelError {
-    pub fn help(&self) -> String {
+    pub fn help(&self) -> Message {
         match self {
-            Self::UnknownRule { near: Some(near), .. } => format!("did you mean `{near}`?"),
-            Self::UnknownRule { near: None, .. } => "`bcc-script explain` lists all that there are".to_owned(),
-            Self::UnknownLevel { .. } => "a level is `off`, `warn` or `error`".to_owned(),
+            Self::UnknownRule { near: Some(near), .. } => msg!("did you mean `{near}`?"),
+            Self::UnknownRule { near: None, .. } => msg!("`bcc-script explain` lists all that there are"),
+            Self::UnknownLevel { .. } => msg!("a level is `off`, `warn` or `error`"),
             Self::Fixed { slug, .. } => {
-                format!(
+                msg!(
                     "mend what is found; `bcc-script explain {slug}` tells how, and `bcc-script explain` which can be set"
                 )
             }
-            Self::NoPair { .. } => "write a name, `=` and `off`, `warn` or `error`: `unused-variable=off`".to_owned(),
+            Self::NoPair { .. } => msg!("write a name, `=` and `off`, `warn` or `error`: `unused-variable=off`"),
         }
     }
 }
@@ -179,7 +182,7 @@ mod tests {
         for (text, message, help) in table {
             let error = RuleLevels::pair(text).and_then(|pair| RuleLevels::parse([pair])).unwrap_err();
             assert!(error.to_string().contains(message), "{text}: {error}");
-            assert!(error.help().contains(help), "{text}: {}", error.help());
+            assert!(error.help().to_string().contains(help), "{text}: {}", error.help());
         }
     }
 }

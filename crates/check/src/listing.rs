@@ -1,5 +1,8 @@
 //! Names and values in a row, as messages and help texts show them.
 
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use serde_json::Value;
 
 use bcc_lang::script::fields::shortened;
@@ -8,34 +11,35 @@ use bcc_lang::script::fields::shortened;
 const MOST: usize = 8;
 
 /// Some of the names, for a help text: `a`, `b` and `c`.
-pub fn and<'n>(names: impl Iterator<Item = &'n str>) -> String {
-    listed(names, |rest, last| format!("`{rest}` and `{last}`"))
+pub fn and<'n>(names: impl Iterator<Item = &'n str>) -> Message {
+    listed(names, Message::all_of)
 }
 
 /// Some of the names, for a help text: `a`, `b` or `c`.
-pub fn or<'n>(names: impl Iterator<Item = &'n str>) -> String {
-    listed(names, |rest, last| format!("`{rest}` or `{last}`"))
+pub fn or<'n>(names: impl Iterator<Item = &'n str>) -> Message {
+    listed(names, Message::any_of)
 }
 
 /// Some of the values, for a message: `a`, `1`.
-pub fn values(values: &[Value]) -> String {
+pub fn values(values: &[Value]) -> Message {
     let shown = values.iter().take(MOST).map(|value| match value.as_str() {
-        Some(text) => format!("`{}`", shortened(text)),
-        None => format!("`{}`", shortened(&value.to_string())),
+        Some(text) => code(&shortened(text)),
+        None => code(&shortened(&value.to_string())),
     });
-    let more = if values.len() > MOST { ", …" } else { "" };
-    format!("{}{more}", shown.collect::<Vec<_>>().join(", "))
+    let more = (values.len() > MOST).then(|| Message::text("…"));
+    Message::list(Joint::Item, shown.chain(more))
 }
 
-fn listed<'n>(names: impl Iterator<Item = &'n str>, join: impl Fn(&str, &str) -> String) -> String {
-    let mut names: Vec<&str> = names.take(MOST + 1).collect();
-    if names.len() > MOST {
-        names.truncate(MOST);
-        return format!("`{}`, …", names.join("`, `"));
+fn code(name: &str) -> Message {
+    Message::text(format!("`{name}`"))
+}
+
+fn listed<'n>(names: impl Iterator<Item = &'n str>, several: impl Fn(Vec<Message>) -> Message) -> Message {
+    let mut shown: Vec<Message> = names.take(MOST + 1).map(code).collect();
+    if shown.len() > MOST {
+        shown.truncate(MOST);
+        shown.push(Message::text("…"));
+        return Message::list(Joint::Item, shown);
     }
-    match names.split_last() {
-        Some((only, [])) => format!("`{only}`"),
-        Some((last, rest)) => join(&rest.join("`, `"), last),
-        None => "something that is there".to_owned(),
-    }
+    if shown.is_empty() { msg!("something that is there") } else { several(shown) }
 }

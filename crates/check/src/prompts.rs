@@ -1,5 +1,9 @@
 //! The templates and reply schemas that a script needs, as far as they concern the script.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -26,7 +30,7 @@ impl Checker<'_> {
                 }
                 // Asked for by number, or the one that the kind always takes.
                 let span = at.take("version").map_or(at.span(), |node| node.span);
-                let mut diagnostic = Diagnostic::error("unknown-template", error.to_string(), self.file, span);
+                let mut diagnostic = Diagnostic::error("unknown-template", error.to_message(), self.file, span);
                 if let Some(help) = &error.help {
                     diagnostic = diagnostic.with_help(help.clone());
                 }
@@ -62,17 +66,19 @@ impl Checker<'_> {
             let engine = ENGINE_NAMES.into_iter().chain(prompt.given());
             let used = template.names().iter().find(|used| used.name == name && !used.optional);
             let place = match used {
-                Some(used) => format!("{}:{}", template.file(), template.line(used)),
-                None => format!("{} (in what it includes)", template.file()),
+                Some(used) => Message::text(format!("{}:{}", template.file(), template.line(used))),
+                None => msg!("{} (in what it includes)", template.file()),
             };
-            let message = format!("the template {place} uses `{}`, which is not known here", shortened(name));
+            let message = msg!("the template {place} uses `{}`, which is not known here", shortened(name));
             // Other actions with this template would only say the same again.
-            if !self.faults_of_templates.insert(message.clone()) {
+            if !self.faults_of_templates.insert(message.to_string()) {
                 continue;
             }
             let help = match near_miss(name, engine.map(|name| -> &str { name }).chain(self.known.names())) {
-                Some(near) => format!("did you mean `{near}` in the template?"),
-                None => "declare it in the script, or let the template do without: `{{ … | default('') }}`".to_owned(),
+                Some(near) => msg!("did you mean `{near}` in the template?"),
+                None => {
+                    Message::word("declare it in the script, or let the template do without: `{{ … | default('') }}`")
+                }
             };
             let diagnostic = Diagnostic::error("unknown-template-name", message, self.file, at.span()).with_help(help);
             self.findings.report(at_name(diagnostic, self.templates, &template, name));
@@ -82,23 +88,23 @@ impl Checker<'_> {
     /// The reply schema that a kind's template asks for, else the kind's own; reports what is wrong with it.
     pub(crate) fn schema_of_reply(&self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Value> {
         let template = self.templates.get(kind, version).ok();
-        let report = |message: String, help: &str| {
+        let report = |message: Message, help: Message| {
             let diagnostic = Diagnostic::error("reply-schema", message, self.file, at.span()).with_help(help);
             self.findings.report(at_schema(diagnostic, template.as_ref()));
         };
         let asked = template.as_ref().and_then(|template| template.front().output_schema.as_deref());
         let name = asked.map_or(kind, |asked| asked.strip_suffix(".json").unwrap_or(asked));
         let by = match (&template, asked) {
-            (Some(template), Some(_)) => format!("of the template {}", template.file()),
-            _ => format!("of `{kind}`"),
+            (Some(template), Some(_)) => msg!("of the template {}", template.file()),
+            _ => msg!("of `{kind}`"),
         };
         let Some(schema) = self.reply_schemas.get(name) else {
             let near = near_miss(name, self.reply_schemas.keys().map(String::as_str));
             let help = near.map_or_else(
-                || "put it into schemas/replies/ of the project".into(),
-                |near| format!("did you mean `{near}`?"),
+                || msg!("put it into schemas/replies/ of the project"),
+                |near| msg!("did you mean `{near}`?"),
             );
-            report(format!("the reply schema `{name}` {by} does not exist"), &help);
+            report(msg!("the reply schema `{name}` {by} does not exist"), help);
             return None;
         };
         // One of the project may stand in for the kind's own, as long as it has what the kind reads.
@@ -116,16 +122,19 @@ impl Checker<'_> {
         let missing: Vec<String> =
             own.as_ref().map(names).unwrap_or_default().into_iter().filter(|name| !offered.contains(name)).collect();
         if !missing.is_empty() {
-            let message = format!("the reply schema `{name}` {by} lacks {}", missing.join(", "));
-            report(message, &format!("`{kind}` reads these fields; add them to the schema's `properties`"));
+            let message = msg!(
+                "the reply schema `{name}` {by} lacks {}",
+                Message::list(Joint::Item, missing.into_iter().map(Message::text))
+            );
+            report(message, msg!("`{kind}` reads these fields; add them to the schema's `properties`"));
             return None;
         }
         // Said here, where the template is known, so that an action's outputs are all that can be wrong with the rest.
         if asked.is_some()
             && let Err(error) = ReplyShape::new(schema, &[])
         {
-            let message = format!("the reply schema `{name}` {by} cannot be used: {error}");
-            report(message, "mend the schema that the template names as its `output_schema`");
+            let message = msg!("the reply schema `{name}` {by} cannot be used: {error}");
+            report(message, msg!("fix the schema that the template names as its `output_schema`"));
             return None;
         }
         Some(schema.clone())

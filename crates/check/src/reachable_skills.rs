@@ -1,5 +1,7 @@
 //! The skills that a script reaches in files of their own: each is checked where it stands, and runs with the script.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -114,7 +116,8 @@ fn follow(
         } else if !findings.broken().holds(id.span) {
             let (rule, what) =
                 if inserted { ("unknown-insert", "skill and no action") } else { ("unknown-skill", "skill") };
-            let message = format!("there is no {what} `{}` that can be read", shortened(&id.value));
+            let message =
+                msg!("there is no {what} `{}` that can be read", shortened(&id.value), what = Message::word(what));
             let help = "some files of skills cannot be read: mend them, or correct the name";
             findings.report(Diagnostic::error(rule, message, file, id.span).with_help(help));
             let about = |file: &&crate::library::BrokenFile| {

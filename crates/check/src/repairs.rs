@@ -1,5 +1,6 @@
 //! From a repair of an expression or a text, in bytes of what it says, to a fix of the file in which it stands.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::source::diagnostic::{Edit, Fix};
 use bcc_lang::source::locate::locate_bytes;
 use bcc_lang::source::text::SourceFile;
@@ -14,7 +15,8 @@ pub fn fix(file: &SourceFile, node: &YamlNode, start: usize, repair: &SourceRepa
         repair.edits.iter().map(|(range, text)| (range.start + start..range.end + start, text.clone())).collect();
     let title = repair.title.clone();
     if scalar.style == ScalarStyle::Plain {
-        let after = SourceRepair { title: String::new(), edits: shifted.clone(), sure: false }.apply(&scalar.text)?;
+        let after =
+            SourceRepair { title: Message::default(), edits: shifted.clone(), sure: false }.apply(&scalar.text)?;
         let brackets = |text: &str| text.matches([',', '[', ']', '{', '}']).count();
         if !may_stand_plain(&after) || brackets(&after) > brackets(&scalar.text) {
             let text = quoted(&after)?;

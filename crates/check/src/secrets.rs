@@ -1,6 +1,8 @@
 //! `secret`: a file holds what looks like an API key, a token or a password. No report shows it: see
 //! [`bcc_lang::source::render::redaction`].
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -12,7 +14,8 @@ const MOST: usize = 100;
 /// A warning for each text of the file that looks like a secret.
 pub fn secrets(file: &Arc<SourceFile>) -> Vec<Diagnostic> {
     let told = |secret: &bcc_lang::source::secrets::Secret| {
-        let message = format!("this looks like {}, which everybody can read who gets the file", secret.kind);
+        let message =
+            msg!("this looks like {}, which everybody can read who gets the file", Message::word(secret.kind));
         let help = "take it back at the service that gave it, and leave it out of the file: bcc-script reads a key from the \
                     environment variable that `api_key_env` in bcc-script.toml names";
         Diagnostic::warning("secret", message, file, secret.span).with_help(help)

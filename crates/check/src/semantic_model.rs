@@ -1,5 +1,7 @@
 //! One document, walked: what rules ask about it, made when the first of them asks.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -91,17 +93,20 @@ impl SemanticModel<'_> {
     }
 
     /// What to call a part of the document in a message: "the topic `greeting`".
-    pub fn part_name(&self, body: CalleeBody) -> String {
+    pub fn part_name(&self, body: CalleeBody) -> Message {
         let phase = |number: usize| self.script.and_then(|script| script.phases.get(number));
         let named = match body {
-            CalleeBody::Session => return "the session".into(),
+            CalleeBody::Session => return msg!("the session"),
             CalleeBody::Phase(number) => phase(number).map(|phase| ("phase", &phase.id)),
             CalleeBody::Topic(number, topic) => {
                 phase(number).and_then(|phase| phase.topics.get(topic)).map(|topic| ("topic", &topic.id))
             }
             CalleeBody::Skill(number) => self.skills.get(number).map(|skill| ("skill", &skill.id)),
         };
-        named.map_or_else(|| "another part".into(), |(kind, id)| format!("the {kind} `{}`", shortened(&id.value)))
+        named.map_or_else(
+            || msg!("another part"),
+            |(kind, id)| msg!("the {kind} `{}`", shortened(&id.value), kind = Message::word(kind)),
+        )
     }
 
     pub fn kind_of(&self, action: &ActionFact) -> Option<&dyn Kind> {

@@ -1,5 +1,7 @@
 //! Conversation tests against the script that they are about (docs/tests.md).
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -121,22 +123,21 @@ fn wrong_script(path: &Spanned<String>, tested: &TestedScript, file: &Arc<Source
         TestedScript::Absent(Some(near)) => {
             let folder = path.value.rfind('/').and_then(|end| path.value.get(..=end)).unwrap_or_default();
             let meant = format!("{folder}{near}");
-            let message = format!("there is no script `{shown}`");
+            let message = msg!("there is no script `{shown}`");
             let diagnostic = Diagnostic::error("missing-script", message, file, path.span);
-            let diagnostic = diagnostic.with_help(format!("did you mean `{meant}`?"));
+            let diagnostic = diagnostic.with_help(msg!("did you mean `{meant}`?"));
             // Another name might have to stand in quotes.
             let plain = meant.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '/' | '_' | '-'));
             return Some(diagnostic.with_replacement(Some(meant.as_str()).filter(|_| plain)));
         }
         TestedScript::Absent(None) => (
-            format!("there is no script `{shown}`"),
-            "the path begins at the folder of this test, as in `../scripts/intake.yaml`".to_owned(),
+            msg!("there is no script `{shown}`"),
+            msg!("the path begins at the folder of this test, as in `../scripts/intake.yaml`"),
         ),
         TestedScript::Refused(refused) => refused.words(&shown, "script", "test", "../scripts/intake.yaml"),
-        TestedScript::Other => (
-            format!("the file `{shown}` is no script"),
-            "a script begins with `session:`; write the path of one".to_owned(),
-        ),
+        TestedScript::Other => {
+            (msg!("the file `{shown}` is no script"), msg!("a script begins with `session:`; write the path of one"))
+        }
     };
     Some(Diagnostic::error("missing-script", message, file, path.span).with_help(help))
 }
@@ -144,7 +145,7 @@ fn wrong_script(path: &Spanned<String>, tested: &TestedScript, file: &Arc<Source
 /// Reports what the test names and the script does not have.
 fn named(test: &WrittenTest, script: &ScriptOutline, file: &Arc<SourceFile>, told: &mut Told, findings: &Findings) {
     const RULE: &str = "unknown-test-target";
-    let mut report = |name: &Spanned<String>, id: &str, message: String, known: Vec<&str>, what: &str| {
+    let mut report = |name: &Spanned<String>, id: &str, message: Message, known: Vec<&str>, what: &'static str| {
         if !told.insert((RULE, name.span, id.to_owned())) {
             return;
         }
@@ -153,14 +154,20 @@ fn named(test: &WrittenTest, script: &ScriptOutline, file: &Arc<SourceFile>, tol
         let near = findings.may_advise().then(|| near_miss(id, known.iter().copied())).flatten();
         findings.report(match near {
             Some(near) => {
-                let diagnostic = diagnostic.with_help(format!("did you mean `{near}`?"));
+                let diagnostic = diagnostic.with_help(msg!("did you mean `{near}`?"));
                 // Behind a prefix, as in `monitor:ask_name`, the id is not all that stands there; for a case's value, something else.
                 let fix = vec![Edit::replace(name.span, near)];
                 let stands = file.slice(name.span).contains(id) && name.value == id;
-                if stands { diagnostic.with_fix(format!("write `{near}`"), fix) } else { diagnostic }
+                if stands { diagnostic.with_fix(msg!("write `{near}`"), fix) } else { diagnostic }
             }
-            None if known.is_empty() => diagnostic.with_help(format!("the script has no {what}")),
-            None => diagnostic.with_help(format!("the script has the {what} {}", and(known.into_iter()))),
+            None if known.is_empty() => {
+                diagnostic.with_help(msg!("the script has no {what}", what = Message::word(what)))
+            }
+            None => diagnostic.with_help(msg!(
+                "the script has the {what} {}",
+                and(known.into_iter()),
+                what = Message::word(what)
+            )),
         });
     };
     let actions = || script.actions.iter().map(String::as_str).collect::<Vec<_>>();
@@ -170,7 +177,7 @@ fn named(test: &WrittenTest, script: &ScriptOutline, file: &Arc<SourceFile>, tol
         if action == "*" || script.actions.contains(action) || !seen.insert(action.clone()) {
             continue;
         }
-        let message = format!("the script has no action `{}`, so nothing asks for these replies", shortened(action));
+        let message = msg!("the script has no action `{}`, so nothing asks for these replies", shortened(action));
         let name = Spanned { value: replies.asker.written(), span: replies.span };
         report(&name, action, message, actions(), "actions");
     }
@@ -179,19 +186,19 @@ fn named(test: &WrittenTest, script: &ScriptOutline, file: &Arc<SourceFile>, tol
             Expected::Variable(name) => {
                 let id = without_scope(&name.value);
                 if !script.variables.contains(id) {
-                    let message = format!("the script neither declares nor sets `{}`", shortened(id));
+                    let message = msg!("the script neither declares nor sets `{}`", shortened(id));
                     report(name, id, message, script.variables.iter().map(String::as_str).collect(), "variables");
                 }
             }
             Expected::Location(id) if !script.actions.contains(&id.value) && !script.places.contains(&id.value) => {
-                let message = format!("the script has no action, topic or phase `{}`", shortened(&id.value));
+                let message = msg!("the script has no action, topic or phase `{}`", shortened(&id.value));
                 let known = script.actions.iter().chain(&script.places).map(String::as_str).collect();
                 report(id, &id.value, message, known, "places");
             }
             Expected::Action(name) => {
                 let id = name.value.split_once(':').map_or(name.value.as_str(), |(_, id)| id);
                 if id != "*" && !script.actions.contains(id) {
-                    let message = format!("the script has no action `{}`", shortened(id));
+                    let message = msg!("the script has no action `{}`", shortened(id));
                     report(name, id, message, actions(), "actions");
                 }
             }

@@ -1,6 +1,8 @@
 //! Names that were not known where they are used, once the whole document was walked: whether they are known nowhere, only
 //! further down, or only in a scope that does not reach there (docs/language.md).
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -102,20 +104,22 @@ fn only_below(facts: &SemanticModel<'_>, used: &Use, definition: &Definition) ->
     };
     let (message, help) = if set_together(facts, used, span, definition) {
         (
-            format!(
-                "`{name}` is not known here: this `set` gives it its value, and reads all values before it sets any"
-            ),
-            format!("`set` `{name}` in an action before this one, or declare `{name}`"),
+            msg!("`{name}` is not known here: this `set` gives it its value, and reads all values before it sets any"),
+            msg!("`set` `{name}` in an action before this one, or declare `{name}`"),
         )
     } else if own && matches!(used.at.body, CalleeBody::Topic(..) | CalleeBody::Phase(_)) {
         (
-            format!("`{name}` is not known here: what a {part} declares is not known in its own {before}"),
-            format!("move `{name}` to the `declare` of the {wide}"),
+            msg!(
+                "`{name}` is not known here: what a {part} declares is not known in its own {before}",
+                part = Message::word(part),
+                before = Message::word(before)
+            ),
+            msg!("move `{name}` to the `declare` of the {wide}", wide = Message::word(wide)),
         )
     } else {
         (
-            format!("`{name}` is not known here: it gets its value only further down"),
-            format!("put what gives it its value before this place, or declare `{name}`"),
+            msg!("`{name}` is not known here: it gets its value only further down"),
+            msg!("put what gives it its value before this place, or declare `{name}`"),
         )
     };
     Diagnostic::error("unknown-name", message, facts.file, span).with_help(help).with_related(
@@ -148,25 +152,24 @@ fn nowhere(facts: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse, outside:
     let (word, certain) = (word.map(|(word, _)| word), word.is_some_and(|(_, certain)| certain));
     let near = word.map(str::to_owned).or_else(|| unknown.near.clone());
     let help = match &near {
-        _ if word == Some("none") => "null is written `none` here, and asked for with `x is none`".to_owned(),
-        Some(near) if word.is_some() => format!("it is written `{near}` here"),
-        Some(near) => format!("did you mean `{near}`?"),
+        _ if word == Some("none") => msg!("null is written `none` here, and asked for with `x is none`"),
+        Some(near) if word.is_some() => msg!("it is written `{near}` here"),
+        Some(near) => msg!("did you mean `{near}`?"),
         None if in_skill && outside => {
-            "a skill sees its own inputs only: add it to `inputs`, and give it where the skill is called".to_owned()
+            msg!("a skill sees its own inputs only: add it to `inputs`, and give it where the skill is called")
         }
-        None => "declare it, or let an action before this one extract it".to_owned(),
+        None => msg!("declare it, or let an action before this one extract it"),
     };
-    let message = format!("`{}` is not known here", shortened(name));
+    let message = msg!("`{}` is not known here", shortened(name));
     let diagnostic = Diagnostic::error("unknown-name", message, facts.file, span);
     if !certain && let Some(meant) = meant(facts, used, unknown) {
         let diagnostic = diagnostic.with_help(match &near {
-            Some(near) if meant.certain => format!("{}, or did you mean `{near}`?", meant.help),
+            Some(near) if meant.certain => msg!("{}, or did you mean `{near}`?", meant.help),
             _ => meant.help,
         });
         let diagnostic = diagnostic.with_fixes(meant.repair);
-        let truth = word
-            .filter(|_| unknown.alone)
-            .map(|word| Fix::new(format!("use `{word}`"), vec![Edit::replace(span, word)]));
+        let truth =
+            word.filter(|_| unknown.alone).map(|word| Fix::new(msg!("use `{word}`"), vec![Edit::replace(span, word)]));
         return diagnostic.with_fixes(truth);
     }
     let diagnostic = diagnostic.with_help(help);
@@ -174,7 +177,7 @@ fn nowhere(facts: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse, outside:
         Some(near) if unknown.alone => {
             let edits = vec![Edit { span, text: near.clone() }];
             // `null` can mean nothing else; a name that is near is a guess, and so is `yes`.
-            diagnostic.with_fixes([Fix::sure(format!("use `{near}`"), edits).only_sure_if(certain)])
+            diagnostic.with_fixes([Fix::sure(msg!("use `{near}`"), edits).only_sure_if(certain)])
         }
         _ => diagnostic,
     }
@@ -182,7 +185,7 @@ fn nowhere(facts: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse, outside:
 
 /// What was probably meant by a name that is known nowhere.
 struct Meant {
-    help: String,
+    help: Message,
     repair: Option<Fix>,
     /// Whether a near name may be meant as well.
     certain: bool,
@@ -198,7 +201,7 @@ fn meant(facts: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse) -> Option<
     let scalar = node.as_scalar()?;
     let (before, after) = (scalar.text.get(..range.start)?, scalar.text.get(range.end..)?);
     let fixed = |range: Range<usize>, text: String| {
-        fix(facts.file, node, 0, &SourceRepair::one(format!("write `{text}`"), range, text.clone()))
+        fix(facts.file, node, 0, &SourceRepair::one(msg!("write `{text}`"), range, text.clone()))
     };
     if let Some(left) = before.strip_suffix('-').filter(|_| unknown.alone) {
         let start = left
@@ -207,7 +210,7 @@ fn meant(facts: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse) -> Option<
         let joined = format!("{}_{name}", left.get(start..)?);
         let known = facts.names().places(&joined).is_some_and(|places| !places.definitions.is_empty());
         return known.then(|| Meant {
-            help: format!("a name has no `-`, which subtracts: did you mean `{joined}`?"),
+            help: msg!("a name has no `-`, which subtracts: did you mean `{joined}`?"),
             repair: fixed(start..range.end, joined),
             certain: false,
         });
@@ -217,7 +220,7 @@ fn meant(facts: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse) -> Option<
     }
     let (left, right) = (before.trim_end(), after.trim_start());
     if OF_REPLIES.contains(&name) {
-        let help = format!(
+        let help = msg!(
             "`{name}` belongs to the model's reply and is never a variable: let the action's `output` extract what you need"
         );
         return Some(Meant { help, repair: None, certain: false });
@@ -226,7 +229,7 @@ fn meant(facts: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse) -> Option<
     if left.is_empty() && right.is_empty() && sentence() {
         let help = "a condition is no sentence: let an action extract a variable of type boolean and write its name, or \
                     compare one, as in `age >= 18`";
-        return Some(Meant { help: help.to_owned(), repair: None, certain: false });
+        return Some(Meant { help: Message::word(help), repair: None, certain: false });
     }
     let ends = |rest: &str| {
         rest.is_empty() || rest.starts_with(')') || ["and ", "or ", "else "].iter().any(|word| rest.starts_with(word))
@@ -241,7 +244,7 @@ fn meant(facts: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse) -> Option<
         return None;
     }
     let text = if scalar.style == ScalarStyle::SingleQuoted { format!("\"{name}\"") } else { format!("'{name}'") };
-    let help = format!("if a text is meant, put it in quotes: {text}");
+    let help = msg!("if a text is meant, put it in quotes: {text}");
     let repair = if unknown.near.is_none() { fixed(range.clone(), text) } else { None };
     Some(Meant { help, repair, certain: true })
 }
@@ -257,23 +260,29 @@ fn out_of_scope(facts: &SemanticModel<'_>, used: &Use, definition: &Definition) 
         }
         _ => "which this place is not part of",
     };
-    let message = format!("`{name}` belongs to {}, {how}", facts.part_name(holder));
+    let message = msg!("`{name}` belongs to {}, {how}", facts.part_name(holder), how = Message::word(how));
     let wide = match (definition.to, used.at.body.phase()) {
         (Scope::Topic, Some(phase)) if definition.at.body.phase() == Some(phase) => Scope::Phase,
         _ => Scope::Session,
     };
     let help = match definition.how {
         AssignmentKind::Element => {
-            "an element of `for_each` is known in its topic alone: `set` another variable to it there, and use that one"
-                .to_owned()
+            msg!(
+                "an element of `for_each` is known in its topic alone: `set` another variable to it there, and use that one"
+            )
         }
         AssignmentKind::Declared => {
-            format!("move it to the `declare` of the {wide}, so that it lasts as long as it is needed")
+            msg!(
+                "move it to the `declare` of the {wide}, so that it lasts as long as it is needed",
+                wide = Message::word(wide.name())
+            )
         }
         AssignmentKind::Written | AssignmentKind::Input if definition.scope.is_some() => {
-            format!("write `scope: {wide}` there, so that it lasts as long as it is needed")
+            msg!("write `scope: {wide}` there, so that it lasts as long as it is needed")
         }
-        AssignmentKind::Written | AssignmentKind::Input => format!("declare `{name}` in the {wide} instead"),
+        AssignmentKind::Written | AssignmentKind::Input => {
+            msg!("declare `{name}` in the {wide} instead", wide = Message::word(wide.name()))
+        }
     };
     Diagnostic::error("out-of-scope", message, facts.file, used.place.span(facts.file)).with_help(help).with_related(
         "its scope is given here",

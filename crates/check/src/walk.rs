@@ -1,5 +1,6 @@
 //! The walk: a script from its first phase to its last action, in the order in which it would run.
 
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -236,7 +237,7 @@ pub(crate) fn unique_ids<'a>(
     // An empty id is one that is missing, which was reported.
     for id in ids.filter(|id| !id.value.is_empty()) {
         if let Some(first) = seen.get(id.value.as_str()) {
-            let message = format!("the `{name}` `{}` is used twice", id.value);
+            let message = msg!("the `{name}` `{}` is used twice", id.value);
             let diagnostic = Diagnostic::error("duplicate-id", message, file, id.span);
             findings.report(diagnostic.with_help("give each its own").with_related("first used here", file, *first));
             continue;

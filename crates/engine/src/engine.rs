@@ -1,5 +1,7 @@
 //! The engine: begins and resumes sessions of a project. What embeds the library starts here.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -75,7 +77,7 @@ pub struct OpenedSession {
     /// What the check of the script found; no errors among it.
     pub diagnostics: Vec<Diagnostic>,
     /// Things to know, for the standard error.
-    pub notices: Vec<String>,
+    pub notices: Vec<Message>,
     /// Whether it was taken up again.
     pub resumed: bool,
 }
@@ -247,7 +249,7 @@ impl Engine {
             return Err(bcc_runtime::run::error::RunError::Final { id: id.to_owned(), status: status.name() }.into());
         }
         let settings: RunSettings = serde_json::from_str(&row.settings)
-            .map_err(|error| EngineError::failed(format!("the settings of session `{id}` cannot be read: {error}")))?;
+            .map_err(|error| EngineError::failed(msg!("the settings of session `{id}` cannot be read: {error}")))?;
         let lock = self.archive.lock(id, &holder()).await?;
         let pinned = Pinned::load(self.archive.as_ref(), &row.manifest).await?;
         let program = self.checked(&row.manifest, &pinned)?;
@@ -310,7 +312,7 @@ impl Engine {
             return Ok(self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new())));
         };
         let start = start.parse::<jiff::Timestamp>().map_err(|_| {
-            EngineError::usage(format!("`--clock {start}` is no time")).with_help("write it like 2026-11-21T20:00:00Z")
+            EngineError::usage(msg!("`--clock {start}` is no time")).with_help("write it like 2026-11-21T20:00:00Z")
         })?;
         Ok(Arc::new(FixedClock::new(start)))
     }
@@ -334,11 +336,11 @@ impl Engine {
         observer: Arc<dyn Observer>,
     ) -> Result<OpenedSession, EngineError> {
         if row.script != program.id {
-            let message = format!("session `{}` is of the script `{}`, not of `{}`", row.id, row.script, program.id);
+            let message = msg!("session `{}` is of the script `{}`, not of `{}`", row.id, row.script, program.id);
             return Err(EngineError::usage(message).with_help("choose another `--session`, or leave it out"));
         }
         if let Some(user) = request.user.as_ref().filter(|user| **user != row.user) {
-            let message = format!("session `{}` is of the user `{}`, not of `{user}`", row.id, row.user);
+            let message = msg!("session `{}` is of the user `{}`, not of `{user}`", row.id, row.user);
             return Err(EngineError::usage(message).with_help("choose another `--session`, or leave `--user` out"));
         }
         let RunRequest { model, record, replay, .. } = request.clone();
@@ -351,12 +353,12 @@ impl Engine {
             ("--clock", request.clock.is_some()),
         ];
         for (option, _) in given.iter().filter(|(_, is_given)| *is_given) {
-            opened.notices.push(format!("{option} changes nothing: the session goes on as it was begun"));
+            opened.notices.push(msg!("{option} changes nothing: the session goes on as it was begun"));
         }
         if row.script_sha256 != sha256(pinned.script.text().as_bytes()) {
-            opened.notices.push(
-                "the script was edited since this session began; the session goes on with what it began with".into(),
-            );
+            opened.notices.push(msg!(
+                "the script was edited since this session began; the session goes on with what it began with"
+            ));
         }
         Ok(opened)
     }
@@ -397,12 +399,12 @@ fn valid_session_id(id: &str) -> Result<(), EngineError> {
     const LONGEST: usize = 200;
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
     if id.is_empty() || id.chars().count() > LONGEST || !id.chars().all(allowed) {
-        return Err(EngineError::usage(format!("`{id}` cannot be the id of a session"))
-            .with_help(format!("ids are 1 to {LONGEST} letters, digits, `_`, `.` and `-`")));
+        return Err(EngineError::usage(msg!("`{id}` cannot be the id of a session"))
+            .with_help(msg!("ids are 1 to {LONGEST} letters, digits, `_`, `.` and `-`")));
     }
     Ok(())
 }
 
 fn json(settings: &RunSettings) -> Result<String, EngineError> {
-    serde_json::to_string(settings).map_err(|error| EngineError::failed(error.to_string()))
+    serde_json::to_string(settings).map_err(|error| EngineError::failed(Message::text(error.to_string())))
 }

@@ -1,5 +1,7 @@
 //! What keeps the engine from doing what it was asked, sorted by whose turn it is to act.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::template::error::TemplateError;
 use bcc_llm::model::error::ModelError;
@@ -7,30 +9,30 @@ use bcc_runtime::run::error::RunError;
 use bcc_store::error::StoreError;
 
 /// An error with what to do about it.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, ToMessage)]
 pub enum EngineError {
     /// It was asked for something that cannot be: exit code 2.
     #[error("{message}")]
-    Usage { message: String, help: Option<String> },
+    Usage { message: Message, help: Option<Message> },
     /// The script is not sound: exit code 2.
     #[error("the script has errors")]
     Invalid(Vec<Diagnostic>),
     /// It went wrong: exit code 1.
     #[error("{message}")]
-    Failed { message: String, help: Option<String> },
+    Failed { message: Message, help: Option<Message> },
 }
 
 impl EngineError {
-    pub fn usage(message: impl Into<String>) -> Self {
+    pub fn usage(message: impl Into<Message>) -> Self {
         Self::Usage { message: message.into(), help: None }
     }
 
-    pub fn failed(message: impl Into<String>) -> Self {
+    pub fn failed(message: impl Into<Message>) -> Self {
         Self::Failed { message: message.into(), help: None }
     }
 
     #[must_use]
-    pub fn with_help(self, text: impl Into<String>) -> Self {
+    pub fn with_help(self, text: impl Into<Message>) -> Self {
         match self {
             Self::Usage { message, .. } => Self::Usage { message, help: Some(text.into()) },
             Self::Failed { message, .. } => Self::Failed { message, help: Some(text.into()) },
@@ -38,9 +40,9 @@ impl EngineError {
         }
     }
 
-    pub fn help(&self) -> Option<&str> {
+    pub fn help(&self) -> Option<&Message> {
         match self {
-            Self::Usage { help, .. } | Self::Failed { help, .. } => help.as_deref(),
+            Self::Usage { help, .. } | Self::Failed { help, .. } => help.as_ref(),
             Self::Invalid(_) => None,
         }
     }
@@ -50,40 +52,40 @@ impl From<RunError> for EngineError {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Archive(error) => error.into(),
-            RunError::Ahead(_) => Self::failed(error.to_string()),
-            RunError::Unreadable { .. } => Self::failed(error.to_string())
+            RunError::Ahead(_) => Self::failed(error.to_message()),
+            RunError::Unreadable { .. } => Self::failed(error.to_message())
                 .with_help("it was written by another release, or the store is damaged; nothing was changed"),
             RunError::NotFound(_) => {
-                Self::usage(error.to_string()).with_help("`bcc-script sessions list` shows what there is")
+                Self::usage(error.to_message()).with_help("`bcc-script sessions list` shows what there is")
             }
             RunError::Final { .. } => {
-                Self::usage(error.to_string()).with_help("begin a new one, with another id or without one")
+                Self::usage(error.to_message()).with_help("begin a new one, with another id or without one")
             }
-            RunError::BudgetTooSmall { .. } => Self::usage(error.to_string())
+            RunError::BudgetTooSmall { .. } => Self::usage(error.to_message())
                 .with_help("`--budget` says how much there may be in all, not how much more"),
-            RunError::Recording(message) => Self::failed(message).with_help(
+            RunError::Recording(message) => Self::failed(Message::rendered(message)).with_help(
                 "the session is kept as it was after its last turn: resume it with `--record` and another file, or without",
             ),
-            RunError::Variable(message) => Self::usage(message),
+            RunError::Variable(message) => Self::usage(Message::rendered(message)),
         }
     }
 }
 
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
-        Self::failed(error.to_string())
+        Self::failed(Message::rendered(error.to_string()))
     }
 }
 
 impl From<TemplateError> for EngineError {
     fn from(error: TemplateError) -> Self {
         let help = error.help.clone();
-        Self::Usage { message: error.to_string(), help }
+        Self::Usage { message: error.to_message(), help }
     }
 }
 
 impl From<ModelError> for EngineError {
     fn from(error: ModelError) -> Self {
-        Self::usage(error.to_string())
+        Self::usage(error.to_message())
     }
 }

@@ -1,6 +1,7 @@
 //! `sessions export` as JSON (docs/exports.md). Sensitive values are masked; prompts and raw replies are left out
 //! unless they are asked for.
 
+use bcc_lang::message::msg;
 use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
@@ -67,7 +68,7 @@ pub async fn export(archive: &dyn Store, id: &str, calls: bool) -> Result<Value,
 
 pub async fn kept(archive: &dyn Store, id: &str) -> Result<SessionRow, EngineError> {
     archive.session(id).await?.ok_or_else(|| {
-        EngineError::usage(format!("there is no session `{id}` in this store"))
+        EngineError::usage(msg!("there is no session `{id}` in this store"))
             .with_help("`bcc-script sessions list` shows what there is")
     })
 }
@@ -171,5 +172,5 @@ fn without_calls(mut event: Value) -> Value {
 
 /// A stored text as a value. `what` says what it is.
 pub fn parse(text: &str, what: &str) -> Result<Value, EngineError> {
-    serde_json::from_str(text).map_err(|error| EngineError::failed(format!("a stored {what} cannot be read: {error}")))
+    serde_json::from_str(text).map_err(|error| EngineError::failed(msg!("a stored {what} cannot be read: {error}")))
 }

@@ -1,5 +1,6 @@
 //! The notebook of a session in its export, and what of the session is open outside of it.
 
+use bcc_lang::message::msg;
 use serde_json::{Value, json};
 
 use crate::error::EngineError;
@@ -18,7 +19,7 @@ const PAGE: usize = 64;
 pub async fn notebook(archive: &dyn Store, id: &str, rows: &[VariableRow]) -> Result<Option<Value>, EngineError> {
     let Some(row) = rows.iter().find(|row| row.scope == NOTEBOOK) else { return Ok(None) };
     let state: NotebookState = serde_json::from_value(parse(&row.value, "notebook")?)
-        .map_err(|error| EngineError::failed(format!("a stored notebook cannot be read: {error}")))?;
+        .map_err(|error| EngineError::failed(msg!("a stored notebook cannot be read: {error}")))?;
     let mut cells = Vec::new();
     let mut after = 0;
     loop {

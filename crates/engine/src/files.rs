@@ -3,6 +3,8 @@
 pub mod create;
 pub mod write;
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::fs::{Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -48,8 +50,8 @@ pub fn script(path: &Path) -> Result<Arc<SourceFile>, EngineError> {
     let shown = path.display().to_string();
     let bytes = read_bounded(path, MAX_FILE_BYTES as u64).map_err(|error| {
         let message = match error.kind() {
-            io::ErrorKind::NotFound => format!("there is no file {shown}"),
-            _ => format!("{shown} cannot be read: {error}"),
+            io::ErrorKind::NotFound => msg!("there is no file {shown}"),
+            _ => msg!("{shown} cannot be read: {error}", error = Message::rendered(error.to_string())),
         };
         EngineError::usage(message)
     })?;
@@ -64,28 +66,28 @@ const MOST_SCHEMAS: usize = 200;
 /// # Errors
 /// When the folder or a file in it cannot be read, or is larger or more than a project may have.
 pub fn reply_schemas(project: &Path) -> Result<BTreeMap<String, String>, EngineError> {
-    let read = |(path, name, text): (PathBuf, String, Result<String, String>)| match text {
+    let read = |(path, name, text): (PathBuf, String, Result<String, Message>)| match text {
         Ok(text) => Ok((name, text)),
-        Err(why) => Err(EngineError::usage(format!("{path} cannot be read: {why}", path = path.display()))),
+        Err(why) => Err(EngineError::usage(msg!("{path} cannot be read: {why}", path = path.display()))),
     };
     reply_schema_files(project).into_iter().map(read).collect()
 }
 
 /// The files of [`reply_schemas`] with their paths and names, each as its text or as what keeps it from being read; the
 /// folder itself where it is at fault.
-pub fn reply_schema_files(project: &Path) -> Vec<(PathBuf, String, Result<String, String>)> {
+pub fn reply_schema_files(project: &Path) -> Vec<(PathBuf, String, Result<String, Message>)> {
     let folder = project.join("schemas").join("replies");
     let mut files = Vec::new();
     let entries = match std::fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return files,
-        Err(error) => return vec![(folder, String::new(), Err(error.to_string()))],
+        Err(error) => return vec![(folder, String::new(), Err(Message::text(error.to_string())))],
     };
     for entry in entries {
         let path = match entry {
             Ok(entry) => entry.path(),
             Err(error) => {
-                files.push((folder, String::new(), Err(error.to_string())));
+                files.push((folder, String::new(), Err(Message::text(error.to_string()))));
                 break;
             }
         };
@@ -94,23 +96,23 @@ pub fn reply_schema_files(project: &Path) -> Vec<(PathBuf, String, Result<String
             continue;
         };
         if files.len() == MOST_SCHEMAS {
-            files.push((folder, String::new(), Err(format!("it holds more than {MOST_SCHEMAS} schemas"))));
+            files.push((folder, String::new(), Err(msg!("it holds more than {MOST_SCHEMAS} schemas"))));
             break;
         }
         let text = read_text(&path, MOST_TEMPLATE_BYTES);
         files.push((path, name, text));
     }
-    files.sort();
+    files.sort_by(|(a, ..), (b, ..)| a.cmp(b));
     files
 }
 
 /// A text of at most `most` bytes, or what keeps it from being read.
-fn read_text(path: &Path, most: u64) -> Result<String, String> {
-    let bytes = read_bounded(path, most).map_err(|error| error.to_string())?;
+fn read_text(path: &Path, most: u64) -> Result<String, Message> {
+    let bytes = read_bounded(path, most).map_err(|error| Message::text(error.to_string()))?;
     if bytes.len() as u64 > most {
-        return Err(format!("it is larger than {most} bytes"));
+        return Err(msg!("it is larger than {most} bytes"));
     }
-    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".into())
+    String::from_utf8(bytes).map_err(|_| msg!("it is not UTF-8 text"))
 }
 
 /// The template layers of a project directory.
@@ -141,7 +143,7 @@ impl TemplateSource for TemplateFolders {
         if path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             return Ok(None);
         }
-        read_text(&path, MOST_TEMPLATE_BYTES).map(Some)
+        read_text(&path, MOST_TEMPLATE_BYTES).map(Some).map_err(String::from)
     }
 
     fn schemes(&self) -> Vec<String> {
@@ -159,7 +161,7 @@ impl TemplateSource for TemplateFolders {
         };
         let mut names = Vec::new();
         for entry in entries {
-            let name = entry.map_err(|error| error.to_string())?.file_name();
+            let name = entry.map_err(|error| Message::text(error.to_string()))?.file_name();
             if let Ok(name) = name.into_string()
                 && Path::new(&name).extension().is_some_and(|extension| extension == "md")
             {

@@ -1,5 +1,8 @@
 //! A session as a task of its own: commands go in, events come out. What embeds the library drives sessions by this handle.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
@@ -46,7 +49,7 @@ pub struct SessionHandle {
     commands: mpsc::Sender<Answer>,
     events: mpsc::UnboundedReceiver<SessionEvent>,
     task: JoinHandle<Result<SessionPause, EngineError>>,
-    notices: Vec<String>,
+    notices: Vec<Message>,
 }
 
 struct Answer {
@@ -110,7 +113,7 @@ impl SessionHandle {
     }
 
     /// What a person should know before it begins: that no model is configured, for example.
-    pub fn notices(&self) -> &[String] {
+    pub fn notices(&self) -> &[Message] {
         &self.notices
     }
 
@@ -125,7 +128,7 @@ impl SessionHandle {
     /// # Errors
     /// When the store cannot take it, or the session rests already; then it was not taken.
     pub async fn answer(&self, text: &str, answer_id: Option<&str>) -> Result<TakenAnswer, EngineError> {
-        let gone = || EngineError::failed(format!("the session `{}` takes no answers any more", self.id));
+        let gone = || EngineError::failed(msg!("the session `{}` takes no answers any more", self.id));
         let (taken, told) = oneshot::channel();
         let answer = Answer { text: text.to_owned(), answer_id: answer_id.map(str::to_owned), taken };
         self.commands.send(answer).await.map_err(|_| gone())?;
@@ -138,7 +141,7 @@ impl SessionHandle {
     /// When the store failed. What was committed before stays.
     pub async fn close(self) -> Result<SessionPause, EngineError> {
         drop(self.commands);
-        self.task.await.map_err(|error| EngineError::failed(format!("the task of `{}` broke off: {error}", self.id)))?
+        self.task.await.map_err(|error| EngineError::failed(msg!("the task of `{}` broke off: {error}", self.id)))?
     }
 }
 
@@ -168,7 +171,7 @@ async fn drive(mut session: Session, mut mailbox: mpsc::Receiver<Answer>) -> Res
                 }
                 Err(error) => {
                     let error = EngineError::from(error);
-                    let again = EngineError::failed(error.to_string());
+                    let again = EngineError::failed(error.to_message());
                     let _ = taken.send(Err(error));
                     return Err(again);
                 }

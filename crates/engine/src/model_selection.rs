@@ -1,5 +1,7 @@
 //! What speaks in a session: the models that were chosen, or a recording that stands for all of them.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use crate::environment::Environment;
@@ -27,7 +29,7 @@ pub struct ModelSelection {
     /// What a resumed session must be told to ask for the same model again.
     pub asked: Option<String>,
     /// What a person should know about them.
-    pub notices: Vec<String>,
+    pub notices: Vec<Message>,
     pub repeated: Option<ReplayedModels>,
 }
 
@@ -52,10 +54,10 @@ pub fn voices(
 }
 
 /// What a person should know about the model and the configuration of a session.
-fn notices(project: &Project, chosen: &ChosenModel) -> Vec<String> {
+fn notices(project: &Project, chosen: &ChosenModel) -> Vec<Message> {
     let mut notices = chosen.notices.clone();
     if project.has_config && !project.trusted && !project.config.project.allow.is_empty() {
-        notices.push(format!("`allow` does not count: {path} is not trusted", path = project.directory.display()));
+        notices.push(msg!("`allow` does not count: {path} is not trusted", path = project.directory.display()));
     }
     notices
 }

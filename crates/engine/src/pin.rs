@@ -1,5 +1,7 @@
 //! Pinning (docs/sessions.md): the script, skills, templates and schemas that a session began with, by content hash.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -120,18 +122,20 @@ impl Pinned {
             schemas: self.schemas.iter().map(|(name, text)| Named { name: name.clone(), sha256: keep(text) }).collect(),
             kinds: self.kinds.values().cloned().collect(),
         };
-        let manifest = serde_json::to_string(&manifest).map_err(|error| EngineError::failed(error.to_string()))?;
+        let manifest =
+            serde_json::to_string(&manifest).map_err(|error| EngineError::failed(Message::text(error.to_string())))?;
         Ok((manifest, documents))
     }
 
     /// The documents that a stored manifest names.
     pub async fn load(archive: &dyn Store, manifest: &str) -> Result<Self, EngineError> {
-        let damaged = |what: String| {
-            EngineError::failed(format!("the documents of the session cannot be read from the store: {what}"))
+        let damaged = |what: Message| {
+            EngineError::failed(msg!("the documents of the session cannot be read from the store: {what}"))
         };
-        let manifest: Manifest = serde_json::from_str(manifest).map_err(|error| damaged(error.to_string()))?;
+        let manifest: Manifest =
+            serde_json::from_str(manifest).map_err(|error| damaged(Message::text(error.to_string())))?;
         let text = async |sha256: &str| {
-            archive.document(sha256).await?.ok_or_else(|| damaged(format!("document {sha256} is missing")))
+            archive.document(sha256).await?.ok_or_else(|| damaged(msg!("document {sha256} is missing")))
         };
         let script = text(&manifest.script.sha256).await?;
         let mut skills = Vec::new();
@@ -183,7 +187,7 @@ impl Pinned {
         let mut reply_schemas: BTreeMap<String, Value> = BTreeMap::new();
         for (kind, text) in &self.schemas {
             let schema = serde_json::from_str(text).map_err(|error| {
-                EngineError::usage(format!("the reply schema `{kind}` in schemas/replies/ is no JSON: {error}"))
+                EngineError::usage(msg!("the reply schema `{kind}` in schemas/replies/ is no JSON: {error}"))
             })?;
             reply_schemas.insert(kind.clone(), schema);
         }

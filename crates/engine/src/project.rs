@@ -1,5 +1,6 @@
 //! The project of a script: its directory, its configuration as far as it is trusted, its store.
 
+use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
 
 use crate::config::config::{Config, parse};
@@ -48,7 +49,7 @@ impl Project {
             return Ok(Self { directory, config: Config::default(), trusted: trust_all, trust_all, has_config: false });
         };
         let shown = directory.join(CONFIG_FILE).display().to_string();
-        let text = std::str::from_utf8(&bytes).map_err(|_| EngineError::usage(format!("{shown} is not UTF-8 text")))?;
+        let text = std::str::from_utf8(&bytes).map_err(|_| EngineError::usage(msg!("{shown} is not UTF-8 text")))?;
         let config = parse(&shown, text)?;
         let trusted = trust_all || is_trusted(environment, &directory, &bytes)?;
         Ok(Self { directory, config, trusted, trust_all, has_config: true })
@@ -66,7 +67,7 @@ pub fn given_directory(given: Option<&Path>, environment: &Environment) -> Resul
     match given {
         Some(given) if given.is_dir() => Ok(Some(absolute(&given))),
         Some(given) => {
-            Err(EngineError::usage(format!("the project directory {path} does not exist", path = given.display())))
+            Err(EngineError::usage(msg!("the project directory {path} does not exist", path = given.display())))
         }
         None => Ok(None),
     }
@@ -77,11 +78,11 @@ pub fn config_bytes(directory: &Path) -> Result<Option<Vec<u8>>, EngineError> {
     let path = directory.join(CONFIG_FILE);
     match read_bounded(&path, MOST_CONFIG_BYTES) {
         Ok(bytes) if bytes.len() as u64 > MOST_CONFIG_BYTES => {
-            Err(EngineError::usage(format!("{path} is larger than {MOST_CONFIG_BYTES} bytes", path = path.display())))
+            Err(EngineError::usage(msg!("{path} is larger than {MOST_CONFIG_BYTES} bytes", path = path.display())))
         }
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(EngineError::usage(format!("{path} cannot be read: {error}", path = path.display()))),
+        Err(error) => Err(EngineError::usage(msg!("{path} cannot be read: {error}", path = path.display()))),
     }
 }
 

@@ -1,5 +1,7 @@
 //! `--record FILE`: what a session says to models, as JSON lines in a file that only its owner may read.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -67,7 +69,7 @@ impl FileRecorder {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if std::fs::metadata(&path).map_or(true, |found| !found.is_file() || found.len() > 0) {
-                    return Err(EngineError::usage(format!("{shown} is there already, and would be overwritten"))
+                    return Err(EngineError::usage(msg!("{shown} is there already, and would be overwritten"))
                         .with_help("a session that begins is recorded in a new file: choose another name"));
                 }
                 std::fs::set_permissions(&path, Permissions::from_mode(0o600))
@@ -100,13 +102,13 @@ impl FileRecorder {
         header: &Header<'_>,
         row: &SessionRow,
         archive: &dyn Store,
-    ) -> Result<(Self, Option<String>), EngineError> {
+    ) -> Result<(Self, Option<Message>), EngineError> {
         let calls = calls(archive, &row.id).await?;
         if !std::fs::metadata(path).is_ok_and(|found| found.len() > 0) {
             let recorder = Self::create(path)?;
             recorder.begin(header)?;
             let notice = (!calls.is_empty()).then(|| {
-                format!(
+                msg!(
                     "{path} begins in the middle of the session: it cannot be replayed from the beginning",
                     path = path.display()
                 )
@@ -115,7 +117,7 @@ impl FileRecorder {
         }
         let text = read(path)?;
         let no_recording = || {
-            EngineError::usage(format!("{} is no recording of session `{}`", path.display(), row.id))
+            EngineError::usage(msg!("{} is no recording of session `{}`", path.display(), row.id))
                 .with_help("choose another file")
         };
         let mut lines = text.lines();
@@ -145,7 +147,7 @@ impl FileRecorder {
         OpenOptions::new().append(true).open(&path).map_err(|error| unwritable(&path, &error))?;
         let missing = calls.len().saturating_sub(recorded);
         let notice = (missing > 0).then(|| {
-            format!("{path} lacks {missing} calls that were made while nothing was recorded", path = path.display())
+            msg!("{path} lacks {missing} calls that were made while nothing was recorded", path = path.display())
         });
         Ok((Self { path, state: Mutex::default() }, notice))
     }
@@ -315,11 +317,11 @@ fn unused_mark<'t>(texts: impl Iterator<Item = &'t str> + Clone) -> String {
 pub fn read(path: &Path) -> Result<String, EngineError> {
     let shown = path.display();
     let bytes = read_bounded(path, MOST_RECORDING_BYTES)
-        .map_err(|error| EngineError::usage(format!("the recording {shown} cannot be read: {error}")))?;
+        .map_err(|error| EngineError::usage(msg!("the recording {shown} cannot be read: {error}")))?;
     if bytes.len() as u64 > MOST_RECORDING_BYTES {
-        return Err(EngineError::usage(format!("the recording {shown} is larger than {MOST_RECORDING_BYTES} bytes")));
+        return Err(EngineError::usage(msg!("the recording {shown} is larger than {MOST_RECORDING_BYTES} bytes")));
     }
-    String::from_utf8(bytes).map_err(|_| EngineError::usage(format!("the recording {shown} is no UTF-8 text")))
+    String::from_utf8(bytes).map_err(|_| EngineError::usage(msg!("the recording {shown} is no UTF-8 text")))
 }
 
 /// When each call of a session was, by the number of its event.
@@ -364,7 +366,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> EngineError {
-    EngineError::failed(format!("the recording {path} cannot be written: {error}", path = path.display()))
+    EngineError::failed(msg!("the recording {path} cannot be written: {error}", path = path.display()))
         .with_help("choose a file in a folder that you may write to, with room on its disk")
 }
 

@@ -1,6 +1,8 @@
 //! Which `bcc-script.toml` a person trusts (docs/configuration.md): kept by directory with a hash of the file, in the person's own
 //! configuration directory. A file that changes must be trusted anew.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -32,11 +34,11 @@ fn load(path: &Path) -> Result<Trusted, EngineError> {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Trusted::default()),
         Err(error) => {
-            return Err(EngineError::failed(format!("{path} cannot be read: {error}", path = path.display())));
+            return Err(EngineError::failed(msg!("{path} cannot be read: {error}", path = path.display())));
         }
     };
     serde_json::from_slice(&bytes).map_err(|error| {
-        EngineError::failed(format!("{path} is damaged: {error}", path = path.display()))
+        EngineError::failed(msg!("{path} is damaged: {error}", path = path.display()))
             .with_help("remove it and trust your projects anew")
     })
 }
@@ -54,9 +56,10 @@ pub fn trust(environment: &Environment, directory: &Path, text: &[u8]) -> Result
     let mut trusted = load(&path)?;
     trusted.version = 1;
     trusted.directories.insert(directory.to_string_lossy().into_owned(), sha256(text));
-    let json = serde_json::to_vec_pretty(&trusted).map_err(|error| EngineError::failed(error.to_string()))?;
+    let json =
+        serde_json::to_vec_pretty(&trusted).map_err(|error| EngineError::failed(Message::text(error.to_string())))?;
     replace(&path, &json)
-        .map_err(|error| EngineError::failed(format!("{path} cannot be written: {error}", path = path.display())))
+        .map_err(|error| EngineError::failed(msg!("{path} cannot be written: {error}", path = path.display())))
 }
 
 #[cfg(test)]

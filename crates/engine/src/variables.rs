@@ -1,5 +1,6 @@
 //! Variables from the command line: `--var NAME=VALUE` and `--vars FILE`.
 
+use bcc_lang::message::msg;
 use std::path::Path;
 
 use serde_json::Value;
@@ -34,9 +35,9 @@ pub fn given(program: &Program, file: Option<&Path>, pairs: &[String]) -> Result
 }
 
 pub fn pair_of(pair: &str) -> Result<(&str, &str), EngineError> {
-    let (name, text) = pair.split_once('=').ok_or_else(|| {
-        EngineError::usage(format!("`--var {pair}` has no `=`")).with_help("write `--var NAME=VALUE`")
-    })?;
+    let (name, text) = pair
+        .split_once('=')
+        .ok_or_else(|| EngineError::usage(msg!("`--var {pair}` has no `=`")).with_help("write `--var NAME=VALUE`"))?;
     Ok((name.trim(), text))
 }
 
@@ -49,23 +50,23 @@ pub fn given_value(program: &Program, name: &str, value: Value) -> Result<Value,
 pub fn from_file(path: &Path) -> Result<serde_json::Map<String, Value>, EngineError> {
     let shown = path.display();
     let bytes = read_bounded(path, MOST_BYTES)
-        .map_err(|error| EngineError::usage(format!("the variables {shown} cannot be read: {error}")))?;
+        .map_err(|error| EngineError::usage(msg!("the variables {shown} cannot be read: {error}")))?;
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(EngineError::usage(format!("the variables {shown} are larger than {MOST_BYTES} bytes")));
+        return Err(EngineError::usage(msg!("the variables {shown} are larger than {MOST_BYTES} bytes")));
     }
     match serde_yaml::from_slice::<Value>(&bytes) {
         Ok(Value::Object(values)) => Ok(values),
-        Ok(_) => Err(EngineError::usage(format!("{shown} must be a mapping of names to values"))),
-        Err(error) => Err(EngineError::usage(format!("{shown} is neither JSON nor YAML: {error}"))),
+        Ok(_) => Err(EngineError::usage(msg!("{shown} must be a mapping of names to values"))),
+        Err(error) => Err(EngineError::usage(msg!("{shown} is neither JSON nor YAML: {error}"))),
     }
 }
 
 fn declaration<'p>(program: &'p Program, name: &str) -> Result<&'p Declaration, EngineError> {
     program.declarations.get(name).or_else(|| program.globals.get(name)).ok_or_else(|| {
         let known = program.declarations.keys().chain(program.globals.keys()).map(String::as_str);
-        let error = EngineError::usage(format!("the script has no variable `{name}` that could be given a value"));
+        let error = EngineError::usage(msg!("the script has no variable `{name}` that could be given a value"));
         match near_miss(name, known) {
-            Some(near) => error.with_help(format!("did you mean `{near}`?")),
+            Some(near) => error.with_help(msg!("did you mean `{near}`?")),
             None => error.with_help("variables of the session are listed under `declare` of the script"),
         }
     })
@@ -84,11 +85,11 @@ pub fn fitting(declaration: &Declaration, value: Value, typed: bool) -> Result<V
         }
         value = declared
             .coerce(&value)
-            .ok_or_else(|| EngineError::usage(format!("the value given for `{name}` is no {}", declared.name())))?;
+            .ok_or_else(|| EngineError::usage(msg!("the value given for `{name}` is no {}", declared.name())))?;
     }
     if !declaration.choices.is_empty() && !declaration.choices.contains(&value) {
         let choices: Vec<String> = declaration.choices.iter().map(ToString::to_string).collect();
-        return Err(EngineError::usage(format!("the value given for `{name}` is none of {}", choices.join(", "))));
+        return Err(EngineError::usage(msg!("the value given for `{name}` is none of {}", choices.join(", "))));
     }
     Ok(value)
 }

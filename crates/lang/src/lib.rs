@@ -7,6 +7,8 @@
 //! This crate promises that whatever it is given, of any size and any bytes, ends in a value or in diagnostics, never in a
 //! panic, and that every bound is a named constant. It knows no model, no store and no session.
 
+extern crate self as bcc_lang;
+
 pub mod expr;
 pub mod message;
 pub mod schema;

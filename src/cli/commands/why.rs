@@ -1,5 +1,6 @@
 //! `/why`: what was decided since an answer of the person, read from the journal.
 
+use bcc_lang::message::msg;
 use serde_json::Value;
 
 use crate::cli::commands::trace::trace;
@@ -88,7 +89,7 @@ async fn answers_since(id: &str, archive: &dyn Store, mut after: u64) -> Result<
 }
 
 pub fn parse(line: &str) -> Result<Value, EngineError> {
-    serde_json::from_str(line).map_err(|error| EngineError::failed(format!("a stored event cannot be read: {error}")))
+    serde_json::from_str(line).map_err(|error| EngineError::failed(msg!("a stored event cannot be read: {error}")))
 }
 
 #[cfg(test)]

@@ -167,7 +167,7 @@ pub(crate) fn program(session: &Value) -> Arc<Program> {
     };
     let (program, found) = check(&file, parse(&file), &against);
     Arc::new(program.unwrap_or_else(|| {
-        panic!("{}", found.iter().map(|found| found.message.as_str()).collect::<Vec<_>>().join("\n"))
+        panic!("{}", found.iter().map(|found| found.message.to_string()).collect::<Vec<_>>().join("\n"))
     }))
 }
 

@@ -1,5 +1,6 @@
 //! The whole path that an input takes, and what must hold of what comes out at its end.
 
+use bcc_lang::message::language::Language;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -111,7 +112,7 @@ fn report(found: &[Diagnostic]) -> String {
     // In colour it only takes longer.
     let few = found.get(..found.len().min(5)).unwrap_or_default();
     let _ = human(few, true);
-    let rule = |page: &Page| RuleText { slug: page.slug, severity: page.severity, page: page.text };
+    let rule = |page: &Page| RuleText { slug: page.slug, severity: page.severity, page: page.text(Language::English) };
     // All pages are the same for every input.
     let rules: Vec<RuleText<'_>> = DIAGNOSTICS.iter().take(2).map(rule).collect();
     let all = Options { all: true, ..Options::default() };
@@ -121,7 +122,7 @@ fn report(found: &[Diagnostic]) -> String {
         json(1, found),
         sarif(found, &rules),
         github(found),
-        summary(1, found),
+        summary(1, found).to_string(),
     ]
     .concat()
 }
@@ -208,7 +209,7 @@ fn text(source: &str) -> Result<String, String> {
             }
             Ok(format!("{:?}", texts.render(&text, &names())))
         }
-        Err(error) => inside(source, error.range.as_ref(), &error.message),
+        Err(error) => inside(source, error.range.as_ref(), &error.message.to_string()),
     }
 }
 
@@ -220,11 +221,11 @@ fn expression(source: &str) -> Result<String, String> {
             }
             let (value, truth) = (expression.eval(&names()), expression.truth(&names()));
             for error in value.as_ref().err().into_iter().chain(truth.as_ref().err()) {
-                inside(source, error.range.as_ref(), &error.message)?;
+                inside(source, error.range.as_ref(), &error.message.to_string())?;
             }
             Ok(format!("{value:?} {truth:?}"))
         }
-        Err(error) => inside(source, error.range.as_ref(), &error.message),
+        Err(error) => inside(source, error.range.as_ref(), &error.message.to_string()),
     }
 }
 

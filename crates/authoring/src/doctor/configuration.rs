@@ -19,7 +19,7 @@ const OTHERS_WRITE: u32 = 0o022;
 pub fn configuration(project: &Project, environment: &Environment) -> Vec<DoctorFinding> {
     if !project.has_config {
         let note = DoctorFinding::note("configuration", format!("there is no {CONFIG_FILE}"));
-        return vec![note.with_help("none is needed for first steps; docs/configuration.md tells what it can hold")];
+        return vec![note.with_help("it is optional; `bcc-script schema config` lists what it may contain")];
     }
     let (models, rules) = (project.config.models.len(), project.config.rules.len());
     let mut found = vec![DoctorFinding::ok(
@@ -101,12 +101,12 @@ pub fn models(project: &Project, environment: &Environment) -> Vec<DoctorFinding
     if listing.models.is_empty() {
         let note =
             DoctorFinding::note("models", "no model is configured: the built-in offline responder answers (no AI)");
-        found.push(note.with_help("docs/configuration.md tells how to configure one"));
+        found.push(note.with_help("set an API key such as OPENAI_API_KEY and the name of the model in BCC_MODEL, or add `[models.default]` to bcc-script.toml"));
     } else {
         let message = format!("a script without a `model:` asks `{}`: {}", listing.default, listing.why);
         found.push(DoctorFinding::ok("models", message));
     }
-    found.extend(listing.notices.iter().map(|notice| DoctorFinding::note("models", notice)));
+    found.extend(listing.notices.iter().map(|notice| DoctorFinding::note("models", notice.to_string())));
     found
 }
 

@@ -94,7 +94,10 @@ fn project(directory: &Path, environment: &Environment, found: &mut Vec<DoctorFi
             Some(project)
         }
         Err(error) => {
-            found.push(DoctorFinding::problem("configuration", error.to_string()).with_any_help(error.help()));
+            found.push(
+                DoctorFinding::problem("configuration", error.to_string())
+                    .with_any_help(error.help().map(ToString::to_string).as_deref()),
+            );
             None
         }
     }
@@ -113,7 +116,12 @@ async fn asked(request: &DoctorRequest, project: &Project, environment: &Environ
     }
     let checked = match check(project, environment, &names).await {
         Ok(checked) => checked,
-        Err(error) => return vec![DoctorFinding::problem("models", error.to_string()).with_any_help(error.help())],
+        Err(error) => {
+            return vec![
+                DoctorFinding::problem("models", error.to_string())
+                    .with_any_help(error.help().map(ToString::to_string).as_deref()),
+            ];
+        }
     };
     checked.iter().map(answer).collect()
 }
@@ -123,9 +131,9 @@ fn answer(checked: &ModelCheck) -> DoctorFinding {
     if checked.ok {
         return DoctorFinding::ok("models", format!("model `{name}` answers"));
     }
-    let why = checked.error.as_deref().unwrap_or("it gave no answer");
+    let why = checked.error.as_ref().map_or_else(|| "it gave no answer".to_owned(), ToString::to_string);
     DoctorFinding::problem("models", format!("model `{name}` cannot be used: {why}"))
-        .with_any_help(checked.help.as_deref())
+        .with_any_help(checked.help.as_ref().map(ToString::to_string).as_deref())
 }
 
 /// How many documents there are, and what `validate` says of them.
@@ -133,7 +141,12 @@ fn scripts(directory: &Path, environment: &Environment) -> Vec<DoctorFinding> {
     let request = ValidateRequest { project: Some(directory.to_path_buf()), ..ValidateRequest::default() };
     let report = match validate(&request, environment) {
         Ok(report) => report,
-        Err(error) => return vec![DoctorFinding::note("scripts", error.to_string()).with_any_help(error.help())],
+        Err(error) => {
+            return vec![
+                DoctorFinding::note("scripts", error.to_string())
+                    .with_any_help(error.help().map(ToString::to_string).as_deref()),
+            ];
+        }
     };
     let count = |severity| report.diagnostics.iter().filter(|found| found.severity == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));

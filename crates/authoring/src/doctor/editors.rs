@@ -36,7 +36,7 @@ pub fn editors(project: &Path, own: &OwnKinds) -> Vec<DoctorFinding> {
     }
     if current.is_empty() && found.is_empty() {
         let note = DoctorFinding::note("editors", format!("there are no schemas for editors ({})", listed(&NAMES)));
-        found.push(note.with_help("docs/editors.md tells how an editor can help; `bcc-script schema` prints them"));
+        found.push(note.with_help("`bcc-script schema` prints the schemas for an editor"));
     }
     found
 }

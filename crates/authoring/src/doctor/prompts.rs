@@ -62,5 +62,6 @@ fn one(folders: &TemplateFolders, scheme: Option<&str>) -> Vec<DoctorFinding> {
 }
 
 fn problem(about: &str, error: &TemplateError) -> DoctorFinding {
-    DoctorFinding::problem("templates", format!("{about}: {error}")).with_any_help(error.help.as_deref())
+    DoctorFinding::problem("templates", format!("{about}: {error}"))
+        .with_any_help(error.help.as_ref().map(ToString::to_string).as_deref())
 }

@@ -1,6 +1,7 @@
 //! A mended text, put in the place of the file that it was made from: whole or not at all, with the same permissions, and only
 //! where nothing of the file is lost by it.
 
+use bcc_lang::message::ToMessage;
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -10,7 +11,7 @@ use bcc_engine::files::read_bounded;
 use bcc_engine::files::write::{TemporaryFile, may_be_written};
 use bcc_lang::source::text::MAX_FILE_BYTES;
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 pub enum WriteOutcome {
     /// It has several names. A new file would take the place of one, and the others would go on with the old text.
     #[error("it has {0} names (hard links), and only one of them would get the new text")]

@@ -1,5 +1,8 @@
 //! What was asked for: which script, how far it is unfolded, and in which form it is written.
 
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -120,10 +123,13 @@ fn chosen(whole: &ScriptGraph, ids: &[String]) -> Result<BTreeSet<usize>, Engine
         if chosen.len() == before && !places().any(|(_, part)| part.id == *id) {
             let known: Vec<&str> = places().map(|(_, part)| part.id.as_str()).collect();
             let help = match near_miss(id, known.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("its phases and topics are {}", known.join(", ")),
+                Some(near) => msg!("did you mean `{near}`?"),
+                None => msg!(
+                    "its phases and topics are {}",
+                    Message::list(Joint::Item, known.into_iter().map(Message::text))
+                ),
             };
-            return Err(EngineError::usage(format!("the script has no phase or topic `{id}`")).with_help(help));
+            return Err(EngineError::usage(msg!("the script has no phase or topic `{id}`")).with_help(help));
         }
     }
     Ok(chosen)

@@ -1,5 +1,8 @@
 //! The prompt of an action of a script: the action takes its own turns, and the model that it asks only listens.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -72,7 +75,7 @@ pub async fn of_action(
     let found = find(&program, action)?;
     let named = request.name.as_deref().map(typed).transpose()?;
     if let Some(name) = request.name.as_deref().filter(|name| name.starts_with(DEFAULT_PREFIX)) {
-        let message = format!("`{name}` skips the scheme, and an action is asked with the templates of its scheme");
+        let message = msg!("`{name}` skips the scheme, and an action is asked with the templates of its scheme");
         return Err(
             EngineError::usage(message).with_help("`--scheme default` shows what it would be asked without one")
         );
@@ -122,14 +125,17 @@ fn is_meant(typed: &Typed<'_>, file: &str, action: &str) -> Result<(), EngineErr
     if file == name {
         return Ok(());
     }
-    Err(EngineError::usage(format!("`{action}` is asked with `{file}`, and not with `{name}`")).with_help(
+    Err(EngineError::usage(msg!("`{action}` is asked with `{file}`, and not with `{name}`")).with_help(
         "the action chooses (`version` in its config); without `--script` and `--action`, a template is rendered alone",
     ))
 }
 
 /// An error without sensitive values, and with what may be why.
 fn told(error: EngineError, masker: &Masker, marks: &Marks) -> EngineError {
-    let shown = |text: String| if masker.is_empty() { text } else { masker.text(&text) };
+    let shown = |mut message: Message| {
+        message.change_texts(&mut |text| *text = masker.text(text));
+        message
+    };
     match error {
         EngineError::Failed { message, help } => {
             EngineError::Failed { message: shown(missing_names::told(message, marks)), help: help.map(shown) }
@@ -161,7 +167,7 @@ fn notes(scene: &Scene<'_>) -> Vec<String> {
 fn clock(start: Option<&str>) -> Result<Arc<dyn Clock>, EngineError> {
     let Some(start) = start else { return Ok(Arc::new(SystemClock::new())) };
     let moment = start.parse::<jiff::Timestamp>().map_err(|_| {
-        EngineError::usage(format!("`--clock {start}` is no time")).with_help("write it like 2026-11-21T20:00:00Z")
+        EngineError::usage(msg!("`--clock {start}` is no time")).with_help("write it like 2026-11-21T20:00:00Z")
     })?;
     Ok(Arc::new(FixedClock::new(moment)))
 }
@@ -177,10 +183,9 @@ impl Scene<'_> {
         let id = &self.found.step.id;
         let most = round.max(1);
         if answers.len() > most as usize {
-            return Err(EngineError::usage(format!("{} answers are too many for round {most}", answers.len()))
-                .with_help(
-                    "the last `--answer` is that of the wanted round, the one before it that of the round before",
-                ));
+            return Err(EngineError::usage(msg!("{} answers are too many for round {most}", answers.len())).with_help(
+                "the last `--answer` is that of the wanted round, the one before it that of the round before",
+            ));
         }
         let flow = self.turn(None, marks).await?;
         let opening = self.listening.take().pop();
@@ -190,11 +195,11 @@ impl Scene<'_> {
         let mut flow = flow;
         for number in 1..=most {
             if flow != Flow::Wait(WaitReason::Input) {
-                let what = format!("`{id}` waits for no answer in round {number}, so there is no such call");
+                let what = msg!("`{id}` waits for no answer in round {number}, so there is no such call");
                 let help = if number == 1 {
-                    "leave `--round` and `--answer` out".to_owned()
+                    msg!("leave `--round` and `--answer` out")
                 } else {
-                    format!("it has at most {} rounds (`max_rounds`)", number - 1)
+                    msg!("it has at most {} rounds (`max_rounds`)", number - 1)
                 };
                 return Err(EngineError::usage(what).with_help(help));
             }
@@ -206,13 +211,13 @@ impl Scene<'_> {
             let heard = self.listening.take().pop();
             if number == most {
                 return heard.ok_or_else(|| {
-                    EngineError::usage(format!("`{id}` takes any answer, and asks no model about it")).with_help(
+                    EngineError::usage(msg!("`{id}` takes any answer, and asks no model about it")).with_help(
                         "it is judged when `max_rounds` is 2 or more; leave `--answer` out to see its opening",
                     )
                 });
             }
         }
-        Err(EngineError::failed(format!("`{id}` asked no model")))
+        Err(EngineError::failed(msg!("`{id}` asked no model")))
     }
 
     /// The call that is made with the template named `name`, by an action that asks with several: the one after the other, in
@@ -233,7 +238,7 @@ impl Scene<'_> {
             }
         }
         let id = &self.found.step.id;
-        Err(EngineError::usage(format!("as it is configured, `{id}` is not asked with the template `{name}`"))
+        Err(EngineError::usage(msg!("as it is configured, `{id}` is not asked with the template `{name}`"))
             .with_help("leave NAME out to see what it is asked with"))
     }
 
@@ -290,11 +295,11 @@ impl Scene<'_> {
             }
         }
         flow.map_err(|error| match error {
-            ActionError::Model(error) => EngineError::failed(error.to_string()),
+            ActionError::Model(error) => EngineError::failed(error.to_message()),
             ActionError::Failed { message, help, .. } | ActionError::Source(ServerError { message, help, .. }) => {
-                let failed = EngineError::failed(message);
+                let failed = EngineError::failed(Message::rendered(message));
                 match help {
-                    Some(help) => failed.with_help(help),
+                    Some(help) => failed.with_help(Message::rendered(help)),
                     None => failed,
                 }
             }
@@ -306,25 +311,25 @@ impl Scene<'_> {
         let FoundAction { step, .. } = self.found;
         let id = &step.id;
         if *flow == Flow::Wait(WaitReason::Input) {
-            return EngineError::usage(format!(
+            return EngineError::usage(msg!(
                 "`{id}` begins in its author's words (`delivery: verbatim`): no model is asked"
             ))
             .with_help("`--answer TEXT` shows the call that judges the answer to them");
         }
         if KINDS.iter().any(|known| known.name() == step.kind && !known.asks_first()) {
-            return EngineError::usage(format!(
+            return EngineError::usage(msg!(
                 "`{id}` asks a model only when its code has failed, and only with `auto_debug: true`: before that there is no prompt"
             ))
-            .with_help(format!(
+            .with_help(msg!(
                 "`bcc-script templates render {}` shows the template alone; with `--session ID` in place of `--script`, what was sent in a kept session is shown",
                 step.kind
             ));
         }
         let deeper: Vec<&str> =
             step.action.blocks().into_iter().flat_map(|steps| steps.iter()).map(|step| step.id.as_str()).collect();
-        let error = EngineError::usage(format!("`{id}` is `{}` and asks no model as it is configured", step.kind));
+        let error = EngineError::usage(msg!("`{id}` is `{}` and asks no model as it is configured", step.kind));
         if !deeper.is_empty() {
-            return error.with_help(format!("inside of it stand {}", listed(&deeper)));
+            return error.with_help(msg!("inside of it stand {}", listed(&deeper)));
         }
         let all = actions(self.program);
         let asks = |kind: &str| KINDS.iter().any(|known| known.name() == kind && known.asks());
@@ -333,7 +338,7 @@ impl Scene<'_> {
         if asking.is_empty() {
             error
         } else {
-            error.with_help(format!("actions that may ask one are {}", listed(&asking)))
+            error.with_help(msg!("actions that may ask one are {}", listed(&asking)))
         }
     }
 }

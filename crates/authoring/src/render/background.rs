@@ -1,5 +1,7 @@
 //! The prompts that are made beside a talk: of the monitor that looks at an action, and of what plans the rest of its topic.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -37,7 +39,7 @@ pub(crate) async fn asked(
     let prompts = KINDS.iter().find(|known| known.name() == kind).map_or(&[][..], |known| known.prompts());
     if prompts.iter().any(|(own, _)| *own == name) {
         if request.round > 1 || !request.answers.is_empty() {
-            let message = format!("`{}` takes no answer, so its first round is the only one", scene.found.step.id);
+            let message = msg!("`{}` takes no answer, so its first round is the only one", scene.found.step.id);
             return Err(EngineError::usage(message).with_help("leave `--round` and `--answer` out"));
         }
         return scene.asked_with(name, marks).await;
@@ -47,15 +49,15 @@ pub(crate) async fn asked(
     let id = &scene.found.step.id;
     if name != ORCHESTRATOR && monitor.is_none_or(|monitor| monitor.name() != name) {
         if !asks {
-            let message = format!("`{id}` is `{kind}` and asks no model, so it is asked with no template `{name}`");
+            let message = msg!("`{id}` is `{kind}` and asks no model, so it is asked with no template `{name}`");
             return Err(EngineError::usage(message));
         }
         let own: Vec<&str> =
             if prompts.is_empty() { vec![kind] } else { prompts.iter().map(|(own, _)| *own).collect() };
         let others: Vec<&str> = own.into_iter().chain(monitor.map(Monitor::name)).collect();
         let others = others.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and ");
-        let error = EngineError::usage(format!("`{id}` is asked with no template `{name}`"));
-        return Err(error.with_help(format!("its templates are {others}; leave NAME out to see its own prompt")));
+        let error = EngineError::usage(msg!("`{id}` is asked with no template `{name}`"));
+        return Err(error.with_help(msg!("its templates are {others}; leave NAME out to see its own prompt")));
     }
     // The talk as it is by then, with the answer that is looked at.
     let round = request.round.max(1);
@@ -75,7 +77,7 @@ pub(crate) async fn asked(
         false => watched(scene, &place).await,
     };
     let heard = scene.listening.take().pop();
-    heard.ok_or_else(|| EngineError::failed(failed.unwrap_or_else(|| format!("`{name}` asked no model"))))
+    heard.ok_or_else(|| EngineError::failed(failed.map_or_else(|| msg!("`{name}` asked no model"), Message::rendered)))
 }
 
 /// Lets the monitor look. Gives why it asked no model.
@@ -131,7 +133,7 @@ async fn planned(scene: &Scene<'_>, place: &EventLocation) -> Result<Option<Stri
     let actions = scene.services.recheck.actions(&topic.id);
     let (Some(at), Some(actions)) = (index, actions) else {
         let id = place.action_id.as_deref().unwrap_or_default();
-        return Err(EngineError::usage(format!(
+        return Err(EngineError::usage(msg!(
             "`{id}` is no action of a topic's own list, and only these are planned anew"
         ))
         .with_help("choose an action that stands directly in a topic"));

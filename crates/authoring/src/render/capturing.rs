@@ -94,7 +94,7 @@ impl BehaviorServers for NoPrompt {
         Err(ServerError {
             code: "no-prompt",
             message: format!("the behavior server `{name}` is asked here, and no model: there is no prompt to show"),
-            help: Some("docs/protocol.md says what a server is sent".to_owned()),
+            help: Some("`bcc-script schema protocol-request` prints what a server receives".to_owned()),
         })
     }
 }

@@ -1,5 +1,7 @@
 //! What a kept session sent in one of its calls, beside what today's templates would send there.
 
+use bcc_lang::message::message::Message as UserMessage;
+use bcc_lang::message::msg;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -56,7 +58,7 @@ pub async fn changed(
 ) -> Result<PromptComparison, EngineError> {
     let id = &request.session;
     let row = archive.session(id).await?.ok_or_else(|| {
-        EngineError::usage(format!("there is no session `{id}` in this store"))
+        EngineError::usage(msg!("there is no session `{id}` in this store"))
             .with_help("`bcc-script sessions list` shows what there is")
     })?;
     let mut steps = steps(archive, id).await?;
@@ -64,12 +66,12 @@ pub async fn changed(
     let (wanted, turn, which) = chosen(&steps, request)?;
     let kept = turn.calls.get(wanted.call).cloned().unwrap_or_default();
     let SentCall { at, prompt: Some(then), .. } = kept else {
-        return Err(EngineError::failed(format!("what `{}` sent in this call is not kept", turn.action)));
+        return Err(EngineError::failed(msg!("what `{}` sent in this call is not kept", turn.action)));
     };
     let masker = masker(archive, id, &row.user).await?;
     let then: Vec<Message> = then.into_iter().map(|said| masked(said, &masker)).collect();
     let settings: RunSettings = serde_json::from_str(&row.settings)
-        .map_err(|error| EngineError::failed(format!("the settings of session `{id}` cannot be read: {error}")))?;
+        .map_err(|error| EngineError::failed(msg!("the settings of session `{id}` cannot be read: {error}")))?;
     let mut changed = PromptComparison {
         session: id.clone(),
         action: turn.action.clone(),
@@ -110,15 +112,17 @@ pub async fn changed(
                 changed.notes.push(unlike(&masker));
             }
             // A template may fail with words that hold a value: `{% include phone %}`.
-            changed.now = now.map_err(|why| masker.text(&missing_names::told(why, &marks))).map(|heard| {
-                let number = places.rendered_last(&marks);
-                let mut prompt = match number.and_then(|number| places.files().get(number)) {
-                    Some(loaded) => Prompt::heard(heard, loaded, &masker),
-                    None => Prompt { messages: shown(&heard.request.messages), ..Prompt::default() },
-                };
-                missing_names::note(&mut prompt, &places, &marks);
-                prompt
-            });
+            changed.now = now
+                .map_err(|why| masker.text(&missing_names::told(UserMessage::rendered(why), &marks).to_string()))
+                .map(|heard| {
+                    let number = places.rendered_last(&marks);
+                    let mut prompt = match number.and_then(|number| places.files().get(number)) {
+                        Some(loaded) => Prompt::heard(heard, loaded, &masker),
+                        None => Prompt { messages: shown(&heard.request.messages), ..Prompt::default() },
+                    };
+                    missing_names::note(&mut prompt, &places, &marks);
+                    prompt
+                });
             changed.same = changed.now.as_ref().is_ok_and(|now| now.messages == changed.then);
         }
     }
@@ -152,14 +156,14 @@ fn chosen<'s>(
         };
         let visits = each(&mut of_action().map(|(_, turn)| turn.path.as_str()));
         if let (Some(path), false) = (path, visits.is_empty()) {
-            let error = EngineError::usage(format!("`{action}` asked no model at `{path}` in session `{session}`"));
-            return Err(error.with_help(format!("it did at {}", listed(&visits))));
+            let error = EngineError::usage(msg!("`{action}` asked no model at `{path}` in session `{session}`"));
+            return Err(error.with_help(msg!("it did at {}", listed(&visits))));
         }
         let asked = each(&mut turns().map(|(_, turn)| turn.action.as_str()));
-        let error = EngineError::usage(format!("`{action}` asked no model in session `{session}`"));
+        let error = EngineError::usage(msg!("`{action}` asked no model in session `{session}`"));
         return Err(match asked.is_empty() {
             true => error.with_help("no action of it did yet"),
-            false => error.with_help(format!("those that did are {}", listed(&asked))),
+            false => error.with_help(msg!("those that did are {}", listed(&asked))),
         });
     };
     let round = round.unwrap_or(last);
@@ -171,15 +175,15 @@ fn chosen<'s>(
         rounds.sort_unstable();
         rounds.dedup();
         let rounds: Vec<String> = rounds.iter().map(u32::to_string).collect();
-        let error = EngineError::usage(format!("`{action}` asked no model in round {round} of session `{session}`"));
-        return Err(error.with_help(format!("it did in round {}", rounds.join(", "))));
+        let error = EngineError::usage(msg!("`{action}` asked no model in round {round} of session `{session}`"));
+        return Err(error.with_help(msg!("it did in round {}", rounds.join(", "))));
     }
     let number = call.unwrap_or(calls.len());
     match number.checked_sub(1).and_then(|index| calls.get(index)) {
         Some((wanted, turn)) => Ok((*wanted, turn, (number, calls.len()))),
         None => {
-            let error = EngineError::usage(format!("round {round} of `{action}` has no call {number}"));
-            Err(error.with_help(format!("it has {}, numbered from 1", calls.len())))
+            let error = EngineError::usage(msg!("round {round} of `{action}` has no call {number}"));
+            Err(error.with_help(msg!("it has {}, numbered from 1", calls.len())))
         }
     }
 }

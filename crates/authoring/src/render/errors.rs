@@ -41,15 +41,17 @@ pub fn explained(
         EngineError::Invalid(script) => {
             let mut all = without_what_templates_tell(script.clone(), &found);
             if all.len() < script.len() {
-                let told: Vec<String> = script.iter().map(|found| found.message.clone()).collect();
+                let told: Vec<String> = script.iter().map(|found| found.message.to_string()).collect();
                 all.extend(about(&told.join("\n")));
                 sort(&mut all);
             }
             EngineError::Invalid(all)
         }
         // What names a file of a template is about what stands in it.
-        EngineError::Usage { message, help } | EngineError::Failed { message, help } if message.contains(SYSTEM) => {
-            match about(&message) {
+        EngineError::Usage { message, help } | EngineError::Failed { message, help }
+            if message.to_string().contains(SYSTEM) =>
+        {
+            match about(&message.to_string()) {
                 none if none.is_empty() => EngineError::Failed { message, help },
                 found => EngineError::Invalid(found),
             }

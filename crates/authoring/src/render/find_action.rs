@@ -1,6 +1,7 @@
 //! An action of a script, wherever it stands: in a topic, inside of another action, in a skill, or among what is inserted.
 
 use bcc_engine::error::EngineError;
+use bcc_lang::message::msg;
 use bcc_lang::source::near::near_miss;
 use bcc_runtime::program::program::{Phase, Program, ProgramStep, ProgramSteps, Skill, Topic};
 
@@ -25,10 +26,10 @@ pub fn find<'p>(program: &'p Program, id: &str) -> Result<FoundAction<'p>, Engin
         return Ok(all.swap_remove(number));
     }
     let ids: Vec<&str> = all.iter().map(|found| found.step.id.as_str()).collect();
-    let error = EngineError::usage(format!("the script has no action `{id}`"));
+    let error = EngineError::usage(msg!("the script has no action `{id}`"));
     Err(match near_miss(id, ids.iter().copied()) {
-        Some(near) => error.with_help(format!("did you mean `{near}`?")),
-        None => error.with_help(format!("its actions are {}", listed(&ids))),
+        Some(near) => error.with_help(msg!("did you mean `{near}`?")),
+        None => error.with_help(msg!("its actions are {}", listed(&ids))),
     })
 }
 

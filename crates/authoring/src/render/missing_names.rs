@@ -1,5 +1,7 @@
 //! Where a template uses what it does not get: names that nobody knows, and variables without a value.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Value, json};
@@ -84,14 +86,16 @@ pub fn note(prompt: &mut Prompt, templates: &Templates, marks: &Marks) {
 
 /// Why nothing could be rendered, with the names that were looked up until then and that nobody knows: one of them may be what a
 /// filter could not take.
-pub fn told(why: String, marks: &Marks) -> String {
-    let unknown: Vec<String> = marks.unknown().into_iter().filter(|name| !why.contains(&format!("`{name}`"))).collect();
+pub fn told(why: Message, marks: &Marks) -> Message {
+    let english = why.to_string();
+    let unknown: Vec<String> =
+        marks.unknown().into_iter().filter(|name| !english.contains(&format!("`{name}`"))).collect();
     match unknown.as_slice() {
         [] => why,
-        [name] => format!("{why}; nobody knows `{name}` here"),
+        [name] => msg!("{why}; nobody knows `{name}` here"),
         names => {
             let names = listed(&names.iter().map(String::as_str).collect::<Vec<_>>());
-            format!("{why}; nobody knows these names here: {names}")
+            msg!("{why}; nobody knows these names here: {names}")
         }
     }
 }

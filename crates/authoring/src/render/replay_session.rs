@@ -330,7 +330,7 @@ impl Player {
 
     fn reply(&self, model: Option<&str>, request: &ModelRequest) -> Result<ModelReply, ModelError> {
         let playing = &mut *self.playing();
-        let over = || ModelError::Config { message: "the repetition ends here".to_owned() };
+        let over = || ModelError::Config { message: "the repetition ends here".into() };
         let number = playing.played.asked;
         playing.played.asked += 1;
         let turn = playing.turn.as_ref().filter(|turn| turn.path == request.task.path);

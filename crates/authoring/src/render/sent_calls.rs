@@ -1,6 +1,7 @@
 //! What a kept session sent to models for its actions, in the order of its journal, with all that decided how it went on: the
 //! answers of the person, the monitors' advice that a turn used, the plans that changed a topic.
 
+use bcc_lang::message::msg;
 use serde_json::{Map, Value};
 
 use bcc_engine::error::EngineError;
@@ -61,7 +62,7 @@ pub async fn steps(archive: &dyn Store, id: &str) -> Result<Vec<SentStep>, Engin
         for row in &rows {
             if matches!(row.kind.as_str(), "message" | "model_call" | "outcome" | "monitor_feedback" | "orchestrated") {
                 let event = serde_json::from_str(&row.body)
-                    .map_err(|error| EngineError::failed(format!("a stored event cannot be read: {error}")))?;
+                    .map_err(|error| EngineError::failed(msg!("a stored event cannot be read: {error}")))?;
                 add(&mut steps, &event, &before);
             }
             before.clone_from(&row.at);

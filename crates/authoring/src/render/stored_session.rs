@@ -1,5 +1,6 @@
 //! The store that a kept session is looked at in: nothing is made, held or written, not even beside its file.
 
+use bcc_lang::message::msg;
 use std::path::Path;
 
 use bcc_engine::engine::store_path;
@@ -17,7 +18,7 @@ pub fn store(given: Option<&Path>, project: &Project, environment: &Environment)
         None => store_path(project, environment, None),
     };
     if !path.exists() {
-        return Err(EngineError::usage(format!("there is no store {path}", path = path.display()))
+        return Err(EngineError::usage(msg!("there is no store {path}", path = path.display()))
             .with_help("run a script first, or say where the store is with `--store`"));
     }
     Ok(open_untouched(&path)?)

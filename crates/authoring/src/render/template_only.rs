@@ -1,5 +1,6 @@
 //! A template by itself: it gets the variables that it is given, and nothing of an engine or a script.
 
+use bcc_lang::message::ToMessage;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ pub fn of_template(project: &Project, request: &RenderRequest, name: &str) -> Re
     let template = templates.at(templates.files().iter().position(is_it).unwrap_or(usize::MAX))?;
     let scopes = alone(request.variables_file.as_deref(), &request.variables)?;
     let rendered = messages(&template, &TemplateNames::new(scopes)).map_err(|error| {
-        let failed = EngineError::failed(missing_names::told(error.to_string(), &marks));
+        let failed = EngineError::failed(missing_names::told(error.to_message(), &marks));
         match error.help {
             Some(help) => failed.with_help(help),
             None => failed,

@@ -1,5 +1,6 @@
 //! The variables around an action before anything was said: what is declared, what is given, the first element of a list.
 
+use bcc_lang::message::msg;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -126,9 +127,9 @@ fn stored(value: Value) -> Stored {
 
 fn unknown(scopes: &Scopes, name: &str) -> EngineError {
     let known: Vec<&str> = scopes.layers().flat_map(|layer| layer.declarations().keys().map(String::as_str)).collect();
-    let error = EngineError::usage(format!("the action sees no variable `{name}`"));
+    let error = EngineError::usage(msg!("the action sees no variable `{name}`"));
     match near_miss(name, known.iter().copied()) {
-        Some(near) => error.with_help(format!("did you mean `{near}`?")),
+        Some(near) => error.with_help(msg!("did you mean `{near}`?")),
         None => error.with_help("what it sees is declared around it, or extracted or set by some action"),
     }
 }

@@ -1,5 +1,6 @@
 //! Files that are to be written into a folder: all of them or none, and none in the place of another.
 
+use bcc_lang::message::msg;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -60,14 +61,10 @@ pub fn write_all(base: &Path, drafts: &[FileDraft]) -> Result<(), EngineError> {
     let Err(Torn { path, error }) = written else { return Ok(()) };
     let left = made.undo();
     let message = match left.as_slice() {
-        [] => format!("{path} cannot be written: {error}; nothing was left behind", path = path.display()),
+        [] => msg!("{path} cannot be written: {error}; nothing was left behind", path = path.display()),
         left => {
             let left: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
-            format!(
-                "{} cannot be written: {error}; these could not be removed again: {}",
-                path.display(),
-                left.join(", ")
-            )
+            msg!("{} cannot be written: {error}; these could not be removed again: {}", path.display(), left.join(", "))
         }
     };
     Err(EngineError::failed(message))

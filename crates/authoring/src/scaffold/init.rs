@@ -1,5 +1,8 @@
 //! `init`: a project that runs, validates and tests at once. Nothing that is there is touched.
 
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
 
 use crate::scaffold::draft::{FileDraft, in_the_way, write_all};
@@ -66,20 +69,20 @@ fn begin(
     let shown = request.directory.display();
     let drafts = project(request.language, &title(&directory), scheme);
     let found = in_the_way(&directory, &drafts)
-        .map_err(|error| EngineError::failed(format!("{shown} cannot be looked at: {error}")))?;
+        .map_err(|error| EngineError::failed(msg!("{shown} cannot be looked at: {error}")))?;
     if found.iter().any(|path| path == CONFIG_FILE) {
-        return Err(EngineError::usage(format!("{shown} holds a project already: it has a {CONFIG_FILE}"))
+        return Err(EngineError::usage(msg!("{shown} holds a project already: it has a {CONFIG_FILE}"))
             .with_help("`bcc-script new script NAME` adds a script to it; a new project begins in another directory"));
     }
     let same = |path: &String| drafts.iter().any(|draft| draft.path == *path && is_written(&directory, draft));
     let (kept, found): (Vec<String>, Vec<String>) =
         found.into_iter().filter(|path| !same(path)).partition(|path| KEPT.contains(&path.as_str()));
     if !found.is_empty() {
-        let message = format!("nothing was written, because {shown} already has {}", listed(&found));
+        let message = msg!("nothing was written, because {shown} already has {}", listed(&found));
         return Err(EngineError::usage(message).with_help("move them away, or begin in another directory"));
     }
     if let Some(above) = project_above(&directory).filter(|_| !request.nested) {
-        let message = format!("{shown} lies inside of the project {path}", path = above.display());
+        let message = msg!("{shown} lies inside of the project {path}", path = above.display());
         return Err(EngineError::usage(message).with_help(
             "`bcc-script new script NAME` adds a script to that one; `--nested` begins another one inside of it",
         ));
@@ -115,11 +118,11 @@ fn title(directory: &Path) -> String {
     }
 }
 
-fn listed(found: &[String]) -> String {
-    let named: Vec<&str> = found.iter().take(MOST_NAMED).map(String::as_str).collect();
+fn listed(found: &[String]) -> Message {
+    let named = Message::list(Joint::Item, found.iter().take(MOST_NAMED).map(Message::text));
     match found.len().saturating_sub(MOST_NAMED) {
-        0 => named.join(", "),
-        more => format!("{} and {more} more", named.join(", ")),
+        0 => named,
+        more => msg!("{} and {more} more", named),
     }
 }
 

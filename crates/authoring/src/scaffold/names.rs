@@ -2,6 +2,8 @@
 
 use bcc_engine::error::EngineError;
 use bcc_engine::portable::is_device;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 
 /// The longest name, in characters: as long as an id may be.
 const LONGEST: usize = 100;
@@ -16,37 +18,37 @@ const RULE: &str = "a name is made of letters, digits, `_` and `-`, as in `first
 /// Errors: `Usage`, with what is wrong and, where there is one, a name that would do.
 pub fn name(given: &str) -> Result<&str, EngineError> {
     let name = given.strip_suffix(".yaml").or_else(|| given.strip_suffix(".yml")).unwrap_or(given);
-    let refused = |why: String| Err(EngineError::usage(why).with_help(RULE));
+    let refused = |why: Message| Err(EngineError::usage(why).with_help(RULE));
     let shown = name.escape_debug();
     if name.is_empty() {
-        return refused("a name is needed, and this one is empty".to_owned());
+        return refused(msg!("a name is needed, and this one is empty"));
     }
     if name.contains(['/', '\\']) {
-        return refused(format!(
+        return refused(msg!(
             "`{shown}` is a path: each file has its folder in the project, and only its name is given"
         ));
     }
     if name.chars().count() > LONGEST || name.len() > MOST_BYTES {
-        return refused(format!("this name is too long: {LONGEST} characters are the most"));
+        return refused(msg!("this name is too long: {LONGEST} characters are the most"));
     }
     if name.starts_with(['.', '-']) {
-        return refused(format!("`{shown}` cannot be a name: it begins with `{}`", name.get(..1).unwrap_or_default()));
+        return refused(msg!("`{shown}` cannot be a name: it begins with `{}`", name.get(..1).unwrap_or_default()));
     }
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     if let Some(strange) = name.chars().find(|c| !fits(*c)) {
         let error =
-            EngineError::usage(format!("`{shown}` cannot be a name: `{}` may not stand in it", strange.escape_debug()));
+            EngineError::usage(msg!("`{shown}` cannot be a name: `{}` may not stand in it", strange.escape_debug()));
         let words: Vec<&str> = name.split(|c| !fits(c)).filter(|word| !word.is_empty()).collect();
         let near = words.join("_");
         let help = if near.is_empty() || near.starts_with(['.', '-']) {
-            RULE.to_owned()
+            Message::word(RULE)
         } else {
-            format!("`{near}` would do; {RULE}")
+            msg!("`{near}` would do; {rule}", rule = Message::word(RULE))
         };
         return Err(error.with_help(help));
     }
     if is_device(name) {
-        return refused(format!("`{shown}` cannot be a name: Windows keeps it for a device"));
+        return refused(msg!("`{shown}` cannot be a name: Windows keeps it for a device"));
     }
     Ok(name)
 }
@@ -86,7 +88,7 @@ mod tests {
         for (given, why, help) in table {
             let error = name(given).unwrap_err();
             assert!(error.to_string().contains(why), "{given:?}: {error}");
-            assert!(error.help().unwrap().contains(help), "{given:?}: {:?}", error.help());
+            assert!(error.help().unwrap().to_string().contains(help), "{given:?}: {:?}", error.help());
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `new`: one more script or skill in a project. (A scheme is made by `engine::templates::new`, a test by `begin::test`.)
 
+use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
 
 use crate::scaffold::draft::{FileDraft, in_the_way, write_all};
@@ -76,7 +77,7 @@ pub fn skill(project: &Project, given: &str, language: Language) -> Result<Creat
     let name = name_of(given)?;
     let names = PathNames::seen_from(here()?);
     if let Some(known) = library(&project.directory, &names).skill(name) {
-        let message = format!("there is a skill `{name}` already: {}", known.file.name());
+        let message = msg!("there is a skill `{name}` already: {}", known.file.name());
         return Err(EngineError::usage(message).with_help("choose another name; scripts call a skill by it"));
     }
     let path = one(project, "skills", name, "skill", filled(texts(language).new_skill, name))?;
@@ -95,13 +96,13 @@ pub fn one(project: &Project, folder: &str, name: &str, schema: &str, text: Stri
     let draft = FileDraft::new(format!("{folder}/{name}.yaml"), text);
     let drafts = [draft, FileDraft::new(format!("{folder}/{name}.yml"), "")];
     let found = in_the_way(base, &drafts)
-        .map_err(|error| EngineError::failed(format!("{folder}/ cannot be looked at: {error}")))?;
+        .map_err(|error| EngineError::failed(msg!("{folder}/ cannot be looked at: {error}")))?;
     if let Some(found) = found.first() {
         let shown = PathNames::seen_from(here()?).shown(&base.join(found));
         if drafts.iter().all(|draft| draft.path != *found) {
             return Err(no_folder(&base.join(found), &shown));
         }
-        let error = EngineError::usage(format!("{shown} is there already, and nothing was changed"));
+        let error = EngineError::usage(msg!("{shown} is there already, and nothing was changed"));
         return Err(error.with_help("choose another name"));
     }
     let entries = std::fs::read_dir(base.join(folder)).into_iter().flatten();
@@ -109,7 +110,7 @@ pub fn one(project: &Project, folder: &str, name: &str, schema: &str, text: Stri
     let alike =
         |there: &String| ["yaml", "yml"].iter().any(|ending| differ_in_case_alone(there, &format!("{name}.{ending}")));
     if let Some(there) = beside.into_iter().find(alike) {
-        let message = format!("there is a file {folder}/{there}, whose name differs from `{name}` in case alone");
+        let message = msg!("there is a file {folder}/{there}, whose name differs from `{name}` in case alone");
         return Err(
             EngineError::usage(message).with_help("some systems cannot tell the two files apart: choose another name")
         );
@@ -121,15 +122,15 @@ pub fn one(project: &Project, folder: &str, name: &str, schema: &str, text: Stri
 
 fn no_folder(path: &Path, shown: &str) -> EngineError {
     if !path.is_symlink() {
-        return EngineError::usage(format!("{shown} is a file, and a folder is needed"))
+        return EngineError::usage(msg!("{shown} is a file, and a folder is needed"))
             .with_help("nothing was changed; move the file away");
     }
     let error = match path.exists() {
         true if path.is_dir() => {
-            EngineError::usage(format!("{shown} is a link that leads out of the project, and nothing is written there"))
+            EngineError::usage(msg!("{shown} is a link that leads out of the project, and nothing is written there"))
         }
-        true => EngineError::usage(format!("{shown} is a link to a file, and a folder is needed")),
-        false => EngineError::usage(format!("{shown} is a link that leads nowhere, and a folder is needed")),
+        true => EngineError::usage(msg!("{shown} is a link to a file, and a folder is needed")),
+        false => EngineError::usage(msg!("{shown} is a link that leads nowhere, and a folder is needed")),
     };
     error.with_help(
         "nothing was changed; put a folder in the place of the link, or name the other project by `--project`",

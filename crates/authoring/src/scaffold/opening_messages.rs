@@ -1,5 +1,6 @@
 //! What a script says before anybody answers: it is run with the built-in responder, in memory, up to its first question.
 
+use bcc_lang::message::msg;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -66,7 +67,7 @@ pub async fn opening(project: Project, file: &Path, environment: &Environment) -
                 .rev()
                 .find_map(|event| text(event, "message").filter(|_| text(event, "type").as_deref() == Some("error")));
             let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-            Err(EngineError::failed(format!("the script fails before anybody has said anything{why}"))
+            Err(EngineError::failed(msg!("the script fails before anybody has said anything{why}"))
                 .with_help("`bcc-script run` shows how; a test can be written once it begins"))
         }
     }

@@ -1,5 +1,6 @@
 //! Where a project may begin: a directory that is there or can be made, with nothing in it that would be overwritten.
 
+use bcc_lang::message::msg;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -16,17 +17,17 @@ pub fn place(directory: &Path) -> Result<PathBuf, EngineError> {
     match directory.metadata() {
         Ok(metadata) if metadata.is_dir() => {}
         Ok(_) => {
-            return Err(EngineError::usage(format!("{shown} is a file, and a project is a directory"))
+            return Err(EngineError::usage(msg!("{shown} is a file, and a project is a directory"))
                 .with_help("give the name of a directory; it is made where there is none"));
         }
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             nothing_else(directory)?
         }
-        Err(error) => return Err(EngineError::failed(format!("{shown} cannot be looked at: {error}"))),
+        Err(error) => return Err(EngineError::failed(msg!("{shown} cannot be looked at: {error}"))),
     }
     let real = resolved(directory);
     if real.to_str().is_none() {
-        let message = format!("the path of the project is not UTF-8 text: {path}", path = real.display());
+        let message = msg!("the path of the project is not UTF-8 text: {path}", path = real.display());
         return Err(EngineError::usage(message).with_help("rename the directory, or begin in another one"));
     }
     Ok(real)
@@ -38,11 +39,11 @@ fn nothing_else(directory: &Path) -> Result<(), EngineError> {
         let Ok(metadata) = part.symlink_metadata() else { continue };
         let shown = part.display();
         if metadata.is_symlink() && part.metadata().is_err() {
-            return Err(EngineError::usage(format!("{shown} is a link that leads nowhere"))
+            return Err(EngineError::usage(msg!("{shown} is a link that leads nowhere"))
                 .with_help("remove the link, or make the directory that it names"));
         }
         if !part.is_dir() {
-            return Err(EngineError::usage(format!("{shown} is a file, so there can be no directory below it")));
+            return Err(EngineError::usage(msg!("{shown} is a file, so there can be no directory below it")));
         }
         break;
     }

@@ -1,5 +1,6 @@
 //! `new test`: a conversation test that passes at once, because it holds what its script says today.
 
+use bcc_lang::message::msg;
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::json;
@@ -35,7 +36,7 @@ pub async fn test(
         Some(script) => script.to_path_buf(),
         None if usual.is_file() => usual,
         None => {
-            return Err(EngineError::usage(format!("it must be said which script `{name}` tests"))
+            return Err(EngineError::usage(msg!("it must be said which script `{name}` tests"))
                 .with_help("add `--script scripts/NAME.yaml`"));
         }
     };
@@ -43,15 +44,15 @@ pub async fn test(
     let shown = names.shown(&script);
     if !script.is_file() {
         let message = match script.is_dir() {
-            true => format!("{shown} is a folder, and a test is about one script"),
-            false => format!("there is no file {shown}"),
+            true => msg!("{shown} is a folder, and a test is about one script"),
+            false => msg!("there is no file {shown}"),
         };
         return Err(EngineError::usage(message).with_help("`--script` takes the file of a script"));
     }
     let real = absolute(&script);
     let base = absolute(&project.directory);
     if !real.starts_with(&base) {
-        let message = format!("{shown} lies outside of the project {path}", path = base.display());
+        let message = msg!("{shown} lies outside of the project {path}", path = base.display());
         return Err(EngineError::usage(message).with_help("a test can only be about a script of its own project"));
     }
     let opening = opening(project.clone(), &names_from_here(&script, &names), environment).await?;
@@ -104,5 +105,5 @@ fn indented(line: &str) -> String {
 
 fn yaml(value: &impl serde::Serialize) -> Result<String, EngineError> {
     serde_yaml::to_string(value)
-        .map_err(|error| EngineError::failed(format!("the test cannot be written as YAML: {error}")))
+        .map_err(|error| EngineError::failed(msg!("the test cannot be written as YAML: {error}")))
 }

@@ -1,6 +1,8 @@
 //! The template files of a project and of the binary, each as its text or as what keeps it from being read, and which of them
 //! is served in which scheme (docs/templates.md).
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,7 +26,7 @@ pub struct CatalogEntry {
     /// `ai_ask_v1.md`
     pub name: String,
     /// What it holds, or why it cannot be read.
-    pub text: Result<String, String>,
+    pub text: Result<String, Message>,
 }
 
 impl CatalogEntry {
@@ -40,7 +42,7 @@ impl CatalogEntry {
     /// Errors: `Usage` when it cannot be read.
     pub fn readable(&self) -> Result<&str, EngineError> {
         self.text.as_deref().map_err(|why| {
-            EngineError::usage(format!("{} cannot be read: {why}", self.shown()))
+            EngineError::usage(msg!("{} cannot be read: {why}", self.shown()))
                 .with_help("mend or remove the file: no session that needs it can begin")
         })
     }
@@ -50,7 +52,7 @@ impl CatalogEntry {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CatalogError {
     pub path: String,
-    pub why: String,
+    pub why: Message,
     /// Whether no session that needs it can begin.
     pub fatal: bool,
 }
@@ -92,7 +94,7 @@ impl TemplateCatalog {
         shelf
     }
 
-    fn fault(&mut self, path: String, why: impl Into<String>, fatal: bool) {
+    fn fault(&mut self, path: String, why: impl Into<Message>, fatal: bool) {
         self.faults.push(CatalogError { path, why: why.into(), fatal });
     }
 
@@ -115,7 +117,7 @@ impl TemplateCatalog {
             } else if names.len() == MOST_SCHEMES {
                 self.fault(
                     path,
-                    format!("there are more than {MOST_SCHEMES} schemes; this one was not looked into"),
+                    msg!("there are more than {MOST_SCHEMES} schemes; this one was not looked into"),
                     false,
                 );
                 break;
@@ -135,17 +137,17 @@ impl TemplateCatalog {
             Ok(names) => names,
             Err(why) => {
                 let why = if path.is_file() {
-                    "it is a file, and a folder of templates was expected".to_owned()
+                    msg!("it is a file, and a folder of templates was expected")
                 } else {
-                    why
+                    Message::rendered(why)
                 };
-                self.fault(bare(place), format!("it cannot be looked into: {why}"), true);
+                self.fault(bare(place), msg!("it cannot be looked into: {why}"), true);
                 return;
             }
         };
         names.retain(|name| is_template_name(name));
         if names.len() > MAX_FILES {
-            self.fault(bare(place), format!("it holds more than {MAX_FILES} templates; the rest is not listed"), true);
+            self.fault(bare(place), msg!("it holds more than {MAX_FILES} templates; the rest is not listed"), true);
             names.truncate(MAX_FILES);
         }
         for name in names {
@@ -194,7 +196,7 @@ impl TemplateCatalog {
             return Ok(());
         }
         if !is_scheme_name(scheme) {
-            let message = format!("`{}` is no name of a template scheme", scheme.escape_debug());
+            let message = msg!("`{}` is no name of a template scheme", scheme.escape_debug());
             return Err(EngineError::usage(message)
                 .with_help("a scheme is named by letters, digits, `_` and `-`, without a folder"));
         }
@@ -233,26 +235,26 @@ fn bare(place: &str) -> String {
 }
 
 /// Why a template cannot be read, in words of its own where those of the operating system say little.
-fn plainer(path: &Path, why: String) -> String {
+fn plainer(path: &Path, why: String) -> Message {
     if path.is_dir() {
-        return "it is a folder, and a template is a file".to_owned();
+        return msg!("it is a folder, and a template is a file");
     }
     match path.metadata() {
         Err(error) if path.is_symlink() && error.kind() == io::ErrorKind::NotFound => {
-            "it is a link that leads nowhere".to_owned()
+            msg!("it is a link that leads nowhere")
         }
-        _ => why,
+        _ => Message::rendered(why),
     }
 }
 
 /// That a link leads out of the project, which is told because what it leads to is in no copy of the project.
-fn leads_out(root: &Path, path: &Path) -> Option<String> {
+fn leads_out(root: &Path, path: &Path) -> Option<Message> {
     if !path.is_symlink() {
         return None;
     }
     let target: PathBuf = std::fs::canonicalize(path).ok().filter(|target| !target.starts_with(root))?;
-    let kind = if target.is_dir() { "folder" } else { "file" };
-    Some(format!(
+    let kind = Message::word(if target.is_dir() { "folder" } else { "file" });
+    Some(msg!(
         "it is a link to a {kind} outside of the project; sessions follow it, and a copy of the project lacks it"
     ))
 }

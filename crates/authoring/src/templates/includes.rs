@@ -1,5 +1,6 @@
 //! Which templates of a scheme pull in which others.
 
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::templates::catalog::TemplateCatalog;
@@ -39,7 +40,7 @@ impl IncludeGraph {
             }
             if let Some(mistake) = templates.mistakes(number).first() {
                 pulls.unsure = true;
-                let line = mistake.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+                let line = mistake.line.map(|line| msg!("line {line}: ")).unwrap_or_default();
                 let key = (loaded.place().to_owned(), loaded.name().to_owned());
                 pulls.mistakes.insert(key, format!("{line}{}", mistake.message));
             }

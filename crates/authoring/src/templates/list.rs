@@ -1,5 +1,8 @@
 //! Every template of a project in every scheme: which file serves it, what that overrides, and what is of no use.
 
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -54,8 +57,8 @@ pub struct TemplateEntry {
     pub pulls: Vec<String>,
     pub pulled_by: Vec<String>,
     /// Why nothing in this scheme needs it.
-    pub unused: Option<String>,
-    pub fault: Option<String>,
+    pub unused: Option<Message>,
+    pub fault: Option<Message>,
 }
 
 /// The names with which the names of templates begin that this release asks for.
@@ -99,7 +102,7 @@ pub fn list(directory: &Path, only: Option<&str>, chosen: Option<&str>) -> Resul
     let mut faults = shelf.faults().to_vec();
     let mistakes = pulls.values().flat_map(|pulls| &pulls.mistakes);
     faults.extend(mistakes.filter(|((place, _), _)| !place.starts_with("builtin/")).map(|((place, name), mistake)| {
-        let why = format!("{mistake} (`bcc-script templates check` tells more)");
+        let why = msg!("{mistake} (`bcc-script templates check` tells more)");
         CatalogError { path: shown(place, name), why, fatal: false }
     }));
     faults.sort();
@@ -132,19 +135,19 @@ fn template(files: &[&CatalogEntry], pulls: &IncludeGraph, asked: &TemplateReque
 }
 
 /// Why nothing needs a file of this name that no other pulls in.
-fn needless(file: &str, asked: &TemplateRequests) -> Option<String> {
+fn needless(file: &str, asked: &TemplateRequests) -> Option<Message> {
     let Some((name, version)) = name_and_version(file) else {
-        return Some("no other template pulls it in".to_owned());
+        return Some(msg!("no other template pulls it in"));
     };
     if LATER_TEMPLATES.contains(&name) {
-        return Some(format!("`{name}` comes with a later release"));
+        return Some(msg!("`{name}` comes with a later release"));
     }
     if !kinds().contains(&name) {
-        return Some(format!("nothing asks for a template `{name}`, and no other pulls it in"));
+        return Some(msg!("nothing asks for a template `{name}`, and no other pulls it in"));
     }
     // Version 1 is what every action without `version` gets; only the kinds themselves can ask for another.
     let never = version > 1 && asked.asks(name, version) == Some(false);
-    never.then(|| format!("no script of this project asks for version {version} of `{name}`"))
+    never.then(|| msg!("no script of this project asks for version {version} of `{name}`"))
 }
 
 /// The files of the project that no scheme needs, and those that no look-up finds.
@@ -157,7 +160,7 @@ fn unused<'p>(
     // What some scheme pulls in is needed, though in another nothing does.
     let mut needed: BTreeSet<String> =
         pulls.flat_map(|pulls| pulls.into.keys()).map(|(place, name)| shown(place, name)).collect();
-    let mut reasons: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut reasons: BTreeMap<&str, &Message> = BTreeMap::new();
     for template in schemes.iter().flat_map(|scheme| &scheme.templates) {
         match &template.unused {
             Some(why) => drop(reasons.insert(&template.path, why)),
@@ -166,8 +169,8 @@ fn unused<'p>(
     }
     let own: BTreeSet<String> =
         shelf.files().iter().filter(|file| !file.is_built_in()).map(CatalogEntry::shown).collect();
-    let idle = |(path, why): (&str, &str)| {
-        let fault = || CatalogError { path: path.to_owned(), why: why.to_owned(), fatal: false };
+    let idle = |(path, why): (&str, &Message)| {
+        let fault = || CatalogError { path: path.to_owned(), why: Message::clone(why), fatal: false };
         (own.contains(path) && !needed.contains(path)).then(fault)
     };
     let mut unused: Vec<CatalogError> = reasons.into_iter().filter_map(idle).collect();
@@ -178,7 +181,7 @@ fn unused<'p>(
         }
         let path = found.file.name().to_owned();
         let why = match found.help {
-            Some(help) => format!("{}; {help}", found.message),
+            Some(help) => Message::list(Joint::Semicolon, [found.message, help]),
             None => found.message,
         };
         unused.retain(|fault| fault.path != path);

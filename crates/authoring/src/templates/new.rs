@@ -1,6 +1,7 @@
 //! A new scheme: templates copied into `_system/config/custom/<scheme>/`, where they can be changed. Nothing that is there is
 //! ever overwritten.
 
+use bcc_lang::message::msg;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -61,7 +62,7 @@ pub fn new_scheme(request: &NewScheme<'_>) -> Result<MadeScheme, EngineError> {
     may_be_made(scheme)?;
     let shelf = TemplateCatalog::of(project);
     if let Some(known) = shelf.schemes().into_iter().find(|known| differ_in_case_alone(known, scheme)) {
-        let message = format!("there is a scheme `{known}`, whose name differs from `{scheme}` in case alone");
+        let message = msg!("there is a scheme `{known}`, whose name differs from `{scheme}` in case alone");
         return Err(EngineError::usage(message).with_help(
             "some systems cannot tell the two folders apart: choose another name, or write it the same way",
         ));
@@ -76,7 +77,7 @@ pub fn new_scheme(request: &NewScheme<'_>) -> Result<MadeScheme, EngineError> {
     let shown = format!("_system/config/custom/{scheme}");
     stays_inside(&absolute(project), &folder, &shown)?;
     let created = create_all(&folder, &files)
-        .map_err(|error| EngineError::failed(format!("{shown} cannot be written: {error}; nothing was changed")))?;
+        .map_err(|error| EngineError::failed(msg!("{shown} cannot be written: {error}; nothing was changed")))?;
     Ok(MadeScheme { folder, shown, written: created.written, kept: created.kept })
 }
 
@@ -115,13 +116,13 @@ fn stays_inside(project: &Path, folder: &Path, shown: &str) -> Result<(), Engine
     let there = folder.ancestors().find(|one| one.symlink_metadata().is_ok()).unwrap_or(project);
     if there.exists() && !there.is_dir() {
         let name = there.strip_prefix(project).unwrap_or(there).display();
-        return Err(EngineError::usage(format!("{shown} cannot be made: `{name}` is a file, and a folder is needed")));
+        return Err(EngineError::usage(msg!("{shown} cannot be made: `{name}` is a file, and a folder is needed")));
     }
     let leads_to = std::fs::canonicalize(there);
     if leads_to.is_ok_and(|real| real.starts_with(project)) {
         return Ok(());
     }
-    Err(EngineError::usage(format!("{shown} would lie outside of the project: a link leads there"))
+    Err(EngineError::usage(msg!("{shown} would lie outside of the project: a link leads there"))
         .with_help("nothing was written; make the folder in the project, or give the other project by `--project`"))
 }
 

@@ -2,43 +2,41 @@
 
 use bcc_engine::error::EngineError;
 use bcc_engine::portable::is_device;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use bcc_lang::template::layers::{DEFAULT_SCHEME, MAX_SCHEME_BYTES, is_scheme_name};
 
 const RULE: &str = "a scheme is named by letters, digits, `_` and `-`, as in `gentle` or `访谈_2`";
 
 /// Errors: `Usage`, with what is wrong: it is empty, a path, too long, holds other characters, or is kept for something else.
 pub fn may_be_made(name: &str) -> Result<(), EngineError> {
-    let refused = |why: String| Err(EngineError::usage(why).with_help(RULE));
+    let refused = |why: Message| Err(EngineError::usage(why).with_help(RULE));
     let shown = name.escape_debug();
     if name.is_empty() {
-        return refused("a scheme needs a name, and this one is empty".to_owned());
+        return refused(msg!("a scheme needs a name, and this one is empty"));
     }
     if name.contains(['/', '\\']) || name == "." || name.contains("..") {
-        return refused(format!(
-            "`{shown}` is a path: a scheme is one folder below _system/config/custom, named alone"
-        ));
+        return refused(msg!("`{shown}` is a path: a scheme is one folder below _system/config/custom, named alone"));
     }
     if name.len() > MAX_SCHEME_BYTES {
-        return refused(format!(
-            "the name of a scheme is at most {MAX_SCHEME_BYTES} bytes long, and this one is longer"
-        ));
+        return refused(msg!("the name of a scheme is at most {MAX_SCHEME_BYTES} bytes long, and this one is longer"));
     }
     if !is_scheme_name(name) {
         let strange = |c: &char| !(c.is_alphanumeric() || matches!(c, '_' | '-'));
         let strange = name.chars().find(strange).map(|c| c.escape_debug().to_string()).unwrap_or_default();
-        return refused(format!("`{shown}` cannot be the name of a scheme: `{strange}` may not stand in it"));
+        return refused(msg!("`{shown}` cannot be the name of a scheme: `{strange}` may not stand in it"));
     }
     if name.starts_with('-') {
-        return refused(format!("`{shown}` cannot be the name of a scheme: a command would take it for an option"));
+        return refused(msg!("`{shown}` cannot be the name of a scheme: a command would take it for an option"));
     }
     if name.to_lowercase() == DEFAULT_SCHEME {
-        return Err(EngineError::usage(format!(
+        return Err(EngineError::usage(msg!(
             "`{shown}` is what the templates of `_system/config/default` are called, and no other scheme can be"
         ))
         .with_help("choose another name; to change those templates for all schemes, put files into that folder"));
     }
     if is_device(name) {
-        return refused(format!("`{shown}` cannot be the name of a scheme: Windows keeps it for a device"));
+        return refused(msg!("`{shown}` cannot be the name of a scheme: Windows keeps it for a device"));
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! One conversation of a test: its items are gone through one after the other, until something is not as expected.
 
+use crate::test_runner::result::Shown;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use crate::test_runner::result::{TestFailure, TranscriptLine};
 use crate::test_runner::scripts::LoadedScript;
 use crate::test_runner::stop_reasons;
 use bcc_engine::variables::given_value;
-use bcc_lang::message::localized_text::LocalizedText;
+use bcc_lang::message::message::Message;
 use bcc_lang::script::test::dialogue::{DialogueStep, Restart};
 use bcc_lang::script::test::test::WrittenTest;
 use bcc_lang::script::test::text_expectation::TextExpectation;
@@ -171,8 +172,14 @@ impl<'t> TestConversation<'t> {
             match given_value(&self.setting.tried.program, &name.value, value.clone()) {
                 Ok(value) => given.push((name.value.clone(), value)),
                 Err(error) => {
-                    let help = error.help().map(str::to_owned);
-                    return Err(self.failure(name.span, error.to_string(), String::new(), String::new(), help));
+                    let help = error.help().map(ToString::to_string);
+                    return Err(self.failure(
+                        name.span,
+                        error.to_string(),
+                        Message::default(),
+                        Message::default(),
+                        help,
+                    ));
                 }
             }
         }
@@ -205,7 +212,7 @@ impl<'t> TestConversation<'t> {
                 let span = self.setting.test.name.as_ref().map_or(Span::default(), |name| name.node.span);
                 let message = format!("the conversation comes to no end: {why}");
                 let help = "does a route lead in a circle? `turns:` of the test raises the limit".to_owned();
-                Err(self.failure(span, message, String::new(), String::new(), Some(help)))
+                Err(self.failure(span, message, Message::default(), Message::default(), Some(help)))
             }
             None => Ok(()),
         }
@@ -322,7 +329,7 @@ impl<'t> TestConversation<'t> {
         if self.answers > self.setting.test.turns {
             let message = format!("the conversation has more than {} turns", self.setting.test.turns);
             let help = "`turns:` of the test raises the limit".to_owned();
-            return Err(self.failure(span, message, String::new(), String::new(), Some(help)));
+            return Err(self.failure(span, message, Message::default(), Message::default(), Some(help)));
         }
         let since = self.log.count();
         let Some(session) = &mut self.session else { return Ok(()) };
@@ -330,7 +337,7 @@ impl<'t> TestConversation<'t> {
             TakenAnswer::Yes => {}
             TakenAnswer::TooLong => {
                 let message = "the person's words are longer than any answer may be".to_owned();
-                return Err(self.failure(span, message, String::new(), String::new(), None));
+                return Err(self.failure(span, message, Message::default(), Message::default(), None));
             }
             TakenAnswer::Before | TakenAnswer::Unknown | TakenAnswer::NotAwaited => {
                 return Err(stop_reasons::unawaited(self, text, span));
@@ -381,7 +388,7 @@ impl<'t> TestConversation<'t> {
         if self.status().is_some_and(SessionStatus::is_final) {
             let status = self.status().map(SessionStatus::name).unwrap_or_default();
             let message = format!("nothing can be taken up again: the session is {status}");
-            return Err(self.failure(restart.span, message, String::new(), String::new(), None));
+            return Err(self.failure(restart.span, message, Message::default(), Message::default(), None));
         }
         self.put_down();
         work().await;
@@ -389,7 +396,7 @@ impl<'t> TestConversation<'t> {
         time.move_to(time.now().saturating_add(restart.after));
         match self.take_up(Budget::of(restart.budget.as_ref())).await {
             Err(ConversationEnd::Broken(why)) if restart.budget.is_some() => {
-                return Err(self.failure(restart.span, why, String::new(), String::new(), None));
+                return Err(self.failure(restart.span, why, Message::default(), Message::default(), None));
             }
             other => other?,
         }
@@ -437,13 +444,13 @@ impl<'t> TestConversation<'t> {
         &mut self,
         span: Span,
         message: String,
-        expected: impl Into<LocalizedText>,
-        found: impl Into<LocalizedText>,
+        expected: impl Shown,
+        found: impl Shown,
         help: Option<String>,
     ) -> ConversationEnd {
         let line = self.setting.file.line(span.start);
         let said = self.lines.len();
-        let (expected, found) = (expected.into(), found.into());
+        let (expected, found) = (expected.shown(), found.shown());
         self.failures.push(TestFailure { span, line, message, expected, exact: None, found, help, said });
         ConversationEnd::Failed
     }

@@ -1,5 +1,7 @@
 //! Which tests: the files that are named, those below the folders that are named, else those in `tests/` of the project.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,7 +57,7 @@ pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, E
     let roots = if request.paths.is_empty() { vec![project.join(USUAL_FOLDER)] } else { request.paths.clone() };
     if request.paths.is_empty() && !roots.iter().any(|root| root.is_dir()) {
         let message =
-            format!("there is nothing to test: {path} has no folder {USUAL_FOLDER}/", path = names.shown(&project));
+            msg!("there is nothing to test: {path} has no folder {USUAL_FOLDER}/", path = names.shown(&project));
         let help = "name the files or folders, as in `bcc-script test my_test.yaml`";
         return Err(EngineError::usage(message).with_help(help));
     }
@@ -89,7 +91,7 @@ pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, E
             }
             // Broken, or something else: when it was named, the check says what it is.
             Some(root) if found.named && root_key(&root).is_some() => {
-                let message = format!("{} holds no test", found.shown);
+                let message = msg!("{} holds no test", found.shown);
                 let help = "a test begins with a line `test:`; `bcc-script validate` checks other files";
                 return Err(EngineError::usage(message).with_help(help));
             }
@@ -111,11 +113,11 @@ pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, E
     if tests.files.is_empty() && tests.diagnostics.is_empty() {
         let shown: Vec<String> = roots.iter().map(|root| names.shown(root)).collect();
         let others = match tests.passed_over {
-            0 => String::new(),
-            1 => "; 1 other YAML file was passed over".to_owned(),
-            more => format!("; {more} other YAML files were passed over"),
+            0 => Message::default(),
+            1 => msg!("; 1 other YAML file was passed over"),
+            more => msg!("; {more} other YAML files were passed over"),
         };
-        let message = format!("there is nothing to test below {}{others}", shown.join(", "));
+        let message = msg!("there is nothing to test below {}{others}", shown.join(", "));
         return Err(EngineError::usage(message).with_help("a test is a YAML file that begins with a line `test:`"));
     }
     Ok(tests)

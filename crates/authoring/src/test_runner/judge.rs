@@ -1,5 +1,8 @@
 //! Whether things stand as an `expect` says, and what is otherwise.
 
+use crate::test_runner::result::Shown;
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -7,7 +10,7 @@ use serde_json::Value;
 use crate::test_runner::log::Log;
 use crate::test_runner::models::Watch;
 use crate::test_runner::result::{TestFailure, TranscriptLine};
-use bcc_lang::message::localized_text::LocalizedText;
+use bcc_lang::message::message::Message;
 use bcc_lang::script::test::expect::{Codes, Expect, ExpectedEvent, ExpectedFeedback};
 use bcc_lang::script::test::expected_counts::ExpectedCounts;
 use bcc_lang::script::test::text_expectation::TextExpectation;
@@ -60,15 +63,9 @@ pub fn judge(expect: &Expect, judge: &Judge<'_>) -> Vec<TestFailure> {
 }
 
 impl Judge<'_> {
-    fn failure(
-        &self,
-        span: Span,
-        message: String,
-        expected: impl Into<LocalizedText>,
-        found: impl Into<LocalizedText>,
-    ) -> TestFailure {
+    fn failure(&self, span: Span, message: String, expected: impl Shown, found: impl Shown) -> TestFailure {
         let (line, said) = (self.file.line(span.start), self.lines.len());
-        let (expected, found) = (expected.into(), found.into());
+        let (expected, found) = (expected.shown(), found.shown());
         TestFailure { span, line, message, expected, exact: None, found, help: None, said }
     }
 
@@ -77,7 +74,7 @@ impl Judge<'_> {
         match (wanted.exact_text(), value.as_str()) {
             (Some(exact), Some(text)) => TestFailure {
                 exact: Some(exact.to_owned()),
-                ..self.failure(wanted.span, message, wanted.told(), text.to_owned())
+                ..self.failure(wanted.span, message, wanted.told(), Message::text(text.to_owned()))
             },
             _ => self.failure(wanted.span, message, wanted.told(), shown(value)),
         }
@@ -102,7 +99,7 @@ impl Judge<'_> {
                 let mut failure = self.compared(wanted, message, value.unwrap_or(&Value::Null));
                 // A value may be too short to be found in texts, as an age is: it is hidden here.
                 if value.is_some_and(|value| !value.is_null()) && self.is_sensitive(own) {
-                    failure.found = LocalizedText::theirs(MASK);
+                    failure.found = Message::text(MASK);
                 }
                 failures.push(failure);
             }
@@ -152,7 +149,7 @@ impl Judge<'_> {
             if found != Some(suggestion.value.as_str()) {
                 let message = format!("{} suggests another progress", of(action));
                 let found = theirs_or(found, "(none)");
-                failures.push(self.failure(suggestion.span, message, suggestion.value.clone(), found));
+                failures.push(self.failure(suggestion.span, message, Message::text(suggestion.value.clone()), found));
             }
         }
         if expect.metrics.is_empty() {
@@ -176,7 +173,12 @@ impl Judge<'_> {
                 let error = self.log.newest_error().unwrap_or_default();
                 let why = if matches!(found, "failed" | "stopped") { format!(" ({error})") } else { String::new() };
                 let message = "the session stands otherwise".to_owned();
-                failures.push(self.failure(status.span, message, status.value.clone(), format!("{found}{why}")));
+                failures.push(self.failure(
+                    status.span,
+                    message,
+                    Message::text(status.value.clone()),
+                    msg!("{found}{why}"),
+                ));
             }
         }
         if expect.location.is_empty() {
@@ -188,14 +190,11 @@ impl Judge<'_> {
         for id in &expect.location {
             if !here.contains(&id.value.as_str()) {
                 let found = match here.as_slice() {
-                    [] => LocalizedText::around(
-                        "nowhere: the session is {}",
-                        LocalizedText::own(self.session.status().name()),
-                    ),
-                    here => LocalizedText::theirs(here.join(" / ")),
+                    [] => msg!("nowhere: the session is {}", Message::word(self.session.status().name()),),
+                    here => Message::text(here.join(" / ")),
                 };
                 let message = "the conversation is at another place".to_owned();
-                failures.push(self.failure(id.span, message, id.value.clone(), found));
+                failures.push(self.failure(id.span, message, Message::text(id.value.clone()), found));
             }
         }
     }
@@ -314,7 +313,7 @@ impl Judge<'_> {
         if wanted.none {
             if !of.is_empty() {
                 let message = "a monitor said something".to_owned();
-                failures.push(self.failure(wanted.span, message, LocalizedText::own("nothing"), of.join("\n")));
+                failures.push(self.failure(wanted.span, message, Message::word("nothing"), of.join("\n")));
             }
             return;
         }
@@ -340,13 +339,13 @@ impl Judge<'_> {
         let found: Vec<&str> = events.iter().map(|(code, _)| *code).collect();
         if codes.codes.is_empty() && !found.is_empty() {
             let told = events.iter().map(|(code, message)| format!("{code}: {message}")).collect::<Vec<_>>().join("\n");
-            failures.push(self.failure(codes.span, format!("there are {kind}s"), LocalizedText::own("none"), told));
+            failures.push(self.failure(codes.span, format!("there are {kind}s"), Message::word("none"), told));
         }
         for code in &codes.codes {
             if !found.contains(&code.value.as_str()) {
                 let message = format!("there is no {kind} of this code");
                 let found = or_none(&found.join(", "));
-                failures.push(self.failure(code.span, message, code.value.clone(), found));
+                failures.push(self.failure(code.span, message, Message::text(code.value.clone()), found));
             }
         }
     }
@@ -375,7 +374,7 @@ impl Judge<'_> {
                 let message = format!("no such route was taken for `{}`", reason.value);
                 let found = taken.iter().map(|(reason, route)| format!("{reason}: {route}")).collect::<Vec<_>>();
                 let found = or_none(&found.join("\n"));
-                failures.push(self.failure(route.span, message, route.value.clone(), found));
+                failures.push(self.failure(route.span, message, Message::text(route.value.clone()), found));
             }
         }
     }
@@ -416,24 +415,18 @@ fn fits(wanted: &ExpectedEvent, event: &Value) -> bool {
     })
 }
 
-fn told(wanted: &ExpectedEvent) -> LocalizedText {
+fn told(wanted: &ExpectedEvent) -> Message {
     let field = |(name, wanted): &(Spanned<String>, ValueExpectation)| {
-        LocalizedText::Filled(
-            "{name}: {value}",
-            vec![("name", LocalizedText::theirs(&name.value)), ("value", wanted.told())],
-        )
+        msg!("{name}: {value}", name = name.value, value = wanted.told())
     };
-    LocalizedText::row(
-        ", ",
-        [LocalizedText::theirs(&wanted.kind.value)].into_iter().chain(wanted.fields.iter().map(field)),
-    )
+    Message::list(Joint::Comma, [Message::text(&wanted.kind.value)].into_iter().chain(wanted.fields.iter().map(field)))
 }
 
 /// What was found, or our word for that nothing was.
-fn theirs_or(found: Option<&str>, nothing: &'static str) -> LocalizedText {
-    found.map_or(LocalizedText::own(nothing), LocalizedText::theirs)
+fn theirs_or(found: Option<&str>, nothing: &'static str) -> Message {
+    found.map_or(Message::word(nothing), Message::text)
 }
 
-fn or_none(found: &str) -> LocalizedText {
-    if found.is_empty() { LocalizedText::own("none at all") } else { LocalizedText::theirs(found) }
+fn or_none(found: &str) -> Message {
+    if found.is_empty() { Message::word("none at all") } else { Message::text(found) }
 }

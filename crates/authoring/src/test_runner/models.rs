@@ -1,5 +1,6 @@
 //! The models of a test: written replies, the offline responder or a configured one; and what they were asked.
 
+use bcc_lang::message::msg;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -91,7 +92,7 @@ impl Watch {
             }
         }
         match self.endless() {
-            Some(why) => Err(ModelError::Config { message: format!("the conversation comes to no end: {why}") }),
+            Some(why) => Err(ModelError::Config { message: msg!("the conversation comes to no end: {why}") }),
             None => Ok(()),
         }
     }

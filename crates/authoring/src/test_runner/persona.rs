@@ -1,6 +1,7 @@
 //! The simulated person of a test (docs/tests.md): a model answers each question until the session ends or its turns are
 //! used up.
 
+use bcc_lang::message::message::Message;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -158,13 +159,13 @@ impl TestConversation<'_> {
                 let message =
                     format!("the simulated person spoke {} times, and the session still waits", persona.turns);
                 let help = "raise `turns:`, or write `bound: ok` when the talk need not come to an end".to_owned();
-                return Err(self.failure(persona.span, message, String::new(), String::new(), Some(help)));
+                return Err(self.failure(persona.span, message, Message::default(), Message::default(), Some(help)));
             }
             let words = self.asks(persona, provider, said.len(), spent).await?;
             if words.is_empty() {
                 let message = "the simulated person said nothing".to_owned();
                 let help = "its model gave an empty reply: does the persona say how this person talks?".to_owned();
-                return Err(self.failure(persona.span, message, String::new(), String::new(), Some(help)));
+                return Err(self.failure(persona.span, message, Message::default(), Message::default(), Some(help)));
             }
             let again = said.iter().rev().take_while(|before| **before == words).count() + 1;
             if again >= SAME_WORDS {

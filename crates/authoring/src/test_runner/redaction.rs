@@ -12,7 +12,7 @@ pub fn mask(ran: &mut TestResult, masker: &Masker) {
     let hide = |text: &mut String| *text = masker.text(text);
     for failure in &mut ran.failures {
         hide(&mut failure.message);
-        failure.found.change_theirs(&mut &hide);
+        failure.found.change_texts(&mut &hide);
         failure.help.iter_mut().for_each(hide);
     }
     ran.transcript.iter_mut().for_each(|line| hide(&mut line.text));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use bcc_lang::message::localized_text::LocalizedText;
+use bcc_lang::message::message::Message;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_runtime::program::event::Speaker;
@@ -43,6 +43,23 @@ pub struct TranscriptLine {
     pub seq: u64,
 }
 
+/// What a failure shows as expected or found: a message, or a text as it is.
+pub(crate) trait Shown {
+    fn shown(self) -> Message;
+}
+
+impl Shown for Message {
+    fn shown(self) -> Message {
+        self
+    }
+}
+
+impl Shown for String {
+    fn shown(self) -> Message {
+        Message::text(self)
+    }
+}
+
 /// Something that was not as expected.
 #[derive(Clone, Debug)]
 pub struct TestFailure {
@@ -53,10 +70,10 @@ pub struct TestFailure {
     /// What is wrong, as a sentence.
     pub message: String,
     /// What was expected, in words or as it is written.
-    pub expected: LocalizedText,
+    pub expected: Message,
     /// The text that was expected word for word, where it was: it can be compared with [`TestFailure::found`].
     pub exact: Option<String>,
-    pub found: LocalizedText,
+    pub found: Message,
     pub help: Option<String>,
     /// How many lines of [`TestResult::transcript`] were said by then.
     pub said: usize,

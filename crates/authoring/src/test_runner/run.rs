@@ -1,5 +1,6 @@
 //! Runs tests: each case a conversation of its own, several at the same time, reported in the order of the files.
 
+use bcc_lang::message::msg;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -76,7 +77,7 @@ pub fn run(tests: &Tests, request: &TestRequest, environment: &Environment) -> R
     let mut results = thread::scope(|scope| {
         let spawn = |_| thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
         let threads = (0..workers).map(spawn).collect::<Result<Vec<_>, _>>();
-        let threads = threads.map_err(|error| EngineError::failed(format!("no thread can be started: {error}")))?;
+        let threads = threads.map_err(|error| EngineError::failed(msg!("no thread can be started: {error}")))?;
         let mut results = Vec::with_capacity(jobs.len());
         for thread in threads {
             results.extend(thread.join().map_err(|_| EngineError::failed("a test broke off"))?);
@@ -145,7 +146,7 @@ impl Runner<'_> {
         let written = one(&test.root, case, &test.file, &findings).filter(|_| !findings.has_errors());
         let Some(written) = written else {
             let first = findings.into_vec().into_iter().find(|found| found.is_error());
-            ran.why = Some(first.map_or("the test cannot be read".to_owned(), |found| found.message));
+            ran.why = Some(first.map_or("the test cannot be read".to_owned(), |found| found.message.to_string()));
             return;
         };
         let path = written.script.as_ref().map(|path| place(&path.value, &test.real));

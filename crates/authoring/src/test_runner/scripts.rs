@@ -1,5 +1,6 @@
 //! The scripts that tests are about, each read and checked once, whatever number of cases it serves.
 
+use bcc_lang::message::message::Message;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -103,7 +104,9 @@ impl Scripts {
         if let Err(refused) = outside.permits.may(COMMAND)
             && program.needs.contains_key(COMMAND)
         {
-            return Err(failed(EngineError::usage(refused.message).with_help(refused.help)));
+            return Err(failed(
+                EngineError::usage(Message::rendered(refused.message)).with_help(Message::rendered(refused.help)),
+            ));
         }
         let recheck: Arc<dyn Recheck> = Arc::new(PinnedScript::new(Arc::new(pinned)));
         Ok(Arc::new(LoadedScript { program: Arc::new(program), recheck, outside, project, path: absolute(path) }))

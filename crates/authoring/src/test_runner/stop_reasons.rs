@@ -1,10 +1,11 @@
 //! Why a conversation cannot go on as its test has it, told so that its author sees what to do.
 
+use bcc_lang::message::msg;
 use serde_json::Value;
 
 use crate::test_runner::conversation::{ConversationEnd, TestConversation};
 use crate::test_runner::result::TranscriptLine;
-use bcc_lang::message::localized_text::LocalizedText;
+use bcc_lang::message::message::Message;
 use bcc_lang::script::test::expect::Expect;
 use bcc_lang::script::test::replies::Asker;
 use bcc_lang::script::test::text_expectation::TextExpectation;
@@ -45,13 +46,11 @@ pub(crate) fn short(talk: &mut TestConversation<'_>) -> Result<(), ConversationE
             replies.asker.written()
         )
     };
-    let number = |number: usize| LocalizedText::theirs(number.to_string());
     let expected = match has {
-        1 => LocalizedText::own("at most 1 request"),
-        _ => LocalizedText::Filled("at most {has} requests", vec![("has", number(has))]),
+        1 => Message::word("at most 1 request"),
+        _ => msg!("at most {has} requests"),
     };
-    let asked = vec![("1", number(missing.asked)), ("2", LocalizedText::theirs(missing.round.to_string()))];
-    let found = LocalizedText::Filled("request {} in round {}", asked);
+    let found = msg!("request {} in round {}", missing.asked, missing.round);
     Err(talk.failure(span, message, expected, found, Some(help)))
 }
 
@@ -90,7 +89,7 @@ pub(crate) fn unheard(talk: &mut TestConversation<'_>, wording: &TextExpectation
     let (all, left) = (said(&talk.lines, from), said(&talk.lines, talk.looked));
     if wording.only_forbids() {
         let wrong = all.iter().find_map(|line| Some((line.clone(), wording.fault_said(&line.text, &line.action_id)?)));
-        let (line, why) = wrong.unwrap_or_else(|| (nothing(), String::new()));
+        let (line, why) = wrong.unwrap_or_else(|| (nothing(), Message::default()));
         return talk.failure(
             wording.span,
             format!("the AI said what it must not say: {why}"),
@@ -106,7 +105,7 @@ pub(crate) fn unheard(talk: &mut TestConversation<'_>, wording: &TextExpectation
                 false => "the AI said nothing more".to_owned(),
             };
             let (why, help) = state(talk);
-            talk.failure(wording.span, format!("{message}{why}"), expected, String::new(), help)
+            talk.failure(wording.span, format!("{message}{why}"), expected, Message::default(), help)
         }
         [only] => {
             let why = wording.fault_said(&only.text, &only.action_id).unwrap_or_default();
@@ -134,7 +133,7 @@ fn nothing() -> TranscriptLine {
 pub(crate) fn unawaited(talk: &mut TestConversation<'_>, text: &str, span: Span) -> ConversationEnd {
     let (why, help) = state(talk);
     let message = format!("the person cannot say 「{}」{why}", quoted(text));
-    talk.failure(span, message, String::new(), String::new(), help)
+    talk.failure(span, message, Message::default(), Message::default(), help)
 }
 
 /// How the session stands, as the end of a sentence, with what to do about it.
@@ -215,7 +214,7 @@ pub(crate) fn at_the_end(talk: &mut TestConversation<'_>) -> Result<(), Conversa
         let help = format!("if that is what the test shows, say so: `expect: {{ status: {what} }}`");
         return Err(talk.failure(end, message, String::new(), what.to_owned(), Some(help)));
     }
-    let used = |count: usize| LocalizedText::around("{} used", LocalizedText::theirs(count.to_string()));
+    let used = |count: usize| msg!("{} used", count);
     let left = talk.setting.models.scripted.as_ref().map(|scripted| scripted.left_over()).unwrap_or_default();
     for left in left {
         let Some(replies) = test.replies().nth(left.list) else { continue };

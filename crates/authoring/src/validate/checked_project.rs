@@ -1,6 +1,8 @@
 //! A project as its files are checked against it: configuration, reply schemas and the templates of each scheme, read once,
 //! with what is wrong with them. Nothing that is wrong here keeps the rest from being checked.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -64,7 +66,7 @@ pub struct Scheme {
     pub files: Vec<TemplateFile>,
     pub diagnostics: Vec<Diagnostic>,
     /// Why there is no such scheme, and what to do; the templates are then those without one.
-    pub missing: Option<(String, String)>,
+    pub missing: Option<(Message, Message)>,
 }
 
 impl CheckedProject {
@@ -149,7 +151,7 @@ impl CheckedProject {
     }
 
     /// The finding that the scheme of the configuration does not exist, at its place there.
-    pub fn wrong_scheme_of_config(&self, message: &str, help: &str) -> Option<Diagnostic> {
+    pub fn wrong_scheme_of_config(&self, message: Message, help: Message) -> Option<Diagnostic> {
         let file = self.config_file.as_ref()?;
         let place = place_in(file.text(), "project", "scheme")?;
         let span = Span::new(place.start, place.end);
@@ -177,7 +179,7 @@ impl CheckedProject {
             Ok((templates, files)) => (Some(templates), files),
             Err(error) => {
                 let folder = self.names.shown(&self.directory.join("_system/config"));
-                diagnostics.push(unreadable(&folder, &format!("the templates cannot be used: {error}")));
+                diagnostics.push(unreadable(&folder, msg!("the templates cannot be used: {error}")));
                 (None, Vec::new())
             }
         };
@@ -202,7 +204,7 @@ impl TemplateSource for Lenient<'_> {
     fn read(&self, place: TemplateFolder<'_>, file: &str) -> Result<Option<String>, String> {
         Ok(self.folders.read(place, file).unwrap_or_else(|why| {
             let path = self.folders.folder(place).join(file);
-            self.tell(refused(&path, &self.names.shown(&path), &why));
+            self.tell(refused(&path, &self.names.shown(&path), Message::rendered(why)));
             None
         }))
     }
@@ -210,7 +212,7 @@ impl TemplateSource for Lenient<'_> {
     fn list(&self, place: TemplateFolder<'_>) -> Result<Vec<String>, String> {
         Ok(self.folders.list(place).unwrap_or_else(|why| {
             let shown = self.names.shown(&self.folders.folder(place));
-            self.tell(unreadable(&shown, &format!("{shown} cannot be read: {why}")));
+            self.tell(unreadable(&shown, msg!("{shown} cannot be read: {why}")));
             Vec::new()
         }))
     }
@@ -228,7 +230,7 @@ fn schemas(directory: &Path, names: &PathNames, diagnostics: &mut Vec<Diagnostic
         let text = match text {
             Ok(text) => text,
             Err(why) => {
-                diagnostics.push(refused(&path, &shown, &why));
+                diagnostics.push(refused(&path, &shown, why));
                 continue;
             }
         };
@@ -241,7 +243,7 @@ fn schemas(directory: &Path, names: &PathNames, diagnostics: &mut Vec<Diagnostic
                 let line = file.line_span(error.line()).unwrap_or_default();
                 let column = error.column().saturating_sub(1);
                 let span = Span::new((line.start + column).min(line.end), line.end);
-                let message = format!("this reply schema is no JSON: {error}");
+                let message = msg!("this reply schema is no JSON: {error}");
                 let diagnostic = Diagnostic::error("reply-schema", message, &file, span);
                 diagnostics.push(
                     diagnostic
@@ -255,8 +257,8 @@ fn schemas(directory: &Path, names: &PathNames, diagnostics: &mut Vec<Diagnostic
 
 /// The finding that the scheme which a script names does not exist.
 pub fn wrong_scheme_of_script(
-    message: &str,
-    help: &str,
+    message: &Message,
+    help: &Message,
     file: &Arc<SourceFile>,
     written: &Spanned<String>,
 ) -> Diagnostic {

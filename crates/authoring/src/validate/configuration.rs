@@ -1,5 +1,8 @@
 //! The `bcc-script.toml` of a project, with what is wrong with it as findings at their places.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -29,7 +32,7 @@ pub fn configuration(
     let file = match config_bytes(directory) {
         Ok(None) => return (Config::default(), None),
         Ok(Some(bytes)) => SourceFile::from_bytes(shown, bytes).map_err(|diagnostic| *diagnostic),
-        Err(error) => Err(unreadable(&shown, &error.to_string())),
+        Err(error) => Err(unreadable(&shown, Message::text(error.to_string()))),
     };
     let file = match file {
         Ok(file) => Arc::new(file),
@@ -89,7 +92,7 @@ fn without_line(text: &str, at: usize) -> Option<String> {
 
 fn mistake(file: &Arc<SourceFile>, error: &toml::de::Error) -> Diagnostic {
     let span = error.span().map_or(Span::default(), |span| Span::new(span.start, span.end));
-    let message = format!("the configuration cannot be read: {}", said(error.message(), file.text()));
+    let message = msg!("the configuration cannot be read: {}", said(error.message(), file.text()));
     Diagnostic::error("broken-configuration", message, &shown(file), span).with_help(advice(error.message()))
 }
 
@@ -127,7 +130,7 @@ pub fn levels(
             (Some(error), Some(file)) => {
                 let place = place(file.text(), "rules", slug).unwrap_or_default();
                 let span = Span::new(place.start, place.end);
-                let diagnostic = Diagnostic::error(BROKEN, error.to_string(), file, span);
+                let diagnostic = Diagnostic::error(BROKEN, error.to_message(), file, span);
                 diagnostics.push(diagnostic.with_help(error.help()));
             }
             (Some(_), None) => {}

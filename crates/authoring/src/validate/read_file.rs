@@ -1,5 +1,7 @@
 //! One file from the disk, whatever it turns out to be: a text, one of nobody's business, or a finding of its own.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -44,20 +46,23 @@ pub fn absent(found: &FoundFile) -> Option<Diagnostic> {
 }
 
 /// The finding about a template or a schema that was refused, by what is wrong with it; `why` is what was said before.
-pub fn refused(path: &Path, shown: &str, why: &str) -> Diagnostic {
+pub fn refused(path: &Path, shown: &str, why: impl Into<Message>) -> Diagnostic {
+    let why = why.into();
     match read_bounded(path, MOST_TEMPLATE_BYTES) {
         Ok(bytes) if bytes.len() as u64 > MOST_TEMPLATE_BYTES => {
             let file = Arc::new(SourceFile::new(shown, ""));
             let most = MOST_TEMPLATE_BYTES / (1024 * 1024);
-            let message = format!("{shown} is larger than {most} MiB, the most that a template or a schema may have");
+            let message = msg!("{shown} is larger than {most} MiB, the most that a template or a schema may have");
             Diagnostic::error("file-too-large", message, &file, Span::default())
                 .with_help("is this the right file? Texts that a template does not need belong elsewhere")
         }
         Ok(bytes) => match SourceFile::from_bytes(shown, bytes) {
             Err(diagnostic) => *diagnostic,
-            Ok(_) => unreadable(shown, &format!("{shown} could not be read: {why}")),
+            Ok(_) => unreadable(shown, msg!("{shown} could not be read: {why}")),
         },
-        Err(error) => unreadable(shown, &format!("{shown} cannot be read: {error}")),
+        Err(error) => {
+            unreadable(shown, msg!("{shown} cannot be read: {error}", error = Message::rendered(error.to_string())))
+        }
     }
 }
 
@@ -65,14 +70,14 @@ fn not_read(found: &FoundFile, error: &io::Error) -> Diagnostic {
     let shown = &found.shown;
     if error.kind() != io::ErrorKind::NotFound || found.path.is_symlink() {
         let link = if found.path.is_symlink() { ", which is a link," } else { "" };
-        return unreadable(shown, &format!("{shown}{link} cannot be read: {error}"));
+        return unreadable(shown, msg!("{shown}{link} cannot be read: {error}"));
     }
     if !found.named {
-        return unreadable(shown, &format!("{shown} is gone; it was there when the check began"));
+        return unreadable(shown, msg!("{shown} is gone; it was there when the check began"));
     }
-    let missing = unreadable(shown, &format!("there is no file {shown}"));
+    let missing = unreadable(shown, msg!("there is no file {shown}"));
     match sibling(&found.path) {
-        Some(near) => missing.with_help(format!("did you mean `{near}`?")),
+        Some(near) => missing.with_help(msg!("did you mean `{near}`?")),
         None => missing.with_help("check the name, and the folder that you are in"),
     }
 }
@@ -101,6 +106,6 @@ mod tests {
         let own = OwnFolders::of(&ValidateRequest::default(), None, Path::new("/"));
         let FileRead::Wrong(diagnostic) = document(&found, &own) else { panic!("it was read") };
         assert_eq!(diagnostic.rule, "unreadable-file");
-        assert!(diagnostic.message.contains("it was there when the check began"), "{}", diagnostic.message);
+        assert!(diagnostic.message.to_string().contains("it was there when the check began"), "{}", diagnostic.message);
     }
 }

@@ -1,5 +1,7 @@
 //! Where the walk begins: what was named, else the usual folders of the project.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
 
 use crate::validate::request::ValidateRequest;
@@ -24,7 +26,7 @@ pub fn roots(request: &ValidateRequest, given: Option<&Path>, here: &Path) -> Re
     if roots.is_empty() {
         let folders = USUAL_FOLDERS.map(|name| format!("{name}/")).join(", ");
         let message =
-            format!("there is nothing to check: {path} has none of the folders {folders}", path = project.display());
+            msg!("there is nothing to check: {path} has none of the folders {folders}", path = project.display());
         return Err(
             EngineError::usage(message).with_help("name the files or folders, as in `bcc-script validate my.yaml`")
         );
@@ -41,12 +43,12 @@ pub fn nothing(request: &ValidateRequest, environment: &Environment, passed_over
     });
     let names = names.unwrap_or_default().join(", ");
     let others = match passed_over {
-        0 => String::new(),
-        1 => "; 1 YAML file was passed over".to_owned(),
-        more => format!("; {more} YAML files were passed over"),
+        0 => Message::default(),
+        1 => msg!("; 1 YAML file was passed over"),
+        more => msg!("; {more} YAML files were passed over"),
     };
     let message =
-        format!("there is nothing to check: no file below {names} is a script, a skill, a test or a template{others}");
+        msg!("there is nothing to check: no file below {names} is a script, a skill, a test or a template{others}");
     let help = if passed_over == 0 {
         "check the name of the folder; scripts end in `.yaml` or `.yml`"
     } else {

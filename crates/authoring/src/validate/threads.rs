@@ -1,5 +1,6 @@
 //! One piece of work for each of many things, on all processors, with the depth of stack that documents need.
 
+use bcc_lang::message::msg;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -25,7 +26,7 @@ pub fn on_threads<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync)
     let mut results = thread::scope(|scope| {
         let spawn = |_| thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
         let threads = (0..workers).map(spawn).collect::<Result<Vec<_>, _>>();
-        let threads = threads.map_err(|error| EngineError::failed(format!("no thread can be started: {error}")))?;
+        let threads = threads.map_err(|error| EngineError::failed(msg!("no thread can be started: {error}")))?;
         let mut results = Vec::with_capacity(things.len());
         for thread in threads {
             results.extend(thread.join().map_err(|_| EngineError::failed("the check of a file broke off"))?);

@@ -1,5 +1,6 @@
 //! `validate`: everything that is wrong with scripts, skills, tests and templates, at once and in order.
 
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -93,7 +94,7 @@ pub fn validate_again(
 }
 
 fn rules(written: &[String]) -> Result<Vec<(String, String)>, EngineError> {
-    let wrong = |error: LevelError| EngineError::usage(format!("`--rule`: {error}")).with_help(error.help());
+    let wrong = |error: LevelError| EngineError::usage(msg!("`--rule`: {error}")).with_help(error.help());
     let pair = |text: &String| RuleLevels::pair(text).map(|(slug, level)| (slug.to_owned(), level.to_owned()));
     let pairs: Vec<(String, String)> = written.iter().map(pair).collect::<Result<_, _>>().map_err(wrong)?;
     RuleLevels::parse(pairs.iter().map(|(slug, level)| (slug, level))).map_err(wrong)?;
@@ -286,10 +287,10 @@ fn of_home(
     }
     let missing = |scheme: Option<&str>| scheme.and_then(|scheme| home.scheme(Some(scheme)).missing.clone());
     if let (Some(first), Some((message, help))) = (first, missing(asked)) {
-        let message = format!("{message}, which `--scheme` asks for");
+        let message = msg!("{message}, which `--scheme` asks for");
         diagnostics.push(Diagnostic::error("unknown-scheme", message, first, Span::default()).with_help(help));
     }
     if let Some((message, help)) = missing(home.config.project.scheme.as_deref().filter(|_| asked.is_none())) {
-        diagnostics.extend(home.wrong_scheme_of_config(&message, &help));
+        diagnostics.extend(home.wrong_scheme_of_config(message, help));
     }
 }

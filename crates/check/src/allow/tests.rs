@@ -26,7 +26,7 @@ fn remaining_in(name: &str, marked: &str) -> (Vec<usize>, Vec<String>) {
     let kept = allow(&file, found.collect());
     let lines = kept.iter().filter(|found| found.rule == "deprecated-field").map(|found| file.line(found.span.start));
     let useless = kept.iter().filter(|found| found.rule == "useless-allow").map(|found| found.message.clone());
-    (lines.collect(), useless.collect())
+    (lines.collect(), useless.map(String::from).collect())
 }
 
 fn remaining(marked: &str) -> (Vec<usize>, Vec<String>) {
@@ -145,7 +145,7 @@ fn a_comment_that_silences_nothing_is_told_with_its_remedy() {
         let found = allow(&file, Vec::new());
         let [found] = found.as_slice() else { panic!("{text}: {found:?}") };
         assert_eq!(found.rule, "useless-allow");
-        assert!(found.message.contains(message) && found.help.is_some(), "{text}: {}", found.message);
+        assert!(found.message.to_string().contains(message) && found.help.is_some(), "{text}: {}", found.message);
         assert_eq!(mended(&file, found, 0), expected);
     }
 }

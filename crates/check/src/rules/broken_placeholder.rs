@@ -1,5 +1,7 @@
 //! `broken-placeholder`: braces around a name that are no placeholder, so that they stay in the text as they stand.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -45,11 +47,11 @@ fn judge(
     let name = braced.name;
     let written = text.get(braced.range.clone())?;
     let today = |name: &str| format!("{{{{ {name} }}}}");
-    let report = |message: String, help: String, meant: Option<&str>| {
+    let report = |message: Message, help: Message, meant: Option<&str>| {
         let span = locate_bytes(facts.file, &fact.node, braced.range.clone());
         let diagnostic = Diagnostic::warning("broken-placeholder", message, facts.file, span).with_help(help);
         let Some(meant) = meant else { return diagnostic };
-        let repair = SourceRepair::one(format!("write `{}`", today(meant)), braced.range.clone(), today(meant));
+        let repair = SourceRepair::one(msg!("write `{}`", today(meant)), braced.range.clone(), today(meant));
         // Today the braces are a part of the text, and may be meant so.
         diagnostic.with_fixes(fix(facts.file, &fact.node, 0, &repair))
     };
@@ -58,16 +60,20 @@ fn judge(
         if braced.form == BraceForm::Older {
             // Where the name is known it was read as a placeholder.
             let read = fact.text.names().iter().any(|used| used.name == name);
-            let message =
-                || format!("`{written}` is no placeholder here, because `{name}` is not known in this place, {stays}");
-            let help = format!("give `{name}` its value before this place, and write `{}`", today(name));
+            let message = || {
+                msg!(
+                    "`{written}` is no placeholder here, because `{name}` is not known in this place, {stays}",
+                    stays = Message::word(stays)
+                )
+            };
+            let help = msg!("give `{name}` its value before this place, and write `{}`", today(name));
             return (!read).then(|| report(message(), help, None));
         }
         let message = match braced.form {
-            BraceForm::Unclosed => format!("`{written}` lacks its closing brace, {stays}"),
-            _ => format!("`{written}` looks like a placeholder and is none, {stays}"),
+            BraceForm::Unclosed => msg!("`{written}` lacks its closing brace, {stays}", stays = Message::word(stays)),
+            _ => msg!("`{written}` looks like a placeholder and is none, {stays}", stays = Message::word(stays)),
         };
-        return Some(report(message, format!("write `{}`", today(name)), Some(name)));
+        return Some(report(message, msg!("write `{}`", today(name)), Some(name)));
     }
     if !matches!(braced.form, BraceForm::Older | BraceForm::Odd) || name.chars().nth(SHORTEST_NEAR - 1).is_none() {
         return None;
@@ -81,8 +87,9 @@ fn judge(
         near.insert(name.to_owned(), found);
     }
     let meant = near.get(name)?.as_deref()?;
-    let message = format!("`{written}` is no placeholder, because `{name}` is not known, {stays}");
-    Some(report(message, format!("did you mean `{}`?", today(meant)), Some(meant)))
+    let message =
+        msg!("`{written}` is no placeholder, because `{name}` is not known, {stays}", stays = Message::word(stays));
+    Some(report(message, msg!("did you mean `{}`?", today(meant)), Some(meant)))
 }
 
 fn known(facts: &SemanticModel<'_>, name: &str) -> bool {

@@ -4,6 +4,8 @@ use crate::edges::graph;
 use crate::graph::NodeWork;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
@@ -19,19 +21,20 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
         NodeWork::Action(action) => facts.seen.actions.get(action).and_then(|action| action.described.as_ref()),
         _ => None,
     };
-    let report = |limit: &Option<Spanned<u32>>, least: Option<u64>, message: &dyn Fn(u64) -> String, help: &str| {
-        if let (Some(limit), Some(least)) = (limit, least)
-            && u64::from(limit.value) < least
-        {
-            let diagnostic = Diagnostic::warning(SLUG, message(least), facts.file, limit.span);
-            findings.report(diagnostic.with_help(help));
-        }
-    };
+    let report =
+        |limit: &Option<Spanned<u32>>, least: Option<u64>, message: &dyn Fn(u64) -> Message, help: &'static str| {
+            if let (Some(limit), Some(least)) = (limit, least)
+                && u64::from(limit.value) < least
+            {
+                let diagnostic = Diagnostic::warning(SLUG, message(least), facts.file, limit.span);
+                findings.report(diagnostic.with_help(help));
+            }
+        };
     if budget.turns.is_some() {
         // Whatever else counts, each answer takes one.
         let turns = |work| described(work).map_or(0, |described| u64::from(described.listens));
-        let message = |least| {
-            format!("the shortest way through this script waits for {least} answers, more than the turns of its budget")
+        let message = |least: u64| {
+            msg!("the shortest way through this script waits for {least} answers, more than the turns of its budget")
         };
         report(
             &budget.turns,
@@ -42,8 +45,8 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     }
     if budget.model_calls.is_some() {
         let calls = |work| described(work).map_or(0, |described| u64::from(described.least_calls));
-        let message = |least| {
-            format!("the shortest way through this script calls a model {least} times, more than its budget allows")
+        let message = |least: u64| {
+            msg!("the shortest way through this script calls a model {least} times, more than its budget allows")
         };
         report(
             &budget.model_calls,
@@ -60,8 +63,8 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
             }
             _ => 0,
         };
-        let message = |least| {
-            format!("the topics plan {least} minutes together (`time_budget`), more than the budget of the session")
+        let message = |least: u64| {
+            msg!("the topics plan {least} minutes together (`time_budget`), more than the budget of the session")
         };
         report(&budget.minutes, graph(facts).cheapest(minutes), &message, "raise it, or give topics less time");
     }

@@ -1,5 +1,6 @@
 //! `confusable-names`: two variables whose names differ in nothing but case, full-width letters or an underscore.
 
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 
 use crate::collected::{CalleeBody, Definition};
@@ -45,10 +46,10 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
 
 fn report(facts: &SemanticModel<'_>, definition: &Definition, other: &str, at: Span) -> Diagnostic {
     let (name, other) = (shortened(&definition.name), shortened(other));
-    let message = format!("`{name}` and `{other}` are two variables, though their names look alike");
+    let message = msg!("`{name}` and `{other}` are two variables, though their names look alike");
     let help = "if one variable is meant, write its name in one way everywhere; else give one of them another name";
     let diagnostic = Diagnostic::warning("confusable-names", message, facts.file, definition.span).with_help(help);
-    diagnostic.with_related(format!("`{other}` is here"), facts.file, at)
+    diagnostic.with_related(msg!("`{other}` is here"), facts.file, at)
 }
 
 /// The name without what is easily overlooked. An underscore beside a digit is not: `q1_1` and `q11` are two questions.

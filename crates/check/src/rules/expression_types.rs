@@ -1,6 +1,8 @@
 //! `type-mismatch`, `never-equal`, `constant-condition`, `condition-not-boolean`: what can never come right in an expression, by
 //! what its names are declared as (docs/language.md "Texts").
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::collected::{AssignmentKind, ExpressionFact, ExpressionRole};
@@ -89,16 +91,16 @@ fn after_it(diagnostic: Diagnostic, facts: &SemanticModel<'_>, last: Option<&usi
         Some(last) => {
             let range = 0..last.expression.source().len();
             let span = last.span(facts.file, &range);
-            let message = format!("{}, so the cases after it are never reached", diagnostic.message);
+            let message = msg!("{}, so the cases after it are never reached", diagnostic.message);
             Diagnostic { message, ..diagnostic }.with_help(help).with_related("never reached", facts.file, span)
         }
-        None => diagnostic.with_help(format!("{help}; an `else` beside it is never reached")),
+        None => diagnostic.with_help(msg!("{help}; an `else` beside it is never reached", help = Message::word(help))),
     }
 }
 
 fn diagnostic(facts: &SemanticModel<'_>, expression: &ExpressionFact, found: &TypeFinding) -> Diagnostic {
     let span = expression.span(facts.file, &found.range);
-    let message = found.message.as_str();
+    let message = found.message.clone();
     let diagnostic = match found.fault {
         TypeMistake::Mismatch => Diagnostic::error("type-mismatch", message, facts.file, span),
         TypeMistake::NeverEqual => Diagnostic::warning("never-equal", message, facts.file, span),
@@ -109,6 +111,6 @@ fn diagnostic(facts: &SemanticModel<'_>, expression: &ExpressionFact, found: &Ty
     let fix = repair.and_then(|repair| fix(facts.file, &expression.node, expression.start, repair));
     // A help that says what the fix does is said once.
     let fix =
-        fix.map(|fix| if found.help.starts_with(&fix.title) { Fix { title: found.help.clone(), ..fix } } else { fix });
-    diagnostic.with_help(found.help.as_str()).with_fixes(fix)
+        fix.map(|fix| if found.help.begins_with(&fix.title) { Fix { title: found.help.clone(), ..fix } } else { fix });
+    diagnostic.with_help(found.help.clone()).with_fixes(fix)
 }

@@ -1,5 +1,6 @@
 //! `for-each-not-a-list`: what `for_each` goes through is something else.
 
+use bcc_lang::message::msg;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,13 +29,13 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
                 if let Some(output) = others.get_or_init(|| other_types(facts)).get(name.as_str()) {
                     let declared = output.output.declared.map_or("text", DeclaredType::name);
                     let name = shortened(name);
-                    let message = format!("`for_each` goes through a list, but `{name}` is extracted as {declared}");
+                    let message = msg!("`for_each` goes through a list, but `{name}` is extracted as {declared}");
                     let help = "write `type: list` at its output, or name the variable that holds the list";
                     let diagnostic = Diagnostic::error(SLUG, message, facts.file, span()).with_help(help);
                     findings.report(diagnostic.with_related("extracted here", facts.file, output.span));
                 }
                 let Some(declared) = declared.filter(|declared| *declared != DeclaredType::List) else { continue };
-                let message = format!(
+                let message = msg!(
                     "`for_each` goes through a list, but `{}` is declared as {}",
                     shortened(name),
                     declared.name()

@@ -3,6 +3,7 @@
 //! In the texts and expressions of the script such a variable is an ordinary one, so it is reported only where nothing there
 //! uses it.
 
+use bcc_lang::message::msg;
 use std::collections::BTreeSet;
 
 use crate::collected::{AssignmentKind, Definition, UseKind};
@@ -38,16 +39,14 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
         }
         let Some(first) = places.defined(seen).next() else { continue };
         let name = shortened(name);
-        let message = format!(
+        let message = msg!(
             "nothing in the script uses `{name}`, and no template can show it: there the engine gives something else under that name"
         );
         let help = match name.as_ref() {
             "tone" | "exit" | "understanding_threshold" => {
-                format!(
-                    "write `{name}` into the config of the actions that it is for, or give the variable another name"
-                )
+                msg!("write `{name}` into the config of the actions that it is for, or give the variable another name")
             }
-            _ => "give the variable another name, and use that one in the template".to_owned(),
+            _ => msg!("give the variable another name, and use that one in the template"),
         };
         let diagnostic = Diagnostic::warning("hidden-variable", message, facts.file, first.span);
         findings.report(diagnostic.with_help(help));

@@ -1,5 +1,8 @@
 //! `impossible-exit-reason`: a route for a reason that no action under it ever gives.
 
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 
 use crate::collected::CalleeBody;
@@ -47,18 +50,18 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
         let action = table.at.action.and_then(|number| facts.seen.actions.get(number));
         let (given, what) = match (action, table.at.body) {
             (Some(action), _) if action.sound => {
-                let kind = format!("this `{}`", action.kind.value);
+                let kind = msg!("this `{}`", action.kind.value);
                 (possible(facts, action).map(bit).sum(), kind)
             }
             (Some(_), _) | (None, CalleeBody::Skill(_)) => continue,
             (None, _) if !facts.whole() => continue,
             (None, CalleeBody::Topic(phase, topic)) => {
-                (topics.get(&(phase, topic)).copied().unwrap_or(Reasons::MAX), "no action of this topic".into())
+                (topics.get(&(phase, topic)).copied().unwrap_or(Reasons::MAX), msg!("no action of this topic"))
             }
             (None, CalleeBody::Phase(phase)) => {
-                (phases.get(&phase).copied().unwrap_or(Reasons::MAX), "no action of this phase".into())
+                (phases.get(&phase).copied().unwrap_or(Reasons::MAX), msg!("no action of this phase"))
             }
-            (None, CalleeBody::Session) => (session, "no action of this script".into()),
+            (None, CalleeBody::Session) => (session, msg!("no action of this script")),
         };
         for route in &table.on_exit.routes {
             let reason = route.reason.value.as_str();
@@ -66,22 +69,22 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
                 continue;
             }
             let others = REASONS.iter().filter(|other| given & bit(other) != 0 && **other != ERROR);
-            let others: Vec<String> = others.map(|other| format!("`{other}`")).collect();
+            let others: Vec<Message> = others.map(|other| Message::text(format!("`{other}`"))).collect();
             let message = match action {
-                Some(_) => format!("{what} never ends with `{reason}`"),
-                None => format!("{what} ever ends with `{reason}`"),
+                Some(_) => msg!("{what} never ends with `{reason}`"),
+                None => msg!("{what} ever ends with `{reason}`"),
             };
             let why = match action {
                 Some(_) if !others.is_empty() => {
-                    format!("{}; this one ends with {}", why(reason), others.join(" or "))
+                    msg!("{}; this one ends with {}", why(reason), Message::list(Joint::Or, others))
                 }
                 // Who writes such a route may well think of what is called.
                 None if !facts.seen.calls.is_empty() && talks.contains(&reason) => {
-                    format!("{}; the actions of a skill have routes of their own", why(reason))
+                    msg!("{}; the actions of a skill have routes of their own", why(reason))
                 }
-                _ => why(reason).to_owned(),
+                _ => why(reason),
             };
-            let help = format!("{why}; remove the route, or move it to where it can be taken");
+            let help = msg!("{why}; remove the route, or move it to where it can be taken");
             findings.report(Diagnostic::warning(SLUG, message, facts.file, route.reason.span).with_help(help));
         }
     }
@@ -98,13 +101,13 @@ fn orchestrated(facts: &SemanticModel<'_>) -> Vec<(usize, usize)> {
 }
 
 /// When the reason is given.
-fn why(reason: &str) -> &'static str {
-    match reason {
+fn why(reason: &str) -> Message {
+    Message::word(match reason {
         "max_rounds_reached" => "it takes an action whose answers are judged, up to its last round",
         "user_blocked" => "it takes an action that judges answers, and has another round to go on in",
         "off_topic" => "only an `ai_ask` of several rounds notices that an answer is about something else",
         "approved" | "rejected" | "timed_out" => "it takes an action that waits for an approval, or has a time limit",
         "branch_failed" => "it takes an action with branches",
         _ => "no kind of action that stands here gives it",
-    }
+    })
 }

@@ -4,6 +4,7 @@
 //! may leave it; one in which the same reason leads back to where it began repeats itself, and is reported. A call that stands
 //! in a case or under a condition comes to an end; where it does not, the session ends with an error (docs/actions/).
 
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -67,11 +68,11 @@ impl Circles<'_> {
     fn report(&self, to: usize, by: CallKind<'_>, facts: &SemanticModel<'_>, advise: bool) -> Diagnostic {
         let id = shortened(&by.id.value);
         let diagnostic = if by.inserts {
-            let message = format!("this inserts `{id}` again from inside of `{id}`");
+            let message = msg!("this inserts `{id}` again from inside of `{id}`");
             let help = "it would never end: insert something else here, or let it go on with `next`";
             Diagnostic::error("insert-itself", message, facts.file, by.id.span).with_help(help)
         } else {
-            let message = format!("this calls `{id}` again from inside of `{id}`");
+            let message = msg!("this calls `{id}` again from inside of `{id}`");
             let help = "it would never end: call another skill, or take this call out";
             Diagnostic::error("skill-cycle", message, facts.file, by.id.span).with_help(help)
         };
@@ -108,8 +109,8 @@ impl Circles<'_> {
             let by = self.ways.get(*from).and_then(|ways| ways.get(*nth)).and_then(|way| way.by);
             path.extend(by.map(|by| Related {
                 message: match by.is_here {
-                    true => format!("on the way, `{}` is called here", shortened(&by.id.value)),
-                    false => "which calls".to_owned(),
+                    true => msg!("on the way, `{}` is called here", shortened(&by.id.value)),
+                    false => msg!("which calls"),
                 },
                 file: Arc::clone(by.file),
                 span: by.id.span,

@@ -1,5 +1,6 @@
 //! `unknown-where-inserted`: an action that is inserted elsewhere uses what only its own topic or phase knows.
 
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::callables::can_insert;
@@ -106,7 +107,7 @@ fn report(
     place: CalleeBody,
 ) -> Diagnostic {
     let name = shortened(&used.name);
-    let message = format!(
+    let message = msg!(
         "`{}` needs `{name}`, which is not known in {}: it belongs to {}",
         shortened(&id.value),
         facts.part_name(place),
@@ -114,9 +115,9 @@ fn report(
     );
     let help = match definition.how {
         AssignmentKind::Element => {
-            "an element is known in its topic alone: insert another action here, or a skill".to_owned()
+            msg!("an element is known in its topic alone: insert another action here, or a skill")
         }
-        _ => format!(
+        _ => msg!(
             "declare `{name}` in the session, so that it is known wherever the action is inserted; or insert another action here"
         ),
     };

@@ -5,6 +5,7 @@
 //! come so before; only where an expression fails without it is it spoken of. What is only asked for (`x is none`,
 //! `{% if x %}`, `x | default('…')`) may well be empty. So only uses are reported that show nothing, or that must fail.
 
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -96,20 +97,17 @@ fn report(facts: &SemanticModel<'_>, used: &Use, declared: &Definition, writers:
     let writer = writers.iter().find(|writer| writer.seen_from(used.at.body));
     let (message, help) = match writer {
         Some(_) => (
-            format!("`{name}` is still empty here: it gets its value only further down"),
-            format!("put what gives it its value before this place, or declare `{name}` with a `value`"),
+            msg!("`{name}` is still empty here: it gets its value only further down"),
+            msg!("put what gives it its value before this place, or declare `{name}` with a `value`"),
         ),
         None => (
-            format!(
-                "`{name}` is always empty here: nothing in {} gives it a value",
-                facts.part_name(declared.holder())
-            ),
-            format!("declare `{name}` with a `value`, or let an action before this place extract it"),
+            msg!("`{name}` is always empty here: nothing in {} gives it a value", facts.part_name(declared.holder())),
+            msg!("declare `{name}` with a `value`, or let an action before this place extract it"),
         ),
     };
     let help = match used.by {
-        UseKind::Text => format!("{help}; where it may be empty, write `{{{{ {name} | default('…') }}}}`"),
-        _ if declared.to == Scope::Session => format!("{help}; nothing is wrong where `--var` always gives it"),
+        UseKind::Text => msg!("{help}; where it may be empty, write `{{{{ {name} | default('…') }}}}`"),
+        _ if declared.to == Scope::Session => msg!("{help}; nothing is wrong where `--var` always gives it"),
         _ => help,
     };
     let diagnostic = Diagnostic::warning("never-set", message, facts.file, span).with_help(help);

@@ -2,6 +2,8 @@
 
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::routes::Go;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -18,7 +20,8 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
             "max_rounds_reached" => "the action has no rounds left",
             _ => continue,
         };
-        let message = format!("there is nothing to resume after `{}`: {why}", route.reason.value);
+        let message =
+            msg!("there is nothing to resume after `{}`: {why}", route.reason.value, why = Message::word(why));
         let help = "write `next` to go on with what follows, or `retry` to begin the action again";
         findings.report(Diagnostic::warning(SLUG, message, facts.file, then.span).with_help(help));
     }

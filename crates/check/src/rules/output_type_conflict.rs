@@ -1,5 +1,7 @@
 //! `output-type-conflict`: an output asks for what its variable cannot hold, so that it would never be written.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use serde_json::Value;
 
 use crate::collected::OutputFact;
@@ -27,26 +29,23 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
 }
 
 /// What is wrong with an output, and what to do.
-fn conflict(fact: &OutputFact) -> Option<(String, String)> {
+fn conflict(fact: &OutputFact) -> Option<(Message, Message)> {
     let (declared, choices) = fact.declared.as_ref()?;
     let (output, name) = (&fact.output, shortened(&fact.output.get));
     if output.append {
         let declared = declared.filter(|declared| *declared != DeclaredType::List)?;
-        let message = format!(
-            "`append` adds to a list, but `{name}` is declared as {}: nothing would be written",
-            declared.name()
-        );
-        return Some((message, "declare it with `type: list`, or remove `append`".to_owned()));
+        let message =
+            msg!("`append` adds to a list, but `{name}` is declared as {}: nothing would be written", declared.name());
+        return Some((message, msg!("declare it with `type: list`, or remove `append`")));
     }
     if let (Some(asked), Some(declared)) = (output.declared, declared)
         && !may_become(asked, *declared)
     {
         let (asked, declared) = (asked.name(), declared.name());
         let message =
-            format!("this output asks for {asked}, but `{name}` is declared as {declared}: nothing would be written");
-        let help = format!(
-            "leave `type` out here: the output then takes {declared} from the declaration; or change one of them"
-        );
+            msg!("this output asks for {asked}, but `{name}` is declared as {declared}: nothing would be written");
+        let help =
+            msg!("leave `type` out here: the output then takes {declared} from the declaration; or change one of them");
         return Some((message, help));
     }
     if choices.is_empty() {
@@ -60,9 +59,9 @@ fn conflict(fact: &OutputFact) -> Option<(String, String)> {
     if lost.is_empty() {
         return None;
     }
-    let message = format!("the declared `enum` of `{name}` lacks {}, which would never be written", values(&lost));
+    let message = msg!("the declared `enum` of `{name}` lacks {}, which would never be written", values(&lost));
     let help = "leave `enum` out here: the output then takes that of the declaration; or add what is missing there";
-    Some((message, help.to_owned()))
+    Some((message, Message::word(help)))
 }
 
 /// Whether some value of the one type can be held as the other without a loss (docs/replies.md).

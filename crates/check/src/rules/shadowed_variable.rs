@@ -1,5 +1,7 @@
 //! `shadowed-variable`: one name in two scopes, of which the narrower hides the wider.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 
 use crate::collected::{AssignmentKind, CalleeBody, Definition, OutputFact};
@@ -35,11 +37,11 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
             let Some(outer) = declarations.seen_from(inner.at.body).find(wider) else { continue };
             let place = named(facts, inner.holder(), inner.to);
             let message = match inner.how {
-                AssignmentKind::Element => format!(
+                AssignmentKind::Element => msg!(
                     "the element `{name}` of `for_each` hides the variable `{name}` of {}",
                     named(facts, outer.holder(), outer.to)
                 ),
-                _ => format!(
+                _ => msg!(
                     "`{name}` is declared for {place} and for {} too: the first hides the second",
                     named(facts, outer.holder(), outer.to)
                 ),
@@ -63,15 +65,16 @@ fn past(facts: &SemanticModel<'_>, fact: &OutputFact, declarations: &Declaration
         return;
     }
     let name = shortened(&fact.output.get);
-    let message = format!(
+    let message = msg!(
         "`{name}` is declared for {}, but this output writes another `{name}`, for the {scope}",
-        named(facts, declared.holder(), declared.to)
+        named(facts, declared.holder(), declared.to),
+        scope = Message::word(scope.name())
     );
     let help = "leave `scope` out: an output goes where its variable is declared; or give it a name of its own";
     let diagnostic = Diagnostic::warning("shadowed-variable", message, facts.file, fact.span).with_help(help);
     findings.report(diagnostic.with_related("declared here", facts.file, declared.span));
 }
 
-fn named(facts: &SemanticModel<'_>, holder: CalleeBody, scope: Scope) -> String {
-    if scope == Scope::Global { "all sessions (`scope: global`)".into() } else { facts.part_name(holder) }
+fn named(facts: &SemanticModel<'_>, holder: CalleeBody, scope: Scope) -> Message {
+    if scope == Scope::Global { msg!("all sessions (`scope: global`)") } else { facts.part_name(holder) }
 }

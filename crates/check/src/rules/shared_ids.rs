@@ -1,5 +1,7 @@
 //! `duplicate-id` beyond one list: triggers, skills, a topic and a phase of one id, an action and a skill of one id.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 
 use crate::rules::rule::Rule;
@@ -13,16 +15,16 @@ const SLUG: &str = "duplicate-id";
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: true, check };
 
 fn check(facts: &SemanticModel<'_>, findings: &Findings) {
-    let report = |message: String, help: &str, span: Span, first: (&str, Span)| {
+    let report = |message: Message, help: &'static str, span: Span, first: (&'static str, Span)| {
         let diagnostic = Diagnostic::error(SLUG, message, facts.file, span).with_help(help);
         findings.report(diagnostic.with_related(first.0, facts.file, first.1));
     };
     twice(facts.seen.triggers.iter().map(|trigger| &trigger.id), |id, first| {
-        let message = format!("the `trigger_id` `{}` is used twice", id.value);
+        let message = msg!("the `trigger_id` `{}` is used twice", id.value);
         report(message, "give each its own", id.span, ("first used here", first));
     });
     twice(facts.skills.iter().map(|skill| &skill.id), |id, first| {
-        let message = format!("the `skill_id` `{}` is used twice", id.value);
+        let message = msg!("the `skill_id` `{}` is used twice", id.value);
         report(message, "give each its own: `insert` and `use_skill` go by it", id.span, ("first used here", first));
     });
     // These two share no list, and only who names them cannot say which is meant.
@@ -32,7 +34,7 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     for topic in phases.iter().flat_map(|phase| &phase.topics) {
         let id = topic.id.value.as_str();
         if let (Some(phase), Some(goto)) = (by_id.get(id), goals.get(id)) {
-            let message = format!("a phase and a topic share the id `{id}`, and a `goto` could mean either");
+            let message = msg!("a phase and a topic share the id `{id}`, and a `goto` could mean either");
             let help = "give one of the two another id";
             let diagnostic = Diagnostic::error(SLUG, message, facts.file, topic.id.span).with_help(help);
             let diagnostic = diagnostic.with_related("the phase", facts.file, *phase);
@@ -49,7 +51,7 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     for skill in facts.skills {
         let id = skill.id.value.as_str();
         if let (Some(action), Some(insert)) = (actions.get(id), inserted.get(id)) {
-            let message = format!("a skill and an action share the id `{id}`, and an `insert` could mean either");
+            let message = msg!("a skill and an action share the id `{id}`, and an `insert` could mean either");
             let help = "give one of the two another id";
             let diagnostic = Diagnostic::error(SLUG, message, facts.file, skill.id.span).with_help(help);
             let diagnostic = diagnostic.with_related("the action", facts.file, *action);
@@ -62,7 +64,7 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
             continue;
         }
         if let Some(other) = all.iter().find(|other| !other.is_at(facts.file, skill.id.span)) {
-            let message = format!("two files of this project hold a skill `{}`", skill.id.value);
+            let message = msg!("two files of this project hold a skill `{}`", skill.id.value);
             let help = "give each its own id: a script that calls it could not say which of the two it means";
             let diagnostic = Diagnostic::error(SLUG, message, facts.file, skill.id.span).with_help(help);
             findings.report(diagnostic.with_related("the other one", &other.file, other.span));

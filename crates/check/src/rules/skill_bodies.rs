@@ -1,5 +1,6 @@
 //! What skills promise: `output-never-set`, and `unused-skill` for one that nobody calls.
 
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::collected::CalleeBody;
@@ -32,18 +33,18 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
         let empty = BTreeSet::new();
         let known = set.get(&number).unwrap_or(&empty);
         for output in skill.outputs.iter().filter(|output| !known.contains(output.value.as_str())) {
-            let message = format!("the skill `{id}` lists the output `{}`, and nothing in it sets that", output.value);
+            let message = msg!("the skill `{id}` lists the output `{}`, and nothing in it sets that", output.value);
             let near = findings.may_advise().then(|| near_miss(&output.value, known.iter().copied())).flatten();
             let help = match near {
-                Some(near) => format!("did you mean `{near}`? Otherwise let an action extract or set it"),
-                None => "let an action of the skill extract or set it, or take it out of `outputs`".to_owned(),
+                Some(near) => msg!("did you mean `{near}`? Otherwise let an action extract or set it"),
+                None => msg!("let an action of the skill extract or set it, or take it out of `outputs`"),
             };
             findings.report(Diagnostic::error("output-never-set", message, facts.file, output.span).with_help(help));
         }
         let own = CalleeBody::Skill(number);
         let used = called.get(skill.id.value.as_str()).is_some_and(|bodies| bodies.iter().any(|body| *body != own));
         if facts.script.is_some() && !used && !skill.id.value.is_empty() {
-            let message = format!("nothing in this script calls the skill `{id}`");
+            let message = msg!("nothing in this script calls the skill `{id}`");
             let help = "call it with `use_skill` or `insert`, move it to skills/ for other scripts, or remove it";
             findings.report(Diagnostic::warning("unused-skill", message, facts.file, skill.id.span).with_help(help));
         }

@@ -1,5 +1,7 @@
 //! Calls of skills by actions: `unknown-skill`, `missing-input`, `unknown-input`, `input-type`, `unknown-output`.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -46,7 +48,7 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
 }
 
 fn unknown(id: &Spanned<String>, callables: &Callables<'_>, facts: &SemanticModel<'_>, advise: bool) -> Diagnostic {
-    let message = format!("there is no skill `{}`", shortened(&id.value));
+    let message = msg!("there is no skill `{}`", shortened(&id.value));
     let diagnostic = Diagnostic::error("unknown-skill", message, facts.file, id.span);
     if let Some(action) = callables.action(&id.value).and_then(|number| facts.seen.actions.get(number)) {
         let help = "that is the id of an action; `use_skill` calls skills: write it as one under `skills:`";
@@ -56,7 +58,7 @@ fn unknown(id: &Spanned<String>, callables: &Callables<'_>, facts: &SemanticMode
         Some(near) => diagnostic.with_meant(near),
         None if callables.skills().next().is_none() => diagnostic
             .with_help("there are no skills yet: write it under `skills:` of the script, or as a file in skills/"),
-        None => diagnostic.with_help(format!("there are the skills {}", and(callables.skills()))),
+        None => diagnostic.with_help(msg!("there are the skills {}", and(callables.skills()))),
     }
 }
 
@@ -67,11 +69,10 @@ fn unknown_of_kind(
     callables: &Callables<'_>,
     facts: &SemanticModel<'_>,
 ) -> Diagnostic {
-    let message =
-        format!("the kind `{}` runs the skill `{}`, which is not there", shortened(kind), shortened(&id.value));
+    let message = msg!("the kind `{}` runs the skill `{}`, which is not there", shortened(kind), shortened(&id.value));
     let help = match near_miss(&id.value, callables.skills()) {
-        Some(near) => format!("did you mean `{near}`? It stands in bcc-script.toml"),
-        None => "write the skill as a file in skills/, or name another one in bcc-script.toml".to_owned(),
+        Some(near) => msg!("did you mean `{near}`? It stands in bcc-script.toml"),
+        None => msg!("write the skill as a file in skills/, or name another one in bcc-script.toml"),
     };
     Diagnostic::error("unknown-skill", message, facts.file, id.span).with_help(help)
 }
@@ -90,7 +91,7 @@ fn one<'s>(call: &CallFact, skill: &'s SkillOutline, file: &Arc<SourceFile>, fin
     let open: Vec<_> = skill.inputs.iter().filter(|input| input.needed && !given(&input.name)).collect();
     let mut mistyped = BTreeSet::new();
     for stranger in strangers {
-        let message = format!("the skill `{id}` has no input `{}`", shortened(&stranger.value));
+        let message = msg!("the skill `{id}` has no input `{}`", shortened(&stranger.value));
         let diagnostic = Diagnostic::error("unknown-input", message, file, stranger.span);
         let diagnostic = match near(&stranger.value, &mut inputs().filter(|name| !given(name))) {
             Some(near) => {
@@ -98,14 +99,14 @@ fn one<'s>(call: &CallFact, skill: &'s SkillOutline, file: &Arc<SourceFile>, fin
                 diagnostic.with_meant(near)
             }
             None if skill.inputs.is_empty() => diagnostic.with_help("it takes none: remove this line"),
-            None => diagnostic.with_help(format!("its inputs are {}; remove this one", and(inputs()))),
+            None => diagnostic.with_help(msg!("its inputs are {}; remove this one", and(inputs()))),
         };
         findings.report(diagnostic.with_related("the skill", &skill.file, skill.span));
     }
     for input in open.into_iter().filter(|input| !mistyped.contains(input.name.as_str())) {
-        let message = format!("the skill `{id}` needs its input `{}`, which is not given here", shortened(&input.name));
+        let message = msg!("the skill `{id}` needs its input `{}`, which is not given here", shortened(&input.name));
         let under = if call.by == CallBy::Author { "input" } else { "config" };
-        let help = format!("give it under `{under}:`, as `{}: …`, or give it a `value` in the skill", input.name);
+        let help = msg!("give it under `{under}:`, as `{}: …`, or give it a `value` in the skill", input.name);
         let diagnostic = Diagnostic::error("missing-input", message, file, call.skill.span).with_help(help);
         findings.report(diagnostic.with_related("the input", &skill.file, input.span));
     }
@@ -116,10 +117,10 @@ fn one<'s>(call: &CallFact, skill: &'s SkillOutline, file: &Arc<SourceFile>, fin
         {
             let (name, wanted) = (shortened(&input.name), declared.name());
             let message =
-                format!("the input `{name}` of the skill `{id}` is declared as {wanted}, but this is no {wanted}");
+                msg!("the input `{name}` of the skill `{id}` is declared as {wanted}, but this is no {wanted}");
             let help = match declared {
-                DeclaredType::Date => "write a day of the calendar, as in 2026-11-21".to_owned(),
-                _ => "give it such a value, or a variable that holds one, as in `\"{{ name }}\"`".to_owned(),
+                DeclaredType::Date => msg!("write a day of the calendar, as in 2026-11-21"),
+                _ => Message::word("give it such a value, or a variable that holds one, as in `\"{{ name }}\"`"),
             };
             let diagnostic = Diagnostic::error("input-type", message, file, given.value.span).with_help(help);
             findings.report(diagnostic.with_related("declared here", &skill.file, input.span));
@@ -128,14 +129,14 @@ fn one<'s>(call: &CallFact, skill: &'s SkillOutline, file: &Arc<SourceFile>, fin
     let outputs = || skill.outputs.iter().map(|output| output.value.as_str());
     let listed: BTreeSet<&str> = outputs().collect();
     for output in call.outputs.iter().filter(|output| !listed.contains(output.value.as_str())) {
-        let message = format!("the skill `{id}` has no output `{}`", shortened(&output.value));
+        let message = msg!("the skill `{id}` has no output `{}`", shortened(&output.value));
         let diagnostic = Diagnostic::error("unknown-output", message, file, output.span);
         let diagnostic = match near(&output.value, &mut outputs()) {
             Some(near) => diagnostic.with_meant(near),
             None if skill.outputs.is_empty() => {
                 diagnostic.with_help("it gives none: list it under `outputs:` of the skill, or do not take it")
             }
-            None => diagnostic.with_help(format!("its outputs are {}", and(outputs()))),
+            None => diagnostic.with_help(msg!("its outputs are {}", and(outputs()))),
         };
         findings.report(diagnostic.with_related("the skill", &skill.file, skill.span));
     }

@@ -1,6 +1,7 @@
 //! Skills have a scope of their own: `scope-in-skill`, for an output that seems to be meant for outside, and
 //! `input-left-empty`, for an insertion, which gives a skill none of its inputs.
 
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::collected::CalleeBody;
@@ -21,14 +22,14 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
         let CalleeBody::Skill(number) = fact.at.body else { continue };
         let Some(scope) = fact.output.scope.filter(|scope| *scope != Scope::Topic) else { continue };
         let name = shortened(&fact.output.get);
-        let message = format!("`scope: {scope}` does nothing in a skill: what a skill sets stays inside of it");
+        let message = msg!("`scope: {scope}` does nothing in a skill: what a skill sets stays inside of it");
         let listed = facts
             .skills
             .get(number)
             .is_some_and(|skill| skill.outputs.iter().any(|output| output.value == fact.output.get));
         let help = match listed {
-            true => format!("remove `scope`; a caller takes `{name}` with `output:` of its `use_skill`"),
-            false => format!(
+            true => msg!("remove `scope`; a caller takes `{name}` with `output:` of its `use_skill`"),
+            false => msg!(
                 "remove `scope`, list `{name}` under `outputs:` of the skill, and take it with `output:` of a `use_skill`"
             ),
         };
@@ -81,13 +82,11 @@ fn left_empty(
     let (names, skill_id) = (and(names()), shortened(&skill.id));
     let (message, help) = match empty {
         [_] => (
-            format!("the input {names} of the skill `{skill_id}` is empty here: what inserts a skill gives it nothing"),
+            msg!("the input {names} of the skill `{skill_id}` is empty here: what inserts a skill gives it nothing"),
             "give it a `value` in the skill, or call it with `use_skill`, which has `input:`",
         ),
         _ => (
-            format!(
-                "the inputs {names} of the skill `{skill_id}` are empty here: what inserts a skill gives it nothing"
-            ),
+            msg!("the inputs {names} of the skill `{skill_id}` are empty here: what inserts a skill gives it nothing"),
             "give them a `value` in the skill, or call it with `use_skill`, which has `input:`",
         ),
     };

@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule { slugs: &["text-cut-by-comment"], essential: false
 
 fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     let file = facts.file;
-    let report = |lost: Span, whole: Option<Span>, message: &str| {
+    let report = |lost: Span, whole: Option<Span>, message: &'static str| {
         let diagnostic = Diagnostic::warning("text-cut-by-comment", message, file, lost).with_help(HELP);
         // A comment may be meant.
         findings.report(diagnostic.with_fixes(whole.map(|whole| quote(file, whole).only_sure_if(false))));

@@ -3,6 +3,7 @@
 use crate::reasons::REASONS;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
+use bcc_lang::message::msg;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -46,10 +47,10 @@ pub fn unknown(reason: &Spanned<String>, file: &Arc<SourceFile>) -> Option<Diagn
     if REASONS.contains(&written) {
         return None;
     }
-    let message = format!("there is no exit reason `{}`", shortened(written));
+    let message = msg!("there is no exit reason `{}`", shortened(written));
     let diagnostic = Diagnostic::error(SLUG, message, file, reason.span);
     let plain = written.to_lowercase().replace(['-', ' '], "_");
     let other = OTHER_NAMES.iter().find(|(other, _)| *other == plain).map(|(_, ours)| *ours);
-    let listed = || format!("reasons are {}", REASONS.map(|name| format!("`{name}`")).join(", "));
+    let listed = || msg!("reasons are {}", REASONS.map(|name| format!("`{name}`")).join(", "));
     Some(diagnostic.with_near(other.or_else(|| near_miss(written, REASONS)), listed))
 }

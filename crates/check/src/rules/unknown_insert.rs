@@ -1,5 +1,6 @@
 //! `unknown-insert`: what is to be inserted is neither a skill nor an action.
 
+use bcc_lang::message::msg;
 use std::collections::BTreeSet;
 use std::iter::once;
 
@@ -38,10 +39,10 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
             Some(action) if can_insert(body, action) => {}
             Some(action) => {
                 let (message, help) = if matches!(body, CalleeBody::Skill(_)) {
-                    let message = format!("`{}` stands outside of this skill", shortened(written));
+                    let message = msg!("`{}` stands outside of this skill", shortened(written));
                     (message, "a skill can insert its own actions and other skills; make a skill of that action")
                 } else {
-                    let message = format!("`{}` is an action inside of a skill", shortened(written));
+                    let message = msg!("`{}` is an action inside of a skill", shortened(written));
                     (message, "insert the skill itself; its actions are known only inside of it")
                 };
                 let diagnostic = Diagnostic::error(SLUG, message, facts.file, id.span).with_help(help);
@@ -73,7 +74,7 @@ impl<'f> Names<'f> {
     }
 
     fn unknown(&mut self, id: &Spanned<String>, body: CalleeBody, facts: &SemanticModel<'_>) -> Diagnostic {
-        let message = format!("there is no skill and no action `{}`", shortened(&id.value));
+        let message = msg!("there is no skill and no action `{}`", shortened(&id.value));
         let diagnostic = Diagnostic::error(SLUG, message, facts.file, id.span);
         if self.places.contains(id.value.as_str()) {
             let help = "that is the id of a topic or a phase: go there with `goto`, or name a skill or an action";
@@ -89,7 +90,7 @@ impl<'f> Names<'f> {
             None if callables.skills().next().is_none() => diagnostic.with_help(
                 "write the skill under `skills:` of the script or as a file in skills/, or name an action of this script",
             ),
-            None => diagnostic.with_help(format!("there are the skills {}", and(callables.skills()))),
+            None => diagnostic.with_help(msg!("there are the skills {}", and(callables.skills()))),
         }
     }
 }

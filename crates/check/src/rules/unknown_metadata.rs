@@ -1,6 +1,7 @@
 //! `unknown-metadata`: a trigger asks for a field of `metadata` that is written almost like one that replies have, so that
 //! it would never fire (docs/triggers.md).
 
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -40,12 +41,11 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
                 continue;
             };
             let span = expression.span(facts.file, &place);
-            let message = format!("no reply has `{}` in its `metadata`", shortened(name));
+            let message = msg!("no reply has `{}` in its `metadata`", shortened(name));
             let diagnostic = Diagnostic::warning("unknown-metadata", message, facts.file, span);
             let edits = vec![Edit { span, text: near.to_owned() }];
-            findings.report(
-                diagnostic.with_help(format!("did you mean `{near}`?")).with_fix(format!("write `{near}`"), edits),
-            );
+            findings
+                .report(diagnostic.with_help(msg!("did you mean `{near}`?")).with_fix(msg!("write `{near}`"), edits));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
+use bcc_lang::message::msg;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -25,16 +26,16 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     let known = || models.iter().map(String::as_str).chain(BUILT_IN);
     let near = near_miss(name, known());
     let help = match near {
-        Some(near) => format!("did you mean `{near}`?"),
+        Some(near) => msg!("did you mean `{near}`?"),
         None => {
             let mut listed: Vec<String> = known().map(|name| format!("`{name}`")).collect();
             listed.sort();
             listed.dedup();
             let listed = listed.join(", ");
-            format!("describe it in bcc-script.toml under `[models.{name}]`, or take one that there is: {listed}")
+            msg!("describe it in bcc-script.toml under `[models.{name}]`, or take one that there is: {listed}")
         }
     };
-    let message = format!("there is no model `{}` in this project", shortened(name));
+    let message = msg!("there is no model `{}` in this project", shortened(name));
     let diagnostic = Diagnostic::warning(SLUG, message, facts.file, model.span).with_help(help);
     findings.report(diagnostic.with_replacement(near));
 }

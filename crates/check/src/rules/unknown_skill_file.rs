@@ -4,6 +4,7 @@ use crate::callables::paths;
 use crate::library::SkillPathTarget;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
+use bcc_lang::message::msg;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -21,8 +22,8 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
                 refused.words(&shown, "skill", "script", "../skills/comfort.yaml")
             }
             Some(SkillPathTarget::Other) => (
-                format!("the file `{shown}` holds no skill"),
-                "a skill's file begins with `skill:`; write the path of one".to_owned(),
+                msg!("the file `{shown}` holds no skill"),
+                msg!("a skill's file begins with `skill:`; write the path of one"),
             ),
         };
         findings.report(Diagnostic::error(SLUG, message, facts.file, path.span).with_help(help));

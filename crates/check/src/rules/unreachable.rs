@@ -1,5 +1,7 @@
 //! `unreachable`: phases, topics and actions to which no way leads.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeSet;
 
 use crate::collected::CalleeBody;
@@ -19,8 +21,8 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
         return;
     }
     let graph = graph(facts);
-    let report = |what: &str, id: &Spanned<String>, help: &str| {
-        let message = format!("no way leads to the {what} `{}`", shortened(&id.value));
+    let report = |what: &'static str, id: &Spanned<String>, help: &'static str| {
+        let message = msg!("no way leads to the {what} `{}`", shortened(&id.value), what = Message::word(what));
         findings.report(Diagnostic::warning("unreachable", message, facts.file, id.span).with_help(help));
     };
     let behind = "what stands before it always goes elsewhere: let a `goto` lead here, or remove it";

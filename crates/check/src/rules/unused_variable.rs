@@ -4,6 +4,8 @@
 //! declares and a `set` fills: the export holds them, those of a topic or phase that is over too. What is only declared tells
 //! nobody anything, and what is set under a name that is declared nowhere is most often a misspelt one.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::collected::{AssignmentKind, CalleeBody, Definition};
@@ -60,17 +62,18 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
                 () => None,
             };
             let help = match near {
-                Some(near) if set_only => format!("did you mean `{}`?", shortened(near)),
-                Some(near) => format!("did you mean it where `{}` gets its value?", shortened(near)),
+                Some(near) if set_only => msg!("did you mean `{}`?", shortened(near)),
+                Some(near) => msg!("did you mean it where `{}` gets its value?", shortened(near)),
                 None if set_only && skill.is_some() => {
-                    "use it in a text or a condition; if callers should get it, list it under `outputs`; or remove it"
-                        .to_owned()
+                    msg!(
+                        "use it in a text or a condition; if callers should get it, list it under `outputs`; or remove it"
+                    )
                 }
-                None if set_only => format!(
+                None if set_only => msg!(
                     "use it in a text or a condition; if it is meant for the export, declare `{}`; or remove it",
                     shortened(name)
                 ),
-                None => "use it in a text or a condition, or remove it".to_owned(),
+                None => msg!("use it in a text or a condition, or remove it"),
             };
             let diagnostic = Diagnostic::warning("unused-variable", message, facts.file, definition.span);
             findings.report(diagnostic.with_help(help));
@@ -79,7 +82,7 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
 }
 
 /// Which of the definitions of one name in one area to speak of, and what to say.
-fn unused<'s>(definitions: &[&'s Definition], set: &BTreeSet<Span>) -> Option<(&'s Definition, String)> {
+fn unused<'s>(definitions: &[&'s Definition], set: &BTreeSet<Span>) -> Option<(&'s Definition, Message)> {
     // What a later session may read is never unused.
     if definitions.iter().any(|definition| definition.to == Scope::Global) {
         return None;
@@ -90,8 +93,8 @@ fn unused<'s>(definitions: &[&'s Definition], set: &BTreeSet<Span>) -> Option<(&
         // What is declared and written is meant for the export.
         return match declared.how {
             _ if has_writer(definitions) => None,
-            AssignmentKind::Input => Some((declared, format!("the input `{name}` of this skill is never used in it"))),
-            _ => Some((declared, format!("`{name}` is declared and never used"))),
+            AssignmentKind::Input => Some((declared, msg!("the input `{name}` of this skill is never used in it"))),
+            _ => Some((declared, msg!("`{name}` is declared and never used"))),
         };
     }
     let only_set = definitions.iter().all(|definition| set.contains(&definition.span));
@@ -99,7 +102,8 @@ fn unused<'s>(definitions: &[&'s Definition], set: &BTreeSet<Span>) -> Option<(&
         CalleeBody::Skill(_) => "and it is no output of the skill",
         CalleeBody::Session | CalleeBody::Phase(_) | CalleeBody::Topic(..) => "and it is declared nowhere",
     };
-    only_set.then(|| (first, format!("`{name}` is set, but nothing uses it, {besides}")))
+    let besides = Message::word(besides);
+    only_set.then(|| (first, msg!("`{name}` is set, but nothing uses it, {besides}")))
 }
 
 fn has_writer(definitions: &[&Definition]) -> bool {

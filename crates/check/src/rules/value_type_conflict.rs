@@ -5,6 +5,7 @@ use crate::listing::values;
 use crate::name_table::NearestDeclarations;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
+use bcc_lang::message::msg;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -32,16 +33,16 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
         };
         let (message, help) = match (held, declared) {
             (None, Some(declared)) if let Some(text) = calculation(constant) => (
-                format!("`{name}` is declared as {} and cannot hold this text", declared.name()),
-                format!("if it is to be calculated, write `\"{{{{ {text} }}}}\"`"),
+                msg!("`{name}` is declared as {} and cannot hold this text", declared.name()),
+                msg!("if it is to be calculated, write `\"{{{{ {text} }}}}\"`"),
             ),
             (None, Some(declared)) => (
-                format!("`{name}` is declared as {} and cannot hold this value", declared.name()),
-                format!("give it a value of type {}, or change its `type` where it is declared", declared.name()),
+                msg!("`{name}` is declared as {} and cannot hold this value", declared.name()),
+                msg!("give it a value of type {}, or change its `type` where it is declared", declared.name()),
             ),
             (Some(held), _) if !choices.is_empty() && !choices.contains(&held) => (
-                format!("this value is none of the `enum` of `{name}`"),
-                format!("take one of {}, or add this one to the `enum`", values(choices)),
+                msg!("this value is none of the `enum` of `{name}`"),
+                msg!("take one of {}, or add this one to the `enum`", values(choices)),
             ),
             _ => continue,
         };

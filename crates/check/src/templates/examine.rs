@@ -1,5 +1,7 @@
 //! From the files below `_system/` to what is wrong in them: lays them out as sessions would find them, and asks each rule.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -114,7 +116,7 @@ fn reached(set: &TemplateSet<'_>, roots: impl Iterator<Item = usize>) -> BTreeSe
 
 fn too_large(file: &SystemFile) -> Option<Diagnostic> {
     (file.path.ends_with(".md") && file.source.text().len() > MAX_FILE_BYTES).then(|| {
-        let message = format!("a template is at most {} KiB long, and this one is longer", MAX_FILE_BYTES / 1024);
+        let message = msg!("a template is at most {} KiB long, and this one is longer", MAX_FILE_BYTES / 1024);
         Diagnostic::error("file-too-large", message, &file.source, Span::default()).with_help(
             "no model could read so long a prompt: shorten it; what a script works on belongs into its variables",
         )
@@ -124,7 +126,7 @@ fn too_large(file: &SystemFile) -> Option<Diagnostic> {
 /// Sorted, and each finding once: one file may belong to several schemes.
 fn once(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     sort(&mut found);
-    let mut seen: HashMap<(String, Span, &'static str), HashSet<String>> = HashMap::new();
+    let mut seen: HashMap<(String, Span, &'static str), HashSet<Message>> = HashMap::new();
     found.retain(|finding| {
         let place = (finding.file.name().to_owned(), finding.span, finding.rule);
         seen.entry(place).or_default().insert(finding.message.clone())

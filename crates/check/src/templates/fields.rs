@@ -1,5 +1,8 @@
 //! `template-lacks-field`: a template that never asks for a field that the reply of its kind needs.
 
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
@@ -30,20 +33,20 @@ pub fn check(set: &TemplateSet<'_>, root: usize, asking: &TemplateConsumer, repl
     let place = first_line(loaded);
     let mut found = Vec::new();
     if let Some((first, _)) = missing.first() {
-        let list = missing.iter().map(|(field, _)| format!("`{field}`")).collect::<Vec<_>>().join(", ");
-        let message = format!("this template never asks the model for {list}");
-        let defaults: Vec<String> = missing
+        let list = Message::list(Joint::Item, missing.iter().map(|(field, _)| Message::text(format!("`{field}`"))));
+        let message = msg!("this template never asks the model for {list}");
+        let defaults: Vec<Message> = missing
             .iter()
-            .filter_map(|(field, default)| Some(format!("`{field}` always counts as {}", default.as_ref()?)))
+            .filter_map(|(field, default)| Some(msg!("`{field}` always counts as {}", default.as_ref()?)))
             .collect();
-        let mut help = format!("name each in the JSON that the template shows, as in `\"{first}\": …`");
+        let mut help = msg!("name each in the JSON that the template shows, as in `\"{first}\": …`");
         if !defaults.is_empty() {
-            help = format!("{help}; else {}", defaults.join(", "));
+            help = msg!("{help}; else {}", Message::list(Joint::Comma, defaults));
         }
         found.push(Diagnostic::warning("template-lacks-field", message, source, place).with_help(help));
     }
     if asking.prompt.outputs && !OUTPUT_NAMES.iter().any(|name| names.contains(*name)) {
-        let message = format!("this template never asks the model for what an `{}` extracts", asking.kind);
+        let message = msg!("this template never asks the model for what an `{}` extracts", asking.kind);
         let help = "write `{{ output_list }}` as the last lines of the JSON that the template shows: it holds one line for \
                     each item of `output`";
         found.push(Diagnostic::warning("template-lacks-field", message, source, place).with_help(help));

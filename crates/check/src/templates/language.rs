@@ -1,5 +1,7 @@
 //! `template-language`: texts in Chinese characters under prompts in Latin letters, and the reverse.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::HashSet;
 
 use bcc_lang::script::script::Script;
@@ -142,14 +144,18 @@ pub fn check<'t>(
     let (scheme, id) = (script.scheme.as_ref(), &script.id);
     let span = scheme.map_or(id.span, |scheme| scheme.span);
     let (own, other) = (written.name(), prompted.name());
-    let message = format!("this script is written in {own}, but the prompts that serve it are written in {other}");
+    let message = msg!(
+        "this script is written in {own}, but the prompts that serve it are written in {other}",
+        own = Message::word(own),
+        other = Message::word(other)
+    );
     let diagnostic = Diagnostic::warning("template-language", message, &script.file, span);
     let from_elsewhere =
         templates.files().iter().any(|file| TemplateLayer::of(file.place()).is_some_and(TemplateLayer::is_of_scheme));
     let folder = "`_system/config/custom/<scheme>/`";
     Some(match (written, scheme) {
         (WritingSystem::Latin, None) => {
-            let help = format!(
+            let help = msg!(
                 "write `template_scheme: english` under `session:`; for another language put templates of your own into \
                  {folder} and write the name of that scheme"
             );
@@ -165,18 +171,18 @@ pub fn check<'t>(
                 _ => diagnostic,
             }
         }
-        (WritingSystem::Latin, Some(scheme)) => diagnostic.with_help(format!(
+        (WritingSystem::Latin, Some(scheme)) => diagnostic.with_help(msg!(
             "what the scheme `{0}` does not have comes from the default one: put its own templates into \
              `_system/config/custom/{0}/`, or write `template_scheme: english` for the English prompts of bcc-script",
             scheme.value
         )),
         (WritingSystem::Han, Some(scheme)) => diagnostic
-            .with_help(format!(
+            .with_help(msg!(
                 "remove `template_scheme: {}` to take the default prompts, which are Chinese, or name a scheme whose \
                  templates in {folder} are",
                 scheme.value
             )),
-        (WritingSystem::Han, None) => diagnostic.with_help(format!(
+        (WritingSystem::Han, None) => diagnostic.with_help(msg!(
             "put Chinese templates into {folder} and write `template_scheme: <scheme>` under `session:`; the prompts of \
              now come from the project's own default templates, from its bcc-script.toml or from `--scheme`"
         )),

@@ -1,5 +1,6 @@
 //! `role-marker`: a line that was probably meant to start a message of a role, and is not exactly a marker.
 
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
@@ -35,12 +36,12 @@ pub fn check(loaded: &LoadedTemplate, source: &Arc<SourceFile>) -> Vec<Diagnosti
         }
         let span = Span::new(start, start + line.len());
         let message = "this line starts no message: it is not exactly a role marker, so the model reads it as text";
-        let help = format!("write `{marker}`, with nothing else on the line");
+        let help = msg!("write `{marker}`, with nothing else on the line");
         let fix = vec![Edit::replace(span, marker.clone())];
         found.push(
             Diagnostic::warning("role-marker", message, source, span)
                 .with_help(help)
-                .with_fix(format!("write `{marker}`"), fix),
+                .with_fix(msg!("write `{marker}`"), fix),
         );
     }
     found

@@ -1,6 +1,7 @@
 //! Mistakes that stand in a template's file, as findings: `front-matter`, `template-syntax`, `missing-include`,
 //! `include-outside`, `include-loop`.
 
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use crate::templates::openers::{STATEMENTS, innermost};
@@ -26,8 +27,15 @@ pub fn told(loaded: &LoadedTemplate, error: &TemplateError, source: &Arc<SourceF
         MistakeKind::Outside => "include-outside",
         MistakeKind::Itself => "include-loop",
     };
-    let help = error.help.as_deref().unwrap_or("docs/templates.md says what a front matter may hold");
-    Some(with_fix(Diagnostic::error(slug, &error.message, source, span).with_help(help), mistake, source))
+    let help = error
+        .help
+        .clone()
+        .unwrap_or_else(|| msg!("`bcc-script schema template` prints what a front matter may contain"));
+    Some(with_fix(
+        Diagnostic::error(slug, error.message.clone(), source, span).with_help(help.clone()),
+        mistake,
+        source,
+    ))
 }
 
 /// The fix that puts what was probably meant in the place of what is there, inside its quotes.
@@ -36,7 +44,7 @@ fn with_fix(diagnostic: Diagnostic, mistake: &Mistake, source: &SourceFile) -> D
     let span = diagnostic.span;
     let quoted = span.len() > 2 && source.slice(span).starts_with(['"', '\'']);
     let span = if quoted { Span::new(span.start + 1, span.end - 1) } else { span };
-    diagnostic.with_fix(format!("write `{instead}`"), vec![Edit::replace(span, instead.clone())])
+    diagnostic.with_fix(msg!("write `{instead}`"), vec![Edit::replace(span, instead.clone())])
 }
 
 fn syntax(
@@ -48,14 +56,20 @@ fn syntax(
 ) -> Diagnostic {
     let slug = "template-syntax";
     if let Some(help) = &error.help {
-        return with_fix(Diagnostic::error(slug, &error.message, source, span).with_help(help), mistake, source);
+        return with_fix(
+            Diagnostic::error(slug, error.message.clone(), source, span).with_help(help.clone()),
+            mistake,
+            source,
+        );
     }
-    if error.message.starts_with("there is no ") {
-        let help = "docs/templates.md lists the filters and tests that there are";
-        return Diagnostic::error(slug, &error.message, source, span).with_help(help);
+    // What follows is about errors of minijinja itself, whose texts are all that is known of them.
+    let english = error.message.to_string();
+    if english.starts_with("there is no ") {
+        let help = "check the spelling of the filter or test";
+        return Diagnostic::error(slug, error.message.clone(), source, span).with_help(help);
     }
     let body = loaded.cut().body;
-    let ended = error.message.starts_with("unexpected end of input");
+    let ended = english.starts_with("unexpected end of input");
     let seen = if ended { source.text().len() } else { span.start.max(body) };
     let seen = source.text().get(body..seen).unwrap_or_default();
     let open = innermost(seen).map(|(name, range)| (name, Span::new(range.start + body, range.end + body)));
@@ -63,14 +77,14 @@ fn syntax(
         && let Some((name, at)) = open
         && [("{%", "%}"), ("{{", "}}")].iter().all(|(open, close)| seen.rfind(close) >= seen.rfind(open))
     {
-        let message = format!("the `{name}` that opens here is never closed");
-        return Diagnostic::error(slug, message, source, at).with_help(format!("close it with `{{% end{name} %}}`"));
+        let message = msg!("the `{name}` that opens here is never closed");
+        return Diagnostic::error(slug, message, source, at).with_help(msg!("close it with `{{% end{name} %}}`"));
     }
-    if let Some(word) = error.message.strip_prefix("unknown statement ") {
+    if let Some(word) = english.strip_prefix("unknown statement ") {
         return unknown(word, open, source, span);
     }
-    let message = format!("this template cannot be read: {}", error.message);
-    Diagnostic::error(slug, message, source, span).with_help(advice(&error.message))
+    let message = msg!("this template cannot be read: {}", error.message);
+    Diagnostic::error(slug, message, source, span).with_help(advice(&english))
 }
 
 fn unknown(word: &str, open: Option<(&str, Span)>, source: &Arc<SourceFile>, span: Span) -> Diagnostic {
@@ -78,12 +92,12 @@ fn unknown(word: &str, open: Option<(&str, Span)>, source: &Arc<SourceFile>, spa
     let belongs =
         STATEMENTS.iter().any(|name| word.strip_prefix("end") == Some(name)) || ["else", "elif"].contains(&word);
     if belongs {
-        let message = format!("`{{% {word} %}}` does not belong here");
+        let message = msg!("`{{% {word} %}}` does not belong here");
         let diagnostic = Diagnostic::error(slug, message, source, span);
         return match open {
             Some((name, at)) => diagnostic
-                .with_help(format!("the innermost open tag is `{name}`; close it first with `{{% end{name} %}}`"))
-                .with_related(format!("this `{name}` is still open"), source, at),
+                .with_help(msg!("the innermost open tag is `{name}`; close it first with `{{% end{name} %}}`"))
+                .with_related(msg!("this `{name}` is still open"), source, at),
             None => {
                 diagnostic.with_help("no tag is open here: remove this one, or write the one that it closes before it")
             }
@@ -92,12 +106,12 @@ fn unknown(word: &str, open: Option<(&str, Span)>, source: &Arc<SourceFile>, spa
     let ends: Vec<String> = STATEMENTS.iter().map(|name| format!("end{name}")).collect();
     let words = STATEMENTS.iter().copied().chain(["else", "elif", "include", "extends", "import", "from", "do"]);
     let near = near_miss(word, words.chain(ends.iter().map(String::as_str)));
-    let diagnostic = Diagnostic::error(slug, format!("there is no tag `{{% {word} %}}`"), source, span);
+    let diagnostic = Diagnostic::error(slug, msg!("there is no tag `{{% {word} %}}`"), source, span);
     match near {
         Some(near) => {
-            let diagnostic = diagnostic.with_help(format!("did you mean `{near}`?"));
+            let diagnostic = diagnostic.with_help(msg!("did you mean `{near}`?"));
             if source.slice(span) == word {
-                diagnostic.with_fix(format!("write `{near}`"), vec![Edit::replace(span, near)])
+                diagnostic.with_fix(msg!("write `{near}`"), vec![Edit::replace(span, near)])
             } else {
                 diagnostic
             }

@@ -1,5 +1,7 @@
 //! `unknown-template-name` in a template's own file: names that neither the engine, nor the kind, nor any script gives.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::templates::quotes;
@@ -49,15 +51,15 @@ pub fn check(
         };
         finding = finding.with_help(diagnostic.help);
         if let Some(instead) = diagnostic.instead {
-            finding = finding.with_fix(format!("use `{instead}`"), vec![Edit::replace(span, instead)]);
+            finding = finding.with_fix(msg!("use `{instead}`"), vec![Edit::replace(span, instead)]);
         }
         found.push(finding);
     }
 }
 
 struct Told {
-    message: String,
-    help: String,
+    message: Message,
+    help: Message,
     instead: Option<String>,
 }
 
@@ -77,9 +79,9 @@ fn tell(
         .map(|asking| asking.kind)
         .collect();
     if !elsewhere.is_empty() {
-        let message = format!("`{shown}` is given to prompts of {}, not to those of {prompts}", elsewhere.join(", "));
+        let message = msg!("`{shown}` is given to prompts of {}, not to those of {prompts}", elsewhere.join(", "));
         let help =
-            format!("let the template do without: `{{{{ {shown} | default('') }}}}`, `{{% if {shown} is defined %}}`");
+            msg!("let the template do without: `{{{{ {shown} | default('') }}}}`, `{{% if {shown} is defined %}}`");
         return Some(Told { message, help, instead: None });
     }
     let candidates: BTreeSet<&str> = kinds.iter().flat_map(|asking| given(asking)).collect();
@@ -91,11 +93,11 @@ fn tell(
         nearest = near(name, variables.into_iter().flatten().map(String::as_str));
     }
     let message = match variables {
-        Some(_) => format!("`{shown}` is not known in prompts of {prompts}, and no script of this project sets it"),
-        None => format!("`{shown}` is not known in prompts of {prompts}, unless a script has a variable of that name"),
+        Some(_) => msg!("`{shown}` is not known in prompts of {prompts}, and no script of this project sets it"),
+        None => msg!("`{shown}` is not known in prompts of {prompts}, unless a script has a variable of that name"),
     };
     let help = asked(&nearest).unwrap_or_else(|| {
-        format!("declare it in the scripts, or let the template do without: `{{{{ {shown} | default('') }}}}`")
+        msg!("declare it in the scripts, or let the template do without: `{{{{ {shown} | default('') }}}}`")
     });
     Some(Told { message, help, instead: only(&nearest).map(str::to_owned) })
 }

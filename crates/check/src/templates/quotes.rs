@@ -1,5 +1,6 @@
 //! `missing-include` for a file that is named without quotes: `{% include part.md %}` reads a variable `part`.
 
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
@@ -31,7 +32,7 @@ pub fn check(loaded: &LoadedTemplate, source: &Arc<SourceFile>) -> Vec<Diagnosti
         let quoted = format!("\"{}\"", source.slice(span));
         Diagnostic::error("missing-include", "the name of this file stands without quotes", source, span)
             .with_help("without them it is read as the name of a variable")
-            .with_sure_fix(format!("write `{quoted}`"), vec![Edit::replace(span, quoted.clone())])
+            .with_sure_fix(msg!("write `{quoted}`"), vec![Edit::replace(span, quoted.clone())])
     };
     loaded.uses().targets.iter().filter_map(|target| unquoted(loaded, target)).map(tell).collect()
 }

@@ -1,5 +1,9 @@
 //! `reply-schema`: the project's descriptions of replies, and the templates that ask for one.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -41,8 +45,11 @@ impl Schemas {
             if let (Some(value), Some(own)) = (&value, schemas.replies.get(name.as_str())) {
                 let missing = lacking(value, own);
                 if !missing.is_empty() {
-                    let message = format!("this reply schema lacks {}", missing.join(", "));
-                    let help = format!("`{name}` reads these fields; add them to the `properties`");
+                    let message = msg!(
+                        "this reply schema lacks {}",
+                        Message::list(Joint::Item, missing.into_iter().map(Message::text))
+                    );
+                    let help = msg!("`{name}` reads these fields; add them to the `properties`");
                     schemas.faults.push(Diagnostic::error(SLUG, message, file, Span::default()).with_help(help));
                 }
             }
@@ -74,7 +81,7 @@ impl Schemas {
         let name = base(cut.front.output_schema.as_deref()?);
         let written = cut.written.iter().find(|written| written.key == "output_schema")?;
         let span = loaded.span(&written.value);
-        let told = |message: String, help: String| Diagnostic::error(SLUG, message, source, span).with_help(help);
+        let told = |message: Message, help: Message| Diagnostic::error(SLUG, message, source, span).with_help(help);
         let Some(schema) = self.reply(loaded, asking) else {
             if self.own.contains_key(name) {
                 // What is wrong with it is told in its own file.
@@ -83,14 +90,14 @@ impl Schemas {
             let known = self.own.keys().map(String::as_str).chain(self.replies.keys().copied());
             let near = near_miss(name, known);
             let help = near.map_or_else(
-                || format!("put it into the project as `schemas/replies/{name}.json`, or leave `output_schema` out"),
-                |near| format!("did you mean `{near}.json`?"),
+                || msg!("put it into the project as `schemas/replies/{name}.json`, or leave `output_schema` out"),
+                |near| msg!("did you mean `{near}.json`?"),
             );
-            let finding = told(format!("there is no reply schema `{name}`"), help);
+            let finding = told(msg!("there is no reply schema `{name}`"), help);
             return Some(match near {
                 Some(near) => {
                     let near = format!("{near}.json");
-                    finding.with_fix(format!("write `{near}`"), vec![Edit::replace(span, near)])
+                    finding.with_fix(msg!("write `{near}`"), vec![Edit::replace(span, near)])
                 }
                 None => finding,
             });
@@ -99,8 +106,14 @@ impl Schemas {
         if missing.is_empty() {
             return None;
         }
-        let help = format!("`{}` reads these fields; add them to the schema's `properties`", asking.kind);
-        let finding = told(format!("the reply schema `{name}` lacks {}", missing.join(", ")), help);
+        let help = msg!("`{}` reads these fields; add them to the schema's `properties`", asking.kind);
+        let finding = told(
+            msg!(
+                "the reply schema `{name}` lacks {}",
+                Message::list(Joint::Item, missing.into_iter().map(Message::text))
+            ),
+            help,
+        );
         Some(match self.own.get(name) {
             Some((file, _)) => finding.with_related("the schema", file, Span::default()),
             None => finding,
@@ -131,27 +144,26 @@ fn usable(file: &Arc<SourceFile>) -> Result<Value, Box<Diagnostic>> {
         let reason = error.to_string();
         let reason = reason.split(" at line ").next().unwrap_or_default();
         let help = "quotes around every key and text, a comma between two entries and none behind the last one";
-        let message = format!("this reply schema is no JSON: {reason}");
+        let message = msg!("this reply schema is no JSON: {reason}");
         Box::new(Diagnostic::error(SLUG, message, file, Span::new(at, at + 1)).with_help(help))
     })?;
-    let told = |message: String, path: &str, help: &str| {
+    let told = |message: Message, path: &str, help: &'static str| {
         Box::new(Diagnostic::error(SLUG, message, file, place(file, path)).with_help(help))
     };
     Compiled::new(&schema).map_err(|error| {
-        let message = format!("this is not a usable JSON Schema: {}", error.message);
+        let message = msg!("this is not a usable JSON Schema: {}", error.message);
         told(message, &error.path, "`schemas/replies/` of bcc-script shows how the fields of a reply are described")
     })?;
     match ReplyShape::new(&schema, &[]) {
         Ok(_) => Ok(schema),
         Err(ShapeError::Default { path }) => {
             let inside = path.split('/').skip(1).map(|name| format!("/properties/{name}")).collect::<String>();
-            let message =
-                format!("the required field `{}` has no `default` that fits it", path.trim_start_matches('/'));
+            let message = msg!("the required field `{}` has no `default` that fits it", path.trim_start_matches('/'));
             Err(told(message, &inside, "say with `default` what counts when the model leaves the field out"))
         }
         Err(error) => {
             let help = "`\"type\": \"object\"` and `\"properties\": { … }` with a description of each field";
-            Err(told(error.to_string(), "", help))
+            Err(told(error.to_message(), "", help))
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `unused-template`: a file whose name no look-up can ever find, though it looks like a template.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::HashSet;
 
 use crate::templates::layout::{Layout, is_in_layer};
@@ -30,9 +32,9 @@ pub fn check(
             continue;
         }
         let help = match meant(name, &known) {
-            Some(meant) => format!("templates are found as `<kind>_v<number>.md`: did you mean `{meant}`?"),
+            Some(meant) => msg!("templates are found as `<kind>_v<number>.md`: did you mean `{meant}`?"),
             None if name_and_version(name).is_some() => {
-                format!("no kind asks for a template of this name; there are {}", known.join(", "))
+                msg!("no kind asks for a template of this name; there are {}", known.join(", "))
             }
             None => continue,
         };
@@ -43,10 +45,10 @@ pub fn check(
         let Some(meant) = meant(name, &known) else { continue };
         if is_in_layer(&file.path) && !file.path.ends_with(".md") {
             let message = "no look-up finds this template: the names of templates end in `.md`";
-            found.push(tell(file, message, format!("rename it to `{meant}`")));
+            found.push(tell(file, message, msg!("rename it to `{meant}`")));
             continue;
         }
-        let help = format!(
+        let help = msg!(
             "put it into `_system/config/default/`, or for a scheme into `_system/config/custom/<scheme>/`, as `{meant}`"
         );
         found.push(tell(
@@ -63,7 +65,7 @@ fn is_shadow(name: &str, known: &[&str]) -> bool {
     name_and_version(name).is_some_and(|(name, _)| known.contains(&name))
 }
 
-fn tell(file: &SystemFile, message: &str, help: String) -> Diagnostic {
+fn tell(file: &SystemFile, message: &'static str, help: Message) -> Diagnostic {
     Diagnostic::warning("unused-template", message, &file.source, Span::default()).with_help(help)
 }
 

@@ -4,6 +4,8 @@
 //! It says only what holds for every value that the declarations allow. A value that may be null is no finding: whether it is
 //! null shows at run time. After a finding, the part in which it stands may be anything, so that nothing is said twice.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -88,7 +90,7 @@ impl Analysis<'_> {
                     let help = "only a number has a negative; `not` turns true and false around";
                     return self.mismatch(
                         &node.range,
-                        format!("`-` needs a number, and {}", suggestion::is(self, of, &sort)),
+                        msg!("`-` needs a number, and {}", suggestion::is(self, of, &sort)),
                         help,
                     );
                 }
@@ -126,7 +128,7 @@ impl Analysis<'_> {
             ExprKind::Attribute(of, name) => {
                 let sort = self.sort(of);
                 if sort.is_none_of(&[Shape::Object]) {
-                    let message = format!("{} and has no `{name}`", suggestion::is(self, of, &sort));
+                    let message = msg!("{} and has no `{name}`", suggestion::is(self, of, &sort));
                     let (help, repair) = suggestion::attribute(self, of, name, &sort, &node.range);
                     return self.report(TypeMistake::Mismatch, &node.range, message, help, repair);
                 }
@@ -140,7 +142,7 @@ impl Analysis<'_> {
                 let anything = sort.may_be(Shape::Other) || key_sort.may_be(Shape::Other);
                 let fits = sort.shapes().any(|of| key_sort.shapes().any(|key| inside(of, key)));
                 if !anything && !fits && !sort.is_null() && !key_sort.is_null() {
-                    let message = format!(
+                    let message = msg!(
                         "{}, and {}: there is nothing to look up",
                         suggestion::is(self, of, &sort),
                         suggestion::is(self, key, &key_sort)
@@ -157,7 +159,7 @@ impl Analysis<'_> {
                 let sort = self.sort(of);
                 [start, stop].into_iter().flatten().for_each(|part| drop(self.sort(part)));
                 if sort.is_none_of(&[Shape::String, Shape::List]) {
-                    let message = format!("{}: only texts and lists have parts", suggestion::is(self, of, &sort));
+                    let message = msg!("{}: only texts and lists have parts", suggestion::is(self, of, &sort));
                     return self.mismatch(&node.range, message, "leave the `[…]` out");
                 }
                 sort.without_null()
@@ -200,7 +202,7 @@ impl Analysis<'_> {
         let neither = left_sort.is_none_of(&[Shape::Boolean]) && right_sort.is_none_of(&[Shape::Boolean]);
         if how == JoinedComparisons::Or && neither {
             let (one, two) = (suggestion::is(self, left, &left_sort), suggestion::is(self, right, &right_sort));
-            let message = format!("`or` needs true or false on both sides: {one}, and {two}");
+            let message = msg!("`or` needs true or false on both sides: {one}, and {two}");
             let (help, repair) = suggestion::stand_in(self, left, right, &node.range);
             return self.report(TypeMistake::NotBoolean, &node.range, message, help, repair);
         }
@@ -227,7 +229,7 @@ impl Analysis<'_> {
             },
             "length" | "count" => {
                 if sort.is_none_of(&[Shape::String, Shape::List, Shape::Object]) {
-                    let message = format!("{} and has no length", suggestion::is(self, on, &sort));
+                    let message = msg!("{} and has no length", suggestion::is(self, on, &sort));
                     return self.mismatch(
                         range,
                         message,
@@ -267,7 +269,7 @@ impl Analysis<'_> {
         self.arguments(arguments);
         match (name, &on.kind) {
             ("regex", _) if sort.is_none_of(&[Shape::String]) => {
-                let message = format!("`regex` looks into texts, and {}", suggestion::is(self, on, &sort));
+                let message = msg!("`regex` looks into texts, and {}", suggestion::is(self, on, &sort));
                 self.mismatch(range, message, "compare it with `==`, or change the `type` of its declaration")
             }
             // What is declared exists, even before it has a value.
@@ -284,7 +286,7 @@ impl Analysis<'_> {
         if left_sort.never_fits(family, right_sort) {
             let symbol = operator.symbol();
             let (one, two) = (suggestion::is(self, left_node, left_sort), suggestion::is(self, right_node, right_sort));
-            let message = format!("`{symbol}` can never take these two: {one}, and {two}");
+            let message = msg!("`{symbol}` can never take these two: {one}, and {two}");
             let (help, repair) = suggestion::mismatch(self, operator, left, right);
             return self.report(TypeMistake::Mismatch, &range, message, help, repair);
         }
@@ -337,10 +339,10 @@ impl Analysis<'_> {
         let message = match () {
             () if outside => suggestion::outside(self, left, right),
             () => match (operator == Operator::Equal, both_null) {
-                (true, true) => format!("these two are never equal, unless both are empty: {one}, and {two}"),
-                (true, false) => format!("these two are never equal: {one}, and {two}"),
-                (false, true) => format!("these two always differ, unless both are empty: {one}, and {two}"),
-                (false, false) => format!("these two always differ: {one}, and {two}"),
+                (true, true) => msg!("these two are never equal, unless both are empty: {one}, and {two}"),
+                (true, false) => msg!("these two are never equal: {one}, and {two}"),
+                (false, true) => msg!("these two always differ, unless both are empty: {one}, and {two}"),
+                (false, false) => msg!("these two always differ: {one}, and {two}"),
             },
         };
         let (help, repair) = suggestion::never_equal(self, left, right);
@@ -348,15 +350,22 @@ impl Analysis<'_> {
     }
 
     /// Looks at a part that decides something; gives its truth where that is certain.
-    fn decides(&mut self, node: &ExprNode, who: &str) -> Option<bool> {
+    fn decides(&mut self, node: &ExprNode, who: &'static str) -> Option<bool> {
         let sort = self.sort(node);
         self.decided(node, &sort, who, None)
     }
 
     /// The same for a part whose sort is known; `after` is what `and` or `or` joins to its left.
-    fn decided(&mut self, node: &ExprNode, sort: &TypeSet, who: &str, after: Option<&ExprNode>) -> Option<bool> {
+    fn decided(
+        &mut self,
+        node: &ExprNode,
+        sort: &TypeSet,
+        who: &'static str,
+        after: Option<&ExprNode>,
+    ) -> Option<bool> {
         if sort.is_none_of(&[Shape::Boolean]) {
-            let message = format!("{who} needs true or false, and {}", suggestion::is(self, node, sort));
+            let message =
+                msg!("{who} needs true or false, and {}", suggestion::is(self, node, sort), who = Message::word(who));
             let (help, repair) = suggestion::not_boolean(self, node, sort, who, after);
             self.report(TypeMistake::NotBoolean, &node.range, message, help, repair);
             return None;
@@ -365,10 +374,10 @@ impl Analysis<'_> {
         let why = suggestion::why_constant(self, node);
         let (help, repair) = suggestion::constant(self, node, truth, who);
         let message = match (who == "a condition", truth) {
-            (true, true) => format!("this condition always holds{why}"),
-            (true, false) => format!("this condition never holds{why}"),
-            (false, true) => format!("this part of the condition always holds{why}"),
-            (false, false) => format!("this part of the condition never holds{why}"),
+            (true, true) => msg!("this condition always holds{why}"),
+            (true, false) => msg!("this condition never holds{why}"),
+            (false, true) => msg!("this part of the condition always holds{why}"),
+            (false, false) => msg!("this part of the condition never holds{why}"),
         };
         let found =
             TypeFinding { fault: TypeMistake::Constant(truth), range: node.range.clone(), message, help, repair };
@@ -391,16 +400,16 @@ impl Analysis<'_> {
         }
     }
 
-    fn mismatch(&mut self, range: &Range<usize>, message: String, help: &str) -> TypeSet {
-        self.report(TypeMistake::Mismatch, range, message, help.to_owned(), None)
+    fn mismatch(&mut self, range: &Range<usize>, message: Message, help: &'static str) -> TypeSet {
+        self.report(TypeMistake::Mismatch, range, message, Message::word(help), None)
     }
 
     fn report(
         &mut self,
         fault: TypeMistake,
         range: &Range<usize>,
-        message: String,
-        help: String,
+        message: Message,
+        help: Message,
         repair: Option<SourceRepair>,
     ) -> TypeSet {
         self.found.push(TypeFinding { fault, range: range.clone(), message, help, repair });

@@ -1,5 +1,6 @@
 //! What the analysis of an expression finds.
 
+use bcc_lang::message::message::Message;
 use std::ops::Range;
 
 use bcc_lang::template::unknown::SourceRepair;
@@ -21,8 +22,8 @@ pub struct TypeFinding {
     pub fault: TypeMistake,
     /// Where, in bytes of the source.
     pub range: Range<usize>,
-    pub message: String,
-    pub help: String,
+    pub message: Message,
+    pub help: Message,
     /// The change that would settle it, where there is one.
     pub repair: Option<SourceRepair>,
 }

@@ -1,5 +1,9 @@
 //! What to do about what the analysis finds, in words, and as a repair where only one can be meant.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::ops::Range;
 
 use minijinja::value::Value;
@@ -17,26 +21,26 @@ use bcc_lang::value::compare::{Family, Shape};
 use bcc_lang::value::declared::DeclaredType;
 
 /// A remedy: the words, and the change.
-pub type Suggestion = (String, Option<SourceRepair>);
+pub type Suggestion = (Message, Option<SourceRepair>);
 
 /// What a part is: "`age` is a number (declared as `integer`)".
-pub fn is(analysis: &Analysis<'_>, node: &ExprNode, sort: &TypeSet) -> String {
+pub fn is(analysis: &Analysis<'_>, node: &ExprNode, sort: &TypeSet) -> Message {
     let text = shortened(analysis.text(node));
     let what = match sort.only() {
-        Some(Shape::Null) => "nothing at all".to_owned(),
-        Some(shape) => shape.to_string(),
-        None => sort.shapes().map(|shape| shape.to_string()).collect::<Vec<_>>().join(" or "),
+        Some(Shape::Null) => msg!("nothing at all"),
+        Some(shape) => shape.to_message(),
+        None => Message::list(Joint::Or, sort.shapes().map(|shape| shape.to_message())),
     };
     match (&node.kind, sort.declared) {
-        (ExprKind::Name(_), Some(declared)) if declared.name() != what => {
-            format!("`{text}` is {what} (declared as `{}`)", declared.name())
+        (ExprKind::Name(_), Some(declared)) if what != declared.name() => {
+            msg!("`{text}` is {what} (declared as `{}`)", declared.name())
         }
-        _ => format!("`{text}` is {what}"),
+        _ => msg!("`{text}` is {what}"),
     }
 }
 
 fn one(title_of: &str, range: &Range<usize>) -> Option<SourceRepair> {
-    Some(SourceRepair::one(format!("write `{title_of}`"), range.clone(), title_of))
+    Some(SourceRepair::one(msg!("write `{title_of}`"), range.clone(), title_of))
 }
 
 /// The number that a quoted text holds, as it is written there.
@@ -67,11 +71,11 @@ pub fn mismatch(
     let numeric = |sort: &TypeSet| sort.only() == Some(Shape::Number);
     let textual = |sort: &TypeSet| sort.only() == Some(Shape::String);
     if left_sort.is_null() || right_sort.is_null() {
-        return ("ask for nothing with `is none` or `is not none`".to_owned(), None);
+        return (msg!("ask for nothing with `is none` or `is not none`"), None);
     }
     for ((_, other), (node, _)) in [(left, right), (right, left)] {
         if let (true, true, Some(number)) = (family != Family::Membership, numeric(other), number_in(node)) {
-            return (format!("write the number without quotes: `{number}`"), one(number, &node.range));
+            return (msg!("write the number without quotes: `{number}`"), one(number, &node.range));
         }
     }
     let date = [left_sort, right_sort].iter().any(|sort| sort.declared == Some(DeclaredType::Date));
@@ -81,32 +85,32 @@ pub fn mismatch(
             let plus =
                 analysis.source.get(between.clone()).and_then(|text| text.find('+')).map(|at| between.start + at);
             let repair = plus.map(|at| SourceRepair::one("write `~`", at..at + 1, "~"));
-            return ("to join a text with something else, write `~` instead of `+`".to_owned(), repair);
+            return (msg!("to join a text with something else, write `~` instead of `+`"), repair);
         }
         Family::Membership if textual(right_sort) => {
-            "only a text can be in a text: put what you look for in quotes".to_owned()
+            msg!("only a text can be in a text: put what you look for in quotes")
         }
         Family::Membership => {
-            "right of `in` stands what holds things: a list as in `x in ['…', '…']`, a text or an object".to_owned()
+            msg!("right of `in` stands what holds things: a list as in `x in ['…', '…']`, a text or an object")
         }
-        _ if date => "a date is a text such as `'2026-01-31'`: compare it with one in quotes".to_owned(),
+        _ if date => msg!("a date is a text such as `'2026-01-31'`: compare it with one in quotes"),
         Family::Order if textual(left_sort) || textual(right_sort) => {
             let (node, _) = if textual(left_sort) { left } else { right };
             let text = analysis.text(node);
             let type_of = if matches!(node.kind, ExprKind::Name(_)) {
-                format!(", or declare `{text}` with `type: number` if it is to hold one")
+                msg!(", or declare `{text}` with `type: number` if it is to hold one")
             } else {
-                String::new()
+                Message::default()
             };
-            format!("for the length of the text write `{text} | length`{type_of}")
+            msg!("for the length of the text write `{text} | length`{type_of}")
         }
         _ if [left_sort, right_sort].iter().any(|sort| sort.only() == Some(Shape::List)) => {
-            "for the number of things in a list write `x | length`".to_owned()
+            msg!("for the number of things in a list write `x | length`")
         }
         _ if [left_sort, right_sort].iter().any(|sort| sort.only() == Some(Shape::Boolean)) => {
-            "true and false are asked for as they are (`x`, `not x`), and have no order and no sum".to_owned()
+            msg!("true and false are asked for as they are (`x`, `not x`), and have no order and no sum")
         }
-        _ => "change what stands on one side, or the `type` of its declaration".to_owned(),
+        _ => msg!("change what stands on one side, or the `type` of its declaration"),
     };
     (help, None)
 }
@@ -120,22 +124,19 @@ pub fn attribute(
 ) -> Suggestion {
     if matches!(name, "length" | "size" | "len" | "count") && !sort.is_none_of(&[Shape::String, Shape::List]) {
         let text = format!("{} | length", analysis.text(of));
-        return (format!("write `{text}`"), one(&text, range));
+        return (msg!("write `{text}`"), one(&text, range));
     }
-    (
-        "only an object has fields: leave the `.` and what follows out, or declare it with `type: object`".to_owned(),
-        None,
-    )
+    (msg!("only an object has fields: leave the `.` and what follows out, or declare it with `type: object`"), None)
 }
 
-pub fn outside(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: (&ExprNode, &TypeSet)) -> String {
+pub fn outside(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: (&ExprNode, &TypeSet)) -> Message {
     let (name, constant) = if matches!(right.0.kind, ExprKind::Constant(_)) { (left, right) } else { (right, left) };
     let (of, text) = (shortened(analysis.text(name.0)), shortened(analysis.text(constant.0)));
     match name.1.declared {
-        _ if name.1.values().is_some() => format!("`{of}` is never `{text}`: that is none of its `enum`"),
-        Some(DeclaredType::Date) => format!("`{of}` is never `{text}`: it is declared as a date, and that is none"),
-        Some(DeclaredType::Integer) => format!("`{of}` is never `{text}`: it is declared as a whole number"),
-        _ => format!("`{of}` is never `{text}`"),
+        _ if name.1.values().is_some() => msg!("`{of}` is never `{text}`: that is none of its `enum`"),
+        Some(DeclaredType::Date) => msg!("`{of}` is never `{text}`: it is declared as a date, and that is none"),
+        Some(DeclaredType::Integer) => msg!("`{of}` is never `{text}`: it is declared as a whole number"),
+        _ => msg!("`{of}` is never `{text}`"),
     }
 }
 
@@ -143,7 +144,7 @@ pub fn outside(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: (&Ex
 pub fn never_equal(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: (&ExprNode, &TypeSet)) -> Suggestion {
     let (name, constant) = if matches!(right.0.kind, ExprKind::Constant(_)) { (left, right) } else { (right, left) };
     let ExprKind::Constant(value) = &constant.0.kind else {
-        return ("declare both with one `type`, or compare something else".to_owned(), None);
+        return (msg!("declare both with one `type`, or compare something else"), None);
     };
     let range = &constant.0.range;
     let written = analysis.text(constant.0);
@@ -152,32 +153,32 @@ pub fn never_equal(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: 
         let wanted = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         if let Some(near) = near_miss(&wanted, choices.iter().copied()) {
             let quoted = in_quotes(analysis, constant.0, near);
-            return (format!("did you mean `{near}`?"), quoted.and_then(|quoted| one(&quoted, range)));
+            return (msg!("did you mean `{near}`?"), quoted.and_then(|quoted| one(&quoted, range)));
         }
         let listed: Vec<String> = choices.iter().take(12).map(|choice| format!("`{}`", shortened(choice))).collect();
-        return (format!("it is one of {}", listed.join(", ")), None);
+        return (msg!("it is one of {}", Message::list(Joint::Item, listed.into_iter().map(Message::text))), None);
     }
     match name.1.only() {
         Some(Shape::Number) => match number_in(constant.0) {
-            Some(number) => (format!("write the number without quotes: `{number}`"), one(number, range)),
+            Some(number) => (msg!("write the number without quotes: `{number}`"), one(number, range)),
             None if name.1.declared == Some(DeclaredType::Integer) && value.is_number() => {
-                ("compare it with a whole number, or declare it with `type: number`".to_owned(), None)
+                (msg!("compare it with a whole number, or declare it with `type: number`"), None)
             }
-            None => ("compare it with a number, or change the `type` of its declaration".to_owned(), None),
+            None => (msg!("compare it with a number, or change the `type` of its declaration"), None),
         },
         Some(Shape::String) if name.1.declared == Some(DeclaredType::Date) => {
-            ("write the day as `'2026-01-31'`, in quotes: year, month, day".to_owned(), None)
+            (msg!("write the day as `'2026-01-31'`, in quotes: year, month, day"), None)
         }
         Some(Shape::String) => match in_quotes(analysis, constant.0, written) {
-            Some(quoted) => (format!("put it in quotes: `{quoted}`"), one(&quoted, range)),
-            None => ("compare it with a text in quotes".to_owned(), None),
+            Some(quoted) => (msg!("put it in quotes: `{quoted}`"), one(&quoted, range)),
+            None => (msg!("compare it with a text in quotes"), None),
         },
         Some(Shape::Boolean) => match truth_in(value) {
-            Some(truth) => (format!("write `{truth}`, without quotes"), one(truth, range)),
-            None => ("compare it with `true` or `false`, or ask for it as it is: `x`, `not x`".to_owned(), None),
+            Some(truth) => (msg!("write `{truth}`, without quotes"), one(truth, range)),
+            None => (msg!("compare it with `true` or `false`, or ask for it as it is: `x`, `not x`"), None),
         },
-        Some(Shape::List) => ("to ask whether a list holds something, write `'…' in x`".to_owned(), None),
-        _ => ("change what stands on one side, or the `type` of its declaration".to_owned(), None),
+        Some(Shape::List) => (msg!("to ask whether a list holds something, write `'…' in x`"), None),
+        _ => (msg!("change what stands on one side, or the `type` of its declaration"), None),
     }
 }
 
@@ -202,29 +203,29 @@ pub fn not_boolean(
     analysis: &Analysis<'_>,
     node: &ExprNode,
     sort: &TypeSet,
-    who: &str,
+    who: &'static str,
     after: Option<&ExprNode>,
 ) -> Suggestion {
     let text = analysis.text(node);
     let range = &node.range;
     if let (ExprKind::Constant(_), Some((operator, compared))) = (&node.kind, after.and_then(compared)) {
         let whole = format!("{} {} {text}", analysis.text(compared), operator.symbol());
-        let help = format!("each side needs a comparison of its own: `{whole}`");
+        let help = msg!("each side needs a comparison of its own: `{whole}`");
         return (help, one(&whole, range));
     }
     if let ExprKind::Constant(value) = &node.kind {
         if let Some(truth) = truth_in(value) {
-            return (format!("write `{truth}`, without quotes"), one(truth, range));
+            return (msg!("write `{truth}`, without quotes"), one(truth, range));
         }
         // A whole condition in quotes of its own.
         let inner = value.as_str().filter(|inner| inner.contains([' ', '<', '>', '=']) && Expr::parse(inner).is_ok());
         if let Some(inner) = inner {
             return (
-                "leave the quotes inside out: what stands in them is a text, no condition".to_owned(),
+                msg!("leave the quotes inside out: what stands in them is a text, no condition"),
                 one(inner, range),
             );
         }
-        return (format!("compare something with it, as in `x == {text}`"), None);
+        return (msg!("compare something with it, as in `x == {text}`"), None);
     }
     let shielded = |text: String| if who == "a condition" || who == "`and`" { text } else { format!("({text})") };
     let asked = match sort.only() {
@@ -234,29 +235,26 @@ pub fn not_boolean(
             format!("{text} > 0")
         }
         Some(Shape::Number) => {
-            return (
-                format!("compare it: `{text} > 0` for more than nothing, `{text} is not none` for any number"),
-                None,
-            );
+            return (msg!("compare it: `{text} > 0` for more than nothing, `{text} is not none` for any number"), None);
         }
         Some(Shape::List) => format!("{text} is not none and {text} | length > 0"),
         Some(Shape::Object) => format!("{text} is not none"),
-        _ => return ("compare it with something, as in `x == '…'`".to_owned(), None),
+        _ => return (msg!("compare it with something, as in `x == '…'`"), None),
     };
     if matches!(node.kind, ExprKind::Name(_) | ExprKind::Filter(..)) {
-        let help = format!("to ask whether there is something, write `{asked}`");
+        let help = msg!("to ask whether there is something, write `{asked}`");
         return (help, one(&shielded(asked), range));
     }
-    ("compare it with something, as in `x == '…'`".to_owned(), None)
+    (msg!("compare it with something, as in `x == '…'`"), None)
 }
 
 /// What to do about `x or '…'`, where other languages take the second for a missing first.
 pub fn stand_in(analysis: &Analysis<'_>, left: &ExprNode, right: &ExprNode, range: &Range<usize>) -> Suggestion {
     let text = format!("{} | default({})", analysis.text(left), analysis.text(right));
     if matches!(left.kind, ExprKind::Name(_) | ExprKind::Attribute(..) | ExprKind::Item(..)) {
-        return (format!("for a value in the place of a missing one write `{text}`"), one(&text, range));
+        return (msg!("for a value in the place of a missing one write `{text}`"), one(&text, range));
     }
-    ("compare each side with something, as in `x == '…' or y == '…'`".to_owned(), None)
+    (msg!("compare each side with something, as in `x == '…' or y == '…'`"), None)
 }
 
 /// The comparison with a constant at the left end of a chain: `mood == 'a'` in `mood == 'a' or 'b' or 'c'`.
@@ -278,19 +276,19 @@ fn compared(node: &ExprNode) -> Option<(Operator, &ExprNode)> {
 }
 
 /// Why a condition is constant, where it shows: `: …`, or nothing.
-pub fn why_constant(analysis: &Analysis<'_>, node: &ExprNode) -> String {
+pub fn why_constant(analysis: &Analysis<'_>, node: &ExprNode) -> Message {
     match asked_for(node) {
-        Some((name, _)) => format!(": `{name}` is declared, so it is there even before it has a value"),
+        Some((name, _)) => msg!(": `{name}` is declared, so it is there even before it has a value"),
         None => match &node.kind {
             ExprKind::Operation(_, left, right) if analysis.text(left) == analysis.text(right) => {
-                ": both sides are the same".to_owned()
+                msg!(": both sides are the same")
             }
-            ExprKind::And(..) if clash(node, JoinedComparisons::And) => ": its parts exclude one another".to_owned(),
+            ExprKind::And(..) if clash(node, JoinedComparisons::And) => msg!(": its parts exclude one another"),
             ExprKind::Or(..) if clash(node, JoinedComparisons::Or) => {
-                ": one of its parts holds whatever the value is".to_owned()
+                msg!(": one of its parts holds whatever the value is")
             }
-            ExprKind::And(..) | ExprKind::Or(..) => ": one of its parts alone decides it".to_owned(),
-            _ => String::new(),
+            ExprKind::And(..) | ExprKind::Or(..) => msg!(": one of its parts alone decides it"),
+            _ => Message::default(),
         },
     }
 }
@@ -307,13 +305,10 @@ fn asked_for(node: &ExprNode) -> Option<(&str, bool)> {
     }
 }
 
-pub fn constant(analysis: &Analysis<'_>, node: &ExprNode, truth: bool, who: &str) -> Suggestion {
+pub fn constant(analysis: &Analysis<'_>, node: &ExprNode, truth: bool, who: &'static str) -> Suggestion {
     if let Some((name, there)) = asked_for(node) {
         let asked = format!("{name} is {}none", if there { "not " } else { "" });
-        return (
-            format!("to ask whether it has a value, write `{asked}`"),
-            one(&asked, &analysis.balanced(&node.range)),
-        );
+        return (msg!("to ask whether it has a value, write `{asked}`"), one(&asked, &analysis.balanced(&node.range)));
     }
     let help = match (&node.kind, truth) {
         (ExprKind::And(..), false) if clash(node, JoinedComparisons::And) => {
@@ -332,5 +327,5 @@ pub fn constant(analysis: &Analysis<'_>, node: &ExprNode, truth: bool, who: &str
         }
         _ => "leave this part out, or write what must hold",
     };
-    (help.to_owned(), None)
+    (Message::word(help), None)
 }

@@ -185,7 +185,7 @@ fn values(which: usize) -> Value {
 fn names(which: usize) -> TemplateNames {
     let mut layer = ScopeLayer::new(Scope::Session, "", Arc::new(DeclarationMap::new()));
     for (name, value) in values(which).as_object().unwrap() {
-        let (value, source) = (value.clone(), "test".into());
+        let (value, source) = (value.clone(), "test".to_owned());
         layer.put(name, Stored { value, source, round: None, at: String::new() });
     }
     let mut scopes = Scopes::default();
@@ -228,7 +228,7 @@ proptest! {
                         prop_assert!(truth.is_err() || null, "{} gives {:?}", source, truth);
                     }
                     TypeMistake::NeverEqual => {
-                        let unless = found.message.contains("unless both") || found.message.contains(" is never ");
+                        let unless = found.message.to_string().contains("unless both") || found.message.to_string().contains(" is never ");
                         let equal = !source.contains("!=");
                         prop_assert!(truth.is_err() || unless || truth == Ok(!equal), "{} gives {:?}", source, truth);
                     }

@@ -1,5 +1,7 @@
 //! `bcc-script.toml` (docs/configuration.md), as written. What of it counts depends on trust.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -70,7 +72,7 @@ pub fn said(message: &str, text: &str) -> String {
 }
 
 /// What to do about what [`read`] says: the key or the name that was meant, where it names an unknown one.
-pub fn advice(message: &str) -> String {
+pub fn advice(message: &str) -> Message {
     let mut names = message.split('`').skip(1).step_by(2);
     let is_name = message.starts_with("there is no ");
     if let (true, Some(unknown)) = (is_name || message.starts_with("unknown field "), names.next()) {
@@ -78,18 +80,19 @@ pub fn advice(message: &str) -> String {
         let near = near_miss(unknown, known.iter().copied());
         let no_key_is_near = near.is_none_or(|near| near.starts_with("api_key"));
         if !is_name && is_secret(unknown) && known.contains(&"api_key_env") && no_key_is_near {
-            return "a key never stands in this file: put it into an environment variable, and write the name of that variable \
+            return msg!(
+                "a key never stands in this file: put it into an environment variable, and write the name of that variable \
                     as `api_key_env = \"EXAMPLE_KEY\"`"
-                .to_owned();
+            );
         }
         if let Some(near) = near {
-            return format!("did you mean `{near}`?");
+            return msg!("did you mean `{near}`?");
         }
     }
     if message.starts_with("invalid unquoted key") {
-        return "names with other letters stand in quotes, as in `[models.\"咨询\"]`".to_owned();
+        return msg!("names with other letters stand in quotes, as in `[models.\"咨询\"]`");
     }
-    "docs/configuration.md lists what it may hold".to_owned()
+    msg!("`bcc-script schema config` lists what it may contain")
 }
 
 /// Reads the text of a `bcc-script.toml`; `name` is what messages call the file.
@@ -101,8 +104,8 @@ pub fn parse(name: &str, text: &str) -> Result<Config, EngineError> {
     let config = read(text).map_err(|error| {
         // Not the line itself: what is wrong with it may be that nobody can tell where a password in it ends.
         let (line, column) = error.span().map_or((1, 1), |span| line_and_column(text, span.start));
-        let shown = said(error.message(), text);
-        EngineError::usage(format!("{name} cannot be read: line {line}, column {column}: {shown}"))
+        let shown = Message::rendered(said(error.message(), text));
+        EngineError::usage(msg!("{name} cannot be read: line {line}, column {column}: {shown}"))
             .with_help(advice(error.message()))
     })?;
     let faults = faults(&config);
@@ -110,10 +113,10 @@ pub fn parse(name: &str, text: &str) -> Result<Config, EngineError> {
     let begins = ConfigSource::of(text).map_or(0, |places| places.span(&first.at).start);
     let line = text.get(..begins).unwrap_or_default().matches('\n').count() + 1;
     let more = match faults.len() - 1 {
-        0 => String::new(),
-        more => format!(" ({more} more: `bcc-script validate` shows them all)"),
+        0 => Message::default(),
+        more => msg!(" ({more} more: `bcc-script validate` shows them all)"),
     };
-    Err(EngineError::usage(format!("{name}, line {line}: {}{more}", first.message)).with_help(first.help.clone()))
+    Err(EngineError::usage(msg!("{name}, line {line}: {}{more}", first.message)).with_help(first.help.clone()))
 }
 
 #[cfg(test)]
@@ -163,10 +166,10 @@ mod tests {
         let advice_on = |text: &str| advice(read(text).unwrap_err().message());
         assert_eq!(advice_on("[project]\nschem = \"x\""), "did you mean `scheme`?");
         assert_eq!(advice_on("[rule]\n"), "did you mean `rules`?");
-        assert_eq!(advice_on("[project]\ncolour = 1"), "docs/configuration.md lists what it may hold");
+        assert_eq!(advice_on("[project]\ncolour = 1"), "`bcc-script schema config` lists what it may contain");
         let model = "[models.default]\nprovider = \"openai\"\n";
         assert_eq!(advice_on(&format!("{model}max_token = 5")), "did you mean `max_tokens`?");
-        assert!(advice_on(&format!("{model}api_key = \"x\"")).contains("api_key_env = "));
+        assert!(advice_on(&format!("{model}api_key = \"x\"")).to_string().contains("api_key_env = "));
     }
 
     #[test]

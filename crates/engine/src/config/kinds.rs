@@ -1,5 +1,7 @@
 //! `[kinds.<name>]` of `bcc-script.toml`: kinds of action that a project makes itself (docs/custom-kinds.md).
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -72,14 +74,14 @@ pub fn kinds(config: &Config) -> BTreeMap<String, CustomKind> {
 pub fn faults(kinds: &BTreeMap<String, KindTable>) -> Vec<ConfigError> {
     let mut found: Vec<ConfigError> = kinds.iter().flat_map(|(name, table)| faults_of(name, table)).collect();
     if let Some(over) = kinds.keys().nth(MOST_KINDS) {
-        let message = format!("there are more than {MOST_KINDS} kinds");
+        let message = msg!("there are more than {MOST_KINDS} kinds");
         found.push(fault(over, &[], message, "one skill with an input can stand for many kinds that are alike"));
     }
     found
 }
 
-fn fault(name: &str, at: &[&str], message: impl Into<String>, help: impl Into<String>) -> ConfigError {
-    ConfigError::new(&[&["kinds", name], at].concat(), format!("the kind `{name}`: {}", message.into()), help)
+fn fault(name: &str, at: &[&str], message: impl Into<Message>, help: impl Into<Message>) -> ConfigError {
+    ConfigError::new(&[&["kinds", name], at].concat(), msg!("the kind `{name}`: {}", message.into()), help)
 }
 
 fn faults_of(name: &str, table: &KindTable) -> Vec<ConfigError> {
@@ -97,7 +99,7 @@ fn name_fault(name: &str) -> Option<ConfigError> {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
     let length = name.chars().count();
     if length == 0 || length > LONGEST_NAME || !name.chars().all(allowed) {
-        let help = format!("names are 1 to {LONGEST_NAME} letters (of any script), digits, `_`, `.` and `-`");
+        let help = msg!("names are 1 to {LONGEST_NAME} letters (of any script), digits, `_`, `.` and `-`");
         return Some(fault(name, &[], "this cannot be the name of a kind", help));
     }
     // A script must mean the same in every project.
@@ -114,7 +116,7 @@ fn name_fault(name: &str) -> Option<ConfigError> {
 
 /// What runs: a skill or a command, and only one of them.
 fn part(name: &str, at: &[&str], what: (Option<&String>, Option<&Vec<String>>), found: &mut Vec<ConfigError>) {
-    let mut tell = |key: Option<&str>, message: &str, help: &str| {
+    let mut tell = |key: Option<&str>, message: &'static str, help: &'static str| {
         let at: Vec<&str> = at.iter().copied().chain(key).collect();
         found.push(fault(name, &at, message, help));
     };
@@ -202,7 +204,10 @@ mod tests {
         for (text, message, at) in table {
             let config = config::read(text).unwrap();
             let found = faults(&config.kinds);
-            assert!(found.len() == 1 && found[0].message.contains(message) && found[0].at == at, "{text}: {found:?}");
+            assert!(
+                found.len() == 1 && found[0].message.to_string().contains(message) && found[0].at == at,
+                "{text}: {found:?}"
+            );
             assert!(kinds(&config).is_empty(), "{text}");
         }
     }
@@ -211,7 +216,7 @@ mod tests {
     fn there_is_an_end_to_kinds() {
         let text: String = (0..=MOST_KINDS).map(|n| format!("[kinds.k{n}]\nskill = \"s\"\n")).collect();
         let config = config::read(&text).unwrap();
-        assert!(faults(&config.kinds)[0].message.contains("more than 200"));
+        assert!(faults(&config.kinds)[0].message.to_string().contains("more than 200"));
         assert_eq!(kinds(&config).len(), MOST_KINDS);
     }
 }

@@ -1,5 +1,6 @@
 //! Where in the text of a `bcc-script.toml` something stands, and what is wrong there.
 
+use bcc_lang::message::message::Message;
 use std::ops::Range;
 
 use toml::Spanned;
@@ -10,12 +11,12 @@ use toml::de::{DeTable, DeValue};
 pub struct ConfigError {
     /// The names that lead to it; a number in a list.
     pub at: Vec<String>,
-    pub message: String,
-    pub help: String,
+    pub message: Message,
+    pub help: Message,
 }
 
 impl ConfigError {
-    pub fn new(at: &[&str], message: impl Into<String>, help: impl Into<String>) -> Self {
+    pub fn new(at: &[&str], message: impl Into<Message>, help: impl Into<Message>) -> Self {
         let at = at.iter().map(|step| (*step).to_owned()).collect();
         Self { at, message: message.into(), help: help.into() }
     }

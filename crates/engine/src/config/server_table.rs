@@ -1,5 +1,7 @@
 //! `[behavior_servers.<name>]` of `bcc-script.toml`, as written, and what of it cannot be.
 
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -61,22 +63,23 @@ impl ServerTable {
 pub fn faults(servers: &BTreeMap<String, ServerTable>) -> Vec<ConfigError> {
     let mut found = Vec::new();
     for (name, table) in servers {
-        let mut fault = |key: &str, message: &str, help: &str| {
-            let message = format!("{}: {message}", table_of("behavior_servers", name));
+        let mut fault = |key: &str, message: Message, help: &'static str| {
+            let table = Message::text(table_of("behavior_servers", name));
+            let message = Message::list(Joint::Colon, [table, message]);
             found.push(ConfigError::new(&["behavior_servers", name, key], message, help));
         };
         if let Err(why) = table.settings(name).endpoint(Endpoint::Actions) {
-            fault("url", &why, "write one like \"http://localhost:8000\"");
+            fault("url", Message::rendered(why), "write one like \"http://localhost:8000\"");
         }
         let put = "put the token into an environment variable or a file, and write the name of that here";
         if table.token_env.as_ref().is_some_and(|variable| !is_variable(variable)) {
-            fault("token_env", "`token_env` is no name of an environment variable", put);
+            fault("token_env", "`token_env` is no name of an environment variable".into(), put);
         }
         if table.token_file.as_ref().is_some_and(|file| is_key(file)) {
-            fault("token_file", "`token_file` is no name of a file", put);
+            fault("token_file", "`token_file` is no name of a file".into(), put);
         }
         if table.token_env.is_some() && table.token_file.is_some() {
-            fault("token_file", "there are both `token_env` and `token_file`", "keep one of them");
+            fault("token_file", "there are both `token_env` and `token_file`".into(), "keep one of them");
         }
     }
     found

@@ -1,5 +1,8 @@
 //! What is wrong with a `bcc-script.toml` that can be read: what one key says does not go with the rest.
 
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeSet;
 
 use reqwest::Url;
@@ -39,10 +42,10 @@ pub fn faults(config: &Config) -> Vec<ConfigError> {
     found.extend(kinds::faults(&config.kinds));
     for (number, name) in config.project.allow.iter().enumerate() {
         if !ALLOWABLE.contains(&name.as_str()) {
-            let message = format!("`allow` names `{}`, which scripts never ask for", shortened(name));
+            let message = msg!("`allow` names `{}`, which scripts never ask for", shortened(name));
             let help = match near_miss(name, ALLOWABLE) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "it may name `exec` (code in a kernel) and `command` (programs)".to_owned(),
+                Some(near) => msg!("did you mean `{near}`?"),
+                None => msg!("it may name `exec` (code in a kernel) and `command` (programs)"),
             };
             found.push(ConfigError::new(&["project", "allow", &number.to_string()], message, help));
         }
@@ -58,8 +61,8 @@ struct Model<'a> {
 }
 
 impl Model<'_> {
-    fn fault(&mut self, at: &[&str], message: impl Into<String>, help: impl Into<String>) {
-        let message = format!("{}: {}", table_of("models", self.name), message.into());
+    fn fault(&mut self, at: &[&str], message: impl Into<Message>, help: impl Into<Message>) {
+        let message = Message::list(Joint::Colon, [Message::text(table_of("models", self.name)), message.into()]);
         self.found.push(ConfigError::new(&[&["models", self.name], at].concat(), message, help));
     }
 
@@ -80,17 +83,17 @@ impl Model<'_> {
         let (key, value, is) = needs;
         match value {
             None if !key.is_empty() => {
-                let message = format!("a model of provider `{}` needs `{key}`", table.provider.name());
-                self.fault(&[], message, format!("add `{key} = \"…\"`: {is}"));
+                let message = msg!("a model of provider `{}` needs `{key}`", table.provider.name());
+                self.fault(&[], message, msg!("add `{key} = \"…\"`: {is}", is = Message::word(is)));
             }
             Some(value) if value.trim().is_empty() => {
-                self.fault(&[key], format!("`{key}` is empty"), format!("write {is}"));
+                self.fault(&[key], msg!("`{key}` is empty"), msg!("write {is}", is = Message::word(is)));
             }
             _ => {}
         }
         if let Some(base_url) = &table.base_url {
             if let Err(why) = address(base_url) {
-                self.fault(&["base_url"], format!("`base_url` {why}"), "write one like \"http://localhost:11434/v1\"");
+                self.fault(&["base_url"], msg!("`base_url` {why}"), "write one like \"http://localhost:11434/v1\"");
             } else if user_of(base_url).is_some() {
                 let help = "put the key into an environment variable, and its name here as `api_key_env`";
                 self.fault(&["base_url"], "`base_url` carries a user name or a password", help);
@@ -100,7 +103,7 @@ impl Model<'_> {
             Some(TextOrEnv::Text(proxy)) if proxy != "none" => {
                 if let Err(why) = address(proxy) {
                     let help = "write one like \"http://proxy.example:8080\", or \"none\" to use no proxy";
-                    self.fault(&["proxy"], format!("`proxy` {why}"), help);
+                    self.fault(&["proxy"], msg!("`proxy` {why}"), help);
                 } else if user_of(proxy).is_some() {
                     let help =
                         "put the whole address into an environment variable, and write `proxy = { env = \"NAME\" }`";
@@ -130,22 +133,18 @@ impl Model<'_> {
         for (header, value) in &self.table.headers {
             let at = ["headers", header.as_str()];
             let Ok(name) = HeaderName::try_from(header.as_str()) else {
-                self.fault(&at, format!("`{header}` cannot be the name of a header"), "use letters, digits and `-`");
+                self.fault(&at, msg!("`{header}` cannot be the name of a header"), "use letters, digits and `-`");
                 continue;
             };
             if OWN_HEADERS.contains(&name.as_str()) {
-                self.fault(&at, format!("the header `{header}` is set by the program itself"), "remove it");
+                self.fault(&at, msg!("the header `{header}` is set by the program itself"), "remove it");
             } else if !seen.insert(name.as_str().to_owned()) {
-                self.fault(
-                    &at,
-                    format!("the header `{header}` stands there twice"),
-                    "case makes no difference; keep one",
-                );
+                self.fault(&at, msg!("the header `{header}` stands there twice"), "case makes no difference; keep one");
             }
             let text = match value {
                 TextOrEnv::Env(variable) if !is_variable(variable) => {
                     let help = "put the whole value into an environment variable, and write the name of that here";
-                    let message = format!("`env` of the header `{header}` is no name of an environment variable");
+                    let message = msg!("`env` of the header `{header}` is no name of an environment variable");
                     self.fault(&at, message, help);
                     continue;
                 }
@@ -153,14 +152,14 @@ impl Model<'_> {
                 TextOrEnv::Text(text) => text,
             };
             if is_secret(header) {
-                let help = format!(
+                let help = msg!(
                     "a key never stands in this file: put the whole value into an environment variable, and write \
                      `{header} = {{ env = \"EXAMPLE_KEY\" }}`"
                 );
-                self.fault(&at, format!("the header `{header}` carries a secret"), help);
+                self.fault(&at, msg!("the header `{header}` carries a secret"), help);
             } else if HeaderValue::from_str(text).is_err() {
                 let help = "write visible ASCII characters only, in one line";
-                self.fault(&at, format!("the value of `{header}` cannot be sent as a header"), help);
+                self.fault(&at, msg!("the value of `{header}` cannot be sent as a header"), help);
             }
         }
     }
@@ -169,15 +168,15 @@ impl Model<'_> {
         let provider = self.table.provider;
         for field in self.table.extra.keys() {
             if let Some((_, instead)) = provider.own_fields().iter().find(|(own, _)| own == field) {
-                self.fault(&["extra", field], format!("`extra` cannot set `{field}`"), *instead);
+                self.fault(&["extra", field], msg!("`extra` cannot set `{field}`"), *instead);
             }
         }
         let forms = provider.forms();
         if let Some(form) = self.table.structured.filter(|form| !forms.contains(form)) {
             let (form, provider) = (form.name(), provider.name());
-            let message = format!("`structured` cannot be \"{form}\" for a model of provider `{provider}`");
+            let message = msg!("`structured` cannot be \"{form}\" for a model of provider `{provider}`");
             let names: Vec<String> = forms.iter().map(|form| format!("\"{}\"", form.name())).collect();
-            self.fault(&["structured"], message, format!("write {}", names.join(", ")));
+            self.fault(&["structured"], message, msg!("write {}", names.join(", ")));
         }
     }
 
@@ -187,28 +186,28 @@ impl Model<'_> {
             let number = number.to_string();
             let at = ["fallback", number.as_str()];
             if !seen.insert(name.as_str().to_owned()) {
-                self.fault(&at, format!("`fallback` names `{name}` twice"), "keep the first");
+                self.fault(&at, msg!("`fallback` names `{name}` twice"), "keep the first");
             } else if name != OFFLINE && !config.models.contains_key(name) {
                 let known = config.models.keys().map(String::as_str).filter(|known| *known != self.name);
                 let known: Vec<&str> = known.chain([OFFLINE]).collect();
                 let help = match near_miss(name, known.iter().copied()) {
-                    Some(near) => format!("did you mean `{near}`?"),
+                    Some(near) => msg!("did you mean `{near}`?"),
                     None => {
                         let listed = known.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
-                        format!("describe it as {}, or take one that there is: {listed}", table_of("models", name))
+                        msg!("describe it as {}, or take one that there is: {listed}", table_of("models", name))
                     }
                 };
-                self.fault(&at, format!("`fallback` names `{name}`, and there is no such model"), help);
+                self.fault(&at, msg!("`fallback` names `{name}`, and there is no such model"), help);
             }
         }
     }
 }
 
 /// Why a text is no address of the web, without repeating it: it may carry a password.
-fn address(text: &str) -> Result<(), String> {
-    let url = Url::parse(text.trim()).map_err(|error| format!("is no address ({error})"))?;
+fn address(text: &str) -> Result<(), Message> {
+    let url = Url::parse(text.trim()).map_err(|error| msg!("is no address ({error})"))?;
     if !["http", "https"].contains(&url.scheme()) || url.host_str().is_none_or(str::is_empty) {
-        return Err("must begin with http:// or https://".to_owned());
+        return Err(msg!("must begin with http:// or https://"));
     }
     Ok(())
 }
@@ -232,7 +231,7 @@ fn circles(config: &Config, found: &mut Vec<ConfigError>) {
             if let Some(began) = path.iter().position(|(name, _)| name == to) {
                 let names = path.iter().skip(began).map(|(name, _)| *name).chain([to.as_str()]);
                 let circle = names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" → ");
-                let message = format!("{}: the fallbacks go in a circle: {circle}", table_of("models", name));
+                let message = msg!("{}: the fallbacks go in a circle: {circle}", table_of("models", name));
                 let help = "remove one of them: a model that gave no reply is not asked again for the same call";
                 found.push(ConfigError::new(&["models", name, "fallback", &number.to_string()], message, help));
             } else {

@@ -1,5 +1,7 @@
 //! Which files: those that are named, and what lies below the folders that are named. Each once, however it is reached.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::io;
@@ -105,14 +107,14 @@ impl Walker<'_> {
                 continue;
             }
             if depth > MAX_WALK_DEPTH {
-                let why = format!("it lies more than {MAX_WALK_DEPTH} folders deep; name it to check what it holds");
-                self.cannot(&folder, &why);
+                let why = msg!("it lies more than {MAX_WALK_DEPTH} folders deep; name it to check what it holds");
+                self.cannot(&folder, why);
                 continue;
             }
             let mut entries = match self.entries_of(&folder) {
                 Ok(entries) => entries,
                 Err(error) => {
-                    self.cannot(&folder, &error.to_string());
+                    self.cannot(&folder, Message::text(error.to_string()));
                     continue;
                 }
             };
@@ -129,8 +131,8 @@ impl Walker<'_> {
             self.entries += 1;
             if self.entries > self.most {
                 self.full = true;
-                let why = format!("there are more than {} files; the rest was not looked at", self.most);
-                self.cannot(folder, &why);
+                let why = msg!("there are more than {} files; the rest was not looked at", self.most);
+                self.cannot(folder, why);
                 break;
             }
             paths.push(entry?.path());
@@ -168,14 +170,14 @@ impl Walker<'_> {
         self.walk.found.push(FoundFile { shown: self.names.shown(&path), path, real, named, role });
     }
 
-    fn cannot(&mut self, path: &Path, why: &str) {
+    fn cannot(&mut self, path: &Path, why: Message) {
         let shown = self.names.shown(path);
-        self.walk.diagnostics.push(unreadable(&shown, &format!("the folder {shown} was not looked into: {why}")));
+        self.walk.diagnostics.push(unreadable(&shown, msg!("the folder {shown} was not looked into: {why}")));
     }
 }
 
 pub fn here() -> Result<PathBuf, EngineError> {
-    std::env::current_dir().map_err(|error| EngineError::failed(format!("there is no current directory: {error}")))
+    std::env::current_dir().map_err(|error| EngineError::failed(msg!("there is no current directory: {error}")))
 }
 
 /// The project and the scheme of a prompt template; `None` for any other file. `path` is absolute.
@@ -194,7 +196,7 @@ pub fn template_place(path: &Path) -> Option<(PathBuf, Option<String>)> {
 }
 
 /// The finding about a file or a folder that cannot be read.
-pub fn unreadable(shown: &str, message: &str) -> Diagnostic {
+pub fn unreadable(shown: &str, message: impl Into<Message>) -> Diagnostic {
     let file = Arc::new(SourceFile::new(shown, ""));
     Diagnostic::error("unreadable-file", message, &file, Span::default())
         .with_help("check that it is there, that it is a file, and that you may read it")
@@ -220,7 +222,11 @@ mod tests {
         assert_eq!((all.found.len(), all.diagnostics.len()), (20, 0));
         let part = bounded(&roots, &names, 15);
         assert_eq!((part.found.len(), part.diagnostics.len()), (15, 1));
-        assert!(part.diagnostics[0].message.contains("more than 15 files"), "{}", part.diagnostics[0].message);
+        assert!(
+            part.diagnostics[0].message.to_string().contains("more than 15 files"),
+            "{}",
+            part.diagnostics[0].message
+        );
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Tries models: one word each, and what of the rest a model supports.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message as UserMessage;
+use bcc_lang::message::msg;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -53,9 +56,9 @@ pub struct ModelCheck {
     pub tool: Option<bool>,
     pub first_token_ms: Option<u64>,
     pub ms: Option<u64>,
-    pub error: Option<String>,
-    pub help: Option<String>,
-    pub note: Option<String>,
+    pub error: Option<UserMessage>,
+    pub help: Option<UserMessage>,
+    pub note: Option<UserMessage>,
 }
 
 /// The names of all models of a project, as far as there are any to try.
@@ -101,14 +104,14 @@ pub async fn check(
             let mut checked = ModelCheck { name, ..ModelCheck::default() };
             match subject {
                 Ok(subject) => subject.check(&mut checked).await,
-                Err(error) => checked.fail(error.to_string(), error.help()),
+                Err(error) => checked.fail(error.to_message(), error.help().cloned()),
             }
             checked
         }));
     }
     let mut results = Vec::new();
     for task in running {
-        results.push(task.await.map_err(|error| EngineError::failed(format!("a check ended early ({error})")))?);
+        results.push(task.await.map_err(|error| EngineError::failed(msg!("a check ended early ({error})")))?);
     }
     Ok(results)
 }
@@ -135,12 +138,12 @@ impl Subject {
             Self::Offline => {
                 checked.model = OFFLINE.to_owned();
                 (checked.ok, checked.answers) = (true, true);
-                checked.note = Some("built in, no AI: it answers by rule".to_owned());
+                checked.note = Some(msg!("built in, no AI: it answers by rule"));
             }
             Self::Replay => {
                 checked.model = ProviderKind::Replay.name().to_owned();
                 (checked.ok, checked.answers) = (true, true);
-                checked.note = Some("its file of replies can be read".to_owned());
+                checked.note = Some(msg!("its file of replies can be read"));
             }
         }
     }
@@ -162,7 +165,7 @@ async fn check_server(kind: ProviderKind, config: &ServerConfig, checked: &mut M
                 ModelError::Unreachable { .. } => Some(false),
                 _ => Some(true),
             };
-            return checked.fail(error.to_string(), None);
+            return checked.fail(error.to_message(), None);
         }
     };
     checked.reachable = Some(true);
@@ -173,8 +176,8 @@ async fn check_server(kind: ProviderKind, config: &ServerConfig, checked: &mut M
     checked.ms = Some(millis(heard.took));
     if !checked.answers {
         let help = "a model that thinks first may need more; try a larger `max_tokens`, or another model";
-        let why = if reply.cut_off { format!(" within {MOST_TOKENS} tokens") } else { String::new() };
-        return checked.fail(format!("it answered without a word{why}"), Some(help));
+        let why = if reply.cut_off { msg!(" within {MOST_TOKENS} tokens") } else { UserMessage::default() };
+        return checked.fail(msg!("it answered without a word{why}"), Some(help.into()));
     }
     checked.ok = true;
     let forms = kind.forms();
@@ -192,10 +195,10 @@ async fn check_server(kind: ProviderKind, config: &ServerConfig, checked: &mut M
         && let Err(error) = ask(kind, with(config.structured), Some(tiny())).await
     {
         let named = config.structured.name();
-        let help = format!(
+        let help = msg!(
             "write `structured = \"auto\"`: then what the server refuses is asked for otherwise ({named} is not taken)"
         );
-        checked.fail(error.to_string(), Some(&help));
+        checked.fail(error.to_message(), Some(help));
     }
 }
 
@@ -292,10 +295,10 @@ fn millis(duration: Duration) -> u64 {
 }
 
 impl ModelCheck {
-    fn fail(&mut self, error: String, help: Option<&str>) {
+    fn fail(&mut self, error: UserMessage, help: Option<UserMessage>) {
         self.ok = false;
         self.error = Some(error);
-        self.help = help.map(str::to_owned);
+        self.help = help;
     }
 
     /// The same for programs.

@@ -1,6 +1,8 @@
 //! Which model a session asks: command line over environment over the project's file over the built-in one
 //! (docs/configuration.md).
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,7 +38,7 @@ pub struct ChosenModel {
     pub models: ModelSet,
     /// The name of the session's model, as events show it.
     pub name: String,
-    pub notices: Vec<String>,
+    pub notices: Vec<Message>,
     /// What a resumed session must be told to ask for the same model again.
     pub asked: Option<String>,
 }
@@ -90,7 +92,7 @@ pub fn choose(
     if wanted == "default" && !project.config.models.contains_key("default") {
         match alone {
             Some(alone) => notices.extend(alone.notice()),
-            None => notices.push(NOTHING_CONFIGURED.to_owned()),
+            None => notices.push(NOTHING_CONFIGURED.into()),
         }
     }
     let provider = set.make(wanted)?;
@@ -101,8 +103,7 @@ pub fn choose(
     Ok(ChosenModel { models: set, name, notices, asked: None })
 }
 
-const NOTHING_CONFIGURED: &str = "no model is configured: the built-in offline responder answers (no AI). \
-                                  docs/configuration.md tells how to choose a model";
+const NOTHING_CONFIGURED: &str = "no model is configured: the built-in offline responder answers (no AI); to use a model, set BCC_MODEL and an API key such as OPENAI_API_KEY";
 
 /// Whether this is the name of a model, wherever it is asked for.
 pub fn names_a_model(project: &Project, name: &str) -> bool {
@@ -126,7 +127,7 @@ impl ModelProviders for ModelSet {
         if let Some(asked) = &self.asked {
             return Ok(Arc::clone(asked));
         }
-        self.make(name.unwrap_or("default")).map_err(|error| ModelError::Config { message: error.to_string() })
+        self.make(name.unwrap_or("default")).map_err(|error| ModelError::Config { message: error.to_message() })
     }
 
     fn monitor(&self, action_id: &str) -> Option<Arc<dyn Provider>> {
@@ -207,7 +208,7 @@ mod tests {
         let error = choose(&Environment::default()).unwrap_err();
         let expected = "[models.third]: the environment variable THIRD_KEY is not set; `default` may fall back to it";
         assert_eq!(error.to_string(), expected);
-        assert!(error.help().unwrap().contains("set it to the API key"));
+        assert!(error.help().unwrap().to_string().contains("set it to the API key"));
         assert_eq!(choose(&Environment::of([("THIRD_KEY", "k".to_owned())])).unwrap(), "openai:m");
     }
 

@@ -1,5 +1,7 @@
 //! `default` by the environment alone: a key, where no file says what `default` is (docs/configuration.md).
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use secrecy::SecretString;
 
 use crate::config::config::Config;
@@ -51,7 +53,7 @@ impl EnvironmentKey<'_> {
     /// The settings of the model that it makes.
     pub fn server(&self, environment: &Environment) -> Result<ServerConfig, EngineError> {
         let Some(model) = self.model else {
-            return Err(EngineError::usage(format!("{} is set, but nothing says which model to ask", self.variable))
+            return Err(EngineError::usage(msg!("{} is set, but nothing says which model to ask", self.variable))
                 .with_help("set BCC_MODEL to the server's name of the model, or use `--model offline`"));
         };
         let mut config = ServerConfig::new(self.base_url, model);
@@ -60,10 +62,10 @@ impl EnvironmentKey<'_> {
     }
 
     /// What to know when another key is set too.
-    pub fn notice(&self) -> Option<String> {
+    pub fn notice(&self) -> Option<Message> {
         let (other, name) = (self.beside?, self.kind.name());
         let other_name = KEYS.iter().find(|(_, variable, _)| *variable == other).map(|(kind, ..)| kind.name())?;
-        Some(format!(
+        Some(msg!(
             "{} and {other} are both set: {name} is asked; BCC_MODEL={other_name}:NAME asks the other one",
             self.variable
         ))

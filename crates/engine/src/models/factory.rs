@@ -1,5 +1,6 @@
 //! Makes the models of a project from its configuration, or from the environment.
 
+use bcc_lang::message::msg;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,8 +48,8 @@ impl ModelFactory<'_> {
         let first = self.alone(name)?;
         let others = chain(&self.project.config, name).into_iter().skip(1).map(|other| {
             self.alone(other).map_err(|error| {
-                let help = error.help().map(str::to_owned);
-                let error = EngineError::usage(format!("{error}; `{name}` may fall back to it"));
+                let help = error.help().cloned();
+                let error = EngineError::usage(msg!("{error}; `{name}` may fall back to it"));
                 if let Some(help) = help { error.with_help(help) } else { error }
             })
         });
@@ -77,14 +78,14 @@ impl ModelFactory<'_> {
     pub fn unknown(&self, name: &str) -> EngineError {
         let known = self.project.config.models.keys().map(String::as_str).chain([OFFLINE]);
         let help = match near_miss(name, known.clone()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!(
+            Some(near) => msg!("did you mean `{near}`?"),
+            None => msg!(
                 "there are {}, and `replay:FILE`; others are defined in {CONFIG_FILE} as {}",
                 known.map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", "),
                 table_of("models", name)
             ),
         };
-        EngineError::usage(format!("there is no model `{name}`")).with_help(help)
+        EngineError::usage(msg!("there is no model `{name}`")).with_help(help)
     }
 
     fn configured(&self, name: &str, table: &ModelTable) -> Result<Arc<dyn Provider>, EngineError> {
@@ -96,7 +97,7 @@ impl ModelFactory<'_> {
             ProviderKind::OpenAi | ProviderKind::Anthropic => {
                 let server = self.server(name, table)?;
                 let made = self.shared.server(directory, name, table.provider, server);
-                made.map_err(|error| EngineError::usage(format!("{place} in {CONFIG_FILE}: {error}")))?
+                made.map_err(|error| EngineError::usage(msg!("{place} in {CONFIG_FILE}: {error}")))?
             }
         };
         let (gate, price, manners) =
@@ -113,13 +114,13 @@ impl ModelFactory<'_> {
     /// When they cannot be read, or lie outside a project that is not trusted.
     pub fn replay(&self, name: &str, table: &ModelTable) -> Result<Replay, EngineError> {
         let place = table_of("models", name);
-        let missing = || EngineError::usage(format!("{place} in {CONFIG_FILE} needs `file`"));
+        let missing = || EngineError::usage(msg!("{place} in {CONFIG_FILE} needs `file`"));
         let path = absolute(&self.project.directory.join(table.file.as_deref().ok_or_else(missing)?));
         if !self.project.trusted && !path.starts_with(&self.project.directory) {
-            return Err(EngineError::usage(format!(
+            return Err(EngineError::usage(msg!(
                 "{place} in {CONFIG_FILE} names a file outside the project, which is not trusted"
             ))
-            .with_help(format!("say `bcc-script trust {}` once", quoted(&self.project.directory))));
+            .with_help(msg!("say `bcc-script trust {}` once", quoted(&self.project.directory))));
         }
         replay(&path)
     }
@@ -133,7 +134,7 @@ impl ModelFactory<'_> {
         if !self.project.trusted {
             return Err(self.untrusted(name));
         }
-        let missing = |field: &str| EngineError::usage(format!("{place} in {CONFIG_FILE} needs `{field}`"));
+        let missing = |field: &str| EngineError::usage(msg!("{place} in {CONFIG_FILE} needs `{field}`"));
         let base_url = table.server().ok_or_else(|| missing("base_url"))?;
         let mut config = ServerConfig::new(base_url, table.model.as_deref().ok_or_else(|| missing("model"))?);
         config.api_key = self.key(name, table)?;
@@ -156,10 +157,10 @@ impl ModelFactory<'_> {
     pub fn untrusted(&self, name: &str) -> EngineError {
         let place = table_of("models", name);
         let directory = self.project.directory.display();
-        EngineError::usage(format!(
+        EngineError::usage(msg!(
             "{place} in {CONFIG_FILE} would send the conversation to a server, and {directory} is not trusted"
         ))
-        .with_help(format!(
+        .with_help(msg!(
             "read the file; if it does what you want, say `bcc-script trust {}` once, or `--trust` for this run",
             quoted(&self.project.directory)
         ))
@@ -171,8 +172,8 @@ impl ModelFactory<'_> {
             TextOrEnv::Text(text) => Ok(text.clone()),
             TextOrEnv::Env(variable) => {
                 self.environment.get(variable).map(|value| value.trim().to_owned()).ok_or_else(|| {
-                    EngineError::usage(format!("{place}: the environment variable {variable} is not set"))
-                        .with_help(format!("set it to the value of `{what}`, or remove `{what}`"))
+                    EngineError::usage(msg!("{place}: the environment variable {variable} is not set"))
+                        .with_help(msg!("set it to the value of `{what}`, or remove `{what}`"))
                 })
             }
         }
@@ -183,24 +184,23 @@ impl ModelFactory<'_> {
         if let Some(variable) = &table.api_key_env {
             return match self.environment.get(variable) {
                 Some(key) => Ok(Some(SecretString::from(key.to_owned()))),
-                None => Err(EngineError::usage(format!("{place}: the environment variable {variable} is not set"))
+                None => Err(EngineError::usage(msg!("{place}: the environment variable {variable} is not set"))
                     .with_help("set it to the API key, or remove `api_key_env` if the server needs none")),
             };
         }
         let Some(file) = &table.api_key_file else { return Ok(None) };
         let path = self.project.directory.join(file);
         let bytes = read_bounded(&path, MOST_KEY_BYTES).map_err(|error| {
-            EngineError::usage(format!("{place}: the key file {path} cannot be read: {error}", path = path.display()))
+            EngineError::usage(msg!("{place}: the key file {path} cannot be read: {error}", path = path.display()))
                 .with_help("put the API key into it, or remove `api_key_file` if the server needs none")
         })?;
         if bytes.len() as u64 > MOST_KEY_BYTES {
-            let message = format!("{place}: the key file {path} is too large to be one", path = path.display());
+            let message = msg!("{place}: the key file {path} is too large to be one", path = path.display());
             return Err(EngineError::usage(message));
         }
         // The bytes themselves must not appear in any message.
-        let key = String::from_utf8(bytes).map_err(|_| {
-            EngineError::usage(format!("{place}: the key file {path} is no text", path = path.display()))
-        })?;
+        let key = String::from_utf8(bytes)
+            .map_err(|_| EngineError::usage(msg!("{place}: the key file {path} is no text", path = path.display())))?;
         Ok(Some(SecretString::from(key.trim().to_owned())))
     }
 }
@@ -208,11 +208,11 @@ impl ModelFactory<'_> {
 pub fn replay(path: &Path) -> Result<Replay, EngineError> {
     let shown = path.display().to_string();
     let bytes = read_bounded(path, MOST_REPLAY_BYTES)
-        .map_err(|error| EngineError::usage(format!("the replies {shown} cannot be read: {error}")))?;
+        .map_err(|error| EngineError::usage(msg!("the replies {shown} cannot be read: {error}")))?;
     if bytes.len() as u64 > MOST_REPLAY_BYTES {
-        return Err(EngineError::usage(format!("the replies {shown} are larger than {MOST_REPLAY_BYTES} bytes")));
+        return Err(EngineError::usage(msg!("the replies {shown} are larger than {MOST_REPLAY_BYTES} bytes")));
     }
     let text =
-        String::from_utf8(bytes).map_err(|_| EngineError::usage(format!("the replies {shown} are no UTF-8 text")))?;
+        String::from_utf8(bytes).map_err(|_| EngineError::usage(msg!("the replies {shown} are no UTF-8 text")))?;
     Ok(Replay::parse(&shown, &text)?)
 }

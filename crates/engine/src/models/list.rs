@@ -1,5 +1,7 @@
 //! What can be told of the models of a project without asking them anything.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use reqwest::Url;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -52,13 +54,13 @@ pub struct ModelListing {
     pub models: Vec<ListedModel>,
     /// Which model a script without a `model:` asks.
     pub default: String,
-    pub why: String,
+    pub why: Message,
     /// Whether what needs trust counts.
     pub trusted: bool,
     /// Whether there is anything that needs trust.
     pub needs_trust: bool,
     /// What to know besides.
-    pub notices: Vec<String>,
+    pub notices: Vec<Message>,
 }
 
 /// Reads no key: only whether it is there.
@@ -126,20 +128,20 @@ fn of_table(project: &Project, environment: &Environment, name: &str, table: &Mo
 }
 
 /// Which model a script without a `model:` asks when nothing on the command line says otherwise, and why.
-fn default(project: &Project, environment: &Environment, alone: Option<&EnvironmentKey<'_>>) -> (String, String) {
+fn default(project: &Project, environment: &Environment, alone: Option<&EnvironmentKey<'_>>) -> (String, Message) {
     let asked = environment.get("BCC_MODEL").filter(|name| names_a_model(project, name) || alone.is_none());
     if let Some(asked) = asked {
-        return (asked.to_owned(), "BCC_MODEL names it, for every model of a session".to_owned());
+        return (asked.to_owned(), msg!("BCC_MODEL names it, for every model of a session"));
     }
     if project.config.models.contains_key("default") {
-        return ("default".to_owned(), format!("[models.default] of {CONFIG_FILE}"));
+        return ("default".to_owned(), msg!("[models.default] of {CONFIG_FILE}"));
     }
     match alone {
         Some(alone) => {
-            let why = format!("{} is set, and no {CONFIG_FILE} says what `default` is", alone.variable);
+            let why = msg!("{} is set, and no {CONFIG_FILE} says what `default` is", alone.variable);
             ("default".to_owned(), why)
         }
-        None => ("offline".to_owned(), "nothing says which model to ask (no AI)".to_owned()),
+        None => ("offline".to_owned(), msg!("nothing says which model to ask (no AI)")),
     }
 }
 

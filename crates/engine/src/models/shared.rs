@@ -1,5 +1,6 @@
 //! What all sessions of an engine share of a model: its limits, and the connections to its server with what was learned of it.
 
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -81,7 +82,7 @@ pub fn connect(kind: ProviderKind, config: ServerConfig) -> Result<Arc<dyn Provi
         ProviderKind::OpenAi => Ok(Arc::new(Caller::new(&CHAT_COMPLETIONS, config)?)),
         ProviderKind::Anthropic => Ok(Arc::new(Caller::new(&MESSAGES, config)?)),
         ProviderKind::Offline | ProviderKind::Replay => {
-            Err(ModelError::Config { message: format!("`{}` has no server", kind.name()) })
+            Err(ModelError::Config { message: msg!("`{}` has no server", kind.name()) })
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Whether a file may become the notebook of a session: where nothing is yet, in an empty file, or where the notebook of this
 //! very session is. Nothing else of a person's is ever written over.
 
+use bcc_lang::message::msg;
 use std::fs::{File, Metadata};
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::Path;
@@ -37,7 +38,7 @@ struct Ours {
 /// The form of a notebook's file, by its ending.
 pub fn form_of(path: &Path) -> Result<ExportForm, EngineError> {
     ExportForm::of_path(path).ok_or_else(|| {
-        EngineError::usage(format!("{path} cannot be a notebook: its ending says no form", path = path.display()))
+        EngineError::usage(msg!("{path} cannot be a notebook: its ending says no form", path = path.display()))
             .with_help("write a name that ends with .ipynb, .md or .html")
     })
 }
@@ -47,11 +48,11 @@ pub fn may_become(path: &Path, form: ExportForm, id: Option<&str>) -> Result<(),
     let shown = path.display();
     let metadata = match std::fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(EngineError::usage(format!("{shown} cannot be read: {error}"))),
+        Err(error) => return Err(EngineError::usage(msg!("{shown} cannot be read: {error}"))),
         Ok(metadata) => metadata,
     };
     if !metadata.is_file() {
-        return Err(EngineError::usage(format!("{shown} is no file, and a notebook is written anew again and again")));
+        return Err(EngineError::usage(msg!("{shown} is no file, and a notebook is written anew again and again")));
     }
     if metadata.len() == 0 {
         return Ok(());
@@ -59,9 +60,9 @@ pub fn may_become(path: &Path, form: ExportForm, id: Option<&str>) -> Result<(),
     let owner = owner(path, form, &metadata);
     match (&owner, id) {
         (Some(owner), Some(id)) if owner == id => Ok(()),
-        (Some(owner), _) => Err(EngineError::usage(format!("{shown} is the notebook of session `{owner}`"))
+        (Some(owner), _) => Err(EngineError::usage(msg!("{shown} is the notebook of session `{owner}`"))
             .with_help("give another name, or move that file away")),
-        (None, _) => Err(EngineError::usage(format!("{shown} is there already, and no notebook of this session"))
+        (None, _) => Err(EngineError::usage(msg!("{shown} is there already, and no notebook of this session"))
             .with_help("give another name, or move that file away")),
     }
 }

@@ -1,5 +1,6 @@
 //! Writes the notebook of a kept session: cells are read page by page, masked, and written one by one.
 
+use bcc_lang::message::msg;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -39,9 +40,8 @@ pub async fn cell_count(archive: &dyn Store, id: &str) -> Result<u64, EngineErro
 
 /// Writes the notebook of a session to `path`, whole or not at all. Gives how many cells it has.
 pub async fn write_file(archive: &dyn Store, asked: &NotebookFileRequest, path: &Path) -> Result<u64, EngineError> {
-    let failed = |error: std::io::Error| {
-        EngineError::failed(format!("{path} cannot be written: {error}", path = path.display()))
-    };
+    let failed =
+        |error: std::io::Error| EngineError::failed(msg!("{path} cannot be written: {error}", path = path.display()));
     let mut file = BufWriter::new(FileReplacement::begin(path).map_err(failed)?);
     let cells = write_to(archive, asked, &mut |text| file.write_all(text.as_bytes()).map_err(failed)).await?;
     file.into_inner().map_err(|error| failed(error.into_error()))?.finish().map_err(failed)?;
@@ -120,6 +120,6 @@ async fn kernel(archive: &dyn Store, row: &SessionRow) -> String {
 }
 
 fn unreadable(id: &str, why: &str) -> EngineError {
-    EngineError::failed(format!("the notebook of session `{id}` cannot be read: {why}"))
+    EngineError::failed(msg!("the notebook of session `{id}` cannot be read: {why}"))
         .with_help("it was written by another release, or the store is damaged; nothing was changed")
 }

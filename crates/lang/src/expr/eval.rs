@@ -1,5 +1,8 @@
 //! Tree and names to a value, by the rules of docs/language.md "Texts": what does not fit is an error, never an answer.
 
+use crate::message::ToMessage;
+use crate::message::message::Message;
+use crate::message::msg;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -78,7 +81,7 @@ impl Evaluation<'_> {
                 let mut all = vec![value];
                 self.arguments(arguments, &mut all)?;
                 let result = self.state().apply_filter(name, &all);
-                let result = result.map_err(|error| failed(&node.range, &format!("the filter `{name}`"), &error))?;
+                let result = result.map_err(|error| failed(&node.range, msg!("the filter `{name}`"), &error))?;
                 self.bounded(result, &node.range)
             }
             ExprKind::Test(name, on, arguments) => {
@@ -86,7 +89,7 @@ impl Evaluation<'_> {
                 let mut all = vec![value];
                 self.arguments(arguments, &mut all)?;
                 let result = self.state().perform_test(name, &all);
-                result.map(Value::from).map_err(|error| failed(&node.range, &format!("the test `{name}`"), &error))
+                result.map(Value::from).map_err(|error| failed(&node.range, msg!("the test `{name}`"), &error))
             }
             ExprKind::Attribute(of, name) => {
                 let value = self.value(of)?;
@@ -101,14 +104,16 @@ impl Evaluation<'_> {
                 let start = self.index(start.as_deref())?;
                 let stop = self.index(stop.as_deref())?;
                 slice(&value, start, stop, *step)
-                    .ok_or_else(|| ExprError::at(&node.range, format!("{} cannot be sliced", shape(&value))))
+                    .ok_or_else(|| ExprError::at(&node.range, msg!("{} cannot be sliced", shape(&value))))
             }
             ExprKind::Call(name, arguments) => {
                 let mut all = Vec::new();
                 self.arguments(arguments, &mut all)?;
                 let function = ENVIRONMENT.globals().find(|(known, _)| known == name).map(|(_, function)| function);
                 let function = function.ok_or_else(|| self.unknown(name, &node.range))?;
-                function.call(self.state(), &all).map_err(|error| failed(&node.range, &format!("`{name}()`"), &error))
+                function
+                    .call(self.state(), &all)
+                    .map_err(|error| failed(&node.range, Message::text(format!("`{name}()`")), &error))
             }
             ExprKind::List(items) => {
                 items.iter().map(|item| self.value(item)).collect::<Result<Vec<_>, _>>().map(Value::from)
@@ -153,13 +158,17 @@ impl Evaluation<'_> {
         Ok(look_into(&of, &key).unwrap_or(Value::UNDEFINED))
     }
 
-    fn truth(&mut self, node: &ExprNode, who: &str) -> Result<bool, ExprError> {
+    fn truth(&mut self, node: &ExprNode, who: &'static str) -> Result<bool, ExprError> {
         let value = self.value(node)?;
         match shape(&value) {
             Shape::Boolean => Ok(value.is_true()),
             Shape::Null => Ok(false),
             other => {
-                let message = format!("{who} needs true or false, and `{}` is {other}", self.text(&node.range));
+                let message = msg!(
+                    "{who} needs true or false, and `{}` is {other}",
+                    self.text(&node.range),
+                    who = Message::word(who)
+                );
                 let help = match other {
                     Shape::Number => "compare it, as in `x > 0`",
                     Shape::String => "compare it, as in `x == '…'` or `x != ''`",
@@ -173,16 +182,16 @@ impl Evaluation<'_> {
 
     fn name(&self, name: &str, range: &Range<usize>) -> Result<Option<Value>, ExprError> {
         let found = self.names.look_up(name).transpose();
-        found.map_err(|oversize| ExprError::at(range, oversize.to_string()))
+        found.map_err(|oversize| ExprError::at(range, oversize.to_message()))
     }
 
     fn unknown(&self, name: &str, range: &Range<usize>) -> ExprError {
         let known = self.names.known();
-        let mut error = ExprError::at(range, format!("`{name}` is not known here"));
+        let mut error = ExprError::at(range, msg!("`{name}` is not known here"));
         error.help = match name {
-            "null" | "Null" | "NULL" | "nil" | "undefined" => Some("write `none`".to_owned()),
-            "TRUE" => Some("write `true`".to_owned()),
-            "FALSE" => Some("write `false`".to_owned()),
+            "null" | "Null" | "NULL" | "nil" | "undefined" => Some(msg!("write `none`")),
+            "TRUE" => Some(msg!("write `true`")),
+            "FALSE" => Some(msg!("write `false`")),
             _ => did_you_mean(name, known.iter().map(String::as_str)),
         };
         error
@@ -193,7 +202,7 @@ impl Evaluation<'_> {
             Shape::Object => Ok(look_into(value, &Value::from(name)).unwrap_or_else(|| Value::from(()))),
             Shape::Null => Err(self.is_null(of, range)),
             other => {
-                let message = format!("`{}` is {other} and has no `{name}`", self.text(&of.range));
+                let message = msg!("`{}` is {other} and has no `{name}`", self.text(&of.range));
                 let error = ExprError::at(range, message);
                 Err(if matches!(name, "length" | "size" | "len") {
                     error.with_help("write `x | length`")
@@ -211,15 +220,15 @@ impl Evaluation<'_> {
                 Ok(look_into(value, key).unwrap_or_else(|| Value::from(())))
             }
             (other, key) => {
-                Err(ExprError::at(range, format!("`{}` is {other} and has no item under {key}", self.text(&of.range))))
+                Err(ExprError::at(range, msg!("`{}` is {other} and has no item under {key}", self.text(&of.range))))
             }
         }
     }
 
     fn is_null(&self, of: &ExprNode, range: &Range<usize>) -> ExprError {
         let text = self.text(&of.range);
-        ExprError::at(range, format!("`{text}` is null and holds nothing"))
-            .with_help(format!("ask first, as in `{text} is not none and …`"))
+        ExprError::at(range, msg!("`{text}` is null and holds nothing"))
+            .with_help(msg!("ask first, as in `{text} is not none and …`"))
     }
 
     fn index(&mut self, part: Option<&ExprNode>) -> Result<Option<i64>, ExprError> {
@@ -248,7 +257,7 @@ impl Evaluation<'_> {
 
     fn bounded(&self, value: Value, range: &Range<usize>) -> Result<Value, ExprError> {
         if value.as_str().is_some_and(|text| text.len() > MAX_VALUE_BYTES) {
-            return Err(ExprError::at(range, format!("the result is longer than {MAX_VALUE_BYTES} bytes")));
+            return Err(ExprError::at(range, msg!("the result is longer than {MAX_VALUE_BYTES} bytes")));
         }
         Ok(value)
     }
@@ -259,15 +268,15 @@ impl Evaluation<'_> {
 
     fn misfit(&self, error: OperatorError, node: &ExprNode, operands: &[(&ExprNode, &Value)]) -> ExprError {
         let message = match &error {
-            OperatorError::Misfit(misfit) if operands.len() == 1 => format!("`-` cannot take {}", misfit.right),
-            other => other.to_string(),
+            OperatorError::Misfit(misfit) if operands.len() == 1 => msg!("`-` cannot take {}", misfit.right),
+            other => other.to_message(),
         };
-        let error = ExprError::at(&node.range, format!("{message}, in `{}`", self.text(&node.range)));
+        let error = ExprError::at(&node.range, msg!("{message}, in `{}`", self.text(&node.range)));
         let null = operands.iter().find(|(_, value)| value.is_none());
         match null {
             Some((operand, _)) if !matches!(operand.kind, ExprKind::Constant(_)) => {
                 let text = self.text(&operand.range);
-                error.with_help(format!(
+                error.with_help(msg!(
                     "`{text}` is null: ask first (`{text} is not none and …`) or write `{text} | default(…)`"
                 ))
             }
@@ -280,10 +289,8 @@ impl Evaluation<'_> {
     }
 }
 
-fn failed(range: &Range<usize>, who: &str, error: &minijinja::Error) -> ExprError {
-    let message = fault(error).message;
-    let message = message.strip_prefix("invalid operation: ").unwrap_or(&message);
-    ExprError::at(range, format!("{who}: {message}"))
+fn failed(range: &Range<usize>, who: Message, error: &minijinja::Error) -> ExprError {
+    ExprError::at(range, msg!("{who}: {message}", message = fault(error).message))
 }
 
 #[cfg(test)]
@@ -423,9 +430,9 @@ mod tests {
                 continue;
             }
             let error = eval(source).unwrap_err();
-            assert!(error.message.contains(message), "{source}: {error}");
+            assert!(error.message.to_string().contains(message), "{source}: {error}");
             assert_eq!(&source[error.range.unwrap()], at, "{source}: {}", error.message);
-            assert!(!error.message.contains("小林"), "{source}: {}", error.message);
+            assert!(!error.message.to_string().contains("小林"), "{source}: {}", error.message);
         }
     }
 
@@ -437,7 +444,10 @@ mod tests {
         assert_eq!(truth("metadata.missing"), Ok(false));
         for source in ["年龄", "'true'", "list", "metadata", "空"] {
             let error = truth(source).unwrap_err();
-            assert!(error.message.contains("a condition needs true or false") && error.help.is_some(), "{source}");
+            assert!(
+                error.message.to_string().contains("a condition needs true or false") && error.help.is_some(),
+                "{source}"
+            );
         }
     }
 
@@ -453,7 +463,7 @@ mod tests {
         ];
         for (source, help) in table {
             let error = Expr::parse(source).unwrap().truth(&names()).unwrap_err();
-            assert_eq!(error.help.as_deref(), Some(help), "{source}: {error}");
+            assert_eq!(error.help.as_ref().map(ToString::to_string).as_deref(), Some(help), "{source}: {error}");
         }
     }
 

@@ -1,6 +1,8 @@
 //! What an author probably meant by an expression that is none: habits of other languages, full-width punctuation, Chinese
 //! words for operators. All slips of a source are found in one walk, so that one repair can settle them together.
 
+use crate::message::message::Message;
+use crate::message::msg;
 use std::ops::Range;
 
 use crate::expr::signs::{FULL_WIDTH, INFIX, OPERATORS, WORDS};
@@ -8,9 +10,9 @@ use crate::template::unknown::SourceRepair;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExprSlip {
-    pub message: String,
+    pub message: Message,
     pub range: Range<usize>,
-    pub help: String,
+    pub help: Message,
     /// What settles it; `None` where no replacement does.
     edits: Option<Vec<(Range<usize>, String)>>,
     /// Whether that can mean nothing else.
@@ -31,10 +33,10 @@ pub fn slips(source: &str) -> Vec<ExprSlip> {
 pub fn repair(source: &str, slips: &[ExprSlip]) -> Option<SourceRepair> {
     let edits: Option<Vec<_>> = slips.iter().map(|slip| slip.edits.clone()).collect();
     let edits: Vec<_> = edits?.into_iter().flatten().collect();
-    let repair = SourceRepair { title: String::new(), edits, sure: false };
+    let repair = SourceRepair { title: Message::default(), edits, sure: false };
     let after = repair.apply(source)?;
     let sure = slips.iter().all(|slip| slip.sure) && !has_lone_value(&after);
-    Some(SourceRepair { title: format!("write `{}`", after.trim()), sure, ..repair })
+    Some(SourceRepair { title: msg!("write `{}`", after.trim()), sure, ..repair })
 }
 
 /// Whether a number or a text stands alone where something must hold, as in `age == 5 or 6`: what was meant is more than what
@@ -82,12 +84,12 @@ impl<'s> Walk<'s> {
     fn report(
         &mut self,
         range: Range<usize>,
-        message: &str,
-        help: String,
+        message: impl Into<Message>,
+        help: Message,
         edits: Option<Vec<(Range<usize>, String)>>,
     ) -> usize {
         let end = range.end;
-        self.found.push(ExprSlip { message: message.to_owned(), range, help, edits, sure: true });
+        self.found.push(ExprSlip { message: message.into(), range, help, edits, sure: true });
         end
     }
 
@@ -152,8 +154,8 @@ impl<'s> Walk<'s> {
                 (end, edits)
             }
         };
-        let message = format!("`{open}` is a full-width quote, which means nothing in an expression");
-        self.report(at..inside, &message, "write ' or \" (half-width)".to_owned(), edits);
+        let message = msg!("`{open}` is a full-width quote, which means nothing in an expression");
+        self.report(at..inside, message, msg!("write ' or \" (half-width)"), edits);
         end
     }
 
@@ -165,14 +167,14 @@ impl<'s> Walk<'s> {
             let edits = vec![(at..end, lower.clone())];
             return self.report(
                 at..end,
-                &format!("`{word}` is no operator"),
-                format!("write `{lower}` in small letters"),
+                msg!("`{word}` is no operator"),
+                msg!("write `{lower}` in small letters"),
                 Some(edits),
             );
         }
         if let Some((_, meant)) = WORDS.iter().find(|(other, _)| *other == word) {
             let edits = vec![(at..end, (*meant).to_owned())];
-            return self.report(at..end, &format!("`{word}` is no operator"), format!("write `{meant}`"), Some(edits));
+            return self.report(at..end, msg!("`{word}` is no operator"), msg!("write `{meant}`"), Some(edits));
         }
         if word == "is" {
             return self.is(at, end);
@@ -180,13 +182,13 @@ impl<'s> Walk<'s> {
         let before = self.source.get(..at).unwrap_or_default().trim_end();
         if matches!(lower.as_str(), "if" | "when" | "如果" | "当") && before.is_empty() {
             let edits = vec![(at..self.end_of(end, char::is_whitespace), String::new())];
-            let message = format!("an expression stands without `{word}`");
-            return self.report(at..end, &message, "leave it out".to_owned(), Some(edits));
+            let message = msg!("an expression stands without `{word}`");
+            return self.report(at..end, message, msg!("leave it out"), Some(edits));
         }
         if let Some((_, help)) = INFIX.iter().find(|(other, _)| *other == lower)
             && follows_value(before)
         {
-            return self.report(at..end, &format!("`{word}` is no operator"), (*help).to_owned(), None);
+            return self.report(at..end, msg!("`{word}` is no operator"), Message::word(help), None);
         }
         end
     }
@@ -196,7 +198,7 @@ impl<'s> Walk<'s> {
         let end = self.end_of(at, |c| matches!(c, '０'..='９' | '．'));
         let half: String = self.source.get(at..end).unwrap_or_default().chars().map(half_digit).collect();
         let message = "these digits are full-width, which means nothing in an expression";
-        self.report(at..end, message, format!("write `{half}` (half-width)"), Some(vec![(at..end, half)]))
+        self.report(at..end, message, msg!("write `{half}` (half-width)"), Some(vec![(at..end, half)]))
     }
 
     /// `x is 'a'`, where `is` must be followed by a test.
@@ -212,8 +214,8 @@ impl<'s> Walk<'s> {
         let operator = if negated { "!=" } else { "==" };
         let until = self.source.get(..next).map_or(next, |before| before.trim_end().len());
         let said = if negated { "is not" } else { "is" };
-        let message = format!("`{said}` asks for a kind of value, as in `x is none`; it does not compare");
-        self.report(at..until, &message, format!("write `{operator}`"), Some(vec![(at..until, operator.to_owned())]))
+        let message = msg!("`{said}` asks for a kind of value, as in `x is none`; it does not compare");
+        self.report(at..until, message, msg!("write `{operator}`"), Some(vec![(at..until, operator.to_owned())]))
     }
 
     /// `{{ x }}`, `${x}`, `{% if x %}`: an expression stands without.
@@ -228,7 +230,7 @@ impl<'s> Walk<'s> {
             return self.report(
                 at..at + 2,
                 "an expression stands without `{{ }}`",
-                "leave the braces out".to_owned(),
+                msg!("leave the braces out"),
                 edits,
             );
         }
@@ -236,18 +238,18 @@ impl<'s> Walk<'s> {
             let inner = self.end_of(at + 2, |c| c.is_whitespace() || c == '-');
             let word = if self.rest(inner).starts_with("if ") { inner + 3 } else { inner };
             let edits = leave_out(at..self.end_of(word, char::is_whitespace));
-            return self.report(at..at + 2, "an expression stands without `{% %}`", "leave them out".to_owned(), edits);
+            return self.report(at..at + 2, "an expression stands without `{% %}`", msg!("leave them out"), edits);
         }
         if rest.starts_with("${") {
             self.dollars += 1;
             let edits = leave_out(behind);
-            return self.report(at..at + 2, "an expression stands without `${ }`", "leave them out".to_owned(), edits);
+            return self.report(at..at + 2, "an expression stands without `${ }`", msg!("leave them out"), edits);
         }
         if rest.strip_prefix('$').is_some_and(|rest| rest.starts_with(|c: char| c.is_alphabetic() || c == '_')) {
             let edits = leave_out(at..at + 1);
-            return self.report(at..at + 1, "a name stands without `$`", "leave it out".to_owned(), edits);
+            return self.report(at..at + 1, "a name stands without `$`", msg!("leave it out"), edits);
         }
-        let closes = |found: &ExprSlip, open: &str| found.message.contains(open);
+        let closes = |found: &ExprSlip, open: &str| found.message.to_string().contains(open);
         let pair = if rest.starts_with("}}") { Some("{{") } else { rest.starts_with("%}").then_some("{%") };
         if let Some(open) = pair
             && let Some(slip) = self.found.iter_mut().rev().find(|found| closes(found, open))
@@ -266,9 +268,9 @@ impl<'s> Walk<'s> {
 
     /// Full-width punctuation, or several that are one operator together (`＝＝`, `！＝`).
     fn wide(&mut self, at: usize, first: char, meant: &str) -> usize {
-        let message = format!("`{first}` is full-width punctuation, which means nothing in an expression");
-        let name = if meant == " " { "a space" } else { meant };
-        let help = format!("write {name} (half-width)");
+        let message = msg!("`{first}` is full-width punctuation, which means nothing in an expression");
+        let name = if meant == " " { msg!("a space") } else { Message::text(meant) };
+        let help = msg!("write {name} (half-width)");
         let half = |c: char| {
             FULL_WIDTH.iter().find(|(wide, _)| *wide == c).map_or(String::from(c), |(_, meant)| (*meant).to_owned())
         };
@@ -280,7 +282,7 @@ impl<'s> Walk<'s> {
             }
             let end = at + first.len_utf8();
             let edits = (meant != "&").then(|| vec![(at..end, meant.to_owned())]);
-            self.report(at..end, &message, help, edits);
+            self.report(at..end, message, help, edits);
             return end;
         }
         let end = self.end_of(at, |c| matches!(half(c).as_str(), "=" | "!" | "<" | ">" | "&" | "|"));
@@ -292,7 +294,7 @@ impl<'s> Walk<'s> {
             "!" => "not ",
             other => other,
         };
-        self.report(at..at + first.len_utf8(), &message, help, Some(vec![(at..end, today.to_owned())]));
+        self.report(at..at + first.len_utf8(), message, help, Some(vec![(at..end, today.to_owned())]));
         self.last_is_sure_if(operator != "!");
         end
     }
@@ -300,13 +302,13 @@ impl<'s> Walk<'s> {
     fn operator(&mut self, at: usize, character: char) -> usize {
         let rest = self.rest(at);
         if rest.starts_with("=~") || rest.starts_with("~=") {
-            let message = format!("`{}` is no operator here", rest.get(..2).unwrap_or_default());
-            return self.report(at..at + 2, &message, "write `x is regex('…')`".to_owned(), None);
+            let message = msg!("`{}` is no operator here", rest.get(..2).unwrap_or_default());
+            return self.report(at..at + 2, message, msg!("write `x is regex('…')`"), None);
         }
         if rest.trim_end() == ";" {
             let edits = vec![(at..self.source.len(), String::new())];
             let message = "an expression ends without `;`";
-            return self.report(at..at + 1, message, "leave it out".to_owned(), Some(edits));
+            return self.report(at..at + 1, message, msg!("leave it out"), Some(edits));
         }
         if let Some((other, today)) = OPERATORS.iter().find(|(other, _)| rest.starts_with(other)) {
             let end = at + other.len();
@@ -317,8 +319,8 @@ impl<'s> Walk<'s> {
             let text = format!("{}{today}{}", if left { " " } else { "" }, if right { " " } else { "" });
             return self.report(
                 at..end,
-                &format!("`{other}` is no operator here"),
-                format!("write `{today}`"),
+                msg!("`{other}` is no operator here"),
+                msg!("write `{today}`"),
                 Some(vec![(at..end, text)]),
             );
         }
@@ -331,24 +333,19 @@ impl<'s> Walk<'s> {
             '!' => {
                 let until = self.end_of(at + 1, char::is_whitespace);
                 let edits = vec![(at..until, "not ".to_owned())];
-                let end = self.report(at..at + 1, "`!` is no operator here", "write `not`".to_owned(), Some(edits));
+                let end = self.report(at..at + 1, "`!` is no operator here", msg!("write `not`"), Some(edits));
                 self.last_is_sure_if(false);
                 return end;
             }
             '?' => {
-                return self.report(
-                    at..at + 1,
-                    "`?` is no operator here",
-                    "write `x if condition else y`".to_owned(),
-                    None,
-                );
+                return self.report(at..at + 1, "`?` is no operator here", msg!("write `x if condition else y`"), None);
             }
             '=' if self.brackets == 0 => {
                 let edits = vec![(at..at + 1, "==".to_owned())];
                 return self.report(
                     at..at + 1,
                     "`=` assigns, and an expression cannot",
-                    "did you mean `==`?".to_owned(),
+                    msg!("did you mean `==`?"),
                     Some(edits),
                 );
             }
@@ -404,7 +401,7 @@ mod tests {
         ];
         for (source, at, help, after) in table {
             let found = slips(source);
-            assert_eq!((&source[found[0].range.clone()], found[0].help.as_str()), (at, help), "{source}");
+            assert_eq!((&source[found[0].range.clone()], found[0].help.to_string().as_str()), (at, help), "{source}");
             let repaired = repair(source, &found).map(|repair| repair.apply(source).unwrap()).unwrap_or_default();
             assert_eq!(repaired, after, "{source}");
         }

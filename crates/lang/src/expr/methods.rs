@@ -1,5 +1,7 @@
 //! Methods of other languages (`name.includes('x')`, `name.toUpperCase()`), which values do not have here: what says the same.
 
+use crate::message::message::Message;
+use crate::message::msg;
 use crate::template::unknown::filter_called;
 
 /// Methods that ask something with one argument, and how that is asked here: `{0}` is the value, `{1}` the argument.
@@ -18,14 +20,14 @@ const ASKING: &[(&str, &str)] = &[
 
 /// What to do about `value.name(arguments)`, and what says the same, where that is certain. `arguments` has its brackets; `whole`
 /// says whether the call is the whole expression, so that no brackets are needed around what replaces it.
-pub fn method(name: &str, value: &str, arguments: &str, whole: bool) -> (String, Option<String>) {
+pub fn method(name: &str, value: &str, arguments: &str, whole: bool) -> (Message, Option<String>) {
     let inner = arguments.trim().strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or_default().trim();
     let lower = name.to_lowercase();
     let text = value.starts_with(['"', '\'']);
     let one = !inner.is_empty() && !inner.contains(',');
     if let Some((_, form)) = ASKING.iter().find(|(known, _)| *known == lower).filter(|_| one) {
         let said = form.replace("{0}", value).replace("{1}", inner);
-        let help = format!("write `{said}`");
+        let help = msg!("write `{said}`");
         // A test stands as close to its value as a method.
         let repair = if whole || form.contains(" is ") { said } else { format!("({said})") };
         return (help, Some(repair));
@@ -33,15 +35,15 @@ pub fn method(name: &str, value: &str, arguments: &str, whole: bool) -> (String,
     match filter_called(name) {
         Some(filter) if inner.is_empty() => {
             let said = format!("{value} | {filter}");
-            (format!("write `{said}`"), Some(said))
+            (msg!("write `{said}`"), Some(said))
         }
         // `','.join(x)` is the other way round.
         Some(filter) if !text && matches!(filter, "join" | "split" | "replace" | "round") => {
             let said = format!("{value} | {filter}({inner})");
-            (format!("write `{said}`"), Some(said))
+            (msg!("write `{said}`"), Some(said))
         }
-        Some(filter) => (format!("write a filter instead, as in `x | {filter}`"), None),
-        None => ("write a filter instead, as in `x | upper`".to_owned(), None),
+        Some(filter) => (msg!("write a filter instead, as in `x | {filter}`"), None),
+        None => (msg!("write a filter instead, as in `x | upper`"), None),
     }
 }
 

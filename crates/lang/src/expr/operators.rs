@@ -1,5 +1,6 @@
 //! What the operators do with two values: which may meet ([`fit`]), and what comes of it. Nothing overflows silently.
 
+use crate::message::ToMessage;
 use minijinja::value::{Value, ValueKind};
 
 use crate::template::names::MAX_VALUE_BYTES;
@@ -30,7 +31,7 @@ pub enum Operator {
     Concatenate,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 pub enum OperatorError {
     /// The two sides do not fit.
     #[error(transparent)]

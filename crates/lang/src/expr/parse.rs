@@ -1,5 +1,8 @@
 //! Source to tree: minijinja's parser, then a copy into a tree of our own that refuses what expressions may not do.
 
+use crate::message::ToMessage;
+use crate::message::message::Message;
+use crate::message::msg;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -34,14 +37,14 @@ pub const MAX_DEPTH: usize = 64;
 pub const CALLABLE: &[&str] = &["range", "dict"];
 
 /// What is wrong with an expression, when it is read or when it is evaluated.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 #[error("{message}")]
 pub struct ExprError {
     /// What is wrong. Holds what the author wrote and no value.
-    pub message: String,
+    pub message: Message,
     /// Where, in bytes of the source.
     pub range: Option<Range<usize>>,
-    pub help: Option<String>,
+    pub help: Option<Message>,
     /// For a filter, test or function that does not exist: which of them it is.
     pub unknown: Option<FeatureKind>,
     /// The change of the source that would settle it.
@@ -49,12 +52,12 @@ pub struct ExprError {
 }
 
 impl ExprError {
-    pub fn at(range: &Range<usize>, message: impl Into<String>) -> Self {
+    pub fn at(range: &Range<usize>, message: impl Into<Message>) -> Self {
         Self { message: message.into(), range: Some(range.clone()), help: None, unknown: None, repair: None }
     }
 
     #[must_use]
-    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+    pub fn with_help(mut self, help: impl Into<Message>) -> Self {
         self.help = Some(help.into());
         self
     }
@@ -95,7 +98,7 @@ impl Expr {
             return Err(ExprError::at(&all, "the expression is empty"));
         }
         if source.len() > MAX_EXPRESSION_BYTES {
-            return Err(ExprError::at(&all, format!("an expression is at most {MAX_EXPRESSION_BYTES} bytes long")));
+            return Err(ExprError::at(&all, msg!("an expression is at most {MAX_EXPRESSION_BYTES} bytes long")));
         }
         admit(source, true).map_err(|refused| ExprError {
             message: refused.message,
@@ -109,8 +112,8 @@ impl Expr {
             if let Some(first) = slips.first() {
                 let sound = |repair: &SourceRepair| repair.apply(source).is_some_and(|after| reads(&after));
                 let repair = repair(source, &slips).filter(sound);
-                return ExprError::at(&first.range, first.message.as_str())
-                    .with_help(first.help.as_str())
+                return ExprError::at(&first.range, first.message.clone())
+                    .with_help(first.help.clone())
                     .with_repair(repair);
             }
             let fault = fault(&error).within(source);
@@ -152,7 +155,7 @@ impl Copier<'_> {
     fn node(&self, expr: &ast::Expr<'_>, depth: usize) -> Result<ExprNode, ExprError> {
         let own = bytes(expr.span());
         if depth > MAX_DEPTH {
-            return Err(ExprError::at(&own, format!("the expression nests deeper than {MAX_DEPTH}"))
+            return Err(ExprError::at(&own, msg!("the expression nests deeper than {MAX_DEPTH}"))
                 .with_help("write it in several steps, with `set` actions"));
         }
         let (kind, range) = match expr {
@@ -292,10 +295,10 @@ impl Copier<'_> {
                 let own = bytes(var.span());
                 let said = unknown_function(var.id, CALLABLE);
                 let repair = match said.instead {
-                    Some(near) => Some(SourceRepair::one(format!("use `{near}`"), own.clone(), near)),
+                    Some(near) => Some(SourceRepair::one(msg!("use `{near}`"), own.clone(), near)),
                     None => self.piped(var.id, &call.args, range, depth),
                 };
-                let message = format!("there is no function `{}` here", var.id);
+                let message = msg!("there is no function `{}` here", var.id);
                 Err(ExprError::at(&own, message).with_help(said.help).with_repair(repair).about(FeatureKind::Function))
             }
             ast::Expr::GetAttr(attribute) => {
@@ -309,8 +312,8 @@ impl Copier<'_> {
                     text(name_end..range.end),
                     whole == (0..self.source.len()),
                 );
-                let repair = repair.map(|repair| SourceRepair::one(format!("write `{repair}`"), whole.clone(), repair));
-                Err(ExprError::at(&whole, format!("`.{}()` calls a method, and values have none", attribute.name))
+                let repair = repair.map(|repair| SourceRepair::one(msg!("write `{repair}`"), whole.clone(), repair));
+                Err(ExprError::at(&whole, msg!("`.{}()` calls a method, and values have none", attribute.name))
                     .with_help(help)
                     .with_repair(repair)
                     .about(FeatureKind::Function))
@@ -328,7 +331,7 @@ impl Copier<'_> {
         let simple =
             matches!(on.kind, ExprKind::Name(_) | ExprKind::Attribute(..) | ExprKind::Constant(_) | ExprKind::Item(..));
         let text = if simple { format!("{text} | {filter}") } else { format!("({text}) | {filter}") };
-        Some(SourceRepair::one(format!("write `{text}`"), range.clone(), text))
+        Some(SourceRepair::one(msg!("write `{text}`"), range.clone(), text))
     }
 
     fn known(&self, what: FeatureKind, name: &str, own: &Range<usize>) -> Result<(), ExprError> {
@@ -337,7 +340,7 @@ impl Copier<'_> {
         }
         let range = own.start..own.start + name.len();
         let said = unknown(what, name, CALLABLE);
-        let repair = said.instead.map(|ours| SourceRepair::one(format!("use `{ours}`"), range.clone(), ours));
+        let repair = said.instead.map(|ours| SourceRepair::one(msg!("use `{ours}`"), range.clone(), ours));
         Err(ExprError::at(&range, said.message).with_help(said.help).with_repair(repair).about(what))
     }
 

@@ -60,7 +60,10 @@ impl Language {
     pub(crate) fn literal(self, literal: &str) -> Option<&'static str> {
         match self {
             Self::English => None,
-            Self::Chinese => Catalogue::chinese().literal(literal),
+            Self::Chinese => {
+                let catalogue = Catalogue::chinese();
+                catalogue.literal(literal).or_else(|| catalogue.literal(literal.trim()))
+            }
         }
     }
 }

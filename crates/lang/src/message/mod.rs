@@ -1,15 +1,18 @@
-//! The languages of the terminal: which one a person reads, and the one catalogue of what is said in it.
+//! Messages for people: which text of this program, with which arguments, and the catalogues that hold it in other languages.
 //!
-//! English stands in the source. [`language::Language::said`] finds the literal that a text was made from and says it in the
-//! language; [`language::Language::filled`] fills a literal that the caller names. What is in no catalogue stays English
-//! (docs/languages.md).
+//! English is written in the source, in `msg!`, and identifies the message. [`message::Message::render`] says it in a language.
+//! What is in no catalogue is said in English (docs/languages.md).
 
+pub mod argument;
 pub mod catalogue;
 pub mod chinese;
 pub mod composed;
 pub mod language;
-pub mod localized_text;
+pub mod message;
 pub mod pattern;
+
+pub use argument::ToMessage;
+pub use bcc_macros::{ToMessage, msg};
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! One literal of the source as a pattern: its texts, and the places that something is written into.
 
+use crate::message::language::Language;
+
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PatternPiece {
     /// Words that stand in every text made from it.
@@ -75,6 +77,42 @@ fn name(inside: &str, from_zero: bool, unnamed: &mut usize) -> Option<String> {
     }
     let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
     (name.chars().all(letters) && !name.starts_with(|c: char| c.is_ascii_digit())).then(|| name.to_owned())
+}
+
+/// An English literal with values in its places; a place without a value is left as it is named.
+pub(crate) fn fill_english(literal: &str, value: impl Fn(&str) -> Option<String>) -> String {
+    let written = pieces(literal).into_iter().map(|piece| match piece {
+        PatternPiece::Text(text) => text,
+        PatternPiece::Place { name, .. } => value(&name).unwrap_or_else(|| format!("{{{name}}}")),
+    });
+    written.collect()
+}
+
+/// A Chinese text with values in its places, with spaces between Chinese and Latin characters and no others.
+pub(crate) fn fill_translation(translation: &str, value: impl Fn(&str) -> Option<String>) -> String {
+    let mut out = String::new();
+    let mut seam = false;
+    for piece in pieces_of_translation(translation) {
+        let (text, code) = match piece {
+            PatternPiece::Text(text) => (text, None),
+            PatternPiece::Place { name, code } => (value(&name).unwrap_or_else(|| format!("{{{name}}}")), Some(code)),
+        };
+        if seam || code == Some(false) {
+            beside(&mut out, &text)
+        } else {
+            out.push_str(&text)
+        }
+        seam = code == Some(false);
+    }
+    out
+}
+
+/// Writes `next` behind what is there, as the language puts spaces.
+pub(crate) fn spaced(out: &mut String, next: &str, language: Language) {
+    match language {
+        Language::English => out.push_str(next),
+        Language::Chinese => beside(out, next),
+    }
 }
 
 /// `template` with `values` in its places; a place without a value stays as it is written.

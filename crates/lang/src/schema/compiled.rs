@@ -1,5 +1,8 @@
 //! A compiled JSON Schema (draft 2020-12): says whether a value is valid, and what is wrong with it as data.
 
+use crate::message::ToMessage;
+use crate::message::message::Message;
+use crate::message::msg;
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,12 +25,12 @@ pub struct Compiled {
     validator: Arc<Validator>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 #[error("not a usable JSON Schema at `{path}`: {message}")]
 pub struct SchemaError {
     /// A JSON pointer into the schema; empty for its root.
     pub path: String,
-    pub message: String,
+    pub message: Message,
 }
 
 /// One rule of a schema that a value breaks.
@@ -38,7 +41,7 @@ pub struct Violation {
     /// The keyword that is broken: `type`, `enum`, `required` …
     pub keyword: String,
     /// What is wrong, in the schema's words; never quotes the value.
-    pub message: String,
+    pub message: Message,
 }
 
 impl Compiled {
@@ -55,9 +58,10 @@ impl Compiled {
         for (name, check) in formats {
             options = options.with_format(*name, *check);
         }
-        let validator = options
-            .build(schema)
-            .map_err(|error| SchemaError { path: error.instance_path().to_string(), message: error.to_string() })?;
+        let validator = options.build(schema).map_err(|error| SchemaError {
+            path: error.instance_path().to_string(),
+            message: Message::text(error.to_string()),
+        })?;
         Ok(Self { validator: Arc::new(validator) })
     }
 
@@ -84,19 +88,27 @@ impl fmt::Debug for Compiled {
 
 /// The message of `error` without anything that stands in the value. Masking alone does not do: some kinds carry keys of
 /// the value, or an error text that quotes it.
-fn message(error: &ValidationError<'_>) -> String {
+fn message(error: &ValidationError<'_>) -> Message {
     match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
-            format!("{VALUE} has properties that the schema does not know ({})", unexpected.len())
+            msg!(
+                "{VALUE} has properties that the schema does not know ({})",
+                unexpected.len(),
+                VALUE = Message::word(VALUE)
+            )
         }
-        ValidationErrorKind::PropertyNames { .. } => format!("a property of {VALUE} has a name that is not allowed"),
+        ValidationErrorKind::PropertyNames { .. } => {
+            msg!("a property of {VALUE} has a name that is not allowed", VALUE = Message::word(VALUE))
+        }
         ValidationErrorKind::BacktrackLimitExceeded { .. } | ValidationErrorKind::RegexEngineFailure { .. } => {
-            format!("{VALUE} could not be matched with the pattern")
+            msg!("{VALUE} could not be matched with the pattern", VALUE = Message::word(VALUE))
         }
-        ValidationErrorKind::FromUtf8 { .. } => format!("{VALUE} does not decode to UTF-8 text"),
-        ValidationErrorKind::Custom { keyword, .. } => format!("{VALUE} breaks `{keyword}`"),
-        _ => error.masked_with(VALUE).to_string(),
+        ValidationErrorKind::FromUtf8 { .. } => {
+            msg!("{VALUE} does not decode to UTF-8 text", VALUE = Message::word(VALUE))
+        }
+        ValidationErrorKind::Custom { keyword, .. } => msg!("{VALUE} breaks `{keyword}`", VALUE = Message::word(VALUE)),
+        _ => Message::text(error.masked_with(VALUE).to_string()),
     }
 }
 
@@ -142,7 +154,7 @@ mod tests {
                 "{value}: {violations:?}"
             );
             for violation in violations {
-                assert!(!violation.message.contains("4711"), "{}", violation.message);
+                assert!(!violation.message.to_string().contains("4711"), "{}", violation.message);
             }
         }
         let good = json!({ "name": "小林林", "day": "2026-11-21", "mood": "好" });

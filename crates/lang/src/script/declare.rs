@@ -1,5 +1,7 @@
 //! `declare` lists and single values, as written (docs/language.md "Variables").
 
+use crate::message::message::Message;
+use crate::message::msg;
 use serde_json::Value;
 
 use crate::script::fields::Fields;
@@ -52,7 +54,7 @@ pub fn declare_list(fields: &Fields<'_>, name: &'static str) -> Vec<Declared> {
                 fields.name_alone(name, "var", &scalar.text, item.span);
                 return None;
             }
-            let inner = fields.inner(item, format!("an item of `{name}`"))?;
+            let inner = fields.inner(item, msg!("an item of `{name}`"))?;
             let declared = one(&inner);
             inner.finish();
             declared
@@ -83,7 +85,7 @@ fn one(fields: &Fields<'_>) -> Option<Declared> {
                     None => node.describe().to_string(),
                 };
                 let wanted = declared.name();
-                let message = format!("`{name}` is declared as {wanted}, but its value {written} is no {wanted}");
+                let message = msg!("`{name}` is declared as {wanted}, but its value {written} is no {wanted}");
                 let help = match declared {
                     DeclaredType::Date => "write a day of the calendar, as in 2026-11-21",
                     _ => "change its value or its `type`; without a `value` it is empty at first",
@@ -97,9 +99,9 @@ fn one(fields: &Fields<'_>) -> Option<Declared> {
         && !choices.is_empty()
         && !choices.contains(&value)
     {
-        let message = format!("the value of `{name}` is none of its `enum`");
+        let message = msg!("the value of `{name}` is none of its `enum`");
         let listed: Vec<String> = choices.iter().map(|choice| format!("`{}`", plain(choice))).collect();
-        let help = format!("take one of {}, add this one to them, or leave `value` out", listed.join(", "));
+        let help = msg!("take one of {}, add this one to them, or leave `value` out", listed.join(", "));
         fields.error("not-a-choice", message, node.span, help);
     }
     let declaration = Declaration { name, value, declared, choices, define, sensitive, implied: false };
@@ -111,11 +113,11 @@ pub fn declared_type(fields: &Fields<'_>) -> Option<DeclaredType> {
     let declared = DeclaredType::parse(&words.text);
     if declared.is_none() {
         let names = DeclaredType::ALL.map(DeclaredType::name);
-        let message = format!("`{}` is no type", crate::script::fields::shortened(&words.text));
+        let message = msg!("`{}` is no type", crate::script::fields::shortened(&words.text));
         let elsewhere = OTHER_NAMES.iter().find(|(other, _)| *other == words.text.to_ascii_lowercase());
         let near = elsewhere.map(|(_, ours)| *ours).or_else(|| near_miss(&words.text, names));
         let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), words.node.span);
-        fields.findings().report(diagnostic.with_near(near, || format!("types are {}", names.join(", "))));
+        fields.findings().report(diagnostic.with_near(near, || msg!("types are {}", names.join(", "))));
     }
     declared
 }
@@ -127,7 +129,7 @@ pub fn choices(fields: &Fields<'_>, declared: Option<DeclaredType>, rule: &'stat
         let choice = item.to_json();
         match declared {
             Some(declared) if !choice.is_null() && declared.coerce(&choice).is_none() => {
-                let message = format!("`{}` is no {}, so it cannot be chosen", plain(&choice), declared.name());
+                let message = msg!("`{}` is no {}, so it cannot be chosen", plain(&choice), declared.name());
                 let commas = choice.as_str().is_some_and(|text| text.contains(['，', '、']));
                 let help = if commas {
                     "put the commas of the English keyboard between the choices: `，` and `、` are text to YAML"
@@ -158,20 +160,21 @@ pub fn variable_name(name: &Spanned<String>, fields: &Fields<'_>) -> Option<Stri
         return Some(name.value.clone());
     }
     let message = match () {
-        () if name.value.is_empty() => "the name of a variable is empty".to_owned(),
+        () if name.value.is_empty() => msg!("the name of a variable is empty"),
         () if word => {
-            format!("`{}` is a word of the template language and cannot be the name of a variable", name.value)
+            msg!("`{}` is a word of the template language and cannot be the name of a variable", name.value)
         }
-        () => format!("`{}` cannot be the name of a variable", crate::script::fields::shortened(&name.value)),
+        () => msg!("`{}` cannot be the name of a variable", crate::script::fields::shortened(&name.value)),
     };
     let joined: String = name.value.chars().map(|c| if matches!(c, '-' | ' ' | '.') { '_' } else { c }).collect();
     let help = match () {
-        () if word => format!("choose another name, as in `{}_`", name.value),
+        () if word => msg!("choose another name, as in `{}_`", name.value),
         () if begins && joined != name.value && joined.chars().all(|c| c.is_alphanumeric() || c == '_') => {
-            format!("write `{joined}`: names are letters of any script, digits and `_`")
+            msg!("write `{joined}`: names are letters of any script, digits and `_`")
         }
-        () => "names are letters of any script, digits and `_`, and begin with a letter, so that `{{ name }}` can use them"
-            .to_owned(),
+        () => Message::word(
+            "names are letters of any script, digits and `_`, and begin with a letter, so that `{{ name }}` can use them",
+        ),
     };
     let diagnostic = Diagnostic::error("invalid-name", message, fields.file(), name.span).with_help(help);
     fields.findings().report(diagnostic);

@@ -1,5 +1,9 @@
 //! Typed reading of one mapping: each field is asked for by name, and what nobody asked for is an unknown key.
 
+use crate::message::message::Joint;
+use crate::message::message::Message;
+use crate::message::msg;
+use crate::source::misreading::full_width_colon_help;
 use std::cell::{Cell, RefCell};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -11,7 +15,7 @@ use crate::script::lines::{removal, renamed};
 use crate::script::numbers::whole_number;
 use crate::script::other_names::other_name_of;
 use crate::source::diagnostic::Diagnostic;
-use crate::source::misreading::{FULL_WIDTH_COLON, FULL_WIDTH_COLON_HELP, help_for};
+use crate::source::misreading::help_for;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
@@ -28,7 +32,7 @@ pub struct TextField {
 pub struct Fields<'a> {
     pub(super) file: &'a Arc<SourceFile>,
     pub(super) findings: &'a Findings,
-    pub(super) what: String,
+    pub(super) what: Message,
     span: Span,
     pub(super) entries: &'a [YamlEntry],
     /// The entries whose keys are older spellings, with today's: most mappings have none.
@@ -47,7 +51,7 @@ impl<'a> Fields<'a> {
     /// The fields of `node`, which messages call `what`. Reports `wrong-type` and gives `None` when it is no mapping.
     pub fn of(
         node: &'a YamlNode,
-        what: impl Into<String>,
+        what: impl Into<Message>,
         file: &'a Arc<SourceFile>,
         findings: &'a Findings,
     ) -> Option<Self> {
@@ -55,9 +59,9 @@ impl<'a> Fields<'a> {
         match &node.kind {
             NodeKind::Mapping(entries) => Some(Self::over(entries, node.span, what, file, findings)),
             _ => {
-                let message = format!("{what} must be a mapping of fields, but this is {}", node.describe());
+                let message = msg!("{what} must be a mapping of fields, but this is {}", node.describe());
                 let help = help_for(file, node)
-                    .unwrap_or_else(|| "write each field on a line of its own, as `name: value`".to_owned());
+                    .unwrap_or_else(|| msg!("write each field on a line of its own, as `name: value`"));
                 findings.report(Diagnostic::error("wrong-type", message, file, node.span).with_help(help));
                 None
             }
@@ -65,14 +69,14 @@ impl<'a> Fields<'a> {
     }
 
     /// The fields of a mapping that is not written at all: every required one will be reported at `span`.
-    pub fn none(span: Span, what: impl Into<String>, file: &'a Arc<SourceFile>, findings: &'a Findings) -> Self {
+    pub fn none(span: Span, what: impl Into<Message>, file: &'a Arc<SourceFile>, findings: &'a Findings) -> Self {
         Self::over(&[], span, what.into(), file, findings)
     }
 
     fn over(
         entries: &'a [YamlEntry],
         span: Span,
-        what: String,
+        what: Message,
         file: &'a Arc<SourceFile>,
         findings: &'a Findings,
     ) -> Self {
@@ -106,7 +110,7 @@ impl<'a> Fields<'a> {
         self.entries
     }
 
-    pub fn what(&self) -> &str {
+    pub fn what(&self) -> &Message {
         &self.what
     }
 
@@ -169,7 +173,7 @@ impl<'a> Fields<'a> {
 
     fn again(&self, kept: &YamlEntry, other: &YamlEntry, name: &str) {
         if kept.value.to_json() == other.value.to_json() {
-            let message = format!("`{}` says `{name}` again, with the same value", other.key.value);
+            let message = msg!("`{}` says `{name}` again, with the same value", other.key.value);
             let diagnostic = Diagnostic::warning("deprecated-field", message, self.file, other.key.span);
             let mut diagnostic = diagnostic.with_help("remove it");
             if let Some(edit) = removal(self.file, self.span, other) {
@@ -178,21 +182,19 @@ impl<'a> Fields<'a> {
             self.findings.report(diagnostic.with_related("it is said here", self.file, kept.key.span));
             return;
         }
-        let message = format!(
-            "`{}` and `{}` are two spellings of `{name}`, with different values",
-            kept.key.value, other.key.value
-        );
+        let message =
+            msg!("`{}` and `{}` are two spellings of `{name}`, with different values", kept.key.value, other.key.value);
         let diagnostic = Diagnostic::error("conflicting-spellings", message, self.file, other.key.span);
-        let diagnostic = diagnostic.with_help(format!("keep the one that you mean, under the name `{name}`"));
+        let diagnostic = diagnostic.with_help(msg!("keep the one that you mean, under the name `{name}`"));
         self.findings.report(diagnostic.with_related("the other one", self.file, kept.key.span));
     }
 
     fn warn_older(&self, entry: &YamlEntry, name: &str) {
-        let message = format!("`{}` is an older spelling of `{name}`", entry.key.value);
+        let message = msg!("`{}` is an older spelling of `{name}`", entry.key.value);
         self.findings.report(
             Diagnostic::warning("deprecated-field", message, self.file, entry.key.span)
-                .with_help(format!("write `{name}`"))
-                .with_sure_fix(format!("rename to `{name}`"), vec![renamed(self.file, &entry.key, name)]),
+                .with_help(msg!("write `{name}`"))
+                .with_sure_fix(msg!("rename to `{name}`"), vec![renamed(self.file, &entry.key, name)]),
         );
     }
 
@@ -207,17 +209,17 @@ impl<'a> Fields<'a> {
         let value = entry.map(|entry| &entry.value).filter(|node| !is_null(node));
         if value.is_none() {
             let (message, span) = match entry {
-                Some(entry) => (format!("`{name}` of {} is empty", self.what), entry.key.span),
+                Some(entry) => (msg!("`{name}` of {} is empty", self.what), entry.key.span),
                 // The first key is a better place than a mapping of many lines.
                 None => (
-                    format!("{} needs `{name}`", self.what),
+                    msg!("{} needs `{name}`", self.what),
                     self.entries.first().map_or(self.span, |entry| entry.key.span),
                 ),
             };
             let diagnostic = Diagnostic::error("missing-key", message, self.file, span);
             let help = match example(name) {
-                Some(example) => example.to_owned(),
-                None => format!("add it: `{name}: …`, in the column of the other fields"),
+                Some(example) => Message::word(example),
+                None => msg!("add it: `{name}: …`, in the column of the other fields"),
             };
             self.lacks(&[name], diagnostic.with_help(help));
         }
@@ -240,10 +242,9 @@ impl<'a> Fields<'a> {
         match node.as_scalar() {
             Some(scalar) if !is_null(node) => Some(TextField { text: scalar.text.clone(), node: Arc::clone(node) }),
             _ => {
-                let mut diagnostic = self.wrong_type(name, "text", node);
+                let mut diagnostic = self.wrong_type(name, "text".into(), node);
                 let list = matches!(node.kind, NodeKind::Sequence(_));
-                let one =
-                    || list.then(|| format!("write it as one text, as in `{name}: …`, without brackets and dashes"));
+                let one = || list.then(|| msg!("write it as one text, as in `{name}: …`, without brackets and dashes"));
                 if let Some(help) = help_for(self.file, node).or_else(one) {
                     diagnostic = diagnostic.with_help(help);
                 }
@@ -270,7 +271,7 @@ impl<'a> Fields<'a> {
                     "no" | "off" | "n" | "false" | "否" => Some("false"),
                     _ => None,
                 };
-                let diagnostic = self.wrong_type(name, "`true` or `false`", node);
+                let diagnostic = self.wrong_type(name, "`true` or `false`".into(), node);
                 let diagnostic = diagnostic.with_help("write `true` or `false`, without quotes");
                 self.findings.report(diagnostic.with_sure_replacement(meant));
                 None
@@ -286,7 +287,7 @@ impl<'a> Fields<'a> {
         match whole {
             Some(n) if range.contains(&n) => Some(n),
             _ if number.is_number() => {
-                let message = format!("`{name}` must be {}", whole_number(&range, number.as_u64()));
+                let message = msg!("`{name}` must be {}", whole_number(&range, number.as_u64()));
                 let help = "take a number from that range, or leave the field out";
                 self.error("out-of-range", message, node.span, help);
                 None
@@ -295,7 +296,7 @@ impl<'a> Fields<'a> {
                 let digits = node.as_scalar().map(|scalar| scalar.text.trim());
                 let digits = digits.filter(|digits| digits.parse::<u32>().is_ok_and(|number| range.contains(&number)));
                 let help = if digits.is_some() { "remove the quotes" } else { "write it in digits" };
-                let diagnostic = self.wrong_type(name, &whole_number(&range, None), node).with_help(help);
+                let diagnostic = self.wrong_type(name, whole_number(&range, None), node).with_help(help);
                 self.findings.report(diagnostic.with_sure_replacement(digits));
                 None
             }
@@ -339,7 +340,7 @@ impl<'a> Fields<'a> {
         let node = self.required(name)?;
         let items = self.list(name)?;
         if items.is_empty() {
-            let message = format!("`{name}` of {} is empty", self.what);
+            let message = msg!("`{name}` of {} is empty", self.what);
             let help = "give it at least one item, or remove what holds it";
             self.error("empty-list", message, node.span, help);
             return None;
@@ -349,10 +350,10 @@ impl<'a> Fields<'a> {
 
     /// Reports an item of the list `name` that is a text where a mapping with this text under `key` is meant.
     pub fn name_alone(&self, name: &str, key: &str, text: &str, span: Span) {
-        let message = format!("an item of `{name}` must be a mapping of fields, but this is a name alone");
+        let message = msg!("an item of `{name}` must be a mapping of fields, but this is a name alone");
         let help = match text.contains('：') {
-            true => FULL_WIDTH_COLON.to_owned() + ": " + FULL_WIDTH_COLON_HELP,
-            false => format!("write `- {key}: {}`", shortened(text)),
+            true => full_width_colon_help(),
+            false => msg!("write `- {key}: {}`", shortened(text)),
         };
         let diagnostic = Diagnostic::error("wrong-type", message, self.file, span).with_help(help);
         // Inside of `[ ]` a mapping needs braces, and everywhere else they do no harm.
@@ -377,7 +378,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The fields of a node below this one.
-    pub fn inner<'n>(&self, node: &'n YamlNode, what: impl Into<String>) -> Option<Fields<'n>>
+    pub fn inner<'n>(&self, node: &'n YamlNode, what: impl Into<Message>) -> Option<Fields<'n>>
     where
         'a: 'n,
     {
@@ -385,28 +386,35 @@ impl<'a> Fields<'a> {
     }
 
     /// Reports an error and what to do about it.
-    pub fn error(&self, rule: &'static str, message: impl Into<String>, span: Span, help: impl Into<String>) {
+    pub fn error(&self, rule: &'static str, message: impl Into<Message>, span: Span, help: impl Into<Message>) {
         self.findings.report(Diagnostic::error(rule, message, self.file, span).with_help(help));
     }
 
     /// Reports `wrong-type` of the field `name` and what to do about it.
-    pub(crate) fn wrong(&self, name: &str, expected: &str, node: &YamlNode, help: impl Into<String>) {
-        self.findings.report(self.wrong_type(name, expected, node).with_help(help));
+    pub(crate) fn wrong(&self, name: &str, expected: impl Into<Message>, node: &YamlNode, help: impl Into<Message>) {
+        self.findings.report(self.wrong_type(name, expected.into(), node).with_help(help));
     }
 
     /// Reports that `text`, which is written at `span`, is none of the `choices` that `name` has; `otherwise` says what to do
     /// where it is like none of them.
-    pub(crate) fn not_a_choice(&self, name: &str, text: &str, choices: &[&str], span: Span, otherwise: &str) {
-        let listed = choices.iter().map(|choice| format!("`{choice}`")).collect::<Vec<_>>().join(", ");
-        let message = format!("`{name}` must be one of {listed}");
+    pub(crate) fn not_a_choice(
+        &self,
+        name: &str,
+        text: &str,
+        choices: &[&str],
+        span: Span,
+        otherwise: impl Into<Message>,
+    ) {
+        let listed = choices.iter().map(|choice| Message::text(format!("`{choice}`")));
+        let message = msg!("`{name}` must be one of {listed}", listed = Message::list(Joint::Item, listed));
         let near = near_miss(text, choices.iter().copied());
         let diagnostic = Diagnostic::error("not-a-choice", message, self.file, span);
-        self.findings.report(diagnostic.with_near(near, || otherwise.to_owned()));
+        self.findings.report(diagnostic.with_near(near, || otherwise.into()));
     }
 
     /// `wrong-type` of the field `name`, not reported yet.
-    pub(crate) fn wrong_type(&self, name: &str, expected: &str, node: &YamlNode) -> Diagnostic {
-        let message = format!("`{name}` must be {expected}, but this is {}", node.describe());
+    pub(crate) fn wrong_type(&self, name: &str, expected: Message, node: &YamlNode) -> Diagnostic {
+        let message = msg!("`{name}` must be {expected}, but this is {}", node.describe());
         Diagnostic::error("wrong-type", message, self.file, node.span)
     }
 }

@@ -87,7 +87,7 @@ pub fn for_each(fields: &Fields<'_>) -> Option<WrittenForEach> {
         Some(node) => {
             let help =
                 "write the name of a variable that holds the list, or put the list in quotes, as in `in: \"[1, 2]\"`";
-            let diagnostic = inner.wrong_type("in", "text", node);
+            let diagnostic = inner.wrong_type("in", "text".into(), node);
             fields.findings().report(diagnostic.with_help(help));
             Some(TextField { text: "[]".to_owned(), node: Arc::clone(node) })
         }

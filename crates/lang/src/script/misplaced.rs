@@ -1,5 +1,7 @@
 //! Parts of a script that stand in the wrong list: a topic among actions, a phase among topics, a topic among phases.
 
+use crate::message::message::Message;
+use crate::message::msg;
 use crate::script::fields::Fields;
 
 /// What the parts are called, from the outermost to the innermost, with the fields that only they have.
@@ -7,7 +9,7 @@ const PARTS: [(&str, &[&str]); 3] =
     [("phase", &["phase_id"]), ("topic", &["topic_id"]), ("action", &["action_id", "action_type"])];
 
 /// Reports an item that belongs to another list than this one, and gives what it is. `what` is what the list holds.
-pub fn misplaced(fields: &Fields<'_>, what: &str) -> Option<&'static str> {
+pub fn misplaced(fields: &Fields<'_>, what: &'static str) -> Option<&'static str> {
     let own = PARTS.iter().position(|(name, _)| *name == what)?;
     let is = |(_, keys): &&(&'static str, &[&str])| keys.iter().any(|key| fields.has(key));
     if PARTS.get(own).is_some_and(|part| is(&part)) {
@@ -17,13 +19,24 @@ pub fn misplaced(fields: &Fields<'_>, what: &str) -> Option<&'static str> {
     let entry = keys.iter().find_map(|key| fields.stray(key))?;
     let key = entry.key.value.as_str();
     let an = if *name == "action" { "an" } else { "a" };
-    let message = format!("{an} {name} stands here, in a list of {what}s");
+    let message = msg!(
+        "{an} {name} stands here, in a list of {what}s",
+        an = Message::word(an),
+        name = Message::word(name),
+        what = Message::word(what)
+    );
     let help = if other < own {
-        format!("move all of it to the left, so that its `- {key}` begins in the column of the other {name}s")
+        msg!(
+            "move all of it to the left, so that its `- {key}` begins in the column of the other {name}s",
+            name = Message::word(name)
+        )
     } else if other == own + 1 {
-        format!("move all of it to the right, so that its `- {key}` begins in the column of the other {name}s")
+        msg!(
+            "move all of it to the right, so that its `- {key}` begins in the column of the other {name}s",
+            name = Message::word(name)
+        )
     } else {
-        format!("{name}s stand in the `{name}s:` of a topic: move it there")
+        msg!("{name}s stand in the `{name}s:` of a topic: move it there", name = Message::word(name))
     };
     fields.error("unknown-key", message, entry.key.span, help);
     Some(name)

@@ -1,5 +1,7 @@
 //! Files whose root key is forgotten, misspelt or indented below another one.
 
+use crate::message::message::Message;
+use crate::message::msg;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -28,13 +30,13 @@ fn forgotten(file: &Arc<SourceFile>, entries: &[YamlEntry]) -> Option<Diagnostic
         let own = |entry: &&YamlEntry| fields.contains(&entry.key.value.as_str());
         Some((key, what, entries.iter().find(own)?))
     })?;
-    let message = format!("{what} needs a line `{key}:` above its fields");
-    let help = format!("write `{key}:` at the margin of the line above, and indent everything below it by two spaces");
+    let message = msg!("{what} needs a line `{key}:` above its fields", what = Message::word(what));
+    let help = msg!("write `{key}:` at the margin of the line above, and indent everything below it by two spaces");
     let diagnostic = Diagnostic::error("missing-key", message, file, first.key.span).with_help(help);
     // A few lines are shown as a whole; more are work for an editor.
     let Some(edits) = below(file, entries).map(|edits| with_key(edits, key)) else { return Some(diagnostic) };
     let sure = is_ours(key, entries) && keeps(file, entries, key, &edits);
-    let fix = Fix::sure(format!("put `{key}:` above and indent the rest"), edits);
+    let fix = Fix::sure(msg!("put `{key}:` above and indent the rest"), edits);
     Some(diagnostic.with_fixes([fix.only_sure_if(sure)]))
 }
 
@@ -101,8 +103,8 @@ fn indented(file: &Arc<SourceFile>, entries: &[YamlEntry]) -> Option<Diagnostic>
             sound.then_some((entry, key, found))
         })
     })?;
-    let message = format!("`{key}` stands indented below `{}`", outer.key.value);
-    let help = format!("move `{key}:` to the margin, and all that is below it as far to the left");
+    let message = msg!("`{key}` stands indented below `{}`", outer.key.value);
+    let help = msg!("move `{key}:` to the margin, and all that is below it as far to the left");
     let diagnostic = Diagnostic::error("missing-key", message, file, inner.key.span).with_help(help);
     Some(diagnostic.with_related("it is taken for a part of this", file, outer.key.span))
 }
@@ -115,12 +117,15 @@ fn misspelt(file: &Arc<SourceFile>, entries: &[YamlEntry]) -> Option<Diagnostic>
         let (key, what, _) = ROOTS.iter().find(|(_, _, fields)| has(fields))?;
         (entry.key.value != "metadata" && !entry.key.value.starts_with("x-")).then_some((entry, key, what))
     })?;
-    let message =
-        format!("{what} begins with `{key}:`, and not with `{}:`", crate::script::fields::shortened(&entry.key.value));
+    let message = msg!(
+        "{what} begins with `{key}:`, and not with `{}:`",
+        crate::script::fields::shortened(&entry.key.value),
+        what = Message::word(what)
+    );
     let edits = vec![Edit::replace(entry.key.span, *key)];
     let diagnostic = Diagnostic::error("unknown-key", message, file, entry.key.span);
-    let fix = Fix::sure(format!("rename to `{key}`"), edits);
+    let fix = Fix::sure(msg!("rename to `{key}`"), edits);
     let ours = entry.value.as_mapping().is_some_and(|fields| is_ours(key, fields));
     let sure = ours && entries.len() == 1 && slip(&entry.key.value, key);
-    Some(diagnostic.with_help(format!("write `{key}:`")).with_fixes([fix.only_sure_if(sure)]))
+    Some(diagnostic.with_help(msg!("write `{key}:`")).with_fixes([fix.only_sure_if(sure)]))
 }

@@ -1,5 +1,7 @@
 //! From a YAML tree to a [`Script`]: shape, required and unknown keys, older spellings.
 
+use crate::message::message::Message;
+use crate::message::msg;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -64,7 +66,7 @@ pub fn read(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) -> Opt
         && let Some(entry) = root.as_mapping().into_iter().flatten().find(|entry| entry.key.value == key)
     {
         let what = DOCUMENTS.iter().find(|(other, _)| *other == key).map_or("", |(_, what)| *what);
-        let message = format!("this file is {what}");
+        let message = msg!("this file is {what}", what = Message::word(what));
         let help = "run a file that begins with `session:`";
         findings.report(Diagnostic::error("not-a-session", message, file, entry.key.span).with_help(help));
         return None;
@@ -78,9 +80,9 @@ pub fn read(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) -> Opt
 /// Reads whatever document a parsed file holds; a file without any of the root keys is taken for a script.
 pub fn document(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) -> Option<ScriptDocument> {
     let NodeKind::Mapping(_) = &root.kind else {
-        let message = format!("a script is a mapping that begins with `session:`, but this is {}", root.describe());
+        let message = msg!("a script is a mapping that begins with `session:`, but this is {}", root.describe());
         let help = help_for(file, root)
-            .unwrap_or_else(|| "begin with a line `session:`, and indent everything else below it".to_owned());
+            .unwrap_or_else(|| msg!("begin with a line `session:`, and indent everything else below it"));
         findings.report(Diagnostic::error("wrong-type", message, file, root.span).with_help(help));
         return None;
     };
@@ -245,7 +247,7 @@ pub fn action(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> O
         let own = ["action_type", "action_id", "condition", "config", "on_exit", "on_interrupted"];
         let foreign = near_miss(key, own).is_none();
         foreign.then(|| beside.borrow_mut().push(key.to_owned()));
-        foreign.then(|| "what the kind itself needs stands under `config:`; keys of your own begin with `x-`".into())
+        foreign.then(|| msg!("what the kind itself needs stands under `config:`; keys of your own begin with `x-`"))
     });
     // What a kind that is not there would read is still looked through for the names that it sets.
     let kind = kind.unwrap_or_else(|| Spanned { value: String::new(), span: node.span });
@@ -277,10 +279,10 @@ pub(crate) fn id(fields: &Fields<'_>, name: &'static str) -> Spanned<String> {
     let length = id.value.chars().count();
     if length == 0 || length > LONGEST_ID || !id.value.chars().all(allowed) {
         let message = match length {
-            0 => format!("`{name}` is empty"),
-            _ => format!("`{}` cannot be used as `{name}`", shortened(&id.value)),
+            0 => msg!("`{name}` is empty"),
+            _ => msg!("`{}` cannot be used as `{name}`", shortened(&id.value)),
         };
-        let help = format!("ids are 1 to {LONGEST_ID} letters (of any script), digits, `_`, `.` and `-`");
+        let help = msg!("ids are 1 to {LONGEST_ID} letters (of any script), digits, `_`, `.` and `-`");
         let diagnostic = Diagnostic::error("invalid-id", message, fields.file(), id.span).with_help(help);
         let unseen = id.value.chars().find(|c| is_unseen(*c)).map(|c| without_unseen(diagnostic.clone(), c));
         fields.findings().report(unseen.unwrap_or(diagnostic));
@@ -297,7 +299,7 @@ fn is_unseen(c: char) -> bool {
 fn without_unseen(mut diagnostic: Diagnostic, unseen: char) -> Diagnostic {
     let written: String = diagnostic.file.slice(diagnostic.span).chars().filter(|c| !is_unseen(*c)).collect();
     diagnostic.message =
-        format!("`{}` holds a character that cannot be seen: U+{:04X}", shortened(&written), u32::from(unseen));
+        msg!("`{}` holds a character that cannot be seen: U+{:04X}", shortened(&written), u32::from(unseen));
     let sound = !written.is_empty() && written.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'));
     let span = diagnostic.span;
     let diagnostic = diagnostic.with_help("delete it: type the id again, or the end of it");

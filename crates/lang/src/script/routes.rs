@@ -1,5 +1,7 @@
 //! `on_exit` tables and the routes in them, as written (docs/routes.md).
 
+use crate::message::message::Message;
+use crate::message::msg;
 use std::fmt;
 use std::sync::Arc;
 
@@ -84,13 +86,13 @@ impl Go {
 pub fn on_exit(fields: &Fields<'_>) -> Option<OnExit> {
     let node = fields.take("on_exit")?;
     let NodeKind::Mapping(entries) = &node.kind else {
-        let message = format!("`on_exit` must be a mapping of exit reasons to routes, but this is {}", node.describe());
+        let message = msg!("`on_exit` must be a mapping of exit reasons to routes, but this is {}", node.describe());
         let help = "write each reason on a line of its own, as `max_rounds_reached: next`";
         fields.error("wrong-type", message, node.span, help);
         return None;
     };
     if entries.is_empty() {
-        let message = format!("`on_exit` of {} is empty", fields.what());
+        let message = msg!("`on_exit` of {} is empty", fields.what());
         fields.error("empty-list", message, node.span, "give it at least one route, or remove it");
     }
     Some(OnExit { routes: entries.iter().filter_map(|entry| route(entry, fields)).collect() })
@@ -100,14 +102,14 @@ fn route(entry: &YamlEntry, fields: &Fields<'_>) -> Option<WrittenRoute> {
     let reason = entry.key.clone();
     let span = entry.value.span;
     if ["goto", "insert", "then", "set"].contains(&reason.value.as_str()) {
-        let message = format!("`{}` is no exit reason: a route needs the reason in front of it", reason.value);
-        let help = format!("write for which reason, as in `max_rounds_reached: {{ {}: … }}`", reason.value);
+        let message = msg!("`{}` is no exit reason: a route needs the reason in front of it", reason.value);
+        let help = msg!("write for which reason, as in `max_rounds_reached: {{ {}: … }}`", reason.value);
         fields.error("unknown-exit-reason", message, reason.span, help);
         return None;
     }
     match &entry.value.kind {
         NodeKind::Mapping(_) => {
-            let what = format!("the route of `{}`", shortened(&reason.value));
+            let what = msg!("the route of `{}`", shortened(&reason.value));
             let inner = fields.inner(&entry.value, what)?;
             let steps = steps(&inner);
             inner.finish();
@@ -134,17 +136,17 @@ pub(crate) fn steps(fields: &Fields<'_>) -> Option<Steps> {
     let insert = fields.name("insert");
     let goto = fields.name("goto");
     let then = fields.take("then").and_then(|node| then(node, fields));
-    let report = |rule: &'static str, message: String, span: Span, help: &str| {
+    let report = |rule: &'static str, message: Message, span: Span, help: &'static str| {
         fields.error(rule, message, span, help);
     };
     if let (Some(goto), true) = (&goto, fields.take("then").is_some()) {
-        let message = format!("{} has both `goto` and `then`", fields.what());
+        let message = msg!("{} has both `goto` and `then`", fields.what());
         report("conflicting-fields", message, goto.span, "keep one of them: each says where the conversation goes on");
         return None;
     }
     let nothing = set.is_none() && insert.is_none() && goto.is_none() && fields.take("then").is_none();
     if nothing {
-        let message = format!("{} says nothing to do", fields.what());
+        let message = msg!("{} says nothing to do", fields.what());
         let help = "give it `then:`, `goto:`, `insert:` or `set:`, or write one word, as in `next`";
         // Whatever else stands there is reported as an unknown key, which says enough.
         if fields.is_empty() {
@@ -173,8 +175,8 @@ fn word(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
     }
     let listed = WORDS.map(|word| format!("`{word}`")).join(", ");
     let message = match node.as_scalar() {
-        Some(_) => format!("`{}` is no route", shortened(text)),
-        None => format!("a route is a word or a mapping, but this is {}", node.describe()),
+        Some(_) => msg!("`{}` is no route", shortened(text)),
+        None => msg!("a route is a word or a mapping, but this is {}", node.describe()),
     };
     let near = near_miss(text, WORDS);
     // `goto topic_b` and `goto: topic_b` inside a text are what people try first.
@@ -184,18 +186,18 @@ fn word(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
         whole.then(|| format!("{{ {word}: {rest} }}"))
     });
     let help = match (&jump, near) {
-        (Some(jump), _) => format!("write `{jump}`"),
-        (None, Some(near)) => format!("did you mean `{near}`?"),
+        (Some(jump), _) => msg!("write `{jump}`"),
+        (None, Some(near)) => msg!("did you mean `{near}`?"),
         (None, None) if is_id(text) => {
-            format!("if it is the id of a topic or a phase, write `{{ goto: {text} }}`; other routes are {listed}")
+            msg!("if it is the id of a topic or a phase, write `{{ goto: {text} }}`; other routes are {listed}")
         }
-        (None, None) => format!("routes are {listed}, `{{ goto: … }}`, `{{ insert: …, then: … }}`"),
+        (None, None) => msg!("routes are {listed}, `{{ goto: … }}`, `{{ insert: …, then: … }}`"),
     };
     let mut diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), node.span).with_help(help);
     let words: Vec<&str> = text.split([':', ' ']).filter(|word| !word.is_empty()).collect();
     let sure = jump.is_some() && matches!(words.as_slice(), ["goto", id] if is_id(id));
     if let Some(text) = jump.or(near.map(str::to_owned)) {
-        let fix = Fix::sure(format!("write `{text}`"), vec![Edit { span: node.span, text }]);
+        let fix = Fix::sure(msg!("write `{text}`"), vec![Edit { span: node.span, text }]);
         diagnostic = diagnostic.with_fixes([fix.only_sure_if(sure)]);
     }
     fields.findings().report(diagnostic);

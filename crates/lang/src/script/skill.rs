@@ -1,5 +1,6 @@
 //! Skills: actions that other scripts call (docs/language.md "The file"), as written.
 
+use crate::message::msg;
 use std::sync::Arc;
 
 use crate::script::declare::{Declared, declare_list, variable_name};
@@ -64,8 +65,7 @@ pub fn technique(fields: &Fields<'_>) -> Option<WrittenSkill> {
 fn outputs(fields: &Fields<'_>) -> Vec<Spanned<String>> {
     let read = |item: &Arc<YamlNode>| {
         let Some(scalar) = item.as_scalar() else {
-            let message =
-                format!("an item of `outputs` must be the name of a variable, but this is {}", item.describe());
+            let message = msg!("an item of `outputs` must be the name of a variable, but this is {}", item.describe());
             fields.error("wrong-type", message, item.span, "write the names alone, as in `outputs: [mood, reason]`");
             return None;
         };
@@ -91,7 +91,7 @@ fn sound_path(path: &Spanned<String>, fields: &Fields<'_>) -> bool {
     let text = path.value.as_str();
     let sound = !text.trim().is_empty() && !text.starts_with(['/', '\\', '~']) && !text.contains(['\0', ':']);
     if !sound {
-        let message = format!("`{}` cannot be the path of a skill", shortened(text));
+        let message = msg!("`{}` cannot be the path of a skill", shortened(text));
         let help = "write a path that begins at the folder of this script, as in `../skills/comfort.yaml`";
         fields.error("invalid-name", message, path.span, help);
     }

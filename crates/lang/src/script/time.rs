@@ -1,5 +1,6 @@
 //! Times of a script, as written: how long something may take.
 
+use crate::message::msg;
 use std::time::Duration;
 
 use crate::script::fields::Fields;
@@ -19,17 +20,17 @@ pub fn time(fields: &Fields<'_>, key: &'static str, longest: Duration) -> Option
     let longest = humantime::format_duration(longest);
     let diagnostic = match read {
         Some(_) => {
-            let message = format!("`{key}` must be a time of at most {longest}, and more than none");
+            let message = msg!("`{key}` must be a time of at most {longest}, and more than none");
             Diagnostic::error("out-of-range", message, fields.file(), node.span)
         }
         None => {
-            let message = format!("`{key}` must be a time, but this is {}", node.describe());
+            let message = msg!("`{key}` must be a time, but this is {}", node.describe());
             let seconds = text.parse::<u32>().ok().map(|seconds| format!("{seconds}s"));
             let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), node.span);
             diagnostic.with_replacement(seconds.as_deref())
         }
     };
-    let help = format!("write a number with its unit, as in `30s` or `5m`; at most {longest}");
+    let help = msg!("write a number with its unit, as in `30s` or `5m`; at most {longest}");
     fields.findings().report(diagnostic.with_help(help));
     None
 }

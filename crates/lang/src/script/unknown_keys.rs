@@ -1,17 +1,20 @@
 //! Keys that nobody asked for: what was most likely meant by each, and what stands in it that should stand behind it.
 
+use crate::message::message::Joint;
+use crate::message::message::Message;
+use crate::message::msg;
 use crate::script::fields::{Fields, is_null, shortened};
 use crate::script::legacy_fields::is_older_output;
 use crate::script::other_names::{is_other_name, meant_by};
 use crate::source::diagnostic::{Diagnostic, Edit, Fix};
-use crate::source::misreading::{FULL_WIDTH_COLON, FULL_WIDTH_COLON_HELP};
+use crate::source::misreading::full_width_colon_help;
 use crate::source::near::{near_miss, plural, slip};
 use crate::source::text::SourceFile;
 use crate::source::yaml::{YamlEntry, YamlNode};
 
 impl Fields<'_> {
     /// [`Fields::finish`] with advice for keys that belong elsewhere.
-    pub fn finish_with(self, elsewhere: impl Fn(&str) -> Option<String>) {
+    pub fn finish_with(self, elsewhere: impl Fn(&str) -> Option<Message>) {
         let asked = self.asked.borrow();
         let (mut named, mut unknown) = (Vec::new(), Vec::new());
         for (entry, used) in self.entries.iter().zip(&self.used) {
@@ -37,7 +40,7 @@ impl Fields<'_> {
             let wide = key.split_once('：').map(|(key, _)| key.trim()).filter(|key| asked.contains(key));
             let near = near.filter(|_| !key.contains([':', '：']));
             let meant = near.or(wide);
-            let elsewhere = elsewhere.or(wide.map(|_| FULL_WIDTH_COLON.to_owned() + ": " + FULL_WIDTH_COLON_HELP));
+            let elsewhere = elsewhere.or(wide.map(|_| full_width_colon_help()));
             self.missing.borrow_mut().retain(|(names, _)| !meant.is_some_and(|meant| names.contains(&meant)));
             // Of this one alone: nothing else can be meant.
             let slip_of = |name: &str| self.is_slip_of(entry, name);
@@ -54,42 +57,45 @@ impl Fields<'_> {
         // What is left is reported by `drop`.
     }
 
-    fn unknown(&self, entry: &YamlEntry, near: Option<&str>, elsewhere: Option<String>, sure: bool) {
-        let message = format!("{} has no field `{}`", self.what, shortened(&entry.key.value));
+    fn unknown(&self, entry: &YamlEntry, near: Option<&str>, elsewhere: Option<Message>, sure: bool) {
+        let message = msg!("{} has no field `{}`", self.what, shortened(&entry.key.value));
         let help = elsewhere.unwrap_or_else(|| match near {
-            Some(near) => format!("did you mean `{near}`?"),
+            Some(near) => msg!("did you mean `{near}`?"),
             // `{ define: one thing, and another }`: what follows the comma is a key without a value.
-            None if entry.key.value.contains(char::is_whitespace) && is_absent(&entry.value) => {
-                "inside `{ }` and `[ ]` a comma ends a text: put the text before it in quotes, up to here".into()
-            }
+            None if entry.key.value.contains(char::is_whitespace) && is_absent(&entry.value) => Message::word(
+                "inside `{ }` and `[ ]` a comma ends a text: put the text before it in quotes, up to here",
+            ),
             None => {
                 let mut known = self.asked.borrow().clone();
                 known.retain(|name| !is_older_output(name));
                 known.sort_unstable();
                 known.dedup();
                 match known.is_empty() {
-                    true => "it has no fields at all; keys of your own begin with `x-`".to_owned(),
-                    false => format!("known here: {}; keys of your own begin with `x-`", known.join(", ")),
+                    true => msg!("it has no fields at all; keys of your own begin with `x-`"),
+                    false => msg!(
+                        "known here: {}; keys of your own begin with `x-`",
+                        Message::list(Joint::Item, known.into_iter().map(Message::text))
+                    ),
                 }
             }
         });
         let mut diagnostic = Diagnostic::error("unknown-key", message, self.file, entry.key.span).with_help(help);
         if let Some(near) = near {
             let edits = vec![Edit { span: entry.key.span, text: near.to_owned() }];
-            diagnostic = diagnostic.with_fixes([Fix::sure(format!("rename to `{near}`"), edits).only_sure_if(sure)]);
+            diagnostic = diagnostic.with_fixes([Fix::sure(msg!("rename to `{near}`"), edits).only_sure_if(sure)]);
         }
         self.findings.report(diagnostic);
     }
 
     /// Reports a key that took its value in. Nothing of it is taken away: that would be what the author wrote.
     fn took_in(&self, entry: &YamlEntry, glued: &Glued<'_>, known: bool) {
-        let message = format!("{} has no field `{}`", self.what, shortened(&entry.key.value));
+        let message = msg!("{} has no field `{}`", self.what, shortened(&entry.key.value));
         let help = if glued.wide {
-            FULL_WIDTH_COLON.to_owned() + ": " + FULL_WIDTH_COLON_HELP
+            full_width_colon_help()
         } else {
-            "put a space behind the `:`; without one, all of it is the name of a field".to_owned()
+            msg!("put a space behind the `:`; without one, all of it is the name of a field")
         };
-        let title = format!("write `{}`", shortened(&glued.text));
+        let title = msg!("write `{}`", shortened(&glued.text));
         let edits = vec![Edit::replace(entry.key.span, glued.text.as_str())];
         let diagnostic = Diagnostic::error("unknown-key", message, self.file, entry.key.span).with_help(help);
         self.findings.report(diagnostic.with_fixes([Fix::sure(title, edits).only_sure_if(known)]));
@@ -151,7 +157,7 @@ mod tests {
         let fields = Fields::of(&root, "this", &file, &findings).unwrap();
         fields.ignore("define");
         fields.finish();
-        findings.into_vec().pop().unwrap().help.unwrap()
+        findings.into_vec().pop().unwrap().help.unwrap().to_string()
     }
 
     #[test]

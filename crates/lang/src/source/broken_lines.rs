@@ -1,5 +1,6 @@
 //! Lines that YAML cannot place, in words: tabs, indentation, colons and dashes that are missing or too many.
 
+use crate::message::msg;
 use crate::source::diagnostic::{Edit, Fix};
 use crate::source::full_width;
 use crate::source::known_fields::{holds_text, holds_word, is_field};
@@ -62,7 +63,7 @@ impl Place<'_> {
             if let Some(found) = self.key_in_value() {
                 return Some(found);
             }
-            let message = format!("the text after `{}:` holds another `: `", excerpt(self.line.key()));
+            let message = msg!("the text after `{}:` holds another `: `", excerpt(self.line.key()));
             let full_width = self.file.slice(value).starts_with(['“', '”', '「', '‘', '’', '＂']);
             let help = if full_width {
                 "put quotes around the text: `\"` of the English keyboard; full-width quotes are a part of the text to YAML"
@@ -88,9 +89,8 @@ impl Place<'_> {
             let edits = vec![Edit::insert(body.end, ":")];
             let is_field = is_field(self.file.slice(body));
             let fix = Fix::sure("put a colon behind it", edits).only_sure_if(is_field);
-            let help = format!(
-                "if `{word}` is a key, write `{word}:`; a text over several lines begins with `|` behind its key"
-            );
+            let help =
+                msg!("if `{word}` is a key, write `{word}:`; a text over several lines begins with `|` behind its key");
             let message = "a colon is missing at the end of this line";
             return Some(Misreading::new(message, help, body).fixed_by(deeper.then_some(fix)));
         }
@@ -105,7 +105,7 @@ impl Place<'_> {
             if above.key().ends_with("_id") {
                 return Some(Misreading::new(
                     "this line is indented further than the line above it, which has a value already",
-                    format!(
+                    msg!(
                         "begin it in the column of `{key}`; if this line stands right, `{key}` and what belongs to it \
                          are indented too little"
                     ),
@@ -114,7 +114,7 @@ impl Place<'_> {
             }
             return Some(Misreading::new(
                 "this line is indented further than the line above it, which has a value already",
-                format!(
+                msg!(
                     "begin it in the column of `{key}`, or take the value after `{key}:` away; \
                      a text over several lines begins with `|` behind its key"
                 ),
@@ -151,8 +151,8 @@ impl Place<'_> {
             return None;
         }
         let start = value.start + before.len() - key.len();
-        let message = format!("`{key}:` begins a second field in the line of `{}:`", self.line.key());
-        let help = format!(
+        let message = msg!("`{key}:` begins a second field in the line of `{}:`", self.line.key());
+        let help = msg!(
             "begin a new line with `{key}:`, in the column of `{}`; or put both between `{{ }}`, with a comma",
             self.line.key()
         );
@@ -173,8 +173,8 @@ impl Place<'_> {
         if item || ["topics", "actions", "phases"].contains(&key) || self.line.indentation().len() <= column {
             return None;
         }
-        let message = format!("a line `config:` is missing above `{}`", excerpt(key));
-        let help = format!("write `config:` in a line of its own above, in the column of `{}`", above.key());
+        let message = msg!("a line `config:` is missing above `{}`", excerpt(key));
+        let help = msg!("write `config:` in a line of its own above, in the column of `{}`", above.key());
         let edits = vec![Edit::insert(line.start, format!("{}config:\n", " ".repeat(column)))];
         let fix = Fix::new("put `config:` above", edits);
         Some(Misreading::new(message, help, self.line.content()).fixed_by(Some(fix)))
@@ -233,14 +233,13 @@ impl Place<'_> {
         }
         let help = "begin the keys of one mapping in the same column, and what belongs to a key further right";
         let (message, span) = match spaces {
-            0 => ("this line is not indented, but the lines above it are".to_owned(), content),
+            0 => (msg!("this line is not indented, but the lines above it are"), content),
             1 => (
-                "this line is indented by 1 space, which fits none of the lines above it".to_owned(),
+                msg!("this line is indented by 1 space, which fits none of the lines above it"),
                 self.line.indentation(),
             ),
             _ => {
-                let message =
-                    format!("this line is indented by {spaces} spaces, which fits none of the lines above it");
+                let message = msg!("this line is indented by {spaces} spaces, which fits none of the lines above it");
                 (message, self.line.indentation())
             }
         };

@@ -1,5 +1,6 @@
 //! Quotes, escapes, brackets and block headers that do not end as they should, in words.
 
+use crate::message::msg;
 use crate::source::full_width;
 use crate::source::lines::SourceLine;
 use crate::source::misreading::{self, Misreading};
@@ -20,7 +21,7 @@ impl Place<'_> {
         let here = opens(&self.line).filter(|(start, _)| *start == self.at);
         let found = here.or_else(|| self.line.above().find_map(|line| opens(&line))).or_else(|| opens(&self.line));
         let (start, quote) = found.unwrap_or((self.at, '"'));
-        let message = format!("this `{quote}` is never closed");
+        let message = msg!("this `{quote}` is never closed");
         let help = if quote == '"' {
             "put a `\"` at the end of the text; inside of it, write `\\\"` for a quote"
         } else {
@@ -31,7 +32,7 @@ impl Place<'_> {
 
     pub(crate) fn after_quote(&self, quote: char) -> Misreading {
         let rest = Span::new(self.at, self.line.content().end);
-        let message = format!("text goes on behind the closing `{quote}`");
+        let message = msg!("text goes on behind the closing `{quote}`");
         let help = if quote == '"' {
             "put the quotes around the whole text; inside of them, write `\\\"` for a quote"
         } else {
@@ -58,12 +59,12 @@ impl Place<'_> {
                 _ if KNOWN.contains(kind) => continue,
                 _ => {
                     let span = Span::new(self.at + offset, self.at + offset + 1 + kind.len_utf8());
-                    return Misreading::new(format!("`\\{kind}` means nothing in double quotes"), help, span);
+                    return Misreading::new(msg!("`\\{kind}` means nothing in double quotes"), help, span);
                 }
             };
             let code = rest.get(offset + 2..offset + 2 + digits).and_then(|code| u32::from_str_radix(code, 16).ok());
             if code.and_then(char::from_u32).is_none() && !code.is_some_and(|code| (0xd800..0xdc00).contains(&code)) {
-                let message = format!("`\\{kind}` must be followed by the {digits} hexadecimal digits of a character");
+                let message = msg!("`\\{kind}` must be followed by the {digits} hexadecimal digits of a character");
                 return Misreading::new(message, help, Span::new(self.at + offset, self.at + offset + 2));
             }
         }
@@ -75,13 +76,13 @@ impl Place<'_> {
         let close = counterpart(open);
         let rest = self.file.slice(Span::new(at, self.line.span().end.max(at)));
         let wide = rest.contains(['】', '］', '｝', '，']);
-        let message = format!("this `{open}` is never closed");
+        let message = msg!("this `{open}` is never closed");
         let help = if wide {
-            format!(
+            msg!(
                 "close it with a `{close}` of the English keyboard, and use its comma: full-width marks are text to YAML"
             )
         } else {
-            format!("close it with `{close}`; if it is a text that begins with `{open}`, put it in quotes")
+            msg!("close it with `{close}`; if it is a text that begins with `{open}`, put it in quotes")
         };
         Misreading::new(message, help, self.file.clamp(Span::new(at, at + 1)))
     }
@@ -133,8 +134,8 @@ impl Place<'_> {
     pub(crate) fn block_header(&self) -> Misreading {
         let value = Span::new(self.at, self.line.content().end);
         let indicator = self.file.slice(self.character());
-        let message = format!("nothing may stand behind `{indicator}` in its line");
-        let help = format!(
+        let message = msg!("nothing may stand behind `{indicator}` in its line");
+        let help = msg!(
             "begin the text in the next line, indented; if it is a text that begins with `{indicator}`, put it in quotes"
         );
         Misreading::new(message, help, value)

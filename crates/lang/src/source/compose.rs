@@ -1,5 +1,6 @@
 //! From the parser's events to the tree: anchors, keys, tags, and the limits that keep a hostile file harmless.
 
+use crate::message::msg;
 use std::collections::HashMap;
 use std::mem;
 use std::sync::Arc;
@@ -250,7 +251,7 @@ impl<'f> Composer<'f> {
                 Some((node, weight)) => self.complete(Finished::Shared(node), 0, weight, span),
                 None => {
                     let name = self.file.slice(span);
-                    let message = format!("`{name}` stands inside what it names, which would never end");
+                    let message = msg!("`{name}` stands inside what it names, which would never end");
                     let help = "remove it, or write out what it should hold";
                     self.report(Diagnostic::error("recursive-alias", message, self.file, span).with_help(help));
                     self.placeholder(span);
@@ -265,11 +266,11 @@ impl<'f> Composer<'f> {
     }
 
     fn unknown_anchor(&self, name: &str, span: Span) -> Diagnostic {
-        let message = format!("nothing in this file is called `&{name}`");
+        let message = msg!("nothing in this file is called `&{name}`");
         let diagnostic = Diagnostic::error("unknown-anchor", message, self.file, span);
         // The nearest in the file come first.
         match near_miss(name, self.anchor_names.iter().rev().map(String::as_str)) {
-            Some(near) => diagnostic.with_help(format!("did you mean `*{near}`?")),
+            Some(near) => diagnostic.with_help(msg!("did you mean `*{near}`?")),
             None => {
                 let help = "if it is a text that begins with `*`, put it in quotes";
                 // Without any anchor in the file nobody means one.
@@ -346,9 +347,9 @@ impl<'f> Composer<'f> {
         let nodes = frame.weight.nodes.max(self.nodes);
         if nodes > MAX_NODES || frame.weight.bytes > MAX_TEXT_BYTES {
             let message = if nodes > MAX_NODES {
-                format!("the document has more than {MAX_NODES} nodes once its aliases are written out")
+                msg!("the document has more than {MAX_NODES} nodes once its aliases are written out")
             } else {
-                format!("the document has more than {MAX_TEXT_BYTES} bytes of text once its aliases are written out")
+                msg!("the document has more than {MAX_TEXT_BYTES} bytes of text once its aliases are written out")
             };
             self.stop(
                 Diagnostic::error("too-many-nodes", message, self.file, source)

@@ -1,5 +1,7 @@
 //! A finding about a file, as data: what is wrong, where, and what to do. Prose and colour are added by `source::render`.
 
+use crate::message::message::Message;
+use crate::message::msg;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -30,7 +32,7 @@ impl Severity {
 /// Another place that helps to understand a finding: "the first one is here".
 #[derive(Clone, Debug)]
 pub struct Related {
-    pub message: String,
+    pub message: Message,
     /// The file it is in, which may be another one.
     pub file: Arc<SourceFile>,
     /// Where in it.
@@ -61,7 +63,7 @@ impl Edit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
     /// What it does, as an imperative: "put quotes around the text".
-    pub title: String,
+    pub title: Message,
     pub edits: Vec<Edit>,
     /// Whether it may be made without asking: it cannot change what the file means, or the file could not be read without it
     /// and only one thing can be meant. `validate --fix` and `migrate` make these and no others.
@@ -70,12 +72,12 @@ pub struct Fix {
 
 impl Fix {
     /// A change that a person must look at first.
-    pub fn new(title: impl Into<String>, edits: Vec<Edit>) -> Self {
+    pub fn new(title: impl Into<Message>, edits: Vec<Edit>) -> Self {
         Self { title: title.into(), edits, sure: false }
     }
 
     /// A change that may be made without asking.
-    pub fn sure(title: impl Into<String>, edits: Vec<Edit>) -> Self {
+    pub fn sure(title: impl Into<Message>, edits: Vec<Edit>) -> Self {
         Self { title: title.into(), edits, sure: true }
     }
 
@@ -91,8 +93,8 @@ impl Fix {
 pub struct Diagnostic {
     pub rule: &'static str,
     pub severity: Severity,
-    pub message: String,
-    pub help: Option<String>,
+    pub message: Message,
+    pub help: Option<Message>,
     pub file: Arc<SourceFile>,
     pub span: Span,
     /// Other places that belong to it.
@@ -103,21 +105,21 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// An error; the span is brought inside the file's text.
-    pub fn error(rule: &'static str, message: impl Into<String>, file: &Arc<SourceFile>, span: Span) -> Self {
+    pub fn error(rule: &'static str, message: impl Into<Message>, file: &Arc<SourceFile>, span: Span) -> Self {
         Self::new(Severity::Error, rule, message.into(), file, span)
     }
 
     /// A warning; the span is brought inside the file's text.
-    pub fn warning(rule: &'static str, message: impl Into<String>, file: &Arc<SourceFile>, span: Span) -> Self {
+    pub fn warning(rule: &'static str, message: impl Into<Message>, file: &Arc<SourceFile>, span: Span) -> Self {
         Self::new(Severity::Warning, rule, message.into(), file, span)
     }
 
     /// A piece of information; the span is brought inside the file's text.
-    pub fn info(rule: &'static str, message: impl Into<String>, file: &Arc<SourceFile>, span: Span) -> Self {
+    pub fn info(rule: &'static str, message: impl Into<Message>, file: &Arc<SourceFile>, span: Span) -> Self {
         Self::new(Severity::Info, rule, message.into(), file, span)
     }
 
-    fn new(severity: Severity, rule: &'static str, message: String, file: &Arc<SourceFile>, span: Span) -> Self {
+    fn new(severity: Severity, rule: &'static str, message: Message, file: &Arc<SourceFile>, span: Span) -> Self {
         Self {
             rule,
             severity,
@@ -131,13 +133,13 @@ impl Diagnostic {
     }
 
     /// The same with a help text, which replaces an earlier one.
-    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+    pub fn with_help(mut self, help: impl Into<Message>) -> Self {
         self.help = Some(help.into());
         self
     }
 
     /// The same with one more place.
-    pub fn with_related(mut self, message: impl Into<String>, file: &Arc<SourceFile>, span: Span) -> Self {
+    pub fn with_related(mut self, message: impl Into<Message>, file: &Arc<SourceFile>, span: Span) -> Self {
         self.related.push(Related { message: message.into(), file: Arc::clone(file), span: file.clamp(span) });
         self
     }
@@ -149,12 +151,12 @@ impl Diagnostic {
     }
 
     /// The same with one more fix, which a person must look at before it is made.
-    pub fn with_fix(self, title: impl Into<String>, edits: Vec<Edit>) -> Self {
+    pub fn with_fix(self, title: impl Into<Message>, edits: Vec<Edit>) -> Self {
         self.with_fixes([Fix::new(title, edits)])
     }
 
     /// The same with one more fix, which may be made without asking ([`Fix::sure`]).
-    pub fn with_sure_fix(self, title: impl Into<String>, edits: Vec<Edit>) -> Self {
+    pub fn with_sure_fix(self, title: impl Into<Message>, edits: Vec<Edit>) -> Self {
         self.with_fixes([Fix::sure(title, edits)])
     }
 
@@ -166,7 +168,7 @@ impl Diagnostic {
     }
 
     /// The same with the question whether `near` is meant, and the fix that writes it; or else with other help.
-    pub fn with_near(self, near: Option<&str>, otherwise: impl FnOnce() -> String) -> Self {
+    pub fn with_near(self, near: Option<&str>, otherwise: impl FnOnce() -> Message) -> Self {
         match near {
             Some(near) => self.with_meant(near),
             None => self.with_help(otherwise()),
@@ -175,7 +177,7 @@ impl Diagnostic {
 
     /// The same with the question whether `near` is meant, and the fix that writes it.
     pub fn with_meant(self, near: &str) -> Self {
-        self.with_help(format!("did you mean `{near}`?")).with_replacement(Some(near))
+        self.with_help(msg!("did you mean `{near}`?")).with_replacement(Some(near))
     }
 
     /// The same with the fix that puts `text` where it points, when there is such a text, and that may be made without asking.
@@ -185,7 +187,7 @@ impl Diagnostic {
     }
 
     fn replacement(&self, text: &str) -> Fix {
-        Fix::sure(format!("write `{text}`"), vec![Edit::replace(self.span, text)])
+        Fix::sure(msg!("write `{text}`"), vec![Edit::replace(self.span, text)])
     }
 
     pub fn is_error(&self) -> bool {

@@ -1,10 +1,11 @@
 //! Edits, made: a text with replacements at places of it, as [`crate::source::diagnostic::Fix`] gives them.
 
+use crate::message::ToMessage;
 use crate::source::diagnostic::Edit;
 use crate::source::span::Span;
 use crate::source::text::BYTE_ORDER_MARK;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 pub enum EditError {
     /// Two of them are about the same bytes, or put a text at the same place, so that their order would matter.
     #[error("two edits are about the same place")]

@@ -1,5 +1,6 @@
 //! Dashes, braces, brackets and commas of a Chinese keyboard where YAML wants those of an English one.
 
+use crate::message::msg;
 use crate::source::diagnostic::{Edit, Fix};
 use crate::source::known_fields::is_field;
 use crate::source::lines::SourceLine;
@@ -24,7 +25,7 @@ pub(crate) fn dash(file: &SourceFile, line: SourceLine<'_>) -> Option<Misreading
         return None;
     }
     let span = Span::new(content.start, content.start + dash.len_utf8());
-    let message = format!("this dash is a `{dash}`, which YAML reads as a part of the text");
+    let message = msg!("this dash is a `{dash}`, which YAML reads as a part of the text");
     let help = "begin an item of a list with the `-` of the English keyboard and a space";
     // In a text it is the author's own.
     let field = line.key().strip_prefix(dash).is_some_and(is_field) && !line.in_text();
@@ -40,7 +41,7 @@ fn brackets(file: &SourceFile, line: SourceLine<'_>) -> Option<Misreading> {
     let start = [body, value].into_iter().find(|span| open(*span)).filter(|_| closes)?.start;
     let span = Span::new(start, line.content().end);
     let mark = file.slice(span).chars().next()?;
-    let message = format!("this `{mark}` is a full-width bracket, which YAML reads as a part of the text");
+    let message = msg!("this `{mark}` is a full-width bracket, which YAML reads as a part of the text");
     let help = "write `{ }`, `[ ]` and the comma of the English keyboard";
     Some(Misreading::new(message, help, Span::new(start, start + mark.len_utf8())).fixed_by(replaced(file, span)))
 }

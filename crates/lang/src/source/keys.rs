@@ -1,5 +1,6 @@
 //! The keys of mappings: texts, each once.
 
+use crate::message::msg;
 use std::collections::HashMap;
 use std::collections::hash_map;
 
@@ -47,7 +48,7 @@ impl Composer<'_> {
             diagnostics.into_iter().for_each(|diagnostic| self.report(diagnostic));
         }
         for (key, earlier) in found {
-            let message = format!("`{}` stands more than once in this mapping", text::excerpt(&key.value));
+            let message = msg!("`{}` stands more than once in this mapping", text::excerpt(&key.value));
             self.report(
                 Diagnostic::error("duplicate-key", message, self.file, key.span)
                     .with_help("keep one of them, or give one another name")
@@ -84,8 +85,8 @@ impl Composer<'_> {
         let reports: Vec<(usize, Diagnostic)> = again
             .map(|(key, earlier)| {
                 let name = text::excerpt(&key.value);
-                let message = format!("`{name}` stands more than once in this mapping");
-                let help = format!("if a new item of the list begins here, write `- {name}`; if not, keep one of them");
+                let message = msg!("`{name}` stands more than once in this mapping");
+                let help = msg!("if a new item of the list begins here, write `- {name}`; if not, keep one of them");
                 let edits = vec![Edit::replace(Span::new(key.span.start - 2, key.span.start), "- ")];
                 let diagnostic = Diagnostic::error("duplicate-key", message, file, key.span)
                     .with_help(help)
@@ -122,7 +123,7 @@ impl Composer<'_> {
             self.report_with(|composer| match composer.template() {
                 Some(found) => found.into_diagnostic("key-not-text", composer.file),
                 None => {
-                    let message = format!("{} cannot be a key", node.describe());
+                    let message = msg!("{} cannot be a key", node.describe());
                     Diagnostic::error("key-not-text", message, composer.file, source)
                         .with_help("a key is a text, followed by a colon and a space")
                 }

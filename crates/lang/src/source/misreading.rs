@@ -1,6 +1,8 @@
 //! Text that a person reads one way and YAML another: `{{ x }}` without quotes, full-width colons and spaces, a colon without
 //! a space. Recognised from the text, whatever the parser made of it.
 
+use crate::message::message::Message;
+use crate::message::msg;
 use std::sync::Arc;
 
 use crate::source::diagnostic::{Diagnostic, Edit, Fix};
@@ -19,14 +21,14 @@ pub const FULL_WIDTH_COLON_HELP: &str = "write a `:` of the English keyboard and
 
 /// Something that was misread: everything of a diagnostic but its slug.
 pub(crate) struct Misreading {
-    pub(crate) message: String,
-    pub(crate) help: String,
+    pub(crate) message: Message,
+    pub(crate) help: Message,
     pub(crate) span: Span,
     pub(crate) fix: Option<Fix>,
 }
 
 impl Misreading {
-    pub(crate) fn new(message: impl Into<String>, help: impl Into<String>, span: Span) -> Self {
+    pub(crate) fn new(message: impl Into<Message>, help: impl Into<Message>, span: Span) -> Self {
         Self { message: message.into(), help: help.into(), span, fix: None }
     }
 
@@ -78,7 +80,7 @@ pub(crate) fn template(file: &SourceFile, start: usize, inside_flow: bool) -> Op
     let behind = file.text().get(span.end..rest.end).unwrap_or_default().trim_start();
     // What follows in the line is a comment, or the next part of the brackets in which this stands.
     let ends = behind.is_empty() || behind.starts_with(['#', ',', ']', '}', ':']);
-    let message = format!("a text that begins with `{open}` must stand in quotes");
+    let message = msg!("a text that begins with `{open}` must stand in quotes");
     let help = "YAML reads a leading `{` as the start of a mapping: put quotes around the whole text";
     Some(Misreading::new(message, help, span).fixed_by(whole.then(|| quote(file, span).only_sure_if(ends))))
 }
@@ -102,9 +104,10 @@ pub(crate) fn needs_quotes(file: &SourceFile, value: Span) -> Option<Misreading>
         ',' | '}' | ']' => "a part of a list or mapping",
         _ => return None,
     };
-    let first = if first == '`' { "a backtick".to_owned() } else { format!("`{first}`") };
-    let message = format!("a text that begins with {first} must stand in quotes");
-    let help = format!("YAML reads it as {meaning}: put quotes around the whole text");
+    let first = if first == '`' { msg!("a backtick") } else { Message::text(format!("`{first}`")) };
+    let message = msg!("a text that begins with {first} must stand in quotes");
+    let meaning = Message::word(meaning);
+    let help = msg!("YAML reads it as {meaning}: put quotes around the whole text");
     // The others may be a list, an anchor or a tag with a mistake in it.
     let emphasis = text.starts_with('*') && text.matches('*').count() > 1;
     let fix = quote(file, value).only_sure_if(matches!(text.chars().next(), Some('@' | '`' | '%')) || emphasis);
@@ -181,12 +184,13 @@ pub(crate) fn colon_without_space(file: &SourceFile, line: &SourceLine<'_>) -> O
     if unusual > 0 {
         let span = Span::new(colon + 1, colon + 1 + unusual);
         let name = behind.chars().next().map_or("", wide_name);
-        let message = format!("after `{key}:` stands {name}, where YAML wants an ordinary one");
+        let message =
+            msg!("after `{key}:` stands {name}, where YAML wants an ordinary one", name = Message::word(name));
         let help = "replace it by an ordinary space; most editors can do so in the whole file";
         let fix = Fix::sure("write an ordinary space", vec![Edit::replace(span, " ")]).only_sure_if(is_field(key));
         return Some(Misreading::new(message, help, span).fixed_by(Some(fix)));
     }
-    let message = format!("a space is missing after `{key}:`");
+    let message = msg!("a space is missing after `{key}:`");
     let help = "YAML reads `key:value` as one text: write `key: value`";
     let edits = vec![Edit::insert(colon + 1, " ")];
     let fix = Fix::sure("put a space behind the colon", edits).only_sure_if(is_field(key));
@@ -199,7 +203,8 @@ pub(crate) fn wide_indentation(file: &SourceFile, start: usize) -> Option<Misrea
     let first = rest.chars().next().filter(|c| is_wide(*c))?;
     let length = rest.find(|c: char| c != ' ' && !is_wide(c)).unwrap_or(rest.len());
     let name = wide_name(first);
-    let message = format!("this line is indented with {name}, which YAML reads as a part of the text");
+    let message =
+        msg!("this line is indented with {name}, which YAML reads as a part of the text", name = Message::word(name));
     let help = "indent with ordinary spaces only; most editors can replace the others in the whole file";
     Some(Misreading::new(message, help, Span::new(start, start + length)))
 }
@@ -219,15 +224,20 @@ fn wide_name(c: char) -> &'static str {
     }
 }
 
+/// What to do about a full-width colon.
+pub(crate) fn full_width_colon_help() -> Message {
+    msg!("{}: {}", Message::word(FULL_WIDTH_COLON), Message::word(FULL_WIDTH_COLON_HELP))
+}
+
 /// Why a node may not be what its author meant, as help for "expected a mapping, found text" and the like: a full-width colon
 /// or a missing space in what was meant as a mapping, a `{x}` that was meant as text. `None` when nothing shows.
-pub fn help_for(file: &SourceFile, node: &YamlNode) -> Option<String> {
+pub fn help_for(file: &SourceFile, node: &YamlNode) -> Option<Message> {
     match &node.kind {
         NodeKind::Scalar(scalar) if scalar.style == ScalarStyle::Plain => {
             let line = SourceLine::at(file, node.span.start);
             let inside = |byte: usize| (node.span.start..node.span.end).contains(&byte);
             if full_width_colon(file, &line).is_some_and(inside) {
-                return Some(FULL_WIDTH_COLON.to_owned() + ": " + FULL_WIDTH_COLON_HELP);
+                return Some(full_width_colon_help());
             }
             colon_without_space(file, &line).filter(|found| inside(found.span.start)).map(|found| found.help)
         }
@@ -267,7 +277,7 @@ mod tests {
             let root = compose::parse(&file).root.unwrap();
             let help = help_for(&file, root.get("a").unwrap());
             assert_eq!(help.is_some(), expected.is_some(), "{text}: {help:?}");
-            assert!(help.unwrap_or_default().contains(expected.unwrap_or_default()), "{text}");
+            assert!(help.unwrap_or_default().to_string().contains(expected.unwrap_or_default()), "{text}");
         }
     }
 }

@@ -1,6 +1,9 @@
 //! "Did you mean …?": the nearest of a set of names to one that was typed.
 
 /// Longer names are not compared (in characters): nobody mistypes an essay, and the comparison is quadratic.
+use crate::message::message::Message;
+use crate::message::msg;
+
 const MAX_NAME_CHARS: usize = 64;
 
 /// At most this many candidates are looked at, in their order.
@@ -35,16 +38,16 @@ pub fn near<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> V
 }
 
 /// `did you mean …?`, or nothing when nothing is near.
-pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<Message> {
     asked(&near(name, candidates))
 }
 
 /// The question alone, with what is near.
-pub fn asked(found: &[&str]) -> Option<String> {
+pub fn asked(found: &[&str]) -> Option<Message> {
     let (last, rest) = found.split_last()?;
     Some(match rest {
-        [] => format!("did you mean `{last}`?"),
-        rest => format!("did you mean `{}` or `{last}`?", rest.join("` or `")),
+        [] => msg!("did you mean `{last}`?"),
+        _ => msg!("did you mean {}?", Message::any_of(found.iter().map(|name| Message::text(format!("`{name}`"))))),
     })
 }
 

@@ -1,5 +1,6 @@
 //! The parser's complaints in words for people who do not program: what is wrong, where it began, what to do.
 
+use crate::message::msg;
 use std::sync::Arc;
 
 use granit_parser::{ErrorKind, ScanError};
@@ -26,7 +27,7 @@ pub(crate) fn diagnose(file: &Arc<SourceFile>, error: &ScanError, last_node: usi
     match place.explain(error.kind()) {
         Some(found) => found.into_diagnostic(rule, file),
         None => {
-            let message = format!("this is not YAML: {}", error.kind());
+            let message = msg!("this is not YAML: {}", error.kind());
             Diagnostic::error(rule, message, file, place.character())
                 .with_help("look at the indentation, the colons and the quotes here and in the lines above")
         }
@@ -35,7 +36,7 @@ pub(crate) fn diagnose(file: &Arc<SourceFile>, error: &ScanError, last_node: usi
 
 /// The diagnostic for nesting beyond [`MAX_DEPTH`].
 pub(crate) fn too_deep(file: &Arc<SourceFile>, span: Span) -> Diagnostic {
-    let message = format!("lists and mappings stand more than {MAX_DEPTH} deep in one another here");
+    let message = msg!("lists and mappings stand more than {MAX_DEPTH} deep in one another here");
     Diagnostic::error("too-deep", message, file, span).with_help("is a bracket or an indentation repeated by mistake?")
 }
 
@@ -59,7 +60,7 @@ impl<'f> Place<'f> {
             | Kind::InvalidMappingValueWhitespace => Some(self.tab()),
             Kind::MappingValueNotAllowed => self.misread_line().or_else(|| self.second_colon()),
             Kind::SimpleKeyExpected | Kind::InvalidSimpleKey if self.line.key().chars().count() > MAX_KEY_CHARS => {
-                let message = format!("this key is longer than {MAX_KEY_CHARS} characters");
+                let message = msg!("this key is longer than {MAX_KEY_CHARS} characters");
                 let help = "put the text in quotes if its colon does not end a key";
                 Some(Misreading::new(message, help, self.line.body()))
             }
@@ -83,13 +84,13 @@ impl<'f> Place<'f> {
                 Some(self.template().unwrap_or_else(|| self.unclosed(*open, self.at)))
             }
             Kind::MismatchedFlowCollectionEnd { open, close } => self.template().or_else(|| {
-                let message = format!("this `{open}` is closed by `{close}`");
-                let help = format!("close it with `{}`", counterpart(*open));
+                let message = msg!("this `{open}` is closed by `{close}`");
+                let help = msg!("close it with `{}`", counterpart(*open));
                 Some(Misreading::new(message, help, self.character()))
             }),
             Kind::MisplacedFlowCollectionEnd => {
                 self.special_value().filter(|found| found.span.len() > 1).or_else(|| {
-                    let message = format!("this `{}` closes nothing", self.file.slice(self.character()));
+                    let message = msg!("this `{}` closes nothing", self.file.slice(self.character()));
                     let help = "remove it, or put the text in quotes if it belongs to one";
                     Some(Misreading::new(message, help, self.character()))
                 })
@@ -122,7 +123,7 @@ impl<'f> Place<'f> {
             )),
             Kind::UnexpectedCharacter { character } if character.is_control() => {
                 let code = u32::from(*character);
-                let message = format!("the control character U+{code:04X} may not stand in a YAML file");
+                let message = msg!("the control character U+{code:04X} may not stand in a YAML file");
                 Some(Misreading::new(message, "delete it; it cannot be seen in most editors", self.character()))
             }
             Kind::UnexpectedCharacter { .. }

@@ -1,5 +1,6 @@
 //! Tags (`!!int`): which are known, and whether what carries one fits it.
 
+use crate::message::msg;
 use std::sync::Arc;
 
 use granit_parser::Tag;
@@ -42,7 +43,7 @@ pub(crate) fn of_scalar(
         Some(Asked::Unknown(name)) => Err(unknown(name, file, span)),
         Some(Asked::Core(name)) if core_schema::tagged(name, text).is_some() => Ok(Some(name.to_owned())),
         Some(Asked::Core(name)) => {
-            let message = format!("`{}` does not fit the tag `!!{name}`", excerpt(text));
+            let message = msg!("`{}` does not fit the tag `!!{name}`", excerpt(text));
             let help = "change the text or remove the tag";
             Err(Box::new(Diagnostic::error("tag-mismatch", message, file, span).with_help(help)))
         }
@@ -61,7 +62,7 @@ pub(crate) fn of_collection(
         Some(Asked::Unknown(name)) => Err(unknown(name, file, span)),
         Some(Asked::Core(name)) if name != fits => {
             let what = if fits == "seq" { "a list" } else { "a mapping" };
-            let message = format!("the tag `!!{name}` does not fit {what}");
+            let message = msg!("the tag `!!{name}` does not fit {what}");
             Err(Box::new(Diagnostic::error("tag-mismatch", message, file, span).with_help("remove the tag")))
         }
         _ => Ok(()),
@@ -79,9 +80,9 @@ fn unknown(name: &str, file: &Arc<SourceFile>, span: Span) -> Box<Diagnostic> {
         _ => core_schema::TAGS.into_iter().find(|tag| *tag == name).or_else(|| near_miss(name, core_schema::TAGS)),
     };
     let help = match near {
-        Some(near) => format!("did you mean `!!{near}`?"),
-        None => "if it is a text that begins with `!`, put the text in quotes; if not, remove the tag".to_owned(),
+        Some(near) => msg!("did you mean `!!{near}`?"),
+        None => msg!("if it is a text that begins with `!`, put the text in quotes; if not, remove the tag"),
     };
-    let message = format!("`{}` is a tag that is not known", excerpt(file.slice(span)));
+    let message = msg!("`{}` is a tag that is not known", excerpt(file.slice(span)));
     Box::new(Diagnostic::error("unknown-tag", message, file, span).with_help(help))
 }

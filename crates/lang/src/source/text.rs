@@ -1,5 +1,7 @@
 //! The text of one file: decoded or refused, with byte offsets translated to lines and columns.
 
+use crate::message::message::Message;
+use crate::message::msg;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -47,7 +49,7 @@ impl SourceFile {
         }
         if let Some(order) = utf16_order(&bytes) {
             let file = Arc::new(Self::new(name, ""));
-            let message = format!("the file is UTF-16 ({order}), not UTF-8");
+            let message = msg!("the file is UTF-16 ({order}), not UTF-8", order = Message::word(order));
             let help = "save it again with the encoding UTF-8";
             return Err(Box::new(Diagnostic::error("not-text", message, &file, Span::default()).with_help(help)));
         }
@@ -66,7 +68,7 @@ impl SourceFile {
                 bytes.truncate(byte);
                 let file = Arc::new(Self::new(name, String::from_utf8_lossy(&bytes)));
                 let (line, _) = file.line_column(byte);
-                let message = format!("the file is not UTF-8: byte {byte}, in line {line}, belongs to no character");
+                let message = msg!("the file is not UTF-8: byte {byte}, in line {line}, belongs to no character");
                 let help = "it may be in GBK or another older encoding: save it again with the encoding UTF-8";
                 let span = Span::point(file.text.len());
                 Err(Box::new(Diagnostic::error("not-text", message, &file, span).with_help(help)))
@@ -151,7 +153,7 @@ impl fmt::Debug for SourceFile {
 /// The diagnostic for a file of more than [`MAX_FILE_BYTES`]. A reader may raise it before it has read the whole.
 pub fn too_large(file: &Arc<SourceFile>) -> Diagnostic {
     let limit = MAX_FILE_BYTES / (1024 * 1024);
-    let message = format!("the file is larger than {limit} MiB, the most that is read");
+    let message = msg!("the file is larger than {limit} MiB, the most that is read");
     Diagnostic::error("file-too-large", message, file, Span::default())
         .with_help("split it into several files; data that a script works on belongs into files of its own")
 }
@@ -160,7 +162,7 @@ pub fn too_large(file: &Arc<SourceFile>) -> Diagnostic {
 pub(crate) fn binary(file: &Arc<SourceFile>, byte: usize) -> Diagnostic {
     // What stands around a NUL is seldom fit for a terminal: point at the place only where the file is text so far.
     let span = if byte < file.text.len() { Span::new(byte, byte + 1) } else { Span::default() };
-    let message = format!("this is not a text file: byte {byte} is NUL");
+    let message = msg!("this is not a text file: byte {byte} is NUL");
     Diagnostic::error("not-text", message, file, span)
         .with_help("scripts are YAML files in UTF-8; is this the right file?")
 }
@@ -282,7 +284,7 @@ mod tests {
         for (bytes, expected) in table {
             let error = SourceFile::from_bytes("a.yaml", bytes.to_vec()).unwrap_err();
             assert_eq!(error.rule, "not-text");
-            assert!(error.message.contains(expected), "{}", error.message);
+            assert!(error.message.to_string().contains(expected), "{}", error.message);
             assert!(error.span.end <= error.file.text().len());
         }
     }

@@ -1,5 +1,6 @@
 //! The YAML tree of an author's file: every node knows where it stands.
 
+use crate::message::message::Message;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -114,8 +115,8 @@ impl YamlNode {
     }
 
     /// What it is, for a message: "text", "a number", "a boolean", "nothing", "a list", "a mapping".
-    pub fn describe(&self) -> &'static str {
-        match &self.kind {
+    pub fn describe(&self) -> Message {
+        Message::word(match &self.kind {
             NodeKind::Sequence(_) => "a list",
             NodeKind::Mapping(_) => "a mapping",
             NodeKind::Scalar(scalar) => match scalar.value() {
@@ -124,7 +125,7 @@ impl YamlNode {
                 Value::Number(_) => "a number",
                 _ => "text",
             },
-        }
+        })
     }
 }
 

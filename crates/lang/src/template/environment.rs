@@ -11,6 +11,10 @@
 //! templates and scripts are files of the project and as trusted as its commands. What a *person* or a *model* says
 //! cannot do it: it is never parsed.
 
+use crate::message::ToMessage;
+use crate::message::message::Message;
+use crate::message::msg;
+use crate::template::error::of_message;
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
@@ -67,7 +71,7 @@ pub fn environment(undefined: UndefinedBehavior) -> Environment<'static> {
     environment.add_test("regex", move |value: &Value, pattern: &str| patterns.found(value, pattern));
     for (name, operator) in COMPARING_TESTS {
         environment.add_test(*name, move |left: &Value, right: &Value| {
-            compare(*operator, left, right).map_err(|error| Error::new(ErrorKind::InvalidOperation, error.to_string()))
+            compare(*operator, left, right).map_err(|error| of_message(ErrorKind::InvalidOperation, error.to_message()))
         });
     }
     environment
@@ -75,17 +79,17 @@ pub fn environment(undefined: UndefinedBehavior) -> Environment<'static> {
 
 /// `range` as minijinja has it, with a smaller bound.
 fn range(lower: isize, upper: Option<isize>, step: Option<isize>) -> Result<Value, Error> {
-    let refuse = |message: String| Err(Error::new(ErrorKind::InvalidOperation, message));
+    let refuse = |message: Message| Err(of_message(ErrorKind::InvalidOperation, message));
     let (start, end) = upper.map_or((0, lower), |upper| (lower, upper));
     let step = step.unwrap_or(1);
     if step == 0 {
-        return refuse("`range` needs a step other than 0".to_owned());
+        return refuse(msg!("`range` needs a step other than 0"));
     }
     let mut numbers = Vec::new();
     let mut next = start;
     while (step > 0 && next < end) || (step < 0 && next > end) {
         if numbers.len() >= MAX_RANGE {
-            return refuse(format!("`range` gives at most {MAX_RANGE} numbers"));
+            return refuse(msg!("`range` gives at most {MAX_RANGE} numbers"));
         }
         numbers.push(Value::from(next));
         let Some(following) = next.checked_add(step) else { break };
@@ -167,7 +171,7 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
 }
 
 fn too_much() -> Error {
-    Error::new(ErrorKind::WriteFailure, format!("more than {MAX_WRITTEN} bytes were written in one rendering"))
+    of_message(ErrorKind::WriteFailure, msg!("more than {MAX_WRITTEN} bytes were written in one rendering"))
 }
 
 /// The room that a rendering begins with, in bytes: enough for most prompts, so that they are not moved as they grow.

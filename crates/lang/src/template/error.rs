@@ -1,5 +1,9 @@
 //! minijinja's errors, told without the values that they may carry.
 
+use crate::message::ToMessage;
+use crate::message::message::Joint;
+use crate::message::message::Message;
+use crate::message::msg;
 use std::error::Error as _;
 use std::ops::Range;
 
@@ -11,7 +15,7 @@ use crate::template::features::{FUEL, MAX_NESTING, MAX_OUTPUT};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderFault {
     /// What is wrong, without any value.
-    pub message: String,
+    pub message: Message,
     /// The name or attribute chain that was undefined, where that is what is wrong.
     pub undefined: Option<String>,
     /// The template in which it happened, as the environment calls it.
@@ -39,14 +43,14 @@ impl RenderFault {
 #[error("{}{message}", self.place())]
 pub struct TemplateError {
     /// What is wrong, without any value.
-    pub message: String,
+    pub message: Message,
     /// The file, as people are shown it.
     pub file: Option<String>,
     /// The line of the whole file, front matter included, from 1.
     pub line: Option<usize>,
     /// The column in characters, from 1.
     pub column: Option<usize>,
-    pub help: Option<String>,
+    pub help: Option<Message>,
     /// What more is known of a mistake that stands in a file, found before anything is rendered.
     pub mistake: Option<Box<Mistake>>,
 }
@@ -74,12 +78,12 @@ pub enum MistakeKind {
 }
 
 impl TemplateError {
-    pub fn new(message: impl Into<String>) -> Self {
+    pub fn new(message: impl Into<Message>) -> Self {
         Self { message: message.into(), ..Self::default() }
     }
 
     #[must_use]
-    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+    pub fn with_help(mut self, help: impl Into<Message>) -> Self {
         self.help = Some(help.into());
         self
     }
@@ -103,6 +107,33 @@ impl TemplateError {
         }
         place
     }
+}
+
+impl ToMessage for TemplateError {
+    fn to_message(&self) -> Message {
+        match self.place() {
+            place if place.is_empty() => self.message.clone(),
+            place => Message::list(Joint::Nothing, [Message::text(place), self.message.clone()]),
+        }
+    }
+}
+
+/// A message of this program inside an error of minijinja.
+#[derive(Debug)]
+struct OwnMessage(Message);
+
+impl std::fmt::Display for OwnMessage {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(&self.0, formatter)
+    }
+}
+
+impl std::error::Error for OwnMessage {}
+
+/// An error for minijinja from which [`fault`] gets the message back.
+pub(crate) fn of_message(kind: ErrorKind, message: impl Into<Message>) -> Error {
+    let message = message.into();
+    Error::new(kind, message.to_string()).with_source(OwnMessage(message))
 }
 
 /// Tells the innermost of minijinja's errors that knows where it happened.
@@ -131,25 +162,28 @@ pub fn fault(error: &Error) -> RenderFault {
     }
 }
 
-fn message(error: &Error, undefined: Option<&str>) -> String {
+fn message(error: &Error, undefined: Option<&str>) -> Message {
+    if let Some(OwnMessage(message)) = error.source().and_then(|source| source.downcast_ref()) {
+        return message.clone();
+    }
     if let Some(name) = undefined {
-        return format!("`{name}` is not known here");
+        return msg!("`{name}` is not known here");
     }
     match (error.kind(), error.detail()) {
-        (ErrorKind::OutOfFuel, _) => format!("this takes more than {FUEL} steps; does a loop run too long?"),
-        (ErrorKind::WriteFailure, Some(detail)) if detail.starts_with("more than") => detail.to_owned(),
-        (ErrorKind::WriteFailure, _) => format!("the text is longer than {MAX_OUTPUT} bytes"),
+        (ErrorKind::OutOfFuel, _) => msg!("this takes more than {FUEL} steps; does a loop run too long?"),
+        (ErrorKind::WriteFailure, Some(detail)) if detail.starts_with("more than") => Message::text(detail),
+        (ErrorKind::WriteFailure, _) => msg!("the text is longer than {MAX_OUTPUT} bytes"),
         (_, Some("recursion limit exceeded")) => {
-            format!("macros, includes and blocks nest deeper than {MAX_NESTING}")
+            msg!("macros, includes and blocks nest deeper than {MAX_NESTING}")
         }
         // The one message of minijinja's operators that shows what they were given.
         (_, Some(detail)) if detail.starts_with("unable to calculate") => {
-            "this cannot be calculated: the result is too large, or it divides by zero".to_owned()
+            msg!("this cannot be calculated: the result is too large, or it divides by zero")
         }
-        (ErrorKind::SyntaxError | ErrorKind::TemplateNotFound, Some(detail)) => detail.to_owned(),
-        (ErrorKind::UndefinedError, None) => "something here is undefined".to_owned(),
-        (kind, Some(detail)) => format!("{kind}: {detail}"),
-        (kind, None) => kind.to_string(),
+        (ErrorKind::SyntaxError | ErrorKind::TemplateNotFound, Some(detail)) => Message::text(detail),
+        (ErrorKind::UndefinedError, None) => msg!("something here is undefined"),
+        (kind, Some(detail)) => Message::text(format!("{kind}: {detail}")),
+        (kind, None) => Message::text(kind.to_string()),
     }
 }
 
@@ -190,6 +224,6 @@ mod tests {
     #[test]
     fn what_was_calculated_with_is_not_told() {
         let error = minijinja::Environment::new().render_str("{{ 99887766 // 0 }}", ()).unwrap_err();
-        assert!(!fault(&error).message.contains("99887766"));
+        assert!(!fault(&error).message.to_string().contains("99887766"));
     }
 }

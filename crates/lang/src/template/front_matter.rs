@@ -1,5 +1,7 @@
 //! The front matter of a template: a `---` … `---` block of YAML at its very start (docs/templates.md).
 
+use crate::message::message::Message;
+use crate::message::msg;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -85,12 +87,12 @@ pub struct FrontMatter {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrontMatterError {
-    pub message: String,
+    pub message: Message,
     /// The line of the file, from 1.
     pub line: usize,
     /// Where in the file, in bytes.
     pub range: Range<usize>,
-    pub help: Option<String>,
+    pub help: Option<Message>,
     /// The one text that was probably meant in the place of `range`.
     pub instead: Option<String>,
 }
@@ -149,10 +151,10 @@ pub fn cut_all(file: &str) -> (SplitTemplate, Vec<FrontMatterError>) {
         }
     }
     let fault = FrontMatterError {
-        message: "the front matter that opens here is not closed".to_owned(),
+        message: msg!("the front matter that opens here is not closed"),
         line: 1,
         range: skipped..skipped + first.trim_end().len(),
-        help: Some(format!("end it with a line `---` within {MAX_FRONT_BYTES} bytes")),
+        help: Some(msg!("end it with a line `---` within {MAX_FRONT_BYTES} bytes")),
         instead: None,
     };
     (SplitTemplate { body: file.len(), ..SplitTemplate::default() }, vec![fault])
@@ -174,16 +176,12 @@ impl Reading {
             return;
         }
         for found in parsed.diagnostics.into_iter().filter(Diagnostic::is_error) {
-            self.fault(format!("the front matter cannot be read: {}", found.message), found.span, found.help);
+            self.fault(msg!("the front matter cannot be read: {}", found.message), found.span, found.help);
         }
         let Some(root) = parsed.root.filter(|root| !root.to_json().is_null()) else { return };
         let Some(entries) = root.as_mapping() else {
-            let message = "the front matter must be a table of keys and values".to_owned();
-            self.fault(
-                message,
-                root.span,
-                Some(format!("write one `key: value` a line; keys are {}", KEYS.join(", "))),
-            );
+            let message = msg!("the front matter must be a table of keys and values");
+            self.fault(message, root.span, Some(msg!("write one `key: value` a line; keys are {}", KEYS.join(", "))));
             return;
         };
         let mut table = serde_json::Map::new();
@@ -193,7 +191,7 @@ impl Reading {
         // Each of its keys was read alone before.
         match serde_json::from_value(Value::Object(table)) {
             Ok(front) => self.cut.front = front,
-            Err(error) => self.fault(format!("the front matter cannot be read: {error}"), root.span, None),
+            Err(error) => self.fault(msg!("the front matter cannot be read: {error}"), root.span, None),
         }
     }
 
@@ -201,9 +199,8 @@ impl Reading {
         let name = key.value.as_str();
         let Some((_, wanted)) = WANTED.iter().find(|(known, _)| *known == name) else {
             let near = near_miss(name, KEYS.iter().copied());
-            let help =
-                near.map_or_else(|| format!("keys are {}", KEYS.join(", ")), |near| format!("did you mean `{near}`?"));
-            self.fault(format!("the front matter has no key `{name}`"), key.span, Some(help));
+            let help = near.map_or_else(|| msg!("keys are {}", KEYS.join(", ")), |near| msg!("did you mean `{near}`?"));
+            self.fault(msg!("the front matter has no key `{name}`"), key.span, Some(help));
             if let Some(fault) = self.faults.last_mut() {
                 fault.instead = near.map(str::to_owned);
             }
@@ -213,12 +210,20 @@ impl Reading {
         let alone = serde_json::Map::from_iter([(name.to_owned(), json.clone())]);
         let place = if value.span.is_empty() { key.span } else { value.span };
         let Ok(front) = serde_json::from_value::<FrontMatter>(Value::Object(alone)) else {
-            let message = format!("`{name}` cannot be read: it is {wanted}, and this is {}", value.describe());
-            self.fault(message, place, Some(format!("write {wanted}, or leave `{name}` out")));
+            let message = msg!(
+                "`{name}` cannot be read: it is {wanted}, and this is {}",
+                value.describe(),
+                wanted = Message::word(wanted)
+            );
+            self.fault(
+                message,
+                place,
+                Some(msg!("write {wanted}, or leave `{name}` out", wanted = Message::word(wanted))),
+            );
             return;
         };
         if let Err(message) = check(&front) {
-            self.fault(message.to_owned(), place, Some(format!("write {wanted}, or leave `{name}` out")));
+            self.fault(message.into(), place, Some(msg!("write {wanted}, or leave `{name}` out")));
             return;
         }
         let range = place.start + self.before..place.end + self.before;
@@ -226,7 +231,7 @@ impl Reading {
         table.insert(name.to_owned(), json);
     }
 
-    fn fault(&mut self, message: String, span: Span, help: Option<String>) {
+    fn fault(&mut self, message: Message, span: Span, help: Option<Message>) {
         let line = self.file.line_column(span.start).0 + 1;
         let range = span.start + self.before..span.end + self.before;
         self.faults.push(FrontMatterError { message, line, range, help, instead: None });
@@ -298,8 +303,8 @@ mod tests {
         ];
         for (file, line, message, help) in table {
             let fault = cut(file).unwrap_err();
-            assert!(fault.message.contains(message), "{file}: {}", fault.message);
-            assert!(fault.help.unwrap_or_default().contains(help), "{file}");
+            assert!(fault.message.to_string().contains(message), "{file}: {}", fault.message);
+            assert!(fault.help.unwrap_or_default().to_string().contains(help), "{file}");
             assert!(
                 fault.line.abs_diff(line) <= usize::from(message == "cannot be read" && file.contains('[')),
                 "{file}: {}",

@@ -1,6 +1,8 @@
 //! Where templates come from: the scheme's folder before the default one, the files of the binary behind each
 //! (docs/templates.md). A session pins what [`collect`] gives.
 
+use crate::message::message::Message;
+use crate::message::msg;
 use serde::{Deserialize, Serialize};
 
 use crate::source::near::did_you_mean;
@@ -140,7 +142,7 @@ pub fn is_template_name(name: &str) -> bool {
 pub fn collect(source: &dyn TemplateSource, scheme: Option<&str>) -> Result<Vec<TemplateFile>, TemplateError> {
     let scheme = own_scheme(scheme);
     if let Some(scheme) = scheme.filter(|scheme| !is_scheme_name(scheme)) {
-        return Err(TemplateError::new(format!("`{}` is no name of a template scheme", scheme.escape_debug()))
+        return Err(TemplateError::new(msg!("`{}` is no name of a template scheme", scheme.escape_debug()))
             .with_help("a scheme is named by letters, digits, `_` and `-`, without a folder"));
     }
     let mut files = Vec::new();
@@ -156,7 +158,7 @@ pub fn collect(source: &dyn TemplateSource, scheme: Option<&str>) -> Result<Vec<
             }
         }
         if files.len() > MAX_FILES {
-            return Err(TemplateError::new(format!("a session can have at most {MAX_FILES} templates")));
+            return Err(TemplateError::new(msg!("a session can have at most {MAX_FILES} templates")));
         }
     }
     match scheme {
@@ -177,7 +179,7 @@ fn read_folder(
 ) -> Result<(), TemplateError> {
     let unreadable = |file: String, why: &str| TemplateError {
         file: Some(file),
-        ..TemplateError::new(format!("this cannot be read: {why}"))
+        ..TemplateError::new(msg!("this cannot be read: {why}", why = Message::rendered(why)))
     };
     let mut names =
         source.list(folder).map_err(|why| unreadable(shown(place, "").trim_end_matches('/').to_owned(), &why))?;
@@ -185,14 +187,14 @@ fn read_folder(
     names.sort_unstable();
     names.dedup();
     if names.len() > MAX_FILES {
-        return Err(TemplateError::new(format!("a session can have at most {MAX_FILES} templates")));
+        return Err(TemplateError::new(msg!("a session can have at most {MAX_FILES} templates")));
     }
     for name in names {
         let text = source.read(folder, &name).map_err(|why| unreadable(shown(place, &name), &why))?;
         // Gone since it was listed.
         let Some(text) = text else { continue };
         if text.len() > MAX_FILE_BYTES {
-            let message = format!("a template is at most {MAX_FILE_BYTES} bytes long");
+            let message = msg!("a template is at most {MAX_FILE_BYTES} bytes long");
             return Err(TemplateError { file: Some(shown(place, &name)), ..TemplateError::new(message) });
         }
         files.push(TemplateFile { place: place.to_owned(), name, text });
@@ -204,15 +206,15 @@ fn read_folder(
 pub fn no_scheme(source: &dyn TemplateSource, scheme: &str) -> TemplateError {
     let mut known = source.schemes();
     known.extend(schemes().chain([DEFAULT_SCHEME]).map(str::to_owned));
-    let tried = format!(
+    let tried = msg!(
         "tried _system/config/custom/{scheme}/ of the project and the schemes of the binary ({})",
         schemes().collect::<Vec<_>>().join(", ")
     );
     let help = match did_you_mean(scheme, known.iter().map(String::as_str)) {
-        Some(near) => format!("{near} ({tried})"),
+        Some(near) => msg!("{near} ({tried})"),
         None => tried,
     };
-    TemplateError::new(format!("there is no template scheme `{scheme}`")).with_help(help)
+    TemplateError::new(msg!("there is no template scheme `{scheme}`")).with_help(help)
 }
 
 #[cfg(test)]
@@ -283,7 +285,14 @@ mod tests {
         let source = Folders::default().with("custom/default", "a.md", "never").with("default", "a.md", "b");
         assert_eq!(collect(&source, Some(DEFAULT_SCHEME)), collect(&source, None));
         assert_eq!(order(Some(DEFAULT_SCHEME)), ["default", "builtin/default"]);
-        assert!(collect(&source, Some("defualt")).unwrap_err().help.unwrap().contains("did you mean `default`?"));
+        assert!(
+            collect(&source, Some("defualt"))
+                .unwrap_err()
+                .help
+                .unwrap()
+                .to_string()
+                .contains("did you mean `default`?")
+        );
     }
 
     #[test]
@@ -315,17 +324,18 @@ mod tests {
         assert_eq!(error.message, "there is no template scheme `cbt_anxeity`");
         let help = error.help.unwrap();
         assert!(
-            help.contains("did you mean `cbt_anxiety`?") && help.contains("_system/config/custom/cbt_anxeity/"),
+            help.to_string().contains("did you mean `cbt_anxiety`?")
+                && help.to_string().contains("_system/config/custom/cbt_anxeity/"),
             "{help}"
         );
-        assert!(collect(&source, Some("englich")).unwrap_err().help.unwrap().contains("`english`"));
+        assert!(collect(&source, Some("englich")).unwrap_err().help.unwrap().to_string().contains("`english`"));
     }
 
     #[test]
     fn scheme_names_that_are_paths_are_refused() {
         for scheme in ["", "..", "../x", "a/b", "a\\b", "/abs", "a b", "a.b", "c:", "a\0", &"x".repeat(101)] {
             let error = collect(&Folders::default(), Some(scheme)).unwrap_err();
-            assert!(error.message.contains("is no name of a template scheme"), "{scheme}: {error}");
+            assert!(error.message.to_string().contains("is no name of a template scheme"), "{scheme}: {error}");
         }
         assert!(is_scheme_name("焦虑-2_b"));
     }
@@ -336,11 +346,11 @@ mod tests {
         source.0.entry("default".into()).or_default().insert("a.md".into(), Err("not UTF-8".into()));
         let error = collect(&source, None).unwrap_err();
         assert_eq!(error.file.as_deref(), Some("_system/config/default/a.md"));
-        assert!(error.message.contains("not UTF-8"));
+        assert!(error.message.to_string().contains("not UTF-8"));
         let long = Folders::default().with("default", "a.md", &"x".repeat(MAX_FILE_BYTES + 1));
-        assert!(collect(&long, None).unwrap_err().message.contains("at most"));
+        assert!(collect(&long, None).unwrap_err().message.to_string().contains("at most"));
         let many =
             (0..=MAX_FILES).fold(Folders::default(), |folders, n| folders.with("default", &format!("a{n}.md"), "x"));
-        assert!(collect(&many, None).unwrap_err().message.contains("at most 500"));
+        assert!(collect(&many, None).unwrap_err().message.to_string().contains("at most 500"));
     }
 }

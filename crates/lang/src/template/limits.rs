@@ -1,6 +1,8 @@
 //! What is looked at before minijinja's parser is: it recurses without a bound of its own on some shapes (`not not …`,
 //! `a + a + …`, `{% elif %}` after `{% elif %}`), and a stack that overflows cannot be caught.
 
+use crate::message::message::Message;
+use crate::message::msg;
 use std::ops::Range;
 
 use minijinja::machinery::{Span, Token, tokenize};
@@ -20,10 +22,10 @@ const ADVICE: &str = "write it in several steps, with `{% set %}`";
 /// Something that is refused before it is parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxRefusal {
-    pub message: String,
+    pub message: Message,
     /// Where, in bytes.
     pub range: Range<usize>,
-    pub help: Option<String>,
+    pub help: Option<Message>,
     /// The one text that was probably meant in the place of `range`.
     pub instead: Option<String>,
     /// For a filter, test or function that does not exist: which of them it is.
@@ -48,7 +50,7 @@ pub fn admit(source: &str, in_expression: bool) -> Result<(), SyntaxRefusal> {
             Token::Ident("elif") if opened => {
                 elifs += 1;
                 if elifs > MAX_ELIFS {
-                    return Err(refused(format!("more than {MAX_ELIFS} `elif` in one text"), span, None));
+                    return Err(refused(msg!("more than {MAX_ELIFS} `elif` in one text"), span, None));
                 }
             }
             Token::Str(_)
@@ -64,8 +66,8 @@ pub fn admit(source: &str, in_expression: bool) -> Result<(), SyntaxRefusal> {
             _ => {
                 operators += 1;
                 if operators > MAX_OPERATORS {
-                    let message = format!("more than {MAX_OPERATORS} operators, names and brackets in one expression");
-                    return Err(refused(message, span, Some(ADVICE.to_owned())));
+                    let message = msg!("more than {MAX_OPERATORS} operators, names and brackets in one expression");
+                    return Err(refused(message, span, Some(Message::word(ADVICE))));
                 }
             }
         }
@@ -79,7 +81,7 @@ pub fn bytes(span: Span) -> Range<usize> {
     span.start_offset as usize..span.end_offset as usize
 }
 
-fn refused(message: String, span: Span, help: Option<String>) -> SyntaxRefusal {
+fn refused(message: Message, span: Span, help: Option<Message>) -> SyntaxRefusal {
     SyntaxRefusal { message, range: bytes(span), help, instead: None, unknown: None }
 }
 

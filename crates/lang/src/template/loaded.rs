@@ -1,6 +1,8 @@
 //! A template file: its front matter, its tree, and every mistake that stands in it, read when somebody first asks.
 //! A session needs a few of the templates that it is pinned to.
 
+use crate::message::message::Message;
+use crate::message::msg;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -90,8 +92,8 @@ impl LoadedTemplate {
         &self,
         kind: MistakeKind,
         range: Range<usize>,
-        message: String,
-        help: Option<String>,
+        message: Message,
+        help: Option<Message>,
     ) -> TemplateError {
         mistake(&self.source, kind, range, message, help)
     }
@@ -102,8 +104,8 @@ impl LoadedTemplate {
         &self,
         compiled: &str,
         range: Option<&Range<usize>>,
-        message: String,
-        help: Option<String>,
+        message: Message,
+        help: Option<Message>,
     ) -> TemplateError {
         let before = range.and_then(|range| compiled.get(..range.start));
         let lines = self.source.line(self.cut().body).saturating_sub(1);
@@ -192,7 +194,7 @@ impl Reading<'_> {
         std::mem::take(&mut uses.refused).into_iter().for_each(|refused| self.refused(refused));
         for target in &uses.targets {
             if let Some(name) = target.name.as_deref().filter(|name| is_outside(name)) {
-                let help = "put the file beside the templates, and write its name without a folder".to_owned();
+                let help = msg!("put the file beside the templates, and write its name without a folder");
                 self.mistake(MistakeKind::Outside, &target.named, outside(name), Some(help));
             }
         }
@@ -209,7 +211,7 @@ impl Reading<'_> {
     }
 
     /// Notes a mistake at bytes of the template.
-    fn mistake(&mut self, kind: MistakeKind, range: &Range<usize>, message: String, help: Option<String>) {
+    fn mistake(&mut self, kind: MistakeKind, range: &Range<usize>, message: Message, help: Option<Message>) {
         let range = whole(&self.content.cut, range);
         self.content.mistakes.push(mistake(&self.file.source, kind, range, message, help));
     }
@@ -224,8 +226,8 @@ fn mistake(
     source: &SourceFile,
     kind: MistakeKind,
     range: Range<usize>,
-    message: String,
-    help: Option<String>,
+    message: Message,
+    help: Option<Message>,
 ) -> TemplateError {
     let (line, column) = source.line_column(range.start);
     TemplateError {
@@ -245,6 +247,6 @@ pub fn is_outside(name: &str) -> bool {
 }
 
 /// What is told of such a name.
-pub(crate) fn outside(name: &str) -> String {
-    format!("`{}` is not a template of this session: templates are named by their file alone", name.escape_debug())
+pub(crate) fn outside(name: &str) -> Message {
+    msg!("`{}` is not a template of this session: templates are named by their file alone", name.escape_debug())
 }

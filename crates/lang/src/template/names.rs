@@ -1,5 +1,6 @@
 //! Every name that a text, template or expression can see, looked up when it is used.
 
+use crate::message::ToMessage;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -15,7 +16,7 @@ use crate::value::scopes::Scopes;
 pub const MAX_VALUE_BYTES: usize = 2 * 1024 * 1024;
 
 /// A value that is too long to be rendered. Names the variable, never what it holds.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 #[error("the value of `{name}` is longer than {MAX_VALUE_BYTES} bytes")]
 pub struct Oversize {
     pub name: String,
@@ -197,7 +198,7 @@ pub(crate) fn session_names(values: Json) -> TemplateNames {
     use crate::value::scopes::{DeclarationMap, Scope, ScopeLayer, Stored};
     let mut layer = ScopeLayer::new(Scope::Session, "", Arc::new(DeclarationMap::new()));
     for (name, value) in values.as_object().unwrap() {
-        let stored = Stored { value: value.clone(), source: "test".into(), round: None, at: String::new() };
+        let stored = Stored { value: value.clone(), source: "test".to_owned(), round: None, at: String::new() };
         layer.put(name, stored);
     }
     let mut scopes = Scopes::default();

@@ -1,5 +1,8 @@
 //! The `regex` test: `last_user_message is regex('不想活|自杀')`.
 
+use crate::message::message::Message;
+use crate::message::msg;
+use crate::template::error::of_message;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -36,7 +39,7 @@ impl Patterns {
         if let Some(regex) = compiled.get(pattern) {
             return Ok(regex.is_match(text));
         }
-        let regex = compile(pattern).map_err(|message| Error::new(ErrorKind::InvalidOperation, message))?;
+        let regex = compile(pattern).map_err(|message| of_message(ErrorKind::InvalidOperation, message))?;
         let found = regex.is_match(text);
         if compiled.len() >= MAX_KEPT {
             compiled.clear();
@@ -48,17 +51,17 @@ impl Patterns {
 
 /// Compiles a pattern.
 /// Errors: A message that says what is wrong with it: too long, too large when compiled, or not a regular expression.
-pub fn compile(pattern: &str) -> Result<Regex, String> {
+pub fn compile(pattern: &str) -> Result<Regex, Message> {
     if pattern.len() > MAX_PATTERN_BYTES {
-        return Err(format!("a `regex` pattern is at most {MAX_PATTERN_BYTES} bytes long"));
+        return Err(msg!("a `regex` pattern is at most {MAX_PATTERN_BYTES} bytes long"));
     }
     RegexBuilder::new(pattern).size_limit(MAX_COMPILED_BYTES).build().map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => "the `regex` pattern is too large when compiled".to_owned(),
+        regex::Error::CompiledTooBig(_) => msg!("the `regex` pattern is too large when compiled"),
         other => {
             // The last line says what is wrong; those before draw the pattern.
             let text = other.to_string();
             let reason = text.lines().last().unwrap_or_default().trim().trim_start_matches("error: ").to_owned();
-            format!("not a regular expression: {reason}")
+            msg!("not a regular expression: {reason}")
         }
     })
 }
@@ -87,8 +90,8 @@ mod tests {
 
     #[test]
     fn bad_long_and_exploding_patterns_are_refused_with_a_reason() {
-        assert!(compile("(").unwrap_err().contains("unclosed group"));
-        assert!(compile(&"x".repeat(MAX_PATTERN_BYTES + 1)).unwrap_err().contains("at most"));
-        assert!(compile("((a{100}){100}){100}").unwrap_err().contains("too large"));
+        assert!(compile("(").unwrap_err().to_string().contains("unclosed group"));
+        assert!(compile(&"x".repeat(MAX_PATTERN_BYTES + 1)).unwrap_err().to_string().contains("at most"));
+        assert!(compile("((a{100}){100}){100}").unwrap_err().to_string().contains("too large"));
     }
 }

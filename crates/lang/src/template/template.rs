@@ -1,5 +1,6 @@
 //! One prompt template: what it says about itself, what it uses, and its rendering into messages.
 
+use crate::message::msg;
 use std::sync::Arc;
 
 use minijinja::Error;
@@ -97,7 +98,7 @@ impl<'a> Template<'a> {
             Some(chain) => {
                 let root = chain.split(['.', '[']).next().unwrap_or_default();
                 match did_you_mean(root, known.iter().map(String::as_str)) {
-                    _ if names.look_up(root).is_some() => (format!("`{chain}` holds nothing"), None),
+                    _ if names.look_up(root).is_some() => (msg!("`{chain}` holds nothing"), None),
                     near => (message, near),
                 }
             }
@@ -232,7 +233,7 @@ mod tests {
         let error = fails("---\nmodel: m\n---\n第一行\n你好 {{ 用户命 }}\n");
         assert_eq!((error.line, error.column), (Some(5), Some(7)));
         assert_eq!(error.file.as_deref(), Some("_system/config/default/t_v1.md"));
-        assert_eq!(error.help.as_deref(), Some("did you mean `用户名`?"));
+        assert_eq!(error.help.as_ref().map(ToString::to_string).as_deref(), Some("did you mean `用户名`?"));
         assert_eq!(error.to_string(), "_system/config/default/t_v1.md:5:7: `用户命` is not known here");
         for source in [
             "{% if unknown %}{% endif %}",
@@ -241,7 +242,11 @@ mod tests {
             "{{ unknown.a }}",
             "{{ unknown | upper }}",
         ] {
-            assert!(fails(source).message.contains("`unknown` is not known here"), "{source}: {}", fails(source));
+            assert!(
+                fails(source).message.to_string().contains("`unknown` is not known here"),
+                "{source}: {}",
+                fails(source)
+            );
         }
         assert_eq!(fails("{{ object.b }}").message, "`object.b` holds nothing");
         assert_eq!(
@@ -297,29 +302,32 @@ mod tests {
             let source = format!("{{% include '{}' %}}", name.replace('\\', "\\\\"));
             let files = [("default/t_v1.md", source.as_str()), ("default/part.md", "part")];
             let error = render(&files).unwrap_err();
-            assert!(error.message.contains("templates are named by their file alone"), "{name}: {error}");
+            assert!(error.message.to_string().contains("templates are named by their file alone"), "{name}: {error}");
             assert_eq!(error.line, Some(1), "{name}");
             // And when the name is only known at run time, `ignore missing` or not.
             let source = format!("{{% set f = '{}' %}}{{% include f ignore missing %}}", name.replace('\\', "\\\\"));
             let error = render(&[("default/t_v1.md", &source), ("default/part.md", "part")]).unwrap_err();
-            assert!(error.message.contains("templates are named by their file alone"), "{name}: {error}");
+            assert!(error.message.to_string().contains("templates are named by their file alone"), "{name}: {error}");
         }
     }
 
     #[test]
     fn renderings_that_run_too_long_or_grow_too_large_are_stopped() {
         let loops = "{% for a in range(1000) %}{% for b in range(1000) %}{% set x = a %}{% endfor %}{% endfor %}";
-        assert!(fails(loops).message.contains("500000 steps"), "{}", fails(loops));
+        assert!(fails(loops).message.to_string().contains("500000 steps"), "{}", fails(loops));
         let six = "{{ big }}".repeat(6);
-        assert!(fails(&six).message.contains(&format!("longer than {MAX_OUTPUT} bytes")));
+        assert!(fails(&six).message.to_string().contains(&format!("longer than {MAX_OUTPUT} bytes")));
         let captured = "{% set x %}{% for i in range(1000) %}{{ big }}{% endfor %}{% endset %}";
-        assert!(fails(captured).message.contains("more than 8388608 bytes"));
-        assert!(fails("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}").message.contains("nest deeper"));
-        assert!(fails("{% include 't_v1.md' %}").message.contains("nest deeper"));
+        assert!(fails(captured).message.to_string().contains("more than 8388608 bytes"));
+        assert!(fails("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}").message.to_string().contains("nest deeper"));
+        assert!(fails("{% include 't_v1.md' %}").message.to_string().contains("nest deeper"));
         let mut long = session_names(json!({ "secret": "s".repeat(3 * 1024 * 1024) }));
         long.give_text("x", "");
         let error = templates(&[("default/t_v1.md", "\n{{ secret }}")]).get("t", 1).unwrap().render(&long).unwrap_err();
-        assert!(error.message.contains("the value of `secret` is longer") && error.line == Some(2), "{error}");
+        assert!(
+            error.message.to_string().contains("the value of `secret` is longer") && error.line == Some(2),
+            "{error}"
+        );
     }
 
     proptest! {

@@ -1,11 +1,16 @@
 //! The prompt templates of a session: found by name and version, each compiled once, when it is first needed
 //! (docs/templates.md).
 
+use crate::message::ToMessage;
+use crate::message::message::Joint;
+use crate::message::message::Message;
+use crate::message::msg;
+use crate::template::error::of_message;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
+use minijinja::{Environment, ErrorKind, UndefinedBehavior};
 
 use crate::source::near::did_you_mean;
 use crate::source::near::near_miss;
@@ -44,7 +49,7 @@ impl Templates {
     /// lists all.
     pub fn new(files: &[TemplateFile], mark: &str) -> Result<Self, TemplateError> {
         let sentinels = Sentinels::new(mark).ok_or_else(|| {
-            TemplateError::new(format!("the mark of role markers needs {MIN_MARK_BYTES} or more letters and digits"))
+            TemplateError::new(msg!("the mark of role markers needs {MIN_MARK_BYTES} or more letters and digits"))
         })?;
         let mut by_name = HashMap::new();
         let mut loaded = Vec::with_capacity(files.len());
@@ -112,10 +117,10 @@ impl Templates {
         let range = || loaded.range(&target.named);
         match self.by_name.get(name) {
             Some(next) if target.pull == Pull::Extends && path.contains(next) => {
-                let message = format!("`{name}` extends itself");
+                let message = msg!("`{name}` extends itself");
                 let help = match name.strip_prefix(DEFAULT_PREFIX) {
-                    None => format!("to extend the default one, write `{DEFAULT_PREFIX}{name}`"),
-                    Some(_) => "this is the default one: only a template of a scheme can extend it".to_owned(),
+                    None => msg!("to extend the default one, write `{DEFAULT_PREFIX}{name}`"),
+                    Some(_) => msg!("this is the default one: only a template of a scheme can extend it"),
                 };
                 Some(loaded.mistake(MistakeKind::Itself, range(), message, Some(help)))
             }
@@ -125,8 +130,8 @@ impl Templates {
                 let mut known: Vec<&str> = self.by_name.keys().filter_map(|name| name.strip_prefix(prefix)).collect();
                 known.sort_unstable();
                 let near = near_miss(file, known).map(|near| format!("{prefix}{near}"));
-                let help = near.as_ref().map_or_else(|| self.tried(file), |near| format!("did you mean `{near}`?"));
-                let message = format!("there is no template `{name}`");
+                let help = near.as_ref().map_or_else(|| self.tried(file), |near| msg!("did you mean `{near}`?"));
+                let message = msg!("there is no template `{name}`");
                 let told = loaded.mistake(MistakeKind::Missing, range(), message, Some(help));
                 Some(told.with_instead(near.as_deref()))
             }
@@ -160,11 +165,11 @@ impl Templates {
             if one == number {
                 let name = target.name.as_deref().unwrap_or_default();
                 let message = if named(target) == Some(number) {
-                    format!("`{name}` is this very template, which would never end")
+                    msg!("`{name}` is this very template, which would never end")
                 } else {
-                    format!("`{name}` pulls this template in again, which would never end")
+                    msg!("`{name}` pulls this template in again, which would never end")
                 };
-                let help = "remove one of the two, or put it into an `{% if … %}` that ends it".to_owned();
+                let help = Message::word("remove one of the two, or put it into an `{% if … %}` that ends it");
                 return Some(loaded.mistake(MistakeKind::Itself, loaded.range(&target.named), message, Some(help)));
             }
             if seen.insert(one) {
@@ -192,9 +197,9 @@ impl Templates {
         self.by_name.get(file).copied()
     }
 
-    fn tried(&self, file: &str) -> String {
-        let tried: Vec<String> = self.places.iter().map(|place| shown(place, file)).collect();
-        format!("tried {}", tried.join(", "))
+    fn tried(&self, file: &str) -> Message {
+        let tried = self.places.iter().map(|place| Message::text(shown(place, file)));
+        msg!("tried {}", Message::list(Joint::Item, tried))
     }
 
     /// The template `name` (`ai_ask`) in a version.
@@ -208,13 +213,11 @@ impl Templates {
             let mut help = self.tried(&file);
             if !versions.is_empty() {
                 let versions: Vec<String> = versions.iter().map(u32::to_string).collect();
-                help = format!("{help}; there is version {}", versions.join(", "));
+                help = msg!("{help}; there is version {}", versions.join(", "));
             } else if let Some(near) = did_you_mean(&file, self.loaded.iter().map(|loaded| loaded.name())) {
-                help = format!("{near} ({help})");
+                help = msg!("{near} ({help})");
             }
-            return Err(
-                TemplateError::new(format!("there is no template `{name}` in version {version}")).with_help(help)
-            );
+            return Err(TemplateError::new(msg!("there is no template `{name}` in version {version}")).with_help(help));
         };
         self.at(*number)
     }
@@ -273,12 +276,12 @@ fn connect(
     });
     let (files, sentinels) = (Arc::clone(loaded), sentinels.clone());
     environment.set_loader(move |key| match key.strip_prefix(UNKNOWN) {
-        Some(name) if is_outside(name) => Err(Error::new(ErrorKind::InvalidOperation, outside(name))),
-        Some(name) => Err(Error::new(ErrorKind::TemplateNotFound, format!("there is no template `{name}`"))),
+        Some(name) if is_outside(name) => Err(of_message(ErrorKind::InvalidOperation, outside(name))),
+        Some(name) => Err(of_message(ErrorKind::TemplateNotFound, msg!("there is no template `{name}`"))),
         None => match files.iter().find(|file| file.key == key) {
             // Only names that are computed lead to a file with mistakes: the others were looked at before.
             Some(file) => match file.mistakes().first() {
-                Some(mistake) => Err(Error::new(ErrorKind::InvalidOperation, mistake.to_string())),
+                Some(mistake) => Err(of_message(ErrorKind::InvalidOperation, mistake.to_message())),
                 None => Ok(Some(sentinels.place(file.body()))),
             },
             None => Ok(None),
@@ -289,7 +292,7 @@ fn connect(
 /// The files by layer, in look-up order.
 fn in_order(files: &[TemplateFile]) -> Result<Vec<(TemplateLayer, &TemplateFile)>, TemplateError> {
     if files.len() > MAX_FILES {
-        return Err(TemplateError::new(format!("a session can have at most {MAX_FILES} templates")));
+        return Err(TemplateError::new(msg!("a session can have at most {MAX_FILES} templates")));
     }
     let mut ordered = Vec::with_capacity(files.len());
     for file in files {
@@ -297,7 +300,7 @@ fn in_order(files: &[TemplateFile]) -> Result<Vec<(TemplateLayer, &TemplateFile)
             .filter(|_| is_template_name(&file.name) && file.text.len() <= MAX_FILE_BYTES);
         let layer = layer.ok_or_else(|| {
             let name = format!("{}/{}", file.place, file.name);
-            TemplateError::new(format!("`{}` cannot be a template", name.escape_debug()))
+            TemplateError::new(msg!("`{}` cannot be a template", name.escape_debug()))
         })?;
         ordered.push((layer, file));
     }
@@ -354,7 +357,7 @@ mod tests {
         let error = templates.get("a", 2).unwrap_err();
         assert_eq!(error.message, "there is no template `a` in version 2");
         insta::assert_snapshot!(error.help.unwrap(), @"tried _system/config/custom/english/a_v2.md, built-in _system/config/custom/english/a_v2.md, _system/config/default/a_v2.md, built-in _system/config/default/a_v2.md; there is version 1, 3");
-        assert!(templates.get("othr", 1).unwrap_err().help.unwrap().contains("`other_v1.md`"));
+        assert!(templates.get("othr", 1).unwrap_err().help.unwrap().to_string().contains("`other_v1.md`"));
     }
 
     #[test]
@@ -372,9 +375,18 @@ mod tests {
         let error = |name: &str| templates.get(name, 1).unwrap_err();
         assert_eq!(error("bad").to_string(), "_system/config/default/bad_v1.md:4:8: there is no filter `uper`");
         assert_eq!(error("user").file.as_deref(), Some("_system/config/default/README.md"));
-        assert_eq!((error("lost").line, error("lost").help.as_deref()), (Some(2), Some("did you mean `README.md`?")));
-        assert_eq!(error("loop").help.as_deref(), Some("to extend the default one, write `default:loop_v1.md`"));
-        assert_eq!((error("front").line, error("front").help.as_deref()), (Some(2), Some("did you mean `model`?")));
+        assert_eq!(
+            (error("lost").line, error("lost").help.as_ref().map(ToString::to_string).as_deref()),
+            (Some(2), Some("did you mean `README.md`?"))
+        );
+        assert_eq!(
+            error("loop").help.as_ref().map(ToString::to_string).as_deref(),
+            Some("to extend the default one, write `default:loop_v1.md`")
+        );
+        assert_eq!(
+            (error("front").line, error("front").help.as_ref().map(ToString::to_string).as_deref()),
+            (Some(2), Some("did you mean `model`?"))
+        );
         assert_eq!(templates.problems().len(), 5);
     }
 
@@ -425,7 +437,7 @@ mod tests {
         ] {
             assert!(Templates::new(&files(&[(path, text)]), MARK).is_err(), "{path}");
         }
-        assert!(Templates::new(&[], "guess").unwrap_err().message.contains("mark"));
+        assert!(Templates::new(&[], "guess").unwrap_err().message.to_string().contains("mark"));
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Author texts (content, tone, exit, strategy …): lenient templates. An unknown name, a null and an attribute of
 //! either are written as nothing (docs/language.md "Texts").
 
+use crate::message::ToMessage;
+use crate::message::message::Message;
+use crate::message::msg;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,14 +37,14 @@ pub enum TextErrorKind {
 }
 
 /// What is wrong with an author text.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 #[error("{message}")]
 pub struct TextError {
     pub kind: TextErrorKind,
-    pub message: String,
+    pub message: Message,
     /// Where, in bytes of the text.
     pub range: Option<Range<usize>>,
-    pub help: Option<String>,
+    pub help: Option<Message>,
     /// For a filter, test or function that does not exist: which of them it is.
     pub unknown: Option<FeatureKind>,
     /// The change of the text that would settle it.
@@ -124,7 +127,7 @@ impl AuthorTexts {
             return Ok(text.clone());
         }
         if source.len() > MAX_TEXT_BYTES {
-            let message = format!("this text is longer than {MAX_TEXT_BYTES} bytes");
+            let message = msg!("this text is longer than {MAX_TEXT_BYTES} bytes");
             return Err(failed(TextErrorKind::TooLong, message, None));
         }
         let (names, template) = if is_plain(source) {
@@ -156,7 +159,7 @@ impl AuthorTexts {
                 Pull::Import => "import",
             };
             return Err(refused(SyntaxRefusal {
-                message: format!("`{what}` is for prompt templates; an author text stands alone"),
+                message: msg!("`{what}` is for prompt templates; an author text stands alone"),
                 range: target.range.clone(),
                 help: None,
                 instead: None,
@@ -176,7 +179,7 @@ impl AuthorTexts {
         let template = match self.read.get(&text.0.source) {
             Some(known) if Arc::ptr_eq(&known.0, &text.0) => self.environment.get_template(template),
             _ => {
-                let message = "this text belongs to another program".to_owned();
+                let message = msg!("this text belongs to another program");
                 return Err(failed(TextErrorKind::Foreign, message, None));
             }
         };
@@ -201,7 +204,7 @@ fn without_last_newline(text: &str) -> &str {
 
 fn refused(refused: SyntaxRefusal) -> TextError {
     let SyntaxRefusal { message, range, help, instead, unknown } = refused;
-    let repair = instead.map(|instead| Box::new(SourceRepair::one(format!("use `{instead}`"), range.clone(), instead)));
+    let repair = instead.map(|instead| Box::new(SourceRepair::one(msg!("use `{instead}`"), range.clone(), instead)));
     TextError { kind: TextErrorKind::Refused, message, range: Some(range), help, unknown, repair }
 }
 
@@ -215,7 +218,7 @@ fn else_if(source: &str) -> Option<TextError> {
         (opens && ends && inner.len() < rest.len()).then(|| at..at + word.len() + (rest.len() - inner.len()) + 2)
     })?;
     let repair = Some(Box::new(SourceRepair::one("write `elif`", range.clone(), "elif").surely()));
-    let (message, help) = ("`else if` is no tag".to_owned(), Some("write `elif`".to_owned()));
+    let (message, help) = (msg!("`else if` is no tag"), Some(msg!("write `elif`")));
     Some(TextError { kind: TextErrorKind::Syntax, message, range: Some(range), help, unknown: None, repair })
 }
 
@@ -223,7 +226,7 @@ fn fallen(kind: TextErrorKind, fault: RenderFault) -> TextError {
     failed(kind, fault.message, fault.range)
 }
 
-fn failed(kind: TextErrorKind, message: String, range: Option<Range<usize>>) -> TextError {
+fn failed(kind: TextErrorKind, message: Message, range: Option<Range<usize>>) -> TextError {
     TextError { kind, message, range, help: None, unknown: None, repair: None }
 }
 
@@ -291,7 +294,10 @@ mod tests {
         for source in ["{{ 用户名 + 1 }}", "{{ 年龄 // 0 }}", "{{ list | round }}"] {
             let error = render(source).unwrap_err();
             assert_eq!(error.kind, TextErrorKind::Rendering, "{source}");
-            assert!(!error.message.contains("小林") && !error.message.contains("18"), "{error}");
+            assert!(
+                !error.message.to_string().contains("小林") && !error.message.to_string().contains("18"),
+                "{error}"
+            );
             assert!(error.range.is_some(), "{source}");
         }
     }
@@ -299,11 +305,11 @@ mod tests {
     #[test]
     fn a_text_that_runs_too_long_or_too_far_is_stopped() {
         let loops = "{% for a in range(1000) %}{% for b in range(1000) %}x{% endfor %}{% endfor %}";
-        assert!(render(loops).unwrap_err().message.contains("steps"));
+        assert!(render(loops).unwrap_err().message.to_string().contains("steps"));
         let wide = format!("{{% for a in range(10000) %}}{}{{% endfor %}}", "x".repeat(1_000));
-        assert!(render(&wide).unwrap_err().message.contains("longer than"));
+        assert!(render(&wide).unwrap_err().message.to_string().contains("longer than"));
         let deep = "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}";
-        assert!(render(deep).unwrap_err().message.contains("nest deeper"));
+        assert!(render(deep).unwrap_err().message.to_string().contains("nest deeper"));
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! A filter, test or function that does not exist: what is said about it, in expressions and in texts alike.
 
+use crate::message::message::Joint;
+use crate::message::message::Message;
+use crate::message::msg;
 use std::ops::Range;
 
 use crate::source::near::{asked, near};
@@ -9,7 +12,7 @@ use crate::template::features::{FILTERS, FeatureKind, TESTS};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceRepair {
     /// What it does, as an imperative.
-    pub title: String,
+    pub title: Message,
     /// What is replaced, in bytes of the source, and what stands there afterwards.
     pub edits: Vec<(Range<usize>, String)>,
     /// Whether the source could not be read without it and only one thing can be meant, so that nobody need be asked.
@@ -17,7 +20,7 @@ pub struct SourceRepair {
 }
 
 impl SourceRepair {
-    pub fn one(title: impl Into<String>, range: Range<usize>, text: impl Into<String>) -> Self {
+    pub fn one(title: impl Into<Message>, range: Range<usize>, text: impl Into<String>) -> Self {
         Self { title: title.into(), edits: vec![(range, text.into())], sure: false }
     }
 
@@ -45,8 +48,8 @@ impl SourceRepair {
 /// What is said about a name that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
-    pub message: String,
-    pub help: String,
+    pub message: Message,
+    pub help: Message,
     /// The name that was certainly meant, where one is.
     pub instead: Option<&'static str>,
 }
@@ -141,31 +144,36 @@ pub fn unknown(what: FeatureKind, name: &str, functions: &'static [&'static str]
         FeatureKind::Function => format!("`{name}(…)`"),
     };
     let help = match (advice, other) {
-        (Some(advice), _) => advice.to_owned(),
-        (None, Some((_, ours))) => format!("write {}", written(ours)),
+        (Some(advice), _) => Message::word(advice),
+        (None, Some((_, ours))) => msg!("write {}", written(ours)),
         (None, None) if let Some(question) = asked(&near) => question,
         _ => match what {
             FeatureKind::Filter => {
-                "the ones most used are `length`, `default(…)`, `lower`, `upper`, `trim`, `join(…)`, `first`, `last`"
-                    .to_owned()
+                msg!(
+                    "the ones most used are `length`, `default(…)`, `lower`, `upper`, `trim`, `join(…)`, `first`, `last`"
+                )
             }
             FeatureKind::Test => {
-                "the ones most used are `none`, `defined`, `string`, `number`, `regex('…')`; to compare, write `==`"
-                    .to_owned()
+                msg!(
+                    "the ones most used are `none`, `defined`, `string`, `number`, `regex('…')`; to compare, write `==`"
+                )
             }
             FeatureKind::Function => {
-                format!("functions are {}; a value is changed by a filter, as in `x | upper`", functions.join(", "))
+                msg!(
+                    "functions are {}; a value is changed by a filter, as in `x | upper`",
+                    Message::list(Joint::Item, functions.iter().copied().map(Message::text))
+                )
             }
         },
     };
-    Unknown { message: format!("there is no {} `{name}`", what.word()), help, instead }
+    Unknown { message: msg!("there is no {} `{name}`", Message::word(what.word())), help, instead }
 }
 
 /// What is said about `name` where something is called that is no function.
 pub fn unknown_function(name: &str, functions: &'static [&'static str]) -> Unknown {
     let mut said = unknown(FeatureKind::Function, name, functions);
     if let Some(filter) = filter_called(name).filter(|_| said.instead.is_none()) {
-        said.help = format!("`{filter}` is a filter: write `x | {filter}`");
+        said.help = msg!("`{filter}` is a filter: write `x | {filter}`");
     }
     said
 }
@@ -195,10 +203,11 @@ mod tests {
 
     #[test]
     fn a_repair_puts_its_edits_into_the_source() {
-        let repair =
-            SourceRepair {
-                title: String::new(), edits: vec![(5..6, "==".into()), (0..1, "年龄".into())], sure: false
-            };
+        let repair = SourceRepair {
+            title: Message::text(""),
+            edits: vec![(5..6, "==".into()), (0..1, "年龄".into())],
+            sure: false,
+        };
         assert_eq!(repair.apply("a    = 5").unwrap(), "年龄    == 5");
         assert_eq!(SourceRepair::one("", 3..99, "x").apply("short"), None);
     }

@@ -1,6 +1,8 @@
 //! What a text or template uses: its free names with their places, the files it pulls in, its blocks, and what is
 //! refused before it could ever run.
 
+use crate::message::message::Message;
+use crate::message::msg;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -187,7 +189,7 @@ impl<'s> Walk<'_, 's> {
             Stmt::AutoEscape(escape) => self.refuse(
                 "`autoescape` does nothing for prompts",
                 whole(escape),
-                Some("leave it out: nothing is escaped here".to_owned()),
+                Some(msg!("leave it out: nothing is escaped here")),
             ),
             Stmt::FilterBlock(filter) => {
                 self.expression(&filter.filter);
@@ -293,7 +295,7 @@ impl<'s> Walk<'_, 's> {
                 }
                 // minijinja panics on a backward slice of an empty text, so only forward ones are let through.
                 if slice.step.as_ref().is_some_and(|step| !is_positive(step)) {
-                    let help = "to turn a list or text around, write `| reverse`".to_owned();
+                    let help = msg!("to turn a list or text around, write `| reverse`");
                     self.refuse("the step of a slice must be a number from 1 up", bytes(slice.span()), Some(help));
                 }
             }
@@ -369,7 +371,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     fn method(&mut self, name: &str, range: Range<usize>) {
-        let message = format!("`.{name}()` calls a method, and values have none");
+        let message = msg!("`.{name}()` calls a method, and values have none");
         let help = Some(method(name, "x", "()", true).0);
         self.uses.refused.push(SyntaxRefusal {
             message,
@@ -410,7 +412,7 @@ impl<'s> Walk<'_, 's> {
         self.uses.refused.push(SyntaxRefusal { message, range, help, instead, unknown: Some(what) });
     }
 
-    fn refuse(&mut self, message: impl Into<String>, range: Range<usize>, help: Option<String>) {
+    fn refuse(&mut self, message: impl Into<Message>, range: Range<usize>, help: Option<Message>) {
         self.uses.refused.push(SyntaxRefusal { message: message.into(), range, help, instead: None, unknown: None });
     }
 }

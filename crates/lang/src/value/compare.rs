@@ -1,6 +1,8 @@
 //! Which values an operator may bring together (docs/language.md "Texts"): `==` and `!=` take anything, the others only
 //! operands that fit; null never fits. A misfit is an error, never a silent answer.
 
+use crate::message::ToMessage;
+use crate::message::message::Message;
 use std::fmt;
 
 /// What a value is, as far as operators are concerned.
@@ -18,9 +20,9 @@ pub enum Shape {
     Other,
 }
 
-impl fmt::Display for Shape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl ToMessage for Shape {
+    fn to_message(&self) -> Message {
+        Message::word(match self {
             Self::Null => "null",
             Self::Boolean => "a boolean",
             Self::Number => "a number",
@@ -29,6 +31,12 @@ impl fmt::Display for Shape {
             Self::Object => "an object",
             Self::Other => "something that cannot be compared",
         })
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_message().fmt(f)
     }
 }
 
@@ -50,7 +58,7 @@ pub enum Family {
 }
 
 /// Two operands that an operator cannot bring together.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 #[error("`{operator}` cannot take {left} and {right}")]
 pub struct ComparisonError {
     /// The operator as the author wrote it.

@@ -1,6 +1,8 @@
 //! The client of one server: it follows no redirections, so that what is sent goes nowhere but to the configured address, and reaches
 //! a server on this machine without the proxy that the environment may name.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::time::Duration;
 
 use reqwest::header::HeaderValue;
@@ -14,7 +16,7 @@ use crate::http::address::is_local;
 ///
 /// # Errors
 /// What is wrong with the proxy, or why there is no client. The address of a proxy is left out: it may hold a password.
-pub fn client(endpoint: &Url, proxy: Option<&str>, connect_timeout: Option<Duration>) -> Result<Client, String> {
+pub fn client(endpoint: &Url, proxy: Option<&str>, connect_timeout: Option<Duration>) -> Result<Client, Message> {
     // An error means that one is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut client =
@@ -28,16 +30,17 @@ pub fn client(endpoint: &Url, proxy: Option<&str>, connect_timeout: Option<Durat
         None if is_local(endpoint) => client = client.no_proxy(),
         None => {}
     }
-    client.build().map_err(|error| format!("cannot set up the HTTP client ({})", error.without_url()))
+    client.build().map_err(|error| msg!("cannot set up the HTTP client ({})", error.without_url()))
 }
 
-fn proxy_at(address: &str) -> Result<Proxy, String> {
+fn proxy_at(address: &str) -> Result<Proxy, Message> {
     const WRITE: &str = "write an address like http://proxy.example:3128, or \"none\"";
-    let url = Url::parse(address).map_err(|error| format!("`proxy` is no address ({error}); {WRITE}"))?;
+    let url = Url::parse(address)
+        .map_err(|error| msg!("`proxy` is no address ({error}); {WRITE}", WRITE = Message::word(WRITE)))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(format!("`proxy` must begin with http:// or https://; {WRITE}"));
+        return Err(msg!("`proxy` must begin with http:// or https://; {WRITE}", WRITE = Message::word(WRITE)));
     }
-    Proxy::all(url).map_err(|_| format!("`proxy` is no address; {WRITE}"))
+    Proxy::all(url).map_err(|_| msg!("`proxy` is no address; {WRITE}", WRITE = Message::word(WRITE)))
 }
 
 /// The value of a header that holds a secret, marked sensitive; `None` when the secret holds what no header can carry.

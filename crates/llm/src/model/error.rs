@@ -1,5 +1,10 @@
 //! What can go wrong when a model is asked: data, and one sentence each for people.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
+use std::fmt;
 use std::time::Duration;
 
 use humantime::format_duration;
@@ -11,18 +16,14 @@ use crate::model::reply::PassedOver;
 /// The text of prompts and replies never stands in it, with two exceptions: a replay tells what differs from its recording
 /// ([`ModelError::Differs`]), and `message` of [`ModelError::Http`] is what the server chose to say, cut to
 /// [`LONGEST_SERVER_MESSAGE`] characters and without the key.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelError {
-    #[error("cannot reach the model at {host} {}: check that the server runs and that `base_url` is right",
-        because(.reason, .attempts))]
     Unreachable {
         host: String,
         /// The innermost cause, as the operating system or the TLS library names it.
         reason: String,
         attempts: u32,
     },
-    #[error("the model at {host} answered {}: {}", answered(.status, .message, .attempts),
-        advice(.status, .retry_after))]
     Http {
         host: String,
         /// The HTTP status, or the one that an error inside the stream stands for.
@@ -32,34 +33,53 @@ pub enum ModelError {
         retry_after: Option<Duration>,
         attempts: u32,
     },
-    #[error("the model at {host} {}: try again, or raise `{}`", waited(.what, .after, .attempts), .what.setting())]
-    Timeout { host: String, what: TimeoutPhase, after: Duration, attempts: u32 },
-    #[error("the model at {host} cut the connection in the middle of its reply{}: try again", tries(.attempts))]
-    CutOff { host: String, attempts: u32 },
-    #[error("the model at {host} sent something in the middle of its reply that is no part of one{}: try again",
-        tries(.attempts))]
-    Garbled { host: String, attempts: u32 },
-    #[error("the reply of the model at {host} is larger than {limit} bytes and was given up")]
+    Timeout {
+        host: String,
+        what: TimeoutPhase,
+        after: Duration,
+        attempts: u32,
+    },
+    CutOff {
+        host: String,
+        attempts: u32,
+    },
+    Garbled {
+        host: String,
+        attempts: u32,
+    },
     TooLarge {
         host: String,
         /// The limit, in bytes as they are read.
         limit: usize,
         attempts: u32,
     },
-    #[error("the model at {host} did not answer like a model's server: {message}")]
-    Protocol { host: String, message: String, attempts: u32 },
+    Protocol {
+        host: String,
+        message: Message,
+        attempts: u32,
+    },
     /// A provider that is no model has nothing to say to this.
-    #[error("no reply for {key}: {help}")]
-    NoReply { key: String, help: String },
+    NoReply {
+        key: Message,
+        help: Message,
+    },
     /// Neither a model nor any of those that stand in for it gave a reply.
-    #[error("none of {} models answered: {}", passed_over.len(), each(passed_over))]
-    NoneAnswered { passed_over: Vec<PassedOver> },
-    #[error("the prompt of {key} is not the one that was recorded in {file}:\n{diff}")]
-    Differs { key: String, file: String, diff: String },
-    #[error("no reply for {key}: when {file} was recorded, there was none either: {error}")]
-    FailedThen { key: String, file: String, error: String },
-    #[error("{message}")]
-    Config { message: String },
+    NoneAnswered {
+        passed_over: Vec<PassedOver>,
+    },
+    Differs {
+        key: Message,
+        file: String,
+        diff: String,
+    },
+    FailedThen {
+        key: Message,
+        file: String,
+        error: String,
+    },
+    Config {
+        message: Message,
+    },
 }
 
 pub const LONGEST_SERVER_MESSAGE: usize = 300;
@@ -150,41 +170,97 @@ impl ModelError {
     }
 }
 
-fn tries(attempts: &u32) -> String {
-    if *attempts > 1 { format!(" after {attempts} attempts") } else { String::new() }
-}
-
-fn each(passed_over: &[PassedOver]) -> String {
-    let each = passed_over.iter().map(|passed| format!("{}: {}", passed.model, passed.error));
-    each.collect::<Vec<_>>().join("; ")
-}
-
-/// Whole phrases, which can be said in another language: the status, what the server said with it, and the requests sent.
-fn answered(status: &u16, message: &str, attempts: &u32) -> String {
-    match (message.is_empty(), *attempts > 1) {
-        (true, false) => status.to_string(),
-        (true, true) => format!("{status} after {attempts} attempts"),
-        (false, false) => format!("{status} ({message})"),
-        (false, true) => format!("{status} ({message}) after {attempts} attempts"),
+impl ToMessage for ModelError {
+    fn to_message(&self) -> Message {
+        match self {
+            Self::Unreachable { host, reason, attempts } => {
+                let reason = after(Message::text(format!("({reason})")), *attempts);
+                msg!(
+                    "cannot reach the model at {host} {reason}: check that the server runs and that `base_url` is right"
+                )
+            }
+            Self::Http { host, status, message, retry_after, attempts } => {
+                let answer = match message.as_str() {
+                    "" => Message::text(status.to_string()),
+                    message => Message::text(format!("{status} ({message})")),
+                };
+                let (answer, advice) = (after(answer, *attempts), advice(*status, *retry_after));
+                msg!("the model at {host} answered {answer}: {advice}")
+            }
+            Self::Timeout { host, what, after: time, attempts } => {
+                let time = after(Message::text(format_duration(*time).to_string()), *attempts);
+                let setting = what.setting();
+                match what {
+                    TimeoutPhase::Total => {
+                        msg!(
+                            "the model at {host} did not finish its reply within {time}: try again, or raise `{setting}`"
+                        )
+                    }
+                    TimeoutPhase::FirstToken => {
+                        msg!(
+                            "the model at {host} did not begin its reply within {time}: try again, or raise `{setting}`"
+                        )
+                    }
+                    TimeoutPhase::Idle => {
+                        msg!(
+                            "the model at {host} sent nothing for {time} in the middle of its reply: try again, or raise `{setting}`"
+                        )
+                    }
+                }
+            }
+            Self::CutOff { host, attempts } => {
+                let reply = after(Message::word("in the middle of its reply"), *attempts);
+                msg!("the model at {host} cut the connection {reply}: try again")
+            }
+            Self::Garbled { host, attempts } => {
+                let reply = after(Message::word("in the middle of its reply"), *attempts);
+                msg!("the model at {host} sent something {reply} that is not part of one: try again")
+            }
+            Self::TooLarge { host, limit, .. } => {
+                msg!("the reply of the model at {host} is larger than {limit} bytes and was given up")
+            }
+            Self::Protocol { host, message, .. } => {
+                msg!("the model at {host} did not answer like a model's server: {message}")
+            }
+            Self::NoReply { key, help } => msg!("no reply for {key}: {help}"),
+            Self::NoneAnswered { passed_over } => {
+                let each = passed_over.iter().map(|passed| {
+                    Message::list(
+                        Joint::Colon,
+                        [Message::text(passed.model.as_str()), Message::rendered(passed.error.as_str())],
+                    )
+                });
+                msg!("none of {} models answered: {}", passed_over.len(), Message::list(Joint::Semicolon, each))
+            }
+            Self::Differs { key, file, diff } => {
+                msg!(
+                    "the prompt of {key} is not the one that was recorded in {file}:\n{diff}",
+                    diff = Message::rendered(diff)
+                )
+            }
+            Self::FailedThen { key, file, error } => {
+                msg!("no reply for {key}: when {file} was recorded, there was none either: {error}")
+            }
+            Self::Config { message } => message.clone(),
+        }
     }
 }
 
-fn because(reason: &str, attempts: &u32) -> String {
-    if *attempts > 1 { format!("({reason}) after {attempts} attempts") } else { format!("({reason})") }
-}
-
-fn waited(what: &TimeoutPhase, after: &Duration, attempts: &u32) -> String {
-    let after = format_duration(*after).to_string();
-    let time = if *attempts > 1 { format!("{after} after {attempts} attempts") } else { after };
-    match what {
-        TimeoutPhase::Total => format!("did not finish its reply within {time}"),
-        TimeoutPhase::FirstToken => format!("did not begin its reply within {time}"),
-        TimeoutPhase::Idle => format!("fell silent in the middle of its reply for {time}"),
+impl fmt::Display for ModelError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_message().fmt(formatter)
     }
 }
 
-fn advice(status: &u16, retry_after: &Option<Duration>) -> String {
-    let advice = match status {
+impl std::error::Error for ModelError {}
+
+/// The same after more than one attempt.
+fn after(message: Message, attempts: u32) -> Message {
+    if attempts > 1 { msg!("{message} after {attempts} attempts") } else { message }
+}
+
+fn advice(status: u16, retry_after: Option<Duration>) -> Message {
+    let advice = Message::word(match status {
         300..=399 => "it redirects; write the address that it redirects to as `base_url`",
         401 | 403 => "check the API key (`api_key_env`) and what it may use",
         404 => "check `base_url` and the name of the `model`",
@@ -195,10 +271,10 @@ fn advice(status: &u16, retry_after: &Option<Duration>) -> String {
         400..=499 => "check the name of the `model` and its settings",
         500..=599 => "the server is in trouble; try again later",
         _ => "check `base_url`",
-    };
+    });
     match retry_after {
-        Some(wait) => format!("{advice}; it asks to wait {}", format_duration(*wait)),
-        None => advice.to_owned(),
+        Some(wait) => msg!("{advice}; it asks to wait {}", format_duration(wait)),
+        None => advice,
     }
 }
 
@@ -258,9 +334,9 @@ mod tests {
         the model at localhost:11434 answered 503: the server is in trouble; try again later
         the model at localhost:11434 did not finish its reply within 2m: try again, or raise `timeout`
         the model at localhost:11434 did not begin its reply within 1m: try again, or raise `first_token_timeout`
-        the model at localhost:11434 fell silent in the middle of its reply for 30s: try again, or raise `idle_timeout`
+        the model at localhost:11434 sent nothing for 30s in the middle of its reply: try again, or raise `idle_timeout`
         the model at localhost:11434 cut the connection in the middle of its reply after 4 attempts: try again
-        the model at localhost:11434 sent something in the middle of its reply that is no part of one after 4 attempts: try again
+        the model at localhost:11434 sent something in the middle of its reply after 4 attempts that is not part of one: try again
         the reply of the model at localhost:11434 is larger than 4194304 bytes and was given up
         the model at localhost:11434 did not answer like a model's server: its answer is no JSON
         none of 2 models answered: openai:a: answered 503; openai:b: cannot be reached

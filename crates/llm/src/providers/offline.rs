@@ -6,6 +6,8 @@
 pub mod fill;
 
 use async_trait::async_trait;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use serde_json::{Map, Value, json};
 
 use crate::model::error::ModelError;
@@ -49,8 +51,8 @@ impl Provider for Offline {
         let task = &request.task;
         if task.purpose != Purpose::Action {
             return Err(ModelError::NoReply {
-                key: format!("{}:{}", task.purpose, task.action_id),
-                help: "the offline provider answers actions only; configure a model for this".to_owned(),
+                key: Message::text(format!("{}:{}", task.purpose, task.action_id)),
+                help: msg!("the offline provider answers actions only; configure a model for this"),
             });
         }
         let text = respond(task).to_string();

@@ -24,6 +24,8 @@ pub mod entries;
 pub mod recording;
 
 use async_trait::async_trait;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 
 use crate::model::error::ModelError;
 use crate::model::provider::{LiveObserver, Provider};
@@ -46,8 +48,8 @@ pub struct Replay {
 impl Replay {
     /// Reads the replies of `text`, YAML or JSON or JSON lines. `name` is how errors call the file.
     pub fn parse(name: &str, text: &str) -> Result<Self, ModelError> {
-        let entries = read(text)
-            .map_err(|problem| ModelError::Config { message: format!("the replies in {name}: {problem}") })?;
+        let entries =
+            read(text).map_err(|problem| ModelError::Config { message: msg!("the replies in {name}: {problem}") })?;
         Ok(Self { file: name.to_owned(), entries })
     }
 
@@ -69,7 +71,7 @@ impl Replay {
                 let others = list.len() - ordered;
                 Err(ModelError::NoReply {
                     key: describe(task),
-                    help: format!(
+                    help: msg!(
                         "{} has {ordered} in order and {others} by round for `{}`; add one",
                         self.file,
                         written(task.purpose, &task.action_id)
@@ -86,9 +88,9 @@ impl Replay {
         let listed: Vec<String> = names.iter().take(MOST_NAMES).map(|name| format!("`{name}`")).collect();
         let more = if names.len() > MOST_NAMES { ", …" } else { "" };
         let help = if names.is_empty() {
-            format!("{} has no replies at all", self.file)
+            msg!("{} has no replies at all", self.file)
         } else {
-            format!("{} has no `{wanted}`, only {}{more}", self.file, listed.join(", "))
+            msg!("{} has no `{wanted}`, only {}{more}", self.file, listed.join(", "))
         };
         ModelError::NoReply { key: describe(task), help }
     }
@@ -126,10 +128,15 @@ fn written(purpose: Purpose, action_id: &str) -> String {
 }
 
 /// A call for people, counted from 1.
-fn describe(task: &Task) -> String {
+fn describe(task: &Task) -> Message {
     let turn = if task.answer.is_some() { "answered" } else { "opening" };
     let call = u64::from(task.call) + 1;
-    format!("`{}`, call {call} (round {}, {turn})", written(task.purpose, &task.action_id), task.round)
+    msg!(
+        "`{}`, call {call} (round {}, {turn})",
+        written(task.purpose, &task.action_id),
+        task.round,
+        turn = Message::word(turn)
+    )
 }
 
 #[cfg(test)]
@@ -151,7 +158,7 @@ mod tests {
 
     fn refused(text: &str) -> String {
         match Replay::parse("r.yaml", text) {
-            Err(ModelError::Config { message }) => message,
+            Err(ModelError::Config { message }) => message.to_string(),
             other => panic!("{text:?} gave {other:?}"),
         }
     }

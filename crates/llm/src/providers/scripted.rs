@@ -6,6 +6,7 @@
 pub mod entries;
 pub mod time;
 
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -134,8 +135,8 @@ impl Scripted {
                 let (purpose, action_id) = (task.purpose, task.action_id.clone());
                 used.missing.push(MissingReply { purpose, action_id, list: number, asked, round: task.round });
                 Err(ModelError::NoReply {
-                    key: format!("`{}`, request {asked} (round {})", task.action_id, task.round),
-                    help: "the test has no further reply for it".to_owned(),
+                    key: msg!("`{}`, request {asked} (round {})", task.action_id, task.round),
+                    help: msg!("the test has no further reply for it"),
                 })
             }
         }

@@ -1,5 +1,6 @@
 //! What a reply must look like: the schema of its kind joined with the outputs of its action (docs/replies.md).
 
+use bcc_lang::message::ToMessage;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
@@ -25,7 +26,7 @@ pub struct OutputField {
 }
 
 /// Why a kind's schema and an action's outputs make no shape.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 pub enum ShapeError {
     #[error("the schema of a reply cannot be read: {why}")]
     Unreadable { why: String },

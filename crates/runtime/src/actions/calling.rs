@@ -1,5 +1,6 @@
 //! What all actions have in common that call a skill: what it is given, what is taken from it, and how it fails.
 
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -25,7 +26,7 @@ pub fn outputs(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Vec<(Spanned<String
     let text = |node: &Arc<YamlNode>| {
         let name = node.as_scalar().map(|scalar| Spanned { value: scalar.text.clone(), span: node.span });
         if name.is_none() {
-            let message = format!("an output must be the name of a variable, but this is {}", node.describe());
+            let message = msg!("an output must be the name of a variable, but this is {}", node.describe());
             let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), node.span);
             fields.findings().report(diagnostic.with_help("write `output: [mood]`, or `output: { our_name: mood }`"));
         }

@@ -1,5 +1,6 @@
 //! `condition`: picks the first case whose `when` holds, and runs its actions, sets its variables or goes elsewhere.
 
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -154,7 +155,7 @@ fn without_cases(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> bool {
         return false;
     };
     let place = fields.stray(when).map_or(fields.span(), |entry| entry.key.span);
-    let message = format!("{} needs `cases`: a case stands here without its list", fields.what());
+    let message = msg!("{} needs `cases`: a case stands here without its list", fields.what());
     let help = "write `cases:`, and below it, further right, `- when: …` with the `actions:` or the `set:` of the case";
     let diagnostic = Diagnostic::error("missing-key", message, fields.file(), place);
     fields.findings().report(diagnostic.with_help(help));
@@ -216,8 +217,8 @@ fn consequence(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Co
     if let Some(id) = &goes {
         checking.goto(id);
     }
-    let conflict = |span, [one, other]: [&str; 2], help: &str| {
-        let message = format!("{} has both `{one}` and `{other}`", fields.what());
+    let conflict = |span, [one, other]: [&str; 2], help: &'static str| {
+        let message = msg!("{} has both `{one}` and `{other}`", fields.what());
         let diagnostic = Diagnostic::error("conflicting-fields", message, fields.file(), span);
         fields.findings().report(diagnostic.with_help(help));
     };
@@ -249,7 +250,7 @@ fn consequence(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Co
         }
         (false, None) if goto => goes.map(|id| Consequence::Goto(id.value)),
         (false, None) => {
-            let message = format!("{} says nothing to do", fields.what());
+            let message = msg!("{} says nothing to do", fields.what());
             let help = "give it `actions:`, `set:` or `goto:`";
             let diagnostic = Diagnostic::error("missing-key", message, fields.file(), fields.span());
             fields.lacks(&["actions", "set", "goto"], diagnostic.with_help(help));

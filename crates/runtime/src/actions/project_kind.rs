@@ -1,5 +1,6 @@
 //! A kind that the project makes (docs/custom-kinds.md): its name, and what its table says, as any other kind.
 
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -158,7 +159,7 @@ impl Action for Running {
                     && !outcome.metadata.contains_key("skipped")
                 {
                     for (_, theirs) in lacking {
-                        let message = format!("the command of `{}` gave no `{theirs}`", self.name());
+                        let message = msg!("the command of `{}` gave no `{theirs}`", self.name());
                         let help = "it must print one JSON object with this field on its standard output";
                         turn.warn("output-missing", message, Some(help));
                     }

@@ -1,5 +1,6 @@
 //! `use_skill`: runs a skill in a scope of its own (docs/actions/).
 
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -70,7 +71,7 @@ type Inputs = (Vec<SkillArgument>, Vec<(String, Assigned)>);
 fn inputs(node: &Arc<YamlNode>, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Inputs {
     let NodeKind::Mapping(entries) = &node.kind else {
         let message =
-            format!("`input` must be a mapping of the skill's inputs to values, but this is {}", node.describe());
+            msg!("`input` must be a mapping of the skill's inputs to values, but this is {}", node.describe());
         let help = "write each input on a line of its own, as `name: value`";
         fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span).with_help(help));
         return Inputs::default();

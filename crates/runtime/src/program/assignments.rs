@@ -1,5 +1,6 @@
 //! `values: { name: value }`, as `set` and the cases of `condition` have it.
 
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -21,7 +22,7 @@ pub fn read_values(
     checking: &mut dyn KindChecker,
 ) -> Option<Vec<Assignment>> {
     let NodeKind::Mapping(entries) = &node.kind else {
-        let message = format!("what is set must be a mapping of names to values, but this is {}", node.describe());
+        let message = msg!("what is set must be a mapping of names to values, but this is {}", node.describe());
         let help = "write each variable on a line of its own, as `name: value`";
         fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span).with_help(help));
         return None;

@@ -336,5 +336,9 @@ fn task(turn: &Turn<'_>, ask: &Ask<'_>) -> Task {
 }
 
 fn prompt_failed(error: &TemplateError) -> ActionError {
-    ActionError::Failed { code: "prompt-failed", message: error.to_string(), help: error.help.clone() }
+    ActionError::Failed {
+        code: "prompt-failed",
+        message: error.to_string(),
+        help: error.help.as_ref().map(ToString::to_string),
+    }
 }

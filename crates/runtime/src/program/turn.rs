@@ -296,6 +296,6 @@ fn expression_failed(expression: &Expr, error: &bcc_lang::expr::parse::ExprError
     ActionError::Failed {
         code: "expression-failed",
         message: format!("the expression `{}` cannot be evaluated: {}", expression.source(), error.message),
-        help: error.help.clone(),
+        help: error.help.as_ref().map(ToString::to_string),
     }
 }

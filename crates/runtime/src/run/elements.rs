@@ -40,7 +40,7 @@ impl Session {
                     each.list.source(),
                     error.message
                 ),
-                help: error.help,
+                help: error.help.map(String::from),
             })?;
         let mut items = match list {
             Value::Array(items) => items,

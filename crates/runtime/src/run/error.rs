@@ -1,5 +1,8 @@
 //! Why a session cannot be driven any further by this process.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use bcc_store::error::StoreError;
 
 /// What ends a drive from outside the script. The session at rest is whole: what was committed stays.
@@ -36,4 +39,25 @@ pub enum RunError {
     /// A value given for a variable does not fit it.
     #[error("{0}")]
     Variable(String),
+}
+
+impl ToMessage for RunError {
+    fn to_message(&self) -> Message {
+        match self {
+            Self::Archive(error) => Message::rendered(error.to_string()),
+            Self::Unreadable { id, what } => {
+                msg!("session `{id}` cannot be read from the store: {what}", what = Message::rendered(what.as_str()))
+            }
+            Self::NotFound(id) => msg!("there is no session `{0}` in this store", id),
+            Self::Final { id, status } => {
+                msg!("session `{id}` is {status}; it cannot go on", status = Message::word(status))
+            }
+            Self::Ahead(id) => msg!("session `{0}` was interrupted in the middle of a commit; open it again", id),
+            Self::BudgetTooSmall { id, what } => msg!(
+                "session `{id}` cannot go on with this budget: {what} are used already",
+                what = Message::rendered(what.as_str())
+            ),
+            Self::Recording(message) | Self::Variable(message) => Message::rendered(message.as_str()),
+        }
+    }
 }

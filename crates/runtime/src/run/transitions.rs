@@ -388,7 +388,7 @@ impl Session {
                     condition.source(),
                     error.message
                 ),
-                help: error.help,
+                help: error.help.map(String::from),
             }),
         }
     }

@@ -69,7 +69,10 @@ impl Session {
                         trigger.when.source(),
                         error.message
                     );
-                    draft.event(place, Event::Error { code: "trigger-failed", message, help: error.help });
+                    draft.event(
+                        place,
+                        Event::Error { code: "trigger-failed", message, help: error.help.map(String::from) },
+                    );
                     format!("`when` cannot be evaluated: {}", trigger.when.source())
                 }
             };

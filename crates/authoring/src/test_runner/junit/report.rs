@@ -1,5 +1,6 @@
 //! The report: a suite for each file, a case for each conversation.
 
+use bcc_lang::message::msg;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use crate::test_runner::result::{TestResult, TestStatus, TranscriptLine};
@@ -24,7 +25,7 @@ pub fn junit(ran: &[TestResult], told: &dyn Fn(&TestResult) -> String) -> Result
         suite.add_test_cases(ran.iter().map(|ran| case(ran, told)));
         report.add_test_suite(suite);
     }
-    let xml = report.to_string().map_err(|error| EngineError::failed(format!("the report cannot be made: {error}")))?;
+    let xml = report.to_string().map_err(|error| EngineError::failed(msg!("the report cannot be made: {error}")))?;
     Ok(HELD.iter().fold(xml, |xml, (held, reference)| xml.replace(*held, reference)))
 }
 
@@ -128,7 +129,7 @@ mod tests {
 
     use super::*;
     use crate::test_runner::result::TestFailure;
-    use bcc_lang::message::localized_text::LocalizedText;
+    use bcc_lang::message::message::Message;
     use bcc_lang::source::span::Span;
     use bcc_lang::source::text::SourceFile;
 
@@ -156,7 +157,7 @@ mod tests {
     }
 
     fn failure(message: &str) -> TestFailure {
-        let (expected, found) = (LocalizedText::theirs("称呼"), LocalizedText::theirs("名字"));
+        let (expected, found) = (Message::text("称呼"), Message::text("名字"));
         TestFailure {
             span: Span::default(),
             line: 3,

@@ -1,6 +1,7 @@
 //! What a snapshot holds. Nothing in it depends on when, where or how often a test is run: no times, no ids of sessions,
 //! messages or calls, no durations, tokens or prices. Sensitive values are masked, in the talk too.
 
+use bcc_lang::message::msg;
 use serde_json::{Map, Value, json};
 
 use bcc_engine::error::EngineError;
@@ -59,8 +60,7 @@ pub fn content(kept: &[SnapshotSetting], seen: &SnapshotContent<'_>) -> Result<S
     }
     let mut snapshot = Value::Object(snapshot);
     seen.masker.value(&mut snapshot, &OWN);
-    serde_yaml::to_string(&snapshot)
-        .map_err(|error| EngineError::failed(format!("a snapshot cannot be written: {error}")))
+    serde_yaml::to_string(&snapshot).map_err(|error| EngineError::failed(msg!("a snapshot cannot be written: {error}")))
 }
 
 /// The variables that a session has, by scope: what is sensitive is masked.

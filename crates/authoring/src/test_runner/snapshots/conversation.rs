@@ -8,7 +8,7 @@ use crate::test_runner::result::{TestFailure, TestResult, TestStatus};
 use crate::test_runner::snapshots::compare::{self, SnapshotComparison, SnapshotOutcome, compare, update};
 use crate::test_runner::snapshots::content::{SnapshotContent, content, variables};
 use crate::test_runner::snapshots::files::place;
-use bcc_lang::message::localized_text::LocalizedText;
+use bcc_lang::message::message::Message;
 use bcc_lang::script::test::test::WrittenTest;
 use bcc_runtime::run::session::Session;
 
@@ -63,9 +63,9 @@ pub fn snapshot(test: &TestFile, written: &WrittenTest, session: &Session, anew:
         span,
         line: test.file.line(span.start),
         message,
-        expected: LocalizedText::theirs(""),
+        expected: Message::text(""),
         exact: None,
-        found: found.into(),
+        found: Message::text(found),
         help: Some(help.to_owned()),
         said: ran.transcript.len(),
     });

@@ -1,6 +1,7 @@
 //! The oldest nesting: `sessions:` with `- session:`, `- phase:`, `- topic:` and actions whose fields stand beside `type:`. It
 //! is not read, but surely rewritten as today's form (docs/language.md).
 
+use crate::message::msg;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -51,7 +52,7 @@ pub fn oldest_nesting(file: &Arc<SourceFile>, root: &YamlNode) -> Option<Diagnos
     };
     Some(match rewritten(file, root, entry, session) {
         Ok(edits) => diagnostic
-            .with_help(format!("`bcc-script migrate --write {}` writes it in today's form", file.name()))
+            .with_help(msg!("`bcc-script migrate --write {}` writes it in today's form", file.name()))
             .with_sure_fix("write it in today's form", edits),
         Err(unsure) => unsure.told_in(diagnostic, file, by_hand),
     })
@@ -317,20 +318,20 @@ impl<'f> NestingRewriter<'f> {
             RouteMeaning::Several(places) => {
                 let unsure = AmbiguousRewrite::at(
                     node.span,
-                    format!("several parts are called `{name}`, and this may mean any of them"),
+                    msg!("several parts are called `{name}`, and this may mean any of them"),
                 );
                 Err(unsure.with(places, "it may mean this", RENAME))
             }
             RouteMeaning::Chance(place) => {
                 let unsure = AmbiguousRewrite::at(
                     node.span,
-                    format!("nothing is called `{name}`, so that it is not known what this means"),
+                    msg!("nothing is called `{name}`, so that it is not known what this means"),
                 );
                 Err(unsure.with([place], "this would get the same id by chance", RENAME))
             }
             RouteMeaning::OrSkill(place) => {
                 let unsure =
-                    AmbiguousRewrite::at(node.span, format!("an action is called `{name}`, but a skill may be meant"));
+                    AmbiguousRewrite::at(node.span, msg!("an action is called `{name}`, but a skill may be meant"));
                 Err(unsure.with([place], "it may mean this", RENAME))
             }
         }

@@ -1,5 +1,6 @@
 //! A text while it is being rewritten: replacements, and lines that move to the right.
 
+use crate::message::message::Message;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::source::yaml::{YamlEntry, YamlNode};
 pub struct AmbiguousRewrite {
     pub span: Span,
     /// "this stands where …".
-    pub why: String,
+    pub why: Message,
     /// Other places that have to do with it, and what is to be said of each.
     pub others: Vec<(Span, &'static str)>,
     /// What to do, where that is something else than to write the whole file anew.
@@ -24,7 +25,7 @@ pub struct AmbiguousRewrite {
 
 impl AmbiguousRewrite {
     /// `why`, at `span`.
-    pub fn at(span: Span, why: impl Into<String>) -> Self {
+    pub fn at(span: Span, why: impl Into<Message>) -> Self {
         Self { span, why: why.into(), others: Vec::new(), help: None }
     }
 
@@ -34,7 +35,7 @@ impl AmbiguousRewrite {
     }
 
     /// Says it in a finding, in which `by_hand` is the help unless this knows better.
-    pub fn told_in(self, diagnostic: Diagnostic, file: &Arc<SourceFile>, by_hand: &str) -> Diagnostic {
+    pub fn told_in(self, diagnostic: Diagnostic, file: &Arc<SourceFile>, by_hand: &'static str) -> Diagnostic {
         let diagnostic = diagnostic.with_help(self.help.unwrap_or(by_hand)).with_related(self.why, file, self.span);
         self.others.into_iter().fold(diagnostic, |told, (span, what)| told.with_related(what, file, span))
     }

@@ -1,5 +1,6 @@
 //! The older form of a skill, `technique_id` with `topic` at the root, as today's: `skill:` (docs/migrate.md).
 
+use crate::message::msg;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -28,7 +29,7 @@ pub fn older_skill_form(file: &Arc<SourceFile>, root: &YamlNode) -> Option<Diagn
     let diagnostic = Diagnostic::warning("older-skill-form", message, file, entry.key.span);
     Some(match rewritten(file, root) {
         Ok(edits) => diagnostic
-            .with_help(format!("`bcc-script migrate --write {}` writes it in today's form", file.name()))
+            .with_help(msg!("`bcc-script migrate --write {}` writes it in today's form", file.name()))
             .with_sure_fix("write it in today's form", edits),
         Err(unsure) => unsure.told_in(
             diagnostic,
@@ -118,7 +119,7 @@ fn unwrap(
     topic: &YamlEntry,
 ) -> Result<(usize, Option<std::ops::RangeInclusive<usize>>), AmbiguousRewrite> {
     let file = rewrite.file();
-    let unsure = |why: &str| AmbiguousRewrite::at(topic.key.span, why);
+    let unsure = |why: &'static str| AmbiguousRewrite::at(topic.key.span, why);
     let value = topic.value.span;
     if is_flow(file, root) {
         let inside = file.slice(value).get(1..).unwrap_or_default();

@@ -1,5 +1,7 @@
 //! `for`: the cases of a test. What a case names stands for `{{ name }}` in every text of the test.
 
+use crate::message::message::Message;
+use crate::message::msg;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -32,11 +34,11 @@ pub struct CaseValues {
 /// `for` is a list of mappings, or a table: a list of lists, of which the first holds the names.
 pub fn cases(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<Vec<CaseValues>> {
     let node = root.get("for")?;
-    let report = |rule, message: String, at: &YamlNode, help: &str| {
+    let report = |rule, message: Message, at: &YamlNode, help: &'static str| {
         findings.report(Diagnostic::error(rule, message, file, at.span).with_help(help));
     };
     let NodeKind::Sequence(items) = &node.kind else {
-        let message = format!("`for` must be a list of cases, but this is {}", node.describe());
+        let message = msg!("`for` must be a list of cases, but this is {}", node.describe());
         report(
             "wrong-type",
             message,
@@ -46,10 +48,10 @@ pub fn cases(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Op
         return Some(vec![]);
     };
     if items.is_empty() {
-        report("empty-list", "`for` has no cases".to_owned(), node, "give it at least one, or remove it");
+        report("empty-list", msg!("`for` has no cases"), node, "give it at least one, or remove it");
     }
     if items.len() > MOST_CASES {
-        let message = format!("`for` has {} cases, and a test may have {MOST_CASES}", items.len());
+        let message = msg!("`for` has {} cases, and a test may have {MOST_CASES}", items.len());
         report("out-of-range", message, node, "write several tests");
         return Some(vec![]);
     }
@@ -64,12 +66,11 @@ pub fn cases(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Op
                         read.push(names.iter().cloned().zip(cells.iter().cloned()).collect());
                     }
                     Some(cells) => {
-                        let message =
-                            format!("this row has {} values, and the table {} names", cells.len(), names.len());
+                        let message = msg!("this row has {} values, and the table {} names", cells.len(), names.len());
                         report("wrong-type", message, row, "give each name of the first row a value; nothing is `~`");
                     }
                     None => {
-                        let message = format!("a row of the table must be a list, but this is {}", row.describe());
+                        let message = msg!("a row of the table must be a list, but this is {}", row.describe());
                         report(
                             "wrong-type",
                             message,
@@ -91,7 +92,7 @@ pub fn cases(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Op
                             all.iter().filter(lacks).map(|name| format!("`{}`", shortened(name))).collect();
                         if !lacking.is_empty() {
                             let lacking = lacking.join(", ");
-                            let message = format!("this case has no {lacking}, and another case has");
+                            let message = msg!("this case has no {lacking}, and another case has");
                             report(
                                 "missing-key",
                                 message,
@@ -104,7 +105,7 @@ pub fn cases(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Op
                     }
                     _ => {
                         let message =
-                            format!("a case must be a mapping of names to values, but this is {}", item.describe());
+                            msg!("a case must be a mapping of names to values, but this is {}", item.describe());
                         report("wrong-type", message, item, "write it as in `- { answer: 我叫小林, name: 小林 }`");
                     }
                 }
@@ -236,7 +237,7 @@ pub(crate) fn unused(root: &YamlNode, cases: &[CaseValues], fields: &Fields<'_>)
         placeholders(&entry.value, &mut wanted);
     }
     for (name, value) in first.values.iter().filter(|(name, _)| name != NAME && !wanted.contains(name)) {
-        let message = format!("no text of the test has `{{{{ {} }}}}`", shortened(name));
+        let message = msg!("no text of the test has `{{{{ {} }}}}`", shortened(name));
         let help = "write it where the value belongs, or remove it from the cases";
         fields
             .findings()
@@ -250,11 +251,11 @@ fn strangers(node: &YamlNode, known: &[&str], fields: &Fields<'_>) {
         NodeKind::Scalar(scalar) => {
             let parts = scalar.text.split("{{").skip(1).filter_map(|part| part.split_once("}}"));
             for name in parts.map(|(name, _)| name.trim()).filter(|name| !known.contains(name)) {
-                let message = format!("no case has a value `{}`", shortened(name));
+                let message = msg!("no case has a value `{}`", shortened(name));
                 let near = near_miss(name, known.iter().copied());
                 let help = near.map_or_else(
-                    || "the cases give values, which stand here by their bare names, as in `{{ name }}`".to_owned(),
-                    |near| format!("did you mean `{near}`?"),
+                    || Message::word("the cases give values, which stand here by their bare names, as in `{{ name }}`"),
+                    |near| msg!("did you mean `{near}`?"),
                 );
                 fields.error("unknown-name", message, node.span, help);
             }

@@ -113,7 +113,7 @@ fn said(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<DialogueStep> {
         }
         NodeKind::Mapping(_) => persona(node, fields).map(|persona| DialogueStep::Persona(Box::new(persona))),
         _ => {
-            let diagnostic = fields.wrong_type("user", "what the person says", node);
+            let diagnostic = fields.wrong_type("user", "what the person says".into(), node);
             let help = "write the words; somebody who says nothing at all writes `\"\"`";
             fields.findings().report(diagnostic.with_help(help));
             None

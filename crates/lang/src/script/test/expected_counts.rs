@@ -1,5 +1,6 @@
 //! How often something happened: in all, or by name.
 
+use crate::message::msg;
 use std::sync::Arc;
 
 use crate::script::fields::Fields;
@@ -37,7 +38,7 @@ pub(crate) fn counts(fields: &Fields<'_>, name: &'static str) -> Option<Expected
         return Some(ExpectedCounts { span: node.span, total: Some(total), by: vec![] });
     }
     if entries.is_empty() {
-        let message = format!("`{name}` counts nothing");
+        let message = msg!("`{name}` counts nothing");
         let help = "write a number, or a number for each name";
         fields.error("empty-list", message, node.span, help);
     }

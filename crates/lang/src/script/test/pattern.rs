@@ -1,5 +1,7 @@
 //! Regular expressions of a test: compiled where they are read, so that a wrong one is told with its place.
 
+use crate::message::message::Message;
+use crate::message::msg;
 use regex::{Regex, RegexBuilder};
 
 use crate::script::fields::Fields;
@@ -23,11 +25,11 @@ pub(crate) fn pattern(written: Spanned<String>, fields: &Fields<'_>) -> Option<T
         Ok(regex) => Some(TextPattern { source, regex, span }),
         Err(error) => {
             let why = match error {
-                regex::Error::CompiledTooBig(_) => "it is too large".to_owned(),
+                regex::Error::CompiledTooBig(_) => msg!("it is too large"),
                 // The last line of several says what is wrong; those before it draw the place.
-                other => other.to_string().lines().last().unwrap_or_default().replace("error: ", ""),
+                other => Message::text(other.to_string().lines().last().unwrap_or_default().replace("error: ", "")),
             };
-            let message = format!("this is no regular expression: {why}");
+            let message = msg!("this is no regular expression: {why}");
             let help = "`.*+?()[]{}|^$\\` have a meaning of their own: write `\\` before one that is meant as it stands, or use \
                         `contains` for plain words";
             fields.error("wrong-pattern", message, span, help);

@@ -12,6 +12,7 @@
 //!   "*": [ … ]                              # whoever has no list of its own
 //! ```
 
+use crate::message::msg;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -110,7 +111,7 @@ pub(crate) fn monitor(fields: &Fields<'_>) -> (Vec<Replies>, bool) {
         Some("" | "off" | "false" | "~" | "null") => (vec![], false),
         Some("on" | "true") => (vec![], true),
         Some(_) => {
-            let diagnostic = fields.wrong_type("monitor", "replies by action, `on` or `off`", node);
+            let diagnostic = fields.wrong_type("monitor", "replies by action, `on` or `off`".into(), node);
             let help =
                 "write `monitor: off`, or the monitors' replies, as in `ask_name: [{ intervention_needed: false }]`";
             fields.findings().report(diagnostic.with_help(help));
@@ -134,13 +135,13 @@ fn lists(node: &Arc<YamlNode>, purpose: &'static str, fields: &Fields<'_>) -> Ve
         let Some(asker) = asker(&entry.key, purpose, fields) else { continue };
         let NodeKind::Sequence(items) = &entry.value.kind else {
             let message =
-                format!("the replies of `{}` must be a list, but this is {}", entry.key.value, entry.value.describe());
+                msg!("the replies of `{}` must be a list, but this is {}", entry.key.value, entry.value.describe());
             let help = "write the replies in their order, each on a line of its own with `- `";
             fields.error("wrong-type", message, entry.value.span, help);
             continue;
         };
         if let Some(twice) = lists.iter().find(|list| list.asker == asker) {
-            let message = format!("`{}` has replies already", asker.written());
+            let message = msg!("`{}` has replies already", asker.written());
             let diagnostic = Diagnostic::error("duplicate-key", message, fields.file(), entry.key.span);
             let diagnostic = diagnostic.with_related("the others stand here", fields.file(), twice.span);
             fields.findings().report(diagnostic.with_help("write all of them in one list, in their order"));
@@ -163,11 +164,11 @@ fn asker(key: &Spanned<String>, usual: &'static str, fields: &Fields<'_>) -> Opt
     if let Some(purpose) = known {
         return Some(Asker::One { purpose, action: action.trim().to_owned() });
     }
-    let message = format!("`{}` is nobody who asks a model", purpose.trim());
+    let message = msg!("`{}` is nobody who asks a model", purpose.trim());
     let near = near_miss(purpose.trim(), PURPOSES);
     let help = match near {
-        Some(near) => format!("did you mean `{near}:{}`?", action.trim()),
-        None => format!("there are {}", PURPOSES.map(|purpose| format!("`{purpose}:ID`")).join(", ")),
+        Some(near) => msg!("did you mean `{near}:{}`?", action.trim()),
+        None => msg!("there are {}", PURPOSES.map(|purpose| format!("`{purpose}:ID`")).join(", ")),
     };
     fields.error("not-a-choice", message, key.span, help);
     None
@@ -187,14 +188,14 @@ fn entry(node: &Arc<YamlNode>, of: &str, fields: &Fields<'_>) -> Option<WrittenR
         // One `$key` is never a field of a reply.
         if let Some(entry) = entries.iter().find(|entry| entry.key.value.starts_with('$')) {
             let diagnostic = if KEYS.contains(&entry.key.value.as_str()) {
-                let message = format!("beside `{}` the reply itself stands under `reply`", entry.key.value);
+                let message = msg!("beside `{}` the reply itself stands under `reply`", entry.key.value);
                 let help = "write it as in `{ $round: 2, reply: { EXIT: \"YES\" } }`";
                 Diagnostic::error("unknown-key", message, fields.file(), entry.key.span).with_help(help)
             } else {
-                let message = format!("a reply has no field `{}`", entry.key.value);
+                let message = msg!("a reply has no field `{}`", entry.key.value);
                 let help = match near_miss(&entry.key.value, KEYS) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => "a field that begins with `$` is one of `$round`, `$answered`, `$after_ms`".to_owned(),
+                    Some(near) => msg!("did you mean `{near}`?"),
+                    None => msg!("a field that begins with `$` is one of `$round`, `$answered`, `$after_ms`"),
                 };
                 Diagnostic::error("unknown-key", message, fields.file(), entry.key.span).with_help(help)
             };
@@ -203,7 +204,7 @@ fn entry(node: &Arc<YamlNode>, of: &str, fields: &Fields<'_>) -> Option<WrittenR
         }
     }
     if is_null(node) {
-        let message = format!("a reply of `{of}` is empty");
+        let message = msg!("a reply of `{of}` is empty");
         let help = "write what the model answers; an empty text is `\"\"`";
         fields.error("wrong-type", message, node.span, help);
         return None;
@@ -228,7 +229,7 @@ fn sent(node: &YamlNode) -> Sent {
 
 /// An entry that says how its reply comes, or why none does.
 fn controlled(node: &Arc<YamlNode>, of: &str, fields: &Fields<'_>) -> Option<WrittenReply> {
-    let what = format!("a reply of `{of}`");
+    let what = msg!("a reply of `{of}`");
     let inner = fields.inner(node, what)?;
     let round = inner.integer("$round", 1..=50);
     let answered = if inner.has("$answered") { inner.boolean("$answered") } else { None };
@@ -252,7 +253,7 @@ fn controlled(node: &Arc<YamlNode>, of: &str, fields: &Fields<'_>) -> Option<Wri
         }),
         (None, None) => {
             if !has_fault {
-                let message = "nothing says what is sent".to_owned();
+                let message = msg!("nothing says what is sent");
                 let help = "write it under `reply`, as in `{ after_ms: 500, reply: { content: 好的 } }`";
                 let diagnostic = Diagnostic::error("missing-key", message, fields.file(), node.span);
                 inner.lacks(&["reply"], diagnostic.with_help(help));

@@ -1,5 +1,6 @@
 //! `snapshot` of a test: what of the conversation is kept and compared from run to run.
 
+use crate::message::msg;
 use crate::script::fields::Fields;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
@@ -54,11 +55,11 @@ fn one(node: &YamlNode, fields: &Fields<'_>) -> Option<SnapshotSetting> {
         return Some(kept);
     }
     let message = match node.as_scalar() {
-        Some(_) => format!("`{}` is nothing that a snapshot keeps", crate::script::fields::shortened(text)),
-        None => format!("`snapshot` takes names, but this is {}", node.describe()),
+        Some(_) => msg!("`{}` is nothing that a snapshot keeps", crate::script::fields::shortened(text)),
+        None => msg!("`snapshot` takes names, but this is {}", node.describe()),
     };
     let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), node.span);
-    let listed = || format!("it is one of {}", names.map(|name| format!("`{name}`")).join(", "));
+    let listed = || msg!("it is one of {}", names.map(|name| format!("`{name}`")).join(", "));
     fields.findings().report(diagnostic.with_near(near_miss(text, names), listed));
     None
 }

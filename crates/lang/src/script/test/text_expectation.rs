@@ -1,8 +1,10 @@
 //! How words must be: `equals`, `contains`, `not_contains`, `matches`, `any`, of a message or of a prompt.
 
+use crate::message::message::Joint;
+use crate::message::msg;
 use std::sync::Arc;
 
-use crate::message::localized_text::LocalizedText;
+use crate::message::message::Message;
 use crate::script::fields::{Fields, is_null};
 use crate::script::test::pattern::{TextPattern, pattern};
 use crate::source::span::{Span, Spanned};
@@ -55,65 +57,65 @@ impl TextExpectation {
     }
 
     /// The first thing about a text that nobody said, as a prompt, that is not as it must be, in words; none when it fits.
-    pub fn fault(&self, text: &str) -> Option<String> {
+    pub fn fault(&self, text: &str) -> Option<Message> {
         self.fault_of(text, None)
     }
 
     /// The first thing about a message that is not as it must be, in words; none when it fits. `by` is the action that said it.
-    pub fn fault_said(&self, text: &str, by: &str) -> Option<String> {
+    pub fn fault_said(&self, text: &str, by: &str) -> Option<Message> {
         self.fault_of(text, Some(by))
     }
 
-    fn fault_of(&self, text: &str, by: Option<&str>) -> Option<String> {
+    fn fault_of(&self, text: &str, by: Option<&str>) -> Option<Message> {
         if let (Some(action), Some(by)) = (&self.action, by)
             && action.value != by
         {
-            return Some(format!("`{by}` said it"));
+            return Some(msg!("`{by}` said it"));
         }
         let trimmed = text.trim();
         if !self.equals.is_empty() && !self.equals.iter().any(|equal| equal.value.trim() == trimmed) {
-            return Some("it is another text".to_owned());
+            return Some(msg!("it is another text"));
         }
         if let Some(missing) = self.contains.iter().find(|part| !text.contains(part.value.as_str())) {
-            return Some(format!("`{}` does not stand in it", missing.value));
+            return Some(msg!("`{}` does not stand in it", missing.value));
         }
         if let Some(there) = self.not_contains.iter().find(|part| text.contains(part.value.as_str())) {
-            return Some(format!("`{}` stands in it", there.value));
+            return Some(msg!("`{}` stands in it", there.value));
         }
         if let Some(missing) = self.matches.iter().find(|pattern| !pattern.regex.is_match(text)) {
-            return Some(format!("`{}` does not match it", missing.source));
+            return Some(msg!("`{}` does not match it", missing.source));
         }
         if !self.any.is_empty() && self.any.iter().all(|wording| wording.fault_of(text, by).is_some()) {
-            return Some("none of what `any` lists fits it".to_owned());
+            return Some(msg!("none of what `any` lists fits it"));
         }
         None
     }
 
     /// What is wanted, in words: ours around those of the author.
-    pub fn told(&self) -> LocalizedText {
-        let quoted = |text: &str| LocalizedText::theirs(format!("「{text}」"));
+    pub fn told(&self) -> Message {
+        let quoted = |text: &str| Message::text(format!("「{text}」"));
         let each = |texts: &[Spanned<String>]| texts.iter().map(|text| quoted(&text.value)).collect::<Vec<_>>();
         let mut parts = Vec::new();
         if let Some(action) = &self.action {
-            parts.push(LocalizedText::around("said by `{}`", action.value.clone()));
+            parts.push(msg!("said by `{}`", action.value.clone()));
         }
         if !self.equals.is_empty() {
-            parts.push(LocalizedText::row(" or ", each(&self.equals)));
+            parts.push(Message::list(Joint::Or, each(&self.equals)));
         }
         if !self.contains.is_empty() {
-            parts.push(LocalizedText::around("with {}", LocalizedText::row(" and ", each(&self.contains))));
+            parts.push(msg!("with {}", Message::list(Joint::And, each(&self.contains))));
         }
         if !self.matches.is_empty() {
             let patterns = self.matches.iter().map(|pattern| quoted(&pattern.source));
-            parts.push(LocalizedText::around("matching {}", LocalizedText::row(" and ", patterns)));
+            parts.push(msg!("matching {}", Message::list(Joint::And, patterns)));
         }
         if !self.not_contains.is_empty() {
-            parts.push(LocalizedText::around("without {}", LocalizedText::row(" and ", each(&self.not_contains))));
+            parts.push(msg!("without {}", Message::list(Joint::And, each(&self.not_contains))));
         }
         if !self.any.is_empty() {
-            parts.push(LocalizedText::row(", or ", self.any.iter().map(Self::told)));
+            parts.push(Message::list(Joint::CommaOr, self.any.iter().map(Self::told)));
         }
-        LocalizedText::row(", ", parts)
+        Message::list(Joint::Comma, parts)
     }
 }
 
@@ -140,7 +142,7 @@ fn read(
     }
     let inner = fields.inner(node, what)?;
     if inner.is_empty() {
-        let message = format!("{what} says nothing about the words");
+        let message = msg!("{what} says nothing about the words");
         let help = "write the words themselves, or how they must be, as in `{ contains: 称呼 }`";
         let span = if node.span.is_empty() { Span::point(node.span.start) } else { node.span };
         fields.error("missing-key", message, span, help);
@@ -162,7 +164,7 @@ fn read(
             None => {
                 fields.findings().report(
                     inner
-                        .wrong_type("any", "a list", node)
+                        .wrong_type("any", "a list".into(), node)
                         .with_help("write each way in which it may be said on a line of its own, with `- `"),
                 );
                 vec![]
@@ -199,8 +201,8 @@ pub(crate) fn texts(fields: &Fields<'_>, name: &'static str) -> Vec<Spanned<Stri
         _ => one(node).into_iter().collect(),
     };
     for text in texts.iter().filter(|text| text.value.is_empty() && name != "equals") {
-        let message = format!("`{name}` is empty, and the empty text stands in every text");
-        let help = "write words, or remove it".to_owned();
+        let message = msg!("`{name}` is empty, and the empty text stands in every text");
+        let help = msg!("write words, or remove it");
         fields.error("wrong-type", message, text.span, help);
     }
     texts
@@ -208,5 +210,5 @@ pub(crate) fn texts(fields: &Fields<'_>, name: &'static str) -> Vec<Spanned<Stri
 
 /// Reports a list that holds nothing: what it asks for would hold of any text.
 fn none_listed(fields: &Fields<'_>, name: &str, node: &YamlNode) {
-    fields.error("empty-list", format!("`{name}` lists nothing"), node.span, "write at least one, or remove it");
+    fields.error("empty-list", msg!("`{name}` lists nothing"), node.span, "write at least one, or remove it");
 }

@@ -1,5 +1,6 @@
 //! Times of a test: how long something takes, and the moment at which its clock begins.
 
+use crate::message::msg;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -16,7 +17,7 @@ pub(crate) fn duration(name: &str, node: &YamlNode, fields: &Fields<'_>) -> Opti
     let text = node.as_scalar().map(|scalar| scalar.text.trim()).unwrap_or_default();
     let read = humantime::parse_duration(text).ok().filter(|duration| *duration <= LONGEST);
     if read.is_none() {
-        let message = format!("`{name}` must be a time, but this is {}", node.describe());
+        let message = msg!("`{name}` must be a time, but this is {}", node.describe());
         let help = "write a number with its unit, as in `30s`, `5m` or `2h 30m`; at most ten years";
         let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), node.span).with_help(help);
         let seconds = text.parse::<u32>().ok().map(|seconds| format!("{seconds}s"));
@@ -31,7 +32,7 @@ pub(crate) fn moment(fields: &Fields<'_>, name: &'static str) -> Option<Timestam
     match written.value.parse() {
         Ok(moment) => Some(moment),
         Err(_) => {
-            let message = format!("`{name}` must be a moment, and this is none");
+            let message = msg!("`{name}` must be a moment, and this is none");
             let help = "write it as in `2026-11-21T20:00:00Z`";
             fields.error("wrong-type", message, written.span, help);
             None

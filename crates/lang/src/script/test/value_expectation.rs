@@ -1,11 +1,13 @@
 //! How a value must be: the value itself, or `{ greater: 3 }`, `{ contains: 爸爸 }`, `{ is: list }` and the like.
 
+use crate::message::message::Joint;
+use crate::message::msg;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::message::localized_text::LocalizedText;
+use crate::message::message::Message;
 use crate::script::fields::{Fields, is_null};
 use crate::script::test::pattern::{TextPattern, pattern};
 use crate::source::near::near_miss;
@@ -81,8 +83,8 @@ impl ValueExpectation {
     }
 
     /// What is wanted, in words.
-    pub fn told(&self) -> LocalizedText {
-        LocalizedText::row(", ", self.tests.iter().map(ValueTest::told))
+    pub fn told(&self) -> Message {
+        Message::list(Joint::Comma, self.tests.iter().map(ValueTest::told))
     }
 
     /// The value that is wanted, where that is all that is wanted.
@@ -137,36 +139,33 @@ impl ValueTest {
         }
     }
 
-    fn told(&self) -> LocalizedText {
-        let all = |values: &[Value], joint| LocalizedText::row(joint, values.iter().map(shown));
+    fn told(&self) -> Message {
+        let all = |values: &[Value], joint: Joint| Message::list(joint, values.iter().map(shown));
         match self {
             Self::Equals(value) => shown(value),
-            Self::Not(value) => LocalizedText::around("anything but {}", shown(value)),
-            Self::OneOf(values) => LocalizedText::around("one of {}", all(values, ", ")),
-            Self::Contains(parts) => LocalizedText::around("with {} in it", all(parts, " and ")),
-            Self::NotContains(parts) => LocalizedText::around("without {} in it", all(parts, " and ")),
-            Self::Matches(pattern) => LocalizedText::around("matching {}", pattern.source.clone()),
-            Self::Is(sort) => LocalizedText::own(*sort),
-            Self::IsNot(sort) => LocalizedText::Filled("not {sort}", vec![("sort", LocalizedText::own(*sort))]),
-            Self::Compared(how, value) => {
-                let literal = match *how {
-                    "greater" => "greater {}",
-                    "at_least" => "at least {}",
-                    "less" => "less {}",
-                    _ => "at most {}",
-                };
-                LocalizedText::around(literal, shown(value))
-            }
-            Self::Length(wanted) => LocalizedText::around("of length {}", wanted.told()),
+            Self::Not(value) => msg!("anything but {}", shown(value)),
+            Self::OneOf(values) => msg!("one of {}", all(values, Joint::Comma)),
+            Self::Contains(parts) => msg!("with {} in it", all(parts, Joint::And)),
+            Self::NotContains(parts) => msg!("without {} in it", all(parts, Joint::And)),
+            Self::Matches(pattern) => msg!("matching {}", pattern.source.clone()),
+            Self::Is(sort) => Message::word(sort),
+            Self::IsNot(sort) => msg!("not {sort}", sort = Message::word(sort)),
+            Self::Compared(how, value) => match *how {
+                "greater" => msg!("greater than {}", shown(value)),
+                "at_least" => msg!("at least {}", shown(value)),
+                "less" => msg!("less than {}", shown(value)),
+                _ => msg!("at most {}", shown(value)),
+            },
+            Self::Length(wanted) => msg!("of length {}", wanted.told()),
         }
     }
 }
 
 /// A value as a report shows it.
-pub fn shown(value: &Value) -> LocalizedText {
+pub fn shown(value: &Value) -> Message {
     match value {
-        Value::Null => LocalizedText::own("null (nothing)"),
-        other => LocalizedText::theirs(other.to_string()),
+        Value::Null => Message::word("null (nothing)"),
+        other => Message::text(other.to_string()),
     }
 }
 
@@ -235,13 +234,12 @@ pub(crate) fn wanted(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<ValueE
     for entry in entries {
         let key = entry.key.value.as_str();
         let Some(key) = TESTS.iter().copied().find(|test| *test == key) else {
-            let message = format!("`{key}` is no test of a value, though `{}` beside it is one", first_test(entries));
+            let message = msg!("`{key}` is no test of a value, though `{}` beside it is one", first_test(entries));
             let help = match near_miss(key, TESTS) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!(
-                    "tests are {}; a mapping as the value itself is written `{{ equals: … }}`",
-                    TESTS.join(", ")
-                ),
+                Some(near) => msg!("did you mean `{near}`?"),
+                None => {
+                    msg!("tests are {}; a mapping as the value itself is written `{{ equals: … }}`", TESTS.join(", "))
+                }
             };
             fields.error("unknown-key", message, entry.key.span, help);
             continue;
@@ -261,8 +259,8 @@ fn one(key: &'static str, node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<V
         NodeKind::Sequence(items) => items.iter().map(|item| item.to_json()).collect(),
         _ => vec![node.to_json()],
     };
-    let wrong = |expected: &str, help: &str| {
-        fields.wrong(key, expected, node, help.to_owned());
+    let wrong = |expected: &'static str, help: &'static str| {
+        fields.wrong(key, expected, node, help);
         None
     };
     Some(match key {

@@ -38,13 +38,14 @@ fn command(out: &mut String, diagnostic: &Diagnostic) {
     } else {
         let _ = write!(out, ",line={line},endLine={end_line}");
     }
-    let _ = write!(out, ",title={}::{}", property(diagnostic.rule), data(&visible(&diagnostic.message)));
+    let _ = write!(out, ",title={}::{}", property(diagnostic.rule), data(&visible(&diagnostic.message.to_string())));
     if let Some(help) = &diagnostic.help {
-        let _ = write!(out, "%0Ahelp: {}", data(&visible(help)));
+        let _ = write!(out, "%0Ahelp: {}", data(&visible(&help.to_string())));
     }
     for related in &diagnostic.related {
         let (line, column) = related.file.line_column(related.span.start);
-        let note = format!("{}:{line}:{column}: {}", visible_line(related.file.name()), visible(&related.message));
+        let note =
+            format!("{}:{line}:{column}: {}", visible_line(related.file.name()), visible(&related.message.to_string()));
         let _ = write!(out, "%0Anote: {}", data(&note));
     }
     out.push('\n');
@@ -65,6 +66,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::message::message::Message;
     use crate::source::span::Span;
     use crate::source::text::SourceFile;
 
@@ -92,9 +94,9 @@ mod tests {
         let breaks = ["\n", "\r", "\r\n", "\u{85}", "\u{2028}", "\u{2029}", "\u{b}", "\u{c}", "%0A", "%0D%0A"];
         for text in breaks.map(|text| format!("a{text}::error file=b::c\u{1b}[31m")) {
             let file = Arc::new(SourceFile::new(text.as_str(), "x"));
-            let found = Diagnostic::error("x", text.as_str(), &file, Span::default())
-                .with_help(text.as_str())
-                .with_related(text.as_str(), &file, Span::default());
+            let found = Diagnostic::error("x", Message::text(&text), &file, Span::default())
+                .with_help(Message::text(&text))
+                .with_related(Message::text(&text), &file, Span::default());
             let told = github(&[found]);
             let lines: Vec<&str> =
                 told.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}', '\u{b}', '\u{c}']).collect();

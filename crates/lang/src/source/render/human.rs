@@ -1,6 +1,9 @@
 //! Diagnostics as reports for a terminal: the line of the file with a mark under what is meant, help, related places, fixes.
 
-use std::borrow::Cow;
+use crate::message::language::Language;
+use crate::message::message::Joint;
+use crate::message::message::Message;
+use crate::message::msg;
 
 use annotate_snippets::renderer::DEFAULT_TERM_WIDTH;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Patch, Renderer, Snippet};
@@ -27,26 +30,13 @@ const MAX_FIX_LINES: usize = 6;
 /// Nor is one whose lines are longer, in bytes: they would be written in full, before the change and after it.
 const MAX_FIX_BYTES: usize = 1_000;
 
-/// How a text of ours is said to whoever reads it: in their language.
-pub type Say = fn(&str) -> Cow<'_, str>;
-
-pub fn as_written(text: &str) -> Cow<'_, str> {
-    Cow::Borrowed(text)
-}
-
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     pub color: bool,
     /// Every finding, however many there are.
     pub all: bool,
-    /// How messages, help, titles of fixes and the words of the report itself are said. Never lines of files.
-    pub say: Say,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { color: false, all: false, say: as_written }
-    }
+    /// The language of messages, help, titles of fixes and the words of the report itself.
+    pub language: Language,
 }
 
 /// Reports for a terminal, one after the other as they are given, each ended by a blank line. `color` writes ANSI escapes.
@@ -55,7 +45,9 @@ impl Default for Options {
 pub fn human(diagnostics: &[Diagnostic], color: bool) -> String {
     let renderer = renderer(color);
     let mut out = String::new();
-    without_secrets(diagnostics).iter().for_each(|diagnostic| write(&mut out, &renderer, diagnostic, as_written));
+    without_secrets(diagnostics)
+        .iter()
+        .for_each(|diagnostic| write(&mut out, &renderer, diagnostic, Language::English));
     out
 }
 
@@ -79,43 +71,43 @@ pub fn report(diagnostics: &[Diagnostic], options: &Options) -> String {
         of_file
             .iter()
             .filter(|(_, shown)| *shown)
-            .for_each(|(diagnostic, _)| write(&mut out, &renderer, diagnostic, options.say));
+            .for_each(|(diagnostic, _)| write(&mut out, &renderer, diagnostic, options.language));
         let name = of_file.first().map_or("", |(diagnostic, _)| diagnostic.file.name());
         let hidden = of_file.iter().filter(|(_, shown)| !shown).map(|(diagnostic, _)| diagnostic.rule);
-        line(&mut out, truncation::rest_of_file(name, hidden), options.say);
+        line(&mut out, truncation::rest_of_file(name, hidden), options.language);
     }
-    line(&mut out, truncation::rest_of_files(silent_files, silent_findings), options.say);
+    line(&mut out, truncation::rest_of_files(silent_files, silent_findings), options.language);
     out
 }
 
 /// One line for the end: "3 files: 2 errors, 1 warning", or "3 files, nothing to report". Without a line break.
-pub fn summary(files: usize, diagnostics: &[Diagnostic]) -> String {
+pub fn summary(files: usize, diagnostics: &[Diagnostic]) -> Message {
     let found = counts(diagnostics);
     match (files, diagnostics.is_empty()) {
-        (0, true) => "no files, nothing to report".to_owned(),
-        (1, true) => "1 file, nothing to report".to_owned(),
-        (_, true) => format!("{files} files, nothing to report"),
-        (0, false) => format!("no files: {found}"),
-        (1, false) => format!("1 file: {found}"),
-        (_, false) => format!("{files} files: {found}"),
+        (0, true) => msg!("no files, nothing to report"),
+        (1, true) => msg!("1 file, nothing to report"),
+        (_, true) => msg!("{files} files, nothing to report"),
+        (0, false) => msg!("no files: {found}"),
+        (1, false) => msg!("1 file: {found}"),
+        (_, false) => msg!("{files} files: {found}"),
     }
 }
 
 /// How many there are of what: "2 errors, 1 warning"; empty where there is nothing.
-pub fn counts(diagnostics: &[Diagnostic]) -> String {
+pub fn counts(diagnostics: &[Diagnostic]) -> Message {
     let told = [Severity::Error, Severity::Warning, Severity::Info].into_iter().filter_map(|severity| {
         let number = diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count();
         Some(match (number, severity) {
             (0, _) => return None,
-            (1, Severity::Error) => "1 error".to_owned(),
-            (1, Severity::Warning) => "1 warning".to_owned(),
-            (1, Severity::Info) => "1 note".to_owned(),
-            (_, Severity::Error) => format!("{number} errors"),
-            (_, Severity::Warning) => format!("{number} warnings"),
-            (_, Severity::Info) => format!("{number} notes"),
+            (1, Severity::Error) => msg!("1 error"),
+            (1, Severity::Warning) => msg!("1 warning"),
+            (1, Severity::Info) => msg!("1 note"),
+            (_, Severity::Error) => msg!("{number} errors"),
+            (_, Severity::Warning) => msg!("{number} warnings"),
+            (_, Severity::Info) => msg!("{number} notes"),
         })
     });
-    told.collect::<Vec<_>>().join(", ")
+    Message::list(Joint::Item, told)
 }
 
 fn renderer(color: bool) -> Renderer {
@@ -123,51 +115,56 @@ fn renderer(color: bool) -> Renderer {
     renderer.term_width(DEFAULT_TERM_WIDTH)
 }
 
-fn write(out: &mut String, renderer: &Renderer, diagnostic: &Diagnostic, say: Say) {
-    out.push_str(&renderer.render(&groups(diagnostic, say)));
+fn write(out: &mut String, renderer: &Renderer, diagnostic: &Diagnostic, language: Language) {
+    out.push_str(&renderer.render(&groups(diagnostic, language)));
     out.push_str("\n\n");
 }
 
-fn line(out: &mut String, text: Option<String>, say: Say) {
+fn line(out: &mut String, text: Option<Message>, language: Language) {
     if let Some(text) = text {
-        out.push_str(&say(&text));
+        out.push_str(&text.render(language));
         out.push_str("\n\n");
     }
 }
 
-fn groups(diagnostic: &Diagnostic, say: Say) -> Vec<Group<'_>> {
+fn groups(diagnostic: &Diagnostic, language: Language) -> Vec<Group<'_>> {
     let level = match diagnostic.severity {
-        Severity::Error => Level::ERROR.with_name(say("error")),
-        Severity::Warning => Level::WARNING.with_name(say("warning")),
-        Severity::Info => Level::INFO.with_name(say("info")),
+        Severity::Error => Level::ERROR.with_name(Message::word("error").render(language)),
+        Severity::Warning => Level::WARNING.with_name(Message::word("warning").render(language)),
+        Severity::Info => Level::INFO.with_name(Message::word("info").render(language)),
     };
-    let help_level = || Level::HELP.with_name(say("help"));
-    let title = level.primary_title(told(&diagnostic.message, say)).id(diagnostic.rule);
-    let mut main = mark(Group::with_title(title), &diagnostic.file, diagnostic.span, say);
+    let help_level = || Level::HELP.with_name(Message::word("help").render(language));
+    let title = level.primary_title(told(&diagnostic.message, language)).id(diagnostic.rule);
+    let mut main = mark(Group::with_title(title), &diagnostic.file, diagnostic.span, language);
     // A fix of the same words says it, and shows it.
-    let help = diagnostic.help.as_ref().filter(|help| diagnostic.fixes.iter().all(|fix| fix.title != **help));
+    let help = diagnostic
+        .help
+        .as_ref()
+        .filter(|help| diagnostic.fixes.iter().all(|fix| fix.title.to_string() != help.to_string()));
     if let Some(help) = help {
-        main = main.element(help_level().message(told(help, say)));
+        main = main.element(help_level().message(told(help, language)));
     }
     let mut groups = vec![main];
     for related in &diagnostic.related {
-        let title = Level::NOTE.with_name(say("note")).secondary_title(told(&related.message, say));
-        groups.push(mark(Group::with_title(title), &related.file, related.span, say));
+        let title = Level::NOTE
+            .with_name(Message::word("note").render(language))
+            .secondary_title(told(&related.message, language));
+        groups.push(mark(Group::with_title(title), &related.file, related.span, language));
     }
     for fix in &diagnostic.fixes {
-        let title = help_level().secondary_title(told(&fix.title, say));
+        let title = help_level().secondary_title(told(&fix.title, language));
         groups.push(suggest(Group::with_title(title), fix, &diagnostic.file));
     }
     groups
 }
 
 /// A text of ours, safe for a terminal.
-fn told(text: &str, say: Say) -> String {
-    visible(&say(text))
+fn told(text: &Message, language: Language) -> String {
+    visible(&text.render(language))
 }
 
 /// Adds the line of `span` with a mark under it.
-fn mark<'a>(group: Group<'a>, file: &'a SourceFile, span: Span, say: Say) -> Group<'a> {
+fn mark<'a>(group: Group<'a>, file: &'a SourceFile, span: Span, language: Language) -> Group<'a> {
     let span = file.clamp(span);
     let (line, column) = file.line_column(span.start);
     let shown = file.line_span(line).unwrap_or(span);
@@ -179,10 +176,10 @@ fn mark<'a>(group: Group<'a>, file: &'a SourceFile, span: Span, say: Say) -> Gro
         let to = text.floor_char_boundary((start + EXCERPT_BYTES).min(shown.end));
         let excerpt = visible(&mask(file, Span::new(from, to)));
         // What stands in the file is not for the catalogue.
-        let words = say("in this long line: …{excerpt}…").replace("{excerpt}", &excerpt);
+        let words = msg!("in this long line: …{excerpt}…").render(language);
         return group
             .element(Origin::path(visible(file.name())).line(line).char_column(column))
-            .element(Level::NOTE.with_name(say("note")).message(words));
+            .element(Level::NOTE.with_name(Message::word("note").render(language)).message(words));
     }
     let marked = AnnotationKind::Primary.span(start - shown.start..end - shown.start);
     group.element(Snippet::source(mask(file, shown)).path(visible(file.name())).line_start(line).annotation(marked))

@@ -1,5 +1,6 @@
 //! Diagnostics as one JSON document (docs/validate.md), for programs.
 
+use crate::message::message::Message;
 use serde::Serialize;
 
 use crate::source::diagnostic::{Diagnostic, Fix, Related, Severity, order};
@@ -40,8 +41,8 @@ struct Document<'a> {
 struct Finding<'a> {
     rule: &'a str,
     severity: &'a str,
-    message: &'a str,
-    help: Option<&'a str>,
+    message: &'a Message,
+    help: Option<&'a Message>,
     file: &'a str,
     line: usize,
     column: usize,
@@ -55,7 +56,7 @@ struct Finding<'a> {
 
 #[derive(Serialize)]
 struct Place<'a> {
-    message: &'a str,
+    message: &'a Message,
     file: &'a str,
     line: usize,
     column: usize,
@@ -63,7 +64,7 @@ struct Place<'a> {
 
 #[derive(Serialize)]
 struct Change<'a> {
-    title: &'a str,
+    title: &'a Message,
     sure: bool,
     edits: Vec<Replacement<'a>>,
 }
@@ -84,7 +85,7 @@ impl<'a> Finding<'a> {
             rule: diagnostic.rule,
             severity: diagnostic.severity.name(),
             message: &diagnostic.message,
-            help: diagnostic.help.as_deref(),
+            help: diagnostic.help.as_ref(),
             file: diagnostic.file.name(),
             line,
             column,

@@ -1,6 +1,7 @@
 //! What no report shows: the secrets that stand in files. Lines of a file are shown with stars in their place, and so is whatever a
 //! message repeats of them; a fix that would write one again is left out.
 
+use crate::message::message::Message;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,6 +53,7 @@ pub fn without_secrets(diagnostics: &[Diagnostic]) -> Cow<'_, [Diagnostic]> {
                     *text = concealed;
                 }
             };
+            let conceal = |message: &mut Message| message.change_texts(&mut &conceal);
             conceal(&mut told.message);
             told.help.iter_mut().for_each(conceal);
             told.related.iter_mut().for_each(|related| conceal(&mut related.message));
@@ -98,6 +100,7 @@ fn concealed(text: &str, starts: &AhoCorasick) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::msg;
     use crate::source::diagnostic::Edit;
     use crate::source::render::github::github;
     use crate::source::render::human::human;
@@ -111,10 +114,10 @@ mod tests {
         let file = Arc::new(SourceFile::new("a.yaml", format!("- {{ var: {key}, nmae: x }}\n")));
         let span = Span::new(9, 9 + key.len());
         let part: String = key.chars().take(20).collect();
-        let finding = Diagnostic::error("invalid-name", format!("`{key}` is no name"), &file, span)
-            .with_help(format!("`{part}…` cannot be one"))
-            .with_related(format!("{key} is here"), &file, span)
-            .with_fix(format!("write `x{key}`"), vec![Edit::replace(span, format!("x{key}"))])
+        let finding = Diagnostic::error("invalid-name", msg!("`{key}` is no name"), &file, span)
+            .with_help(msg!("`{part}…` cannot be one"))
+            .with_related(msg!("{key} is here"), &file, span)
+            .with_fix(msg!("write `x{key}`"), vec![Edit::replace(span, format!("x{key}"))])
             .with_fix("write `name`", vec![Edit::replace(Span::new(span.end + 2, span.end + 6), "name")]);
         let all = [finding];
         for shown in [human(&all, false), json(1, &all), sarif(&all, &[]), github(&all)] {

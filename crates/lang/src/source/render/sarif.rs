@@ -72,7 +72,7 @@ const fn level(severity: Severity) -> &'static str {
 fn result(diagnostic: &Diagnostic, index: Option<usize>) -> Value {
     let message = match &diagnostic.help {
         Some(help) => format!("{}\nhelp: {help}", diagnostic.message),
-        None => diagnostic.message.clone(),
+        None => diagnostic.message.to_string(),
     };
     let mut result = json!({
         "ruleId": diagnostic.rule,

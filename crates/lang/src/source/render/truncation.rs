@@ -1,5 +1,7 @@
 //! Which of very many findings people are shown, and what is said of the rest.
 
+use crate::message::message::Message;
+use crate::message::msg;
 use std::collections::BTreeMap;
 
 use crate::source::diagnostic::{Diagnostic, Severity};
@@ -42,7 +44,7 @@ pub(crate) fn chosen(sorted: &[&Diagnostic]) -> Vec<bool> {
 }
 
 /// One line about what is not shown of a file; none where all of it is.
-pub(crate) fn rest_of_file(name: &str, hidden: impl Iterator<Item = &'static str>) -> Option<String> {
+pub(crate) fn rest_of_file(name: &str, hidden: impl Iterator<Item = &'static str>) -> Option<Message> {
     let mut rules: BTreeMap<&str, usize> = BTreeMap::new();
     hidden.for_each(|rule| *rules.entry(rule).or_default() += 1);
     let total: usize = rules.values().sum();
@@ -52,14 +54,14 @@ pub(crate) fn rest_of_file(name: &str, hidden: impl Iterator<Item = &'static str
     let file = visible_line(name);
     match rules.as_slice() {
         [] => None,
-        [(rule, count)] => Some(format!("… and {count} more `{rule}` in {file} (`validate --all` shows every one)")),
+        [(rule, count)] => Some(msg!("… and {count} more `{rule}` in {file} (`validate --all` shows every one)")),
         several => {
             let named = several.iter().take(MOST_NAMED).map(|(rule, count)| format!("{count} `{rule}`"));
             let named = named.collect::<Vec<_>>().join(", ");
             let left: usize = several.iter().skip(MOST_NAMED).map(|(_, count)| count).sum();
             Some(match left {
-                0 => format!("… and {total} more in {file}: {named} (`validate --all` shows every one)"),
-                _ => format!(
+                0 => msg!("… and {total} more in {file}: {named} (`validate --all` shows every one)"),
+                _ => msg!(
                     "… and {total} more in {file}: {named}, {left} of other names (`validate --all` shows every one)"
                 ),
             })
@@ -68,10 +70,10 @@ pub(crate) fn rest_of_file(name: &str, hidden: impl Iterator<Item = &'static str
 }
 
 /// One line about files of which nothing is shown; none where there is no such file.
-pub(crate) fn rest_of_files(files: usize, findings: usize) -> Option<String> {
+pub(crate) fn rest_of_files(files: usize, findings: usize) -> Option<Message> {
     match files {
         0 => None,
-        1 => Some(format!("… and {findings} more in 1 other file (`validate --all` shows every one)")),
-        _ => Some(format!("… and {findings} more in {files} other files (`validate --all` shows every one)")),
+        1 => Some(msg!("… and {findings} more in 1 other file (`validate --all` shows every one)")),
+        _ => Some(msg!("… and {findings} more in {files} other files (`validate --all` shows every one)")),
     }
 }

@@ -62,7 +62,11 @@ fn what_could_never_run_is_refused_with_near_names() {
     ];
     for (source, message, help) in table {
         let refused = uses(source).refused;
-        assert_eq!((refused[0].message.as_str(), refused[0].help.as_deref()), (message, Some(help)), "{source}");
+        assert_eq!(
+            (refused[0].message.to_string().as_str(), refused[0].help.as_ref().map(ToString::to_string).as_deref()),
+            (message, Some(help)),
+            "{source}"
+        );
     }
 }
 

@@ -1,6 +1,7 @@
 //! One call of a model: attempts until one brings a reply, or there is no hope.
 
 use async_trait::async_trait;
+use bcc_lang::message::msg;
 
 use crate::http::retry::Retries;
 use crate::model::error::ModelError;
@@ -33,7 +34,7 @@ impl Caller {
     pub fn new(dialect: &'static Dialect, config: ServerConfig) -> Result<Self, ModelError> {
         if !dialect.forms().any(|form| form == config.structured) {
             let names: Vec<String> = dialect.forms().map(|form| format!("\"{}\"", form.name())).collect();
-            return Err(refuse(&format!(
+            return Err(refuse(msg!(
                 "`structured` cannot be \"{}\" for the provider `{}`; write {}",
                 config.structured.name(),
                 dialect.name,
@@ -80,7 +81,7 @@ impl Provider for Caller {
         let mut asking = began;
         loop {
             let body = (self.dialect.encode)(config, request, asking)
-                .map_err(|error| refuse(&format!("the request cannot be written ({error})")))?;
+                .map_err(|error| refuse(msg!("the request cannot be written ({error})")))?;
             let sent = retries.count();
             let failed = match self.server.attempt(self.dialect, body, asking.form == Structured::Tool, live).await {
                 Ok(answer) => {

@@ -1,5 +1,7 @@
 //! How a model's server is reached, and what is refused before anything is sent.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::fmt;
 use std::time::Duration;
 
@@ -140,7 +142,7 @@ impl ServerConfig {
         ];
         for (name, limit) in limits {
             if limit.is_zero() || limit > LONGEST_TIMEOUT {
-                return Err(refuse(&format!("`{name}` must be more than 0 and at most a day, as in \"60s\"")));
+                return Err(refuse(msg!("`{name}` must be more than 0 and at most a day, as in \"60s\"")));
             }
         }
         Ok(())
@@ -162,8 +164,8 @@ impl ServerConfig {
     }
 }
 
-pub(crate) fn refuse(message: &str) -> ModelError {
-    ModelError::Config { message: message.to_owned() }
+pub(crate) fn refuse(message: impl Into<Message>) -> ModelError {
+    ModelError::Config { message: message.into() }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The headers of a request: those of the protocol, and those that the settings add.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use reqwest::header::{
     CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
 };
@@ -15,10 +17,10 @@ const OWNED: [HeaderName; 5] = [CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, 
 ///
 /// # Errors
 /// [`ModelError::Config`] when the secret holds what no header can carry. It is left out of the message.
-pub(crate) fn secret(value: &str, what: &str) -> Result<HeaderValue, ModelError> {
-    client::secret(value).ok_or_else(|| {
-        refuse(&format!("{what} holds characters that no header has; was the right file or variable read?"))
-    })
+pub(crate) fn secret(value: &str, what: impl Into<Message>) -> Result<HeaderValue, ModelError> {
+    let what = what.into();
+    client::secret(value)
+        .ok_or_else(|| refuse(msg!("{what} holds characters that no header has; was the right file or variable read?")))
 }
 
 /// `headers` with those of the settings added, which take the place of others of their name: a gateway may want another
@@ -31,14 +33,14 @@ pub(crate) fn with_custom(mut headers: HeaderMap, custom: &[(String, SecretStrin
     let own: HeaderMap = headers.clone();
     for (name, value) in custom {
         let parsed = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| refuse(&format!("`headers` has the name `{name}`, which no header can have")))?;
+            .map_err(|_| refuse(msg!("`headers` has the name `{name}`, which no header can have")))?;
         if OWNED.contains(&parsed) {
-            return Err(refuse(&format!("`headers` must not set `{name}`: the request itself says it")));
+            return Err(refuse(msg!("`headers` must not set `{name}`: the request itself says it")));
         }
         if own.get(&parsed).is_some_and(HeaderValue::is_sensitive) {
-            return Err(refuse(&format!("`headers` sets `{name}`, which carries the API key; give one of the two")));
+            return Err(refuse(msg!("`headers` sets `{name}`, which carries the API key; give one of the two")));
         }
-        headers.insert(parsed, secret(value.expose_secret().trim(), &format!("the header `{name}`"))?);
+        headers.insert(parsed, secret(value.expose_secret().trim(), msg!("the header `{name}`"))?);
     }
     Ok(headers)
 }

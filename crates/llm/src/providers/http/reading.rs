@@ -202,7 +202,7 @@ impl Intake<'_> {
         ModelError::CutOff { host: self.host.to_owned(), attempts: 1 }.into()
     }
 
-    fn protocol(&self, message: &str) -> ModelError {
-        ModelError::Protocol { host: self.host.to_owned(), message: message.to_owned(), attempts: 1 }
+    fn protocol(&self, message: &'static str) -> ModelError {
+        ModelError::Protocol { host: self.host.to_owned(), message: message.into(), attempts: 1 }
     }
 }

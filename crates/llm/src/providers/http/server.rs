@@ -1,5 +1,7 @@
 //! A server, and one attempt: a request is sent and its answer read.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
@@ -69,7 +71,7 @@ impl Server {
         config.check()?;
         for key in config.extra.keys() {
             if let Some((_, instead)) = dialect.owned.iter().find(|(owned, _)| owned == key) {
-                return Err(refuse(&format!("`extra` must not set `{key}`: {instead}")));
+                return Err(refuse(msg!("`extra` must not set `{key}`: {instead}", instead = Message::word(instead))));
             }
         }
         let endpoint = endpoint(&config.base_url, dialect.path, dialect.example)?;
@@ -137,7 +139,7 @@ impl Server {
         let message = self.shorten(&refusal.message);
         let error = match refusal.status {
             Some(status) => ModelError::Http { host, status, message, retry_after: None, attempts: 1 },
-            None => ModelError::Protocol { host, message: format!("it reports an error: {message}"), attempts: 1 },
+            None => ModelError::Protocol { host, message: msg!("it reports an error: {message}"), attempts: 1 },
         };
         Failed { error, refusal: Some(refusal) }
     }

@@ -1,5 +1,8 @@
 //! Written and recorded replies, read from text: which calls each of them answers.
 
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -49,7 +52,7 @@ impl When {
 }
 
 /// Reads written replies (YAML or JSON) or recorded ones (JSON lines).
-pub(crate) fn read(text: &str) -> Result<Entries, String> {
+pub(crate) fn read(text: &str) -> Result<Entries, Message> {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     match serde_json::from_str::<Value>(first) {
@@ -60,7 +63,7 @@ pub(crate) fn read(text: &str) -> Result<Entries, String> {
     }
 }
 
-fn recorded(text: &str) -> Result<Entries, String> {
+fn recorded(text: &str) -> Result<Entries, Message> {
     let mut entries = Entries::new();
     for line in lines(text)? {
         let (Some(purpose), Some(text)) = (line.purpose, line.text) else { continue };
@@ -71,9 +74,10 @@ fn recorded(text: &str) -> Result<Entries, String> {
         match list.iter_mut().find(|entry| entry.when == when && entry.path == path) {
             Some(earlier) if path.is_some() => earlier.text = text,
             Some(earlier) if earlier.text != text => {
-                return Err(format!(
+                return Err(msg!(
                     "round {}, call {} is answered twice, and not in the same words",
-                    line.round, line.call
+                    line.round,
+                    line.call
                 ));
             }
             Some(_) => {}
@@ -83,52 +87,52 @@ fn recorded(text: &str) -> Result<Entries, String> {
     Ok(entries)
 }
 
-fn written(text: &str) -> Result<Entries, String> {
+fn written(text: &str) -> Result<Entries, Message> {
     // Through YAML's own value first: it refuses keys that stand twice.
-    let document: serde_yaml::Value = serde_yaml::from_str(text).map_err(|error| format!("no YAML: {error}"))?;
-    let document = serde_json::to_value(document).map_err(|error| format!("no plain YAML values: {error}"))?;
+    let document: serde_yaml::Value = serde_yaml::from_str(text).map_err(|error| msg!("no YAML: {error}"))?;
+    let document = serde_json::to_value(document).map_err(|error| msg!("no plain YAML values: {error}"))?;
     let Value::Object(fields) = document else {
-        return Err("there must be `replies:` with a list of replies for each action".to_owned());
+        return Err(msg!("there must be `replies:` with a list of replies for each action"));
     };
     if let Some(unknown) = fields.keys().find(|key| *key != "replies" && !key.starts_with("x-")) {
-        return Err(format!("`{unknown}` is unknown here; only `replies` may stand here"));
+        return Err(msg!("`{unknown}` is unknown here; only `replies` may stand here"));
     }
     let Some(Value::Object(actions)) = fields.get("replies") else {
-        return Err("`replies` must hold action ids, each with a list of replies".to_owned());
+        return Err(msg!("`replies` must hold action ids, each with a list of replies"));
     };
     let mut entries = Entries::new();
     for (key, list) in actions {
         let place = format!("`replies.{key}`");
         let (purpose, action) = purpose_and_action(key)?;
-        let Value::Array(list) = list else { return Err(format!("{place} must be a list of replies")) };
+        let Value::Array(list) = list else { return Err(msg!("{place} must be a list of replies")) };
         let mut read = Vec::with_capacity(list.len());
         for (index, value) in list.iter().enumerate() {
-            read.push(entry(value).map_err(|problem| format!("entry {} of {place} {problem}", index + 1))?);
+            read.push(entry(value).map_err(|problem| msg!("entry {} of {place} {problem}", index + 1))?);
         }
         if entries.insert((purpose, action.to_owned()), read).is_some() {
-            return Err(format!("{place} stands there twice, once with and once without its purpose"));
+            return Err(msg!("{place} stands there twice, once with and once without its purpose"));
         }
     }
     Ok(entries)
 }
 
 /// `ask_name`, `monitor:ask_name`.
-fn purpose_and_action(key: &str) -> Result<(Purpose, &str), String> {
+fn purpose_and_action(key: &str) -> Result<(Purpose, &str), Message> {
     let (purpose, action) = match key.split_once(':') {
         None => (Purpose::Action, key),
         Some((purpose, action)) => {
-            let known = || Purpose::ALL.map(Purpose::name).join(", ");
+            let known = || Message::list(Joint::Item, Purpose::ALL.map(|purpose| Message::text(purpose.name())));
             let purpose = Purpose::parse(purpose)
-                .ok_or_else(|| format!("`replies.{key}`: `{purpose}` is no purpose; there are {}", known()))?;
+                .ok_or_else(|| msg!("`replies.{key}`: `{purpose}` is no purpose; there are {}", known()))?;
             (purpose, action)
         }
     };
-    if action.is_empty() { Err(format!("`replies.{key}` names no action")) } else { Ok((purpose, action)) }
+    if action.is_empty() { Err(msg!("`replies.{key}` names no action")) } else { Ok((purpose, action)) }
 }
 
-fn entry(value: &Value) -> Result<Entry, String> {
+fn entry(value: &Value) -> Result<Entry, Message> {
     match value {
-        Value::Null => Err("is empty; write \"\" for a reply without text".to_owned()),
+        Value::Null => Err(msg!("is empty; write \"\" for a reply without text")),
         Value::Object(fields) if fields.keys().any(|key| key.starts_with('$')) => {
             let (mut round, mut answered, mut reply, mut after) = (None, None, None, Duration::ZERO);
             for (key, value) in fields {
@@ -136,24 +140,30 @@ fn entry(value: &Value) -> Result<Entry, String> {
                     "$round" => {
                         let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
                         round = Some(
-                            number.filter(|number| *number > 0).ok_or("has a `$round` that is no number from 1 up")?,
+                            number
+                                .filter(|number| *number > 0)
+                                .ok_or_else(|| msg!("has a `$round` that is no number from 1 up"))?,
                         );
                     }
                     "$answered" => {
-                        answered = Some(value.as_bool().ok_or("has an `$answered` that is not true or false")?)
+                        answered =
+                            Some(value.as_bool().ok_or_else(|| msg!("has an `$answered` that is not true or false"))?)
                     }
                     "$after_ms" => {
-                        let number = value.as_u64().ok_or("has an `$after_ms` that is no number of milliseconds")?;
+                        let number = value
+                            .as_u64()
+                            .ok_or_else(|| msg!("has an `$after_ms` that is no number of milliseconds"))?;
                         after = Duration::from_millis(number);
                     }
                     "reply" => reply = Some(text_of(value)),
                     other => {
                         let known = "$round, $answered, $after_ms and reply";
-                        return Err(format!("has an unknown key `{other}`; there are {known}"));
+                        return Err(msg!("has an unknown key `{other}`; there are {known}"));
                     }
                 }
             }
-            let text = reply.ok_or("has no `reply`; in the form with keys like $round the reply stands under it")?;
+            let text = reply
+                .ok_or_else(|| msg!("has no `reply`; in the form with keys like $round the reply stands under it"))?;
             let when = match (round, answered) {
                 (None, None) => When::InOrder,
                 _ => When::Keyed { round, answered },

@@ -3,6 +3,8 @@
 //! Strictly, a call gets the reply of the recorded call of the same purpose, instance, round and number, and its prompt must be
 //! the recorded one. By order, the calls of an action get its replies one after the other, whatever they ask.
 
+use bcc_lang::message::message::Message as UserMessage;
+use bcc_lang::message::msg;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -90,7 +92,7 @@ impl Line {
     }
 }
 
-pub(crate) fn lines(text: &str) -> Result<Vec<Line>, String> {
+pub(crate) fn lines(text: &str) -> Result<Vec<Line>, UserMessage> {
     let mut lines = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let number = index + 1;
@@ -98,12 +100,10 @@ pub(crate) fn lines(text: &str) -> Result<Vec<Line>, String> {
             continue;
         }
         let line: Line = serde_json::from_str(line).map_err(|error| {
-            format!(
-                "line {number} is no recorded exchange ({error}); it needs purpose, action_id, round, call and text"
-            )
+            msg!("line {number} is no recorded exchange ({error}); it needs purpose, action_id, round, call and text")
         })?;
         if line.purpose.is_none() || (line.text.is_none() && line.error.is_none()) {
-            return Err(format!(
+            return Err(msg!(
                 "line {number} is no recorded exchange; it needs purpose, action_id, round, call and text"
             ));
         }
@@ -137,7 +137,7 @@ impl Recording {
     /// Reads a recording. `name` is how errors call the file.
     pub fn parse(name: &str, text: &str, by: ReplayMatching) -> Result<Self, ModelError> {
         let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-        let wrong = |problem: String| ModelError::Config { message: format!("the recording {name}: {problem}") };
+        let wrong = |problem: UserMessage| ModelError::Config { message: msg!("the recording {name}: {problem}") };
         let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         if !first.trim_start().starts_with('{') {
             let problem =
@@ -170,7 +170,7 @@ impl Recording {
     /// The recorded call that this one is, and its place in the recording.
     fn find(&self, request: &ModelRequest) -> Result<(usize, &Line), ModelError> {
         let task = &request.task;
-        let missing = |help: String| ModelError::NoReply { key: describe(task), help };
+        let missing = |help: UserMessage| ModelError::NoReply { key: describe(task), help };
         if self.by == ReplayMatching::Order {
             let key = (task.purpose, task.action_id.clone());
             let done = self.replayed().of.get(&key).copied().unwrap_or(0);
@@ -186,12 +186,12 @@ impl Recording {
                 return Err(self.failed_then(task, line));
             }
             return its().filter(|(_, line)| line.text.is_some()).nth(done).ok_or_else(|| {
-                missing(format!("{} has {done} for `{}`", self.file, written(task.purpose, &task.action_id)))
+                missing(msg!("{} has {done} for `{}`", self.file, written(task.purpose, &task.action_id)))
             });
         }
         let its: Vec<(usize, &Line)> = self.lines.iter().enumerate().filter(|(_, line)| line.is_of(task)).collect();
         let Some((_, last)) = its.last() else {
-            let told = format!(
+            let told = msg!(
                 "{} has no such exchange: the conversation went another way, or ended before it; `--replay-by order` goes by order",
                 self.file
             );

@@ -1,5 +1,7 @@
 //! The configuration of a `behavior_loop`.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -157,13 +159,13 @@ fn source(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Behavio
 
 fn todo_list(items: &[Arc<YamlNode>], fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Vec<Text> {
     if let Some(item) = items.get(MOST_ITEMS) {
-        let message = format!("`todo_list` has more than {MOST_ITEMS} items");
+        let message = msg!("`todo_list` has more than {MOST_ITEMS} items");
         let help = "put several of them into one, or into loops of their own";
         fields.findings().report(Diagnostic::error("out-of-range", message, fields.file(), item.span).with_help(help));
     }
     let text = |item: &Arc<YamlNode>| {
         let Some(scalar) = item.as_scalar() else {
-            let message = format!("an item of `todo_list` is a text, but this is {}", item.describe());
+            let message = msg!("an item of `todo_list` is a text, but this is {}", item.describe());
             fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), item.span));
             return None;
         };
@@ -175,7 +177,7 @@ fn todo_list(items: &[Arc<YamlNode>], fields: &Fields<'_>, checking: &mut dyn Ki
 fn names(items: &[Arc<YamlNode>], fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Vec<String> {
     let name = |item: &Arc<YamlNode>| {
         let Some(scalar) = item.as_scalar() else {
-            let message = format!("`variables` lists names of variables, but this is {}", item.describe());
+            let message = msg!("`variables` lists names of variables, but this is {}", item.describe());
             fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), item.span));
             return None;
         };
@@ -187,16 +189,16 @@ fn names(items: &[Arc<YamlNode>], fields: &Fields<'_>, checking: &mut dyn KindCh
 
 /// A plan, as an author writes it: ids are unique, and there is something in it.
 fn workflow(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Workflow> {
-    let report = |message: String| {
+    let report = |message: Message| {
         let help = "write `workflow: { name: …, stages: [{ id: …, name: …, steps: [{ id: …, name: …, goal: … }] }] }`";
         fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span).with_help(help));
     };
     let Ok(plan) = Workflow::read(&node.to_json()) else {
-        report(format!("`workflow` must be a plan: stages with their steps, but this is {}", node.describe()));
+        report(msg!("`workflow` must be a plan: stages with their steps, but this is {}", node.describe()));
         return None;
     };
     if let Err(refusal) = plan.check() {
-        report(format!("`workflow` cannot be followed: {}", refusal.message));
+        report(msg!("`workflow` cannot be followed: {}", refusal.message));
         return None;
     }
     Some(plan)

@@ -9,6 +9,7 @@ use crate::program::kind::KindChecker;
 use crate::program::monitor::Monitor;
 use crate::program::output::Outputs;
 use crate::program::prompt::PromptOf;
+use bcc_lang::message::msg;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
@@ -68,12 +69,12 @@ pub fn model_config(
     let shape = match ReplyShape::over(&base, wanted) {
         Ok(shape) => shape,
         Err(error) => {
-            let message = format!("the reply that this action needs cannot be described: {error}");
+            let message = msg!("the reply that this action needs cannot be described: {error}");
             let (place, help) = match &error {
                 ShapeError::Choice { .. } => {
                     ("output", "change the `type`, or the `enum`, of the output or its variable")
                 }
-                _ => ("version", "mend the schema that the template names as its `output_schema`"),
+                _ => ("version", "fix the schema that the template names as its `output_schema`"),
             };
             let span = fields.take(place).map_or(fields.span(), |node| node.span);
             fields.findings().report(Diagnostic::error("reply-shape", message, fields.file(), span).with_help(help));

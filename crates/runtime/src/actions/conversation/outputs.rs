@@ -1,5 +1,6 @@
 //! Reading `output` from a configuration, and writing what a reply extracted into variables.
 
+use bcc_lang::message::msg;
 use serde_json::{Map, Value};
 
 use crate::program::exchange::Exchange;
@@ -68,8 +69,8 @@ pub fn read_outputs(
     let mut inherit = Vec::new();
     for (name, output) in spans.iter().zip(&outputs) {
         if reserved.contains(&output.get) {
-            let message = format!("`{}` is a field of the reply itself and cannot be an output", output.get);
-            let help = format!("choose another name; reserved here: {}", reserved.join(", "));
+            let message = msg!("`{}` is a field of the reply itself and cannot be an output", output.get);
+            let help = msg!("choose another name; reserved here: {}", reserved.join(", "));
             let diagnostic = Diagnostic::error("reserved-output", message, fields.file(), name.span).with_help(help);
             fields.findings().report(diagnostic);
             sound = false;
@@ -77,7 +78,7 @@ pub fn read_outputs(
         if let Some(first) =
             spans.iter().take_while(|other| other.span != name.span).find(|other| other.value == name.value)
         {
-            let message = format!("`{}` is extracted twice by one action", output.get);
+            let message = msg!("`{}` is extracted twice by one action", output.get);
             let diagnostic = Diagnostic::error("duplicate-output", message, fields.file(), name.span);
             let help = "give one of them another name, or say in one `define` all that is wanted";
             fields.findings().report(diagnostic.with_help(help).with_related("first here", fields.file(), first.span));
@@ -162,7 +163,7 @@ fn older_target(target: &YamlEntry, define: Option<&YamlEntry>, fields: &Fields<
     let help = if of_one_line { lines("") } else { String::new() };
     let diagnostic = match help.as_str() {
         "" => diagnostic.with_help("write `output:` with an item `- get: …` and `define: …`"),
-        lines => diagnostic.with_help(format!("write\n{lines}")),
+        lines => diagnostic.with_help(msg!("write\n{lines}")),
     };
     match edits {
         Some(edits) => diagnostic.with_sure_fix("write `output:`", edits),
@@ -196,7 +197,7 @@ pub fn write_outputs(turn: &Turn<'_>, outputs: &[OutputVariable], reply: &Map<St
             match turn.written_variable(&output.get, output.scope).unwrap_or(Value::Null) {
                 Value::Null => Value::Array(vec![value.clone()]),
                 Value::Array(items) if items.len() >= MOST_ELEMENTS => {
-                    let message = format!("`{}` holds {MOST_ELEMENTS} elements, and no more are added", output.get);
+                    let message = msg!("`{}` holds {MOST_ELEMENTS} elements, and no more are added", output.get);
                     turn.warn("output-not-written", message, None);
                     continue;
                 }
@@ -205,7 +206,7 @@ pub fn write_outputs(turn: &Turn<'_>, outputs: &[OutputVariable], reply: &Map<St
                     Value::Array(items)
                 }
                 _ => {
-                    let message = format!("`{}` is no list, so nothing can be added to it", output.get);
+                    let message = msg!("`{}` is no list, so nothing can be added to it", output.get);
                     turn.warn("output-not-written", message, Some("declare it with `type: list`"));
                     continue;
                 }

@@ -1,6 +1,8 @@
 //! A notebook action as an author writes it: its fields are read and checked one by one, and become the same JSON that a model
 //! would send, with the author's texts in it, which are rendered when the action runs.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -63,9 +65,7 @@ impl AuthorAction {
         let id = turn.place.action_id.as_deref().unwrap_or_default();
         match read(&value) {
             Ok(Read::Known(action)) => Ok(*action),
-            Ok(Read::Other { .. }) => {
-                Err(ActionError::failed("no-such-action", format!("`{id}` is no notebook action")))
-            }
+            Ok(Read::Other { .. }) => Err(ActionError::failed("no-such-action", msg!("`{id}` is no notebook action"))),
             Err(fault) => Err(ActionError::failed("no-such-action", format!("`{id}`: {}", fault.message))),
         }
     }
@@ -127,9 +127,9 @@ impl<'r, 'f> ActionReader<'r, 'f> {
         if !words.text.trim().is_empty() {
             return Some(words);
         }
-        let message = format!("`{name}` of {} is empty", self.fields.what());
+        let message = msg!("`{name}` of {} is empty", self.fields.what());
         let diagnostic = Diagnostic::error("missing-key", message, self.fields.file(), words.node.span);
-        self.fields.findings().report(diagnostic.with_help(format!("write something behind `{name}:`")));
+        self.fields.findings().report(diagnostic.with_help(msg!("write something behind `{name}:`")));
         None
     }
 
@@ -152,7 +152,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
         let mut texts = Vec::new();
         for node in items {
             let Some(scalar) = node.as_scalar().filter(|_| !is_null(node)) else {
-                let message = format!("an item of `{name}` must be text, but this is {}", node.describe());
+                let message = msg!("an item of `{name}` must be text, but this is {}", node.describe());
                 let diagnostic = Diagnostic::error("wrong-type", message, self.fields.file(), node.span);
                 self.fields.findings().report(diagnostic.with_help("write each as one text behind its own dash"));
                 continue;
@@ -168,7 +168,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
     pub fn metadata(&mut self, runs: bool) -> bool {
         let Some(node) = self.fields.take("metadata") else { return false };
         let mut executes = false;
-        let part = self.inner(node, format!("`metadata` of {}", self.fields.what()), |inner| {
+        let part = self.inner(node, msg!("`metadata` of {}", self.fields.what()), |inner| {
             for name in ["is_step", "is_chapter", "is_section", "finished_thinking"] {
                 inner.truth(name);
             }
@@ -192,7 +192,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
         if node.as_mapping().is_some() {
             return Some(AuthorValue::Value(node.to_json()));
         }
-        let message = format!("`{name}` must be a mapping, but this is {}", node.describe());
+        let message = msg!("`{name}` must be a mapping, but this is {}", node.describe());
         let diagnostic = Diagnostic::error("wrong-type", message, self.fields.file(), node.span);
         self.fields
             .findings()
@@ -206,7 +206,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
             self.lacks = true;
             return;
         };
-        let part = self.inner(node, format!("`{name}` of {}", self.fields.what()), |inner| {
+        let part = self.inner(node, msg!("`{name}` of {}", self.fields.what()), |inner| {
             inner.text("name");
             inner.items("stages", "stage", |stage| {
                 stage.about();
@@ -228,7 +228,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
                 self.put("id", Some(AuthorValue::Value(Value::from(text))));
             } else {
                 let message =
-                    format!("the id of {} must be one line of at most {MOST_NAME} characters", self.fields.what());
+                    msg!("the id of {} must be one line of at most {MOST_NAME} characters", self.fields.what());
                 let diagnostic = Diagnostic::error("invalid-id", message, self.fields.file(), span);
                 self.fields.findings().report(diagnostic.with_help("give it a short name, as in `id: load_data`"));
             }
@@ -238,7 +238,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
         }
     }
 
-    fn items(&mut self, name: &'static str, what: &str, read: fn(&mut ActionReader<'_, '_>)) {
+    fn items(&mut self, name: &'static str, what: &'static str, read: fn(&mut ActionReader<'_, '_>)) {
         if what == "stage" || self.fields.has(name) {
             self.required_items(name, what, read);
         } else {
@@ -246,7 +246,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
         }
     }
 
-    fn required_items(&mut self, name: &'static str, what: &str, read: fn(&mut ActionReader<'_, '_>)) {
+    fn required_items(&mut self, name: &'static str, what: &'static str, read: fn(&mut ActionReader<'_, '_>)) {
         let items = self.fields.required_list(name).unwrap_or_default();
         self.lacks |= items.is_empty();
         let mut parts = Vec::new();
@@ -255,7 +255,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
                 self.fields.name_alone(name, "id", &id.text, item.span);
                 continue;
             }
-            parts.extend(self.inner(item, format!("a {what} of `{name}`"), read));
+            parts.extend(self.inner(item, msg!("a {what} of `{name}`", what = Message::word(what)), read));
         }
         self.put(name, Some(AuthorValue::List(parts)));
     }
@@ -263,7 +263,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
     fn inner(
         &mut self,
         node: &YamlNode,
-        what: String,
+        what: Message,
         read: impl FnOnce(&mut ActionReader<'_, '_>),
     ) -> Option<AuthorValue> {
         let fields = Fields::of(node, what, self.fields.file(), self.fields.findings())?;
@@ -308,7 +308,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
             Err(ActionFault { field, message }) => ("wrong-type", field, message),
         };
         let span = field.and_then(|field| fields.take(field)).map_or(fields.span(), |node| node.span);
-        fields.findings().report(Diagnostic::error(slug, message, fields.file(), span));
+        fields.findings().report(Diagnostic::error(slug, Message::rendered(message), fields.file(), span));
         None
     }
 }

@@ -43,7 +43,7 @@ fn unusable(settings: &ServerSettings, why: &str) -> ServerError {
     ServerError {
         code: "server-unknown",
         message: format!("the behavior server `{name}` cannot be used: {why}", name = settings.name),
-        help: Some("docs/configuration.md lists what `[behavior_servers]` may hold".to_owned()),
+        help: Some("`bcc-script schema config` lists what `[behavior_servers]` may contain".to_owned()),
     }
 }
 

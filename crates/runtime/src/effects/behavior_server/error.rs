@@ -72,12 +72,12 @@ impl ServerFault {
             Self::Broken(BodyError::Rubbish(what)) => (
                 "server-rubbish",
                 format!("what the behavior server `{name}` sent is no answer: {what}"),
-                "docs/protocol.md says what it may send".to_owned(),
+                "`bcc-script schema protocol-response` prints what it may send".to_owned(),
             ),
             Self::Broken(BodyError::Flood(bytes)) => (
                 "server-flood",
                 format!("the behavior server `{name}` sent more than {bytes} bytes"),
-                "docs/protocol.md says how much is read".to_owned(),
+                "send a shorter answer".to_owned(),
             ),
             Self::Reported => (
                 "server-refused",

@@ -1,0 +1,293 @@
+//! A message as data: which text of this program it is, and its arguments. It becomes words where a person reads it, in the
+//! language of that person (docs/languages.md).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::message::language::Language;
+use crate::message::pattern::{fill_english, fill_translation, spaced};
+
+/// A text for people. Shown with `{}` it is in English, and so it is when it is serialised.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Message {
+    /// A text of this program without arguments. Braces in it are braces.
+    Word(&'static str),
+    /// A text of this program with its arguments.
+    Known(Box<KnownMessage>),
+    /// A text of an author, a person, a model, a file or a library, a name or a number: the same in every language.
+    Text(Box<str>),
+    /// Several messages with something between them.
+    List(Joint, Box<[Message]>),
+    /// English that was put together already. Deprecated: it is taken apart to find what it was made from.
+    Rendered(Box<str>),
+}
+
+/// A literal of the source and what stands for its placeholders.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KnownMessage {
+    /// The literal, by which the catalogues know it.
+    id: Cow<'static, str>,
+    /// Each placeholder of the literal by its name; unnamed ones are `1`, `2`, …
+    arguments: Vec<(Cow<'static, str>, Message)>,
+}
+
+/// What is written between the parts of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Joint {
+    /// Nothing.
+    Nothing,
+    /// A space, between sentences and other parts that stand for themselves.
+    Space,
+    /// A line break.
+    Line,
+    /// A comma between parts of a sentence.
+    Comma,
+    /// A comma between names and values.
+    Item,
+    And,
+    Or,
+    /// An "or" after a comma.
+    CommaOr,
+    Semicolon,
+    /// A colon, before what explains the part in front of it.
+    Colon,
+    /// The end of a sentence between two of them; the last one has none.
+    Sentence,
+}
+
+impl Joint {
+    const fn text(self, language: Language) -> &'static str {
+        let (english, chinese) = match self {
+            Self::Nothing => ("", ""),
+            Self::Space => (" ", " "),
+            Self::Line => ("\n", "\n"),
+            Self::Comma => (", ", "，"),
+            Self::Item => (", ", "、"),
+            Self::And => (" and ", "和"),
+            Self::Or => (" or ", "或"),
+            Self::CommaOr => (", or ", "，或"),
+            Self::Semicolon => ("; ", "；"),
+            Self::Colon => (": ", "："),
+            Self::Sentence => (". ", "。"),
+        };
+        match language {
+            Language::English => english,
+            Language::Chinese => chinese,
+        }
+    }
+}
+
+impl Message {
+    /// The message of a literal. `msg!` writes this; the names are those of the literal's placeholders.
+    pub fn new(id: &'static str, arguments: Vec<(Cow<'static, str>, Self)>) -> Self {
+        Self::Known(Box::new(KnownMessage { id: Cow::Borrowed(id), arguments }))
+    }
+
+    /// A word or sentence of this program without arguments.
+    pub const fn word(text: &'static str) -> Self {
+        Self::Word(text)
+    }
+
+    /// A text that is the same in every language.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into().into_boxed_str())
+    }
+
+    /// English that was put together already.
+    pub fn rendered(text: impl Into<String>) -> Self {
+        Self::Rendered(text.into().into_boxed_str())
+    }
+
+    /// Several messages with `joint` between them.
+    pub fn list(joint: Joint, parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut parts: Vec<Self> = parts.into_iter().collect();
+        match (parts.pop(), parts.is_empty()) {
+            (Some(only), true) => only,
+            (Some(last), false) => {
+                parts.push(last);
+                Self::List(joint, parts.into_boxed_slice())
+            }
+            (None, _) => Self::text(""),
+        }
+    }
+
+    /// `a, b or c`
+    pub fn any_of(parts: impl IntoIterator<Item = Self>) -> Self {
+        Self::enumeration(Joint::Or, parts)
+    }
+
+    /// `a, b and c`
+    pub fn all_of(parts: impl IntoIterator<Item = Self>) -> Self {
+        Self::enumeration(Joint::And, parts)
+    }
+
+    fn enumeration(last_joint: Joint, parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut parts: Vec<Self> = parts.into_iter().collect();
+        match parts.pop() {
+            Some(last) if parts.is_empty() => last,
+            Some(last) => Self::List(last_joint, Box::new([Self::list(Joint::Item, parts), last])),
+            None => Self::text(""),
+        }
+    }
+
+    /// Whether `other` is this message or the first part of it.
+    pub fn begins_with(&self, other: &Self) -> bool {
+        self == other || self.to_string().starts_with(&other.to_string())
+    }
+
+    /// Whether there is nothing to read.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Word(text) => text.is_empty(),
+            Self::Known(known) => known.id.is_empty(),
+            Self::Text(text) | Self::Rendered(text) => text.is_empty(),
+            Self::List(_, parts) => parts.iter().all(Self::is_empty),
+        }
+    }
+
+    /// The text in a language; in English where its catalogue does not have it.
+    pub fn render(&self, language: Language) -> String {
+        match self {
+            Self::Word(text) => language.literal(text).unwrap_or(text).to_owned(),
+            Self::Known(known) => {
+                let KnownMessage { id, arguments } = known.as_ref();
+                let value = |name: &str| {
+                    let found = arguments.iter().find(|(of, _)| of == name);
+                    found.map(|(_, argument)| argument.render(language))
+                };
+                match language.literal(id) {
+                    Some(translation) => fill_translation(translation, value),
+                    None => fill_english(id, value),
+                }
+            }
+            Self::Text(text) => text.to_string(),
+            Self::List(joint, parts) => {
+                let mut out = String::new();
+                for (number, part) in parts.iter().enumerate() {
+                    if number > 0 {
+                        spaced(&mut out, joint.text(language), language);
+                    }
+                    spaced(&mut out, &part.render(language), language);
+                }
+                out
+            }
+            Self::Rendered(text) => language.said(text).into_owned(),
+        }
+    }
+
+    /// Changes all texts that are not this program's, as masking does.
+    pub fn change_texts(&mut self, change: &mut impl FnMut(&mut String)) {
+        match self {
+            Self::Word(_) => {}
+            Self::Known(known) => known.arguments.iter_mut().for_each(|(_, of)| of.change_texts(change)),
+            Self::Text(text) | Self::Rendered(text) => {
+                let mut changed = std::mem::take(text).into_string();
+                change(&mut changed);
+                *text = changed.into_boxed_str();
+            }
+            Self::List(_, parts) => parts.iter_mut().for_each(|part| part.change_texts(change)),
+        }
+    }
+}
+
+impl From<&'static str> for Message {
+    fn from(id: &'static str) -> Self {
+        Self::word(id)
+    }
+}
+
+impl Default for Message {
+    /// Nothing to read.
+    fn default() -> Self {
+        Self::text("")
+    }
+}
+
+impl From<&Self> for Message {
+    fn from(message: &Self) -> Self {
+        message.clone()
+    }
+}
+
+impl From<Message> for String {
+    fn from(message: Message) -> Self {
+        message.to_string()
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) | Self::Rendered(text) => formatter.pad(text),
+            message => formatter.pad(&message.render(Language::English)),
+        }
+    }
+}
+
+impl PartialEq<str> for Message {
+    fn eq(&self, other: &str) -> bool {
+        self.render(Language::English) == other
+    }
+}
+
+impl PartialEq<&str> for Message {
+    fn eq(&self, other: &&str) -> bool {
+        self == *other
+    }
+}
+
+impl Serialize for Message {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::msg;
+
+    #[test]
+    fn texts_of_others_are_the_same_in_every_language() {
+        let of = |text: &str| msg!("with {}", format!("「{text}」"));
+        let both = Message::list(Joint::Comma, [of("remove it. Then warning"), msg!("of length {}", 3)]);
+        assert_eq!(both.to_string(), "with 「remove it. Then warning」, of length 3");
+        assert_eq!(both.render(Language::Chinese), "含有「remove it. Then warning」，长度为 3");
+        let row =
+            Message::list(Joint::And, [Message::text("a"), Message::text("「warning」"), Message::word("warning")]);
+        assert_eq!(row.to_string(), "a and 「warning」 and warning");
+        assert_eq!(row.render(Language::Chinese), "a 和「warning」和警告");
+        assert_eq!(Message::text("warning").render(Language::Chinese), "warning");
+    }
+
+    #[test]
+    fn lists_of_names_are_punctuated_as_the_language_does() {
+        let names = |count: usize| Message::any_of(["`a`", "`b`", "`c`"].into_iter().take(count).map(Message::text));
+        let both = |message: Message| (message.to_string(), message.render(Language::Chinese));
+        assert_eq!(both(names(0)), (String::new(), String::new()));
+        assert_eq!(both(names(1)), ("`a`".into(), "`a`".into()));
+        assert_eq!(both(names(2)), ("`a` or `b`".into(), "`a` 或 `b`".into()));
+        assert_eq!(both(names(3)), ("`a`, `b` or `c`".into(), "`a`、`b` 或 `c`".into()));
+    }
+
+    #[test]
+    fn only_texts_of_others_are_changed() {
+        let mut message = msg!("with {}", Message::list(Joint::Comma, [Message::word("text"), Message::text("text")]));
+        message.change_texts(&mut |text| *text = "•••".to_owned());
+        assert_eq!(message.to_string(), "with text, •••");
+        assert!(!message.is_empty() && Message::text("").is_empty());
+    }
+
+    #[test]
+    fn an_argument_that_is_a_message_is_translated_and_braces_in_texts_are_not_placeholders() {
+        let inner = Message::word("warning");
+        let name = "{name} warning";
+        let message = msg!("with {}", inner);
+        assert_eq!(message.render(Language::Chinese), "含有警告");
+        assert_eq!(msg!("with {}", name).render(Language::Chinese), "含有 {name} warning");
+        assert_eq!(msg!("with {name:?}").to_string(), "with \"{name} warning\"");
+        assert_eq!(msg!("{0} {{}} {0} {count}", 7, count = 1 + 1).to_string(), "7 {} 7 2");
+    }
+}

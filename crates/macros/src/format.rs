@@ -1,0 +1,52 @@
+//! The placeholders of a format literal.
+
+/// One `{…}` of a literal.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Placeholder {
+    /// A name, the number of a positional argument, or nothing.
+    pub(crate) name: String,
+    /// What stands behind the colon, as in `{x:?}`; empty for none.
+    pub(crate) spec: String,
+}
+
+/// The placeholders of a literal, in order.
+/// Errors: What is wrong with the literal, when a brace is not closed or not opened.
+pub(crate) fn placeholders(literal: &str) -> Result<Vec<Placeholder>, String> {
+    let mut found = Vec::new();
+    let mut chars = literal.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '{' if chars.peek() == Some(&'{') => drop(chars.next()),
+            '}' if chars.peek() == Some(&'}') => drop(chars.next()),
+            '}' => return Err("a `}` without a `{`; write `}}` for the character".to_owned()),
+            '{' => {
+                let mut inside = String::new();
+                loop {
+                    match chars.next() {
+                        Some('}') => break,
+                        Some(c) => inside.push(c),
+                        None => return Err("a `{` without a `}`; write `{{` for the character".to_owned()),
+                    }
+                }
+                let (name, spec) = inside.split_once(':').unwrap_or((&inside, ""));
+                found.push(Placeholder { name: name.to_owned(), spec: spec.to_owned() });
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_numbers_and_specs_are_read() {
+        let of = |name: &str, spec: &str| Placeholder { name: name.to_owned(), spec: spec.to_owned() };
+        let found = placeholders("{a} {{no}} {} {0:>3} {b:?}").unwrap();
+        assert_eq!(found, [of("a", ""), of("", ""), of("0", ">3"), of("b", "?")]);
+        assert!(placeholders("{a").is_err());
+        assert!(placeholders("a}").is_err());
+    }
+}
