@@ -17,7 +17,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bcc_llm::model::message::{Message, Role};
+use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::model::provider::{NoLiveOutput, Provider};
 use bcc_llm::model::request::{ModelRequest, Purpose, Task};
 use bcc_llm::providers::anthropic::MESSAGES;
@@ -133,8 +133,8 @@ fn request() -> ModelRequest {
     let text = "来访者最近晚上总是睡得不太好，白天也提不起精神，不过今天比前些天好些了。".repeat(20);
     ModelRequest {
         messages: vec![
-            Message { role: Role::System, content: text.clone() },
-            Message { role: Role::User, content: text },
+            ChatMessage { role: Role::System, content: text.clone() },
+            ChatMessage { role: Role::User, content: text },
         ],
         schema: None,
         temperature: Some(0.4),

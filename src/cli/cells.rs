@@ -65,12 +65,12 @@ impl CellView {
         match event {
             Event::Cell(shown) => Some(self.cell(&cell_of(shown), language)).filter(|lines| !lines.is_empty()),
             Event::NotebookAction { action, success: false, error, .. } => {
-                let error = language.said(error.as_deref().unwrap_or_default());
+                let error = error.as_ref().map(|error| error.render(language)).unwrap_or_default();
                 let told = filled("{action} failed: {error}", &[("action", action), ("error", &*error)]);
                 Some(vec![(LineStyle::Error, one_line(&told))])
             }
             Event::Warning { code, message, .. } if TOLD.contains(code) => {
-                Some(vec![(LineStyle::Quiet, format!("! {}", shortened(&one_line(&language.said(message)))))])
+                Some(vec![(LineStyle::Quiet, format!("! {}", shortened(&one_line(&message.render(language)))))])
             }
             _ => None,
         }

@@ -1,6 +1,5 @@
 //! `doctor`: look at configuration, trust, models and store: what works, what does not, and what to do.
 
-use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -75,11 +74,7 @@ fn shown(found: &[DoctorFinding]) -> String {
         let message = said(message).replace('\n', &format!("\n{indent}"));
         let (state, about) = (padded(&said(state.name()), state_width), padded(about, about_width));
         lines.push(format!("{state}  {about}  {message}"));
-        lines.extend(
-            help.as_ref().map(|help| {
-                format!("{indent}{}", said(&msg!("help: {help}", help = Message::rendered(help.as_str()))))
-            }),
-        );
+        lines.extend(help.as_ref().map(|help| format!("{indent}{}", said(&msg!("help: {help}", help = help.clone())))));
     }
     lines.join("\n")
 }

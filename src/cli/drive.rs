@@ -67,10 +67,7 @@ pub async fn drive(
                 let larger = session.larger_budget().map(|larger| format!(" --budget {larger}"));
                 let what = if larger.is_some() { "stopped: the budget is used up" } else { "stopped" };
                 let larger = larger.unwrap_or_default();
-                front.note(&msg!(
-                    "{what}; nothing is lost. Resume with: {resume}{larger}",
-                    what = Message::rendered(what)
-                ));
+                front.note(&msg!("{what}; nothing is lost. Resume with: {resume}{larger}", what = Message::word(what)));
                 return Ok(Exit::Waiting);
             }
         }

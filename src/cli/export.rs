@@ -11,7 +11,7 @@ use crate::cli::language::chosen;
 use crate::cli::print::{keep, print};
 use crate::cli::report;
 use bcc_engine::error::EngineError;
-use bcc_engine::export::export;
+use bcc_engine::export::make_document_public;
 use bcc_engine::markdown::markdown;
 use bcc_engine::notebook_file::write::{NotebookFileRequest, cell_count, page_of, write_file, write_to};
 use bcc_lang::message::language::Language;
@@ -93,10 +93,13 @@ fn of_ending(path: &Path) -> Option<ExportFormat> {
 
 /// A document that is not written cell by cell.
 async fn document(archive: &dyn Store, id: &str, format: ExportFormat, calls: bool) -> Result<String, EngineError> {
-    let document = export(archive, id, calls).await?;
+    let mut document = bcc_engine::export::document(archive, id, calls).await?;
     match format {
-        ExportFormat::Json => serde_json::to_string_pretty(&document)
-            .map_err(|error| EngineError::failed(Message::text(error.to_string()))),
+        ExportFormat::Json => {
+            make_document_public(&mut document);
+            serde_json::to_string_pretty(&document)
+                .map_err(|error| EngineError::failed(Message::text(error.to_string())))
+        }
         ExportFormat::Html => {
             let asked = NotebookFileRequest { session: id.to_owned(), form: ExportForm::Html, language: chosen() };
             let page = page_of(archive, &asked, markdown(&document, chosen())).await?;

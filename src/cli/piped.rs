@@ -1,6 +1,5 @@
 //! Piped: the AI's words and the cells of a notebook go to standard output and nothing else does.
 
-use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
@@ -33,9 +32,9 @@ impl Observer for Piped {
                 let _ = output.flush();
             }
             Event::Error { message, help, .. } => {
-                report::note(&msg!("error: {message}"));
+                report::note(&msg!("error: {message}", message = message.clone()));
                 if let Some(help) = help {
-                    report::note(&msg!("help: {help}", help = Message::rendered(help)));
+                    report::note(&msg!("help: {help}", help = help.clone()));
                 }
             }
             _ => {}

@@ -1,6 +1,6 @@
 //! How a rendered prompt is shown to people: a head line and the text of each message; what it lacks; what changed.
 
-use bcc_lang::message::message::Message as UserMessage;
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::cli::terminal::plain;
 use bcc_authoring::render::comparison::PromptComparison;
 use bcc_authoring::render::prompt::{Prompt, role, tokens};
 use bcc_lang::template::missing::AROUND;
-use bcc_llm::model::message::Message;
+use bcc_llm::model::message::ChatMessage;
 
 /// More places than these are counted, not shown.
 const MOST_PLACES: usize = 40;
@@ -25,7 +25,7 @@ pub fn head(prompt: &Prompt) -> String {
     let (file, schema, round, count, tokens) =
         (&prompt.file, &prompt.schema, prompt.round, prompt.messages.len(), prompt.tokens());
     let mut parts = vec![said(file).into_owned()];
-    let mut add = |part: &UserMessage| parts.push(said(part).into_owned());
+    let mut add = |part: &Message| parts.push(said(part).into_owned());
     if let Some((id, kind)) = &prompt.action {
         add(&match prompt.answer {
             None => msg!("{kind} `{id}`, round {round}"),
@@ -52,14 +52,14 @@ pub fn head(prompt: &Prompt) -> String {
 }
 
 /// The messages. At a terminal, what would move a cursor is left out, and the marks of the `unknown` names are coloured.
-pub fn messages(messages: &[Message], unknown: &[&str], color: bool) -> String {
+pub fn messages(messages: &[ChatMessage], unknown: &[&str], color: bool) -> String {
     let mut text = String::new();
     for (number, message) in messages.iter().enumerate() {
         if number > 0 {
             text.push_str("\n\n");
         }
         let (number, role, tokens) = (number + 1, role(message.role), tokens(message));
-        let head = msg!("── {number} · {role} · about {tokens} tokens ──", role = UserMessage::word(role));
+        let head = msg!("── {number} · {role} · about {tokens} tokens ──", role = Message::word(role));
         let head = said(&head);
         let content = if color { marked(&plain(&message.content), unknown) } else { message.content.clone() };
         let _ = if color { write!(text, "{BOLD}{head}{OFF}\n{content}") } else { write!(text, "{head}\n{content}") };
@@ -91,7 +91,7 @@ fn marked(content: &str, unknown: &[&str]) -> String {
 }
 
 /// What a prompt lacks, a line each.
-pub fn lacks(prompt: &Prompt) -> Vec<UserMessage> {
+pub fn lacks(prompt: &Prompt) -> Vec<Message> {
     let mut lines = Vec::new();
     for lack in prompt.unknown.iter().take(MOST_PLACES) {
         let told = lack.told();
@@ -148,10 +148,7 @@ pub fn changed(changed: &PromptComparison, color: bool) -> String {
             (Some(then), Some(now)) if then.role == now.role => {
                 let (before, after) = (tokens(then), tokens(now));
                 let (number, role) = (number + 1, role(now.role));
-                msg!(
-                    "── {number} · {role} · about {before} tokens then, {after} now ──",
-                    role = UserMessage::word(role)
-                )
+                msg!("── {number} · {role} · about {before} tokens then, {after} now ──", role = Message::word(role))
             }
             (Some(then), Some(now)) => {
                 let (number, before, after) = (number + 1, role(then.role), role(now.role));
@@ -165,7 +162,7 @@ pub fn changed(changed: &PromptComparison, color: bool) -> String {
                 let (number, role) = (number + 1, role(now.role));
                 msg!("── {number} · {role} · only now ──")
             }
-            (None, None) => UserMessage::default(),
+            (None, None) => Message::default(),
         };
         let head = said(&head);
         let _ = if color { writeln!(text, "{BOLD}{head}{OFF}") } else { writeln!(text, "{head}") };

@@ -1,6 +1,5 @@
 //! `run`: begins a session of a script, or goes on with one, and drives it.
 
-use bcc_lang::message::message::Message;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -137,7 +136,7 @@ pub fn replayed(file: Option<&Path>, by: Option<ReplayBy>) -> Option<ReplayReque
 }
 
 pub fn asked(budget: &[String]) -> Result<Budget, EngineError> {
-    Budget::parse(budget.iter().map(String::as_str)).map_err(|why| EngineError::usage(Message::rendered(why)))
+    Budget::parse(budget.iter().map(String::as_str)).map_err(EngineError::usage)
 }
 
 /// Whether `sessions` would look for another store than `path` when it is called from this directory.

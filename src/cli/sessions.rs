@@ -1,5 +1,6 @@
 //! `sessions`: what is kept of conversations.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,12 +24,13 @@ use bcc_engine::clock::{now, stamp};
 use bcc_engine::engine::{Engine, OpenedSession, ResumeRequest, store_path};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
-use bcc_engine::export::export;
+use bcc_engine::export::document;
 use bcc_engine::markdown::markdown;
 use bcc_engine::notebook_file::outline::outline;
 use bcc_engine::project::{Project, absolute};
 use bcc_engine::usage::{told, used};
 use bcc_runtime::program::event::Observer;
+use bcc_runtime::program::stored_event::public_line;
 use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
 use bcc_store::rows::SessionRow;
@@ -135,7 +137,7 @@ pub async fn sessions(command: SessionsCommand, environment: Environment) -> Res
         SessionsCommand::List(store) => list(&store, &environment).await,
         SessionsCommand::Show { id, calls, store } => {
             let archive = existing(&store, &environment, Access::Read)?;
-            let document = export(archive.as_ref(), &id, false).await?;
+            let document = document(archive.as_ref(), &id, false).await?;
             print(&if calls { table(&document, chosen()) } else { markdown(&document, chosen()) })?;
             if !calls && let Some(notebook) = outline(archive.as_ref(), &id, chosen()).await? {
                 print(&format!("\n{notebook}"))?;
@@ -212,7 +214,7 @@ async fn list(store: &StoreArgs, environment: &Environment) -> Result<Exit, Engi
 }
 
 /// What a session used, and of how much.
-fn spent(row: &SessionRow) -> String {
+fn spent(row: &SessionRow) -> Message {
     let (used, budget) = used(row);
     told(&json!({ "used": used, "budget": budget }))
 }
@@ -271,7 +273,7 @@ async fn write_again(archive: &dyn Store, id: &str, after: u64, before: u64) -> 
         let Some(last) = rows.last() else { return Ok(()) };
         after = last.seq;
         for row in rows.iter().take_while(|row| row.seq < before) {
-            json::write(&row.body);
+            json::write(&public_line(&row.body));
         }
     }
 }

@@ -68,7 +68,7 @@ impl Observer for Terminal {
                 shown.end_line();
                 let told = filled("error: {error}", &[("error", &said(message))]);
                 print(&format!("{}\n", red(&plain(&told))));
-                if let Some(help) = help.as_deref().filter(|help| !help.is_empty()) {
+                if let Some(help) = help.as_ref().filter(|help| !help.is_empty()) {
                     quiet(&plain(&filled("help: {help}", &[("help", &said(help))])));
                 }
             }
@@ -229,7 +229,13 @@ mod tests {
     fn only_a_decision_that_leads_elsewhere_is_told_while_people_talk() {
         let routed = |route: &str| {
             let (from, why) = ("ask".to_owned(), String::new());
-            Event::Routed { reason: "user_blocked", route: route.to_owned(), from, why, table: None }
+            Event::Routed {
+                reason: "user_blocked",
+                route: route.to_owned(),
+                from,
+                why: bcc_lang::message::message::Message::text(why),
+                table: None,
+            }
         };
         let told = Some("(user_blocked at ask: insert: comfort, then: resume; /why tells more)".to_owned());
         assert_eq!(notice(&routed("insert: comfort, then: resume")), told);
@@ -237,11 +243,24 @@ mod tests {
             assert_eq!(notice(&routed(route)), None, "{route}");
         }
         let (reason, route, from, why) = ("crisis".into(), "insert: help".into(), String::new(), String::new());
-        assert!(notice(&Event::Triggered { reason, route, from, why }).unwrap().contains("trigger crisis"));
+        assert!(
+            notice(&Event::Triggered { reason, route, from, why: bcc_lang::message::message::Message::text(why) })
+                .unwrap()
+                .contains("trigger crisis")
+        );
         let planned = |accepted: bool| {
             let (reason, from, why) = (String::new(), String::new(), String::new());
             let (plan, original, now) = (Value::Null, vec![], vec![]);
-            Event::Orchestrated { reason, route: "insert", from, why, accepted, plan, original, now }
+            Event::Orchestrated {
+                reason,
+                route: "insert",
+                from,
+                why: bcc_lang::message::message::Message::text(why),
+                accepted,
+                plan,
+                original,
+                now,
+            }
         };
         assert_eq!(notice(&planned(false)), None);
         assert!(notice(&planned(true)).unwrap().contains("/plan"));

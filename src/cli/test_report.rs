@@ -37,7 +37,7 @@ pub fn case(ran: &TestResult, color: bool, language: Language) -> String {
     // Writing to a text does not fail, here and below.
     let _ = writeln!(out, "{} {} {place}", paint.in_color(code, sign), plain(&ran.title()));
     if let Some(why) = &ran.why {
-        let _ = writeln!(out, "    {}", plain(&language.said(why)));
+        let _ = writeln!(out, "    {}", plain(&why.render(language)));
     }
     if ran.failed() {
         story(ran, paint, &mut out);
@@ -46,7 +46,7 @@ pub fn case(ran: &TestResult, color: bool, language: Language) -> String {
         let _ = writeln!(
             out,
             "    {}",
-            paint.in_color(YELLOW, &plain(&language.filled("note: {note}", &[("note", &language.said(note))])))
+            paint.in_color(YELLOW, &plain(&language.filled("note: {note}", &[("note", &note.render(language))])))
         );
     }
     if ran.failed() {
@@ -95,7 +95,7 @@ fn told(ran: &TestResult, failure: &TestFailure, paint: Paint, out: &mut String)
         plain(&written),
         paint.in_color(QUIET, &format!("({place})"))
     );
-    let _ = writeln!(out, "    {}", paint.in_color(RED, &plain(&language.said(&failure.message))));
+    let _ = writeln!(out, "    {}", paint.in_color(RED, &plain(&failure.message.render(language))));
     if let Some(exact) = &failure.exact {
         block("expected", &plain(exact), language, out);
         let found = failure.found.render(language);
@@ -111,7 +111,7 @@ fn told(ran: &TestResult, failure: &TestFailure, paint: Paint, out: &mut String)
         }
     }
     if let Some(help) = &failure.help {
-        block("help", &plain(&language.said(help)), language, out);
+        block("help", &plain(&help.render(language)), language, out);
     }
 }
 

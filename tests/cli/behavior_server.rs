@@ -144,7 +144,7 @@ async fn every_fault_has_its_outcome_and_none_repeats_what_was_sent() {
         match ended {
             Err(error) => {
                 assert_eq!(error.code, code, "{fault}: {error}");
-                assert!(error.message.contains("`gauges`") && error.help.is_some(), "{error:?}");
+                assert!(error.message.to_string().contains("`gauges`") && error.help.is_some(), "{error:?}");
                 assert!(!format!("{error:?}").contains("a-secret-of-the-server"), "{error:?}");
                 assert_eq!(pieces.len(), before, "{fault}");
             }
@@ -209,5 +209,5 @@ async fn nobody_there_is_told_with_where_to_look() {
     let settings = ServerSettings { first_backoff: Duration::ZERO, ..ServerSettings::new("gauges", url) };
     let error = all(&HttpServer::new(settings).unwrap()).await.1.unwrap_err();
     assert_eq!(error.code, "server-unreachable");
-    assert!(error.help.unwrap().contains("[behavior_servers.gauges]"));
+    assert!(error.help.unwrap().to_string().contains("[behavior_servers.gauges]"));
 }

@@ -124,7 +124,7 @@ fn a_script_that_is_wrong_breaks_its_tests_and_no_others() {
         [TestStatus::Passed, TestStatus::Broken],
         "{text}"
     );
-    assert!(ran[1].why.as_ref().unwrap().contains("the script has an error"), "{text}");
+    assert!(ran[1].why.as_ref().unwrap().to_string().contains("the script has an error"), "{text}");
     assert!(
         text.ends_with("1 passed, 1 failed, 0 skipped (2 YAML files are no tests and were passed over)\n"),
         "{text}"

@@ -44,7 +44,7 @@ fn told(read: Result<&ParsedReply, &String>) -> String {
 }
 
 fn read(raw: &str, repair: bool) -> Result<ParsedReply, String> {
-    parse(raw, repair).map_err(|failures| failures.last().unwrap().error.clone())
+    parse(raw, repair).map_err(|failures| failures.last().unwrap().error.to_string())
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn check(exchange: &Exchange, shape: &ReplyShape, at: &str) {
             assert_eq!(unreadable.retry_count(), exchange.parse_retry_count, "{at}: parse_retry_count");
             assert_eq!(unreadable.strategies(), ["direct_parse", "trim_and_parse", "extract_json_block"], "{at}");
             let expected = exchange.final_error.as_deref().unwrap_or_default();
-            assert!(unreadable.final_error().contains(expected), "{at}: {}", unreadable.final_error());
+            assert!(unreadable.final_error().to_string().contains(expected), "{at}: {}", unreadable.final_error());
         }
     }
 }
@@ -205,7 +205,7 @@ fn a_reply_that_was_cut_off_before_it_said_whether_it_is_safe_is_refused() {
         let unreadable = read(raw, &shape, true).unwrap_err();
         assert_eq!(unreadable.strategies().last(), Some(&"repair_json"), "{raw}");
         assert_eq!(unreadable.retry_count(), 4, "{raw}");
-        assert!(unreadable.final_error().contains("safe"), "{raw}");
+        assert!(unreadable.final_error().to_string().contains("safe"), "{raw}");
     }
     let raw = r#"{"safety_risk":{"detected":true},"content":"您好","EXIT":"N"#;
     let reply = read(raw, &shape, true).unwrap();

@@ -3,13 +3,14 @@
 //! and no session is lost.
 
 use crate::stage;
+use bcc_lang::message::ToMessage;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bcc_llm::model::error::ModelError;
-use bcc_llm::model::message::{Message, Role};
+use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::model::provider::{LiveObserver, Provider, ReplyPolicy};
 use bcc_llm::model::reply::{ModelReply, PassedOver};
 use bcc_llm::model::request::{ModelRequest, Purpose, Task};
@@ -50,7 +51,7 @@ fn provider(protocol: Protocol, server: &Faulty, limit: Duration, max_attempts: 
 
 fn request() -> ModelRequest {
     ModelRequest {
-        messages: vec![Message { role: Role::User, content: "你好".into() }],
+        messages: vec![ChatMessage { role: Role::User, content: "你好".into() }],
         schema: None,
         temperature: None,
         max_tokens: None,
@@ -399,7 +400,7 @@ fn phone(exit: bool, number: Option<&str>) -> ModelReply {
 #[tokio::test]
 async fn a_sensitive_value_that_a_server_repeats_stands_in_no_event() {
     let said = "content filter: 13800001111";
-    let passed = PassedOver { model: "first".into(), error: refused(403, said).to_string(), attempts: 1 };
+    let passed = PassedOver { model: "first".into(), error: refused(403, said).to_message(), attempts: 1 };
     let fallen = ModelReply { passed_over: vec![passed], ..phone(true, Some("13800001111")) };
     let (pause, journal) = told(vec![Ok(phone(false, None)), Ok(fallen)]).await;
     assert_eq!(pause, SessionPause::Completed);

@@ -134,7 +134,7 @@ async fn integration_5_a_monitor_that_fails_in_any_way_gives_the_empty_analysis(
         assert_eq!(analysed.analysis.metadata, metadata, "{reply}");
         let told = analysed.calls.into_iter().next().unwrap().error;
         assert_eq!(told.is_some(), error.is_some(), "{reply}: {told:?}");
-        assert!(told.unwrap_or_default().contains(error.unwrap_or_default()), "{reply}");
+        assert!(told.unwrap_or_default().to_string().contains(error.unwrap_or_default()), "{reply}");
     }
 }
 
@@ -240,7 +240,7 @@ async fn a_prompt_that_cannot_be_rendered_asks_no_model() {
         .analyze_with_llm(&watched("ai_ask", "ask", "敷衍"), &context(&program, 0, &provider, 1))
         .await;
     assert_eq!((provider.count(), analysed.calls.is_empty()), (0, true));
-    assert!(!analysed.prompt_error.unwrap().contains("敷衍"));
+    assert!(!analysed.prompt_error.unwrap().to_string().contains("敷衍"));
     assert_eq!(analysed.analysis, MonitorAnalysis::default());
 }
 

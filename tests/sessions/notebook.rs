@@ -116,7 +116,7 @@ fn a_refused_action_leaves_the_notebook_as_it_was() {
 
 #[test]
 fn a_failure_is_told_as_000_says() {
-    let told = failure("Code execution failed: NameError", "action-123");
+    let told = failure(&bcc_lang::message::message::Message::text("Code execution failed: NameError"), "action-123");
     let expected = json!({"success": false, "error": "Code execution failed: NameError", "action_id": "action-123"});
     assert_eq!(told, expected);
 }

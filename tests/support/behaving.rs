@@ -46,7 +46,11 @@ pub(crate) struct World {
 }
 
 fn error(code: &'static str) -> ServerError {
-    ServerError { code, message: format!("the test says {code}"), help: None }
+    ServerError {
+        code,
+        message: bcc_lang::message::message::Message::text(format!("the test says {code}")),
+        help: None,
+    }
 }
 
 /// The step and the iteration of an observation.

@@ -17,6 +17,7 @@ use bcc_lang::source::render::human::human;
 use bcc_runtime::program::clock::Clock;
 use bcc_runtime::program::event::{Delta, Observer};
 use bcc_runtime::program::limits::Budget;
+use bcc_runtime::program::stored_event::public_line;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_store::contract::Store;
 use serde::Deserialize;
@@ -403,8 +404,10 @@ async fn record(archive: &MortalArchive, directory: &Path) -> Record {
     for (row, seq) in rows.iter().zip(1..) {
         assert_eq!(row.seq, seq, "sequence numbers have no gaps");
     }
-    let mut events: Vec<Value> =
-        rows.iter().map(|row| serde_json::from_str(&row.body.replace(&*directory, "")).unwrap()).collect();
+    let mut events: Vec<Value> = rows
+        .iter()
+        .map(|row| serde_json::from_str(&public_line(&row.body).replace(&*directory, "")).unwrap())
+        .collect();
     events.retain(|event| !OF_RESUMING.contains(&event["type"].as_str().unwrap()) && event["code"] != "answer-taken");
     let mut exported = export(archive, SESSION, true).await.unwrap();
     let mut about = exported.to_string();

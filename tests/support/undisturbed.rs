@@ -1,5 +1,6 @@
 //! What a session tells of itself, with all that resuming added to it taken out again.
 
+use bcc_runtime::program::stored_event::public_line;
 use std::collections::BTreeMap;
 
 use bcc_engine::export::export;
@@ -33,7 +34,7 @@ impl Told {
 pub fn journal(home: &Home, id: &str) -> Vec<Value> {
     let archive = open_read_only(&home.store()).unwrap();
     let rows = runtime().block_on(archive.journal(id, 0, usize::MAX >> 1)).unwrap();
-    rows.iter().map(|row| serde_json::from_str(&row.body).unwrap()).collect()
+    rows.iter().map(|row| serde_json::from_str(&public_line(&row.body)).unwrap()).collect()
 }
 
 fn runtime() -> tokio::runtime::Runtime {

@@ -1,5 +1,7 @@
 //! The behavior servers of a project, made from its configuration when a session first asks for one.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,7 +27,7 @@ pub struct ConfiguredServers {
     made: Mutex<BTreeMap<String, Arc<dyn BehaviorServer>>>,
 }
 
-fn refused(code: &'static str, message: String, help: String) -> ServerError {
+fn refused(code: &'static str, message: Message, help: Message) -> ServerError {
     ServerError { code, message, help: Some(help) }
 }
 
@@ -38,18 +40,18 @@ impl ConfiguredServers {
     fn unknown(&self, name: &str) -> ServerError {
         let known: Vec<&str> = self.project.config.behavior_servers.keys().map(String::as_str).collect();
         let help = match near_miss(name, known.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("write {} with its `url` into {CONFIG_FILE}", table_of("behavior_servers", name)),
+            Some(near) => msg!("did you mean `{near}`?"),
+            None => msg!("write {} with its `url` into {CONFIG_FILE}", table_of("behavior_servers", name)),
         };
-        refused("server-unknown", format!("there is no behavior server `{name}`"), help)
+        refused("server-unknown", msg!("there is no behavior server `{name}`"), help)
     }
 
     fn untrusted(&self, name: &str) -> ServerError {
         let (place, directory) = (table_of("behavior_servers", name), self.project.directory.display());
         refused(
             "server-unknown",
-            format!("{place} in {CONFIG_FILE} would send the session to a server, and {directory} is not trusted"),
-            format!(
+            msg!("{place} in {CONFIG_FILE} would send the session to a server, and {directory} is not trusted"),
+            msg!(
                 "read the file; if it does what you want, say `bcc-script trust {}` once, or `--trust` for this run",
                 quoted(&self.project.directory)
             ),
@@ -59,21 +61,25 @@ impl ConfiguredServers {
     /// The token of a server. No message holds it.
     fn token(&self, name: &str, table: &ServerTable) -> Result<Option<SecretString>, ServerError> {
         let place = table_of("behavior_servers", name);
-        let missing = |message: String| {
-            refused("server-unknown", message, "set it to the token, or remove it if the server needs none".to_owned())
+        let missing = |message: Message| {
+            refused(
+                "server-unknown",
+                message,
+                Message::word("set it to the token, or remove it if the server needs none"),
+            )
         };
         if let Some(variable) = &table.token_env {
             return match self.environment.get(variable) {
                 Some(token) => Ok(Some(SecretString::from(token.trim().to_owned()))),
-                None => Err(missing(format!("{place}: the environment variable {variable} is not set"))),
+                None => Err(missing(msg!("{place}: the environment variable {variable} is not set"))),
             };
         }
         let Some(file) = &table.token_file else { return Ok(None) };
         let bytes = read_bounded(&self.project.directory.join(file), MOST_TOKEN_BYTES)
-            .map_err(|error| missing(format!("{place}: the token file {file} cannot be read: {error}")))?;
+            .map_err(|error| missing(msg!("{place}: the token file {file} cannot be read: {error}")))?;
         let whole = bytes.len() as u64 <= MOST_TOKEN_BYTES;
         let token = String::from_utf8(bytes).ok().filter(|_| whole);
-        let token = token.ok_or_else(|| missing(format!("{place}: the token file {file} holds no token")))?;
+        let token = token.ok_or_else(|| missing(msg!("{place}: the token file {file} holds no token")))?;
         Ok(Some(SecretString::from(token.trim().to_owned())))
     }
 }
@@ -115,18 +121,32 @@ mod tests {
         let one = trusted.server("gauges").unwrap();
         assert!(one.older_form() && Arc::ptr_eq(&one, &trusted.server("gauges").unwrap()));
         let error = servers("", false, None).server("gauges").err().unwrap();
-        assert!(error.message.contains("is not trusted") && error.help.unwrap().contains("bcc-script trust"));
+        assert!(
+            error.message.to_string().contains("is not trusted")
+                && error.help.unwrap().to_string().contains("bcc-script trust")
+        );
         let error = trusted.server("gauge").err().unwrap();
-        assert_eq!((error.code, error.help.as_deref()), ("server-unknown", Some("did you mean `gauges`?")));
+        assert_eq!(
+            (error.code, error.help.as_ref().map(ToString::to_string).as_deref()),
+            ("server-unknown", Some("did you mean `gauges`?"))
+        );
     }
 
     #[test]
     fn a_token_that_is_not_there_is_told_before_anything_is_sent() {
         let of = |lines: &str, token| servers(lines, true, token).server("gauges").err().map(|error| error.message);
-        assert!(of("token_env = \"GAUGES\"\n", None).unwrap().contains("GAUGES is not set"));
+        assert!(of("token_env = \"GAUGES\"\n", None).unwrap().to_string().contains("GAUGES is not set"));
         assert_eq!(of("token_env = \"GAUGES\"\n", Some("secret\n")), None);
-        assert!(of("token_file = \"nowhere\"\n", None).unwrap().contains("the token file nowhere cannot be read"));
+        assert!(
+            of("token_file = \"nowhere\"\n", None)
+                .unwrap()
+                .to_string()
+                .contains("the token file nowhere cannot be read")
+        );
         let error = of("token_env = \"GAUGES\"\n", Some("sec\u{7}ret")).unwrap();
-        assert!(error.contains("cannot be sent in a header") && !error.contains("sec"), "{error}");
+        assert!(
+            error.to_string().contains("cannot be sent in a header") && !error.to_string().contains("sec"),
+            "{error}"
+        );
     }
 }

@@ -63,17 +63,17 @@ impl From<RunError> for EngineError {
             }
             RunError::BudgetTooSmall { .. } => Self::usage(error.to_message())
                 .with_help("`--budget` says how much there may be in all, not how much more"),
-            RunError::Recording(message) => Self::failed(Message::rendered(message)).with_help(
+            RunError::Recording(message) => Self::failed(message).with_help(
                 "the session is kept as it was after its last turn: resume it with `--record` and another file, or without",
             ),
-            RunError::Variable(message) => Self::usage(Message::rendered(message)),
+            RunError::Variable(message) => Self::usage(message),
         }
     }
 }
 
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
-        Self::failed(Message::rendered(error.to_string()))
+        Self::failed(error.to_message())
     }
 }
 

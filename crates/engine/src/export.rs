@@ -2,6 +2,7 @@
 //! unless they are asked for.
 
 use bcc_lang::message::msg;
+use bcc_runtime::program::stored_event::make_public;
 use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
@@ -22,7 +23,23 @@ const PAGE: usize = 64;
 /// Fields that hold prompts or raw replies, wherever they stand in an outcome.
 const CALL_FIELDS: [&str; 3] = ["llm_prompt", "llm_response", "raw_response"];
 
+/// A session as programs read it.
 pub async fn export(archive: &dyn Store, id: &str, calls: bool) -> Result<Value, EngineError> {
+    let mut export = document(archive, id, calls).await?;
+    make_document_public(&mut export);
+    Ok(export)
+}
+
+/// Makes of a document what programs read: without what its sentences were made from.
+pub fn make_document_public(document: &mut Value) {
+    for part in ["/plans", "/session/open_effects"] {
+        let rows = document.pointer_mut(part).and_then(Value::as_array_mut);
+        rows.into_iter().flatten().for_each(make_public);
+    }
+}
+
+/// A session with what the sentences of its plans and open effects were made from, so that they can be shown in another language.
+pub async fn document(archive: &dyn Store, id: &str, calls: bool) -> Result<Value, EngineError> {
     let row = kept(archive, id).await?;
     let variables = archive.variables(id).await?;
     let user_variables = archive.user_variables(&row.user).await?;
@@ -37,7 +54,7 @@ pub async fn export(archive: &dyn Store, id: &str, calls: bool) -> Result<Value,
         outcomes.push(if calls { event } else { without_calls(event) });
     }
     let mut feedback = history::feedback(&events_of(archive, id, "monitor_feedback").await?);
-    let mut plans: Vec<Value> = events_of(archive, id, "orchestrated").await?.iter().map(history::plan).collect();
+    let mut plans: Vec<Value> = stored_events(archive, id, "orchestrated").await?.iter().map(history::plan).collect();
     if !calls {
         feedback.iter_mut().chain(&mut plans).for_each(|row| *row = without_calls(std::mem::take(row)));
     }
@@ -73,8 +90,15 @@ pub async fn kept(archive: &dyn Store, id: &str) -> Result<SessionRow, EngineErr
     })
 }
 
-/// All events of one kind, as values.
+/// All events of one kind, as programs see them.
 pub async fn events_of(archive: &dyn Store, id: &str, kind: &str) -> Result<Vec<Value>, EngineError> {
+    let mut events = stored_events(archive, id, kind).await?;
+    events.iter_mut().for_each(make_public);
+    Ok(events)
+}
+
+/// All events of one kind, as they are stored.
+async fn stored_events(archive: &dyn Store, id: &str, kind: &str) -> Result<Vec<Value>, EngineError> {
     let mut events = Vec::new();
     let mut after = 0;
     loop {

@@ -1,6 +1,8 @@
 //! The notebook of a session in its export, and what of the session is open outside of it.
 
 use bcc_lang::message::msg;
+use bcc_lang::message::stored::StoredMessage;
+use bcc_runtime::program::stored_event::{stored_message, with_messages};
 use serde_json::{Value, json};
 
 use crate::error::EngineError;
@@ -60,7 +62,10 @@ pub async fn open_effects(archive: &dyn Store, id: &str) -> Result<Vec<Value>, E
         let frame = parse(&row.state, "frame")?;
         let text = |name: &str| frame.pointer(&format!("/effect/{name}")).cloned().unwrap_or_default();
         if frame.get("effect").is_some_and(Value::is_object) {
-            open.push(json!({ "effect_id": text("id"), "kind": text("kind"), "summary": text("summary") }));
+            let summary = stored_message(text("summary"));
+            let stored = StoredMessage(summary.clone());
+            let effect = json!({ "effect_id": text("id"), "kind": text("kind"), "summary": summary });
+            open.push(with_messages(effect, &[("/summary", &stored)]));
         }
     }
     Ok(open)

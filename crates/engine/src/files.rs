@@ -51,7 +51,7 @@ pub fn script(path: &Path) -> Result<Arc<SourceFile>, EngineError> {
     let bytes = read_bounded(path, MAX_FILE_BYTES as u64).map_err(|error| {
         let message = match error.kind() {
             io::ErrorKind::NotFound => msg!("there is no file {shown}"),
-            _ => msg!("{shown} cannot be read: {error}", error = Message::rendered(error.to_string())),
+            _ => msg!("{shown} cannot be read: {error}", error = Message::text(error.to_string())),
         };
         EngineError::usage(message)
     })?;
@@ -137,13 +137,13 @@ impl TemplateFolders {
 }
 
 impl TemplateSource for TemplateFolders {
-    fn read(&self, place: TemplateFolder<'_>, file: &str) -> Result<Option<String>, String> {
+    fn read(&self, place: TemplateFolder<'_>, file: &str) -> Result<Option<String>, Message> {
         let path = self.folder(place).join(file);
         // Gone since it was listed; a link that leads nowhere is there.
         if path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             return Ok(None);
         }
-        read_text(&path, MOST_TEMPLATE_BYTES).map(Some).map_err(String::from)
+        read_text(&path, MOST_TEMPLATE_BYTES).map(Some)
     }
 
     fn schemes(&self) -> Vec<String> {
@@ -153,11 +153,11 @@ impl TemplateSource for TemplateFolders {
         names
     }
 
-    fn list(&self, place: TemplateFolder<'_>) -> Result<Vec<String>, String> {
+    fn list(&self, place: TemplateFolder<'_>) -> Result<Vec<String>, Message> {
         let entries = match std::fs::read_dir(self.folder(place)) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(Message::text(error.to_string())),
         };
         let mut names = Vec::new();
         for entry in entries {

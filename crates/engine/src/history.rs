@@ -1,5 +1,6 @@
 //! What a journal tells of metrics, monitors and plans, as the histories of an export (docs/exports.md).
 
+use bcc_runtime::program::stored_event::keep_messages;
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
@@ -44,6 +45,7 @@ pub fn plan(event: &Value) -> Value {
     let mut row = stamp(event, ["accepted", "reason", "plan", "original", "now", "why"]);
     row.insert("action_id".into(), event.get("from").cloned().unwrap_or_default());
     row.insert("change".into(), event.get("route").cloned().unwrap_or_default());
+    keep_messages(event, &mut row);
     Value::Object(row)
 }
 

@@ -1,7 +1,6 @@
 //! What a session may touch outside of the conversation: what its project allows, as far as the person trusts it, its kernel, and
 //! the servers that it may ask.
 
-use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -76,12 +75,10 @@ pub fn permitted(program: &Program, outside: &HostServices) -> Result<(), Engine
         };
         if let Some((why, help)) = refused {
             let (file, action) = (needing.file.name(), &needing.action);
-            let error = EngineError::usage(msg!(
-                "{file}:{line}: the action `{action}` needs `{what}`: {why}",
-                why = Message::rendered(why)
-            ));
+            let error =
+                EngineError::usage(msg!("{file}:{line}: the action `{action}` needs `{what}`: {why}", why = why));
             return Err(match help {
-                Some(help) => error.with_help(Message::rendered(help)),
+                Some(help) => error.with_help(help),
                 None => error,
             });
         }

@@ -1,5 +1,6 @@
 //! `sessions export --format md`: a session as a document for people.
 
+use bcc_runtime::program::stored_event::message_at;
 use std::fmt::Write;
 
 use serde_json::Value;
@@ -31,8 +32,8 @@ pub fn markdown(export: &Value, language: Language) -> String {
     notebook(&mut document, export, language);
     for effect in export.pointer("/session/open_effects").and_then(Value::as_array).into_iter().flatten() {
         let field = |name: &str| effect.get(name).map(shown).unwrap_or_default();
-        let (kind, summary) = (field("kind"), field("summary"));
-        let values = [("kind", &*kind), ("summary", &*language.said(&summary))];
+        let (kind, summary) = (field("kind"), message_at(effect, "/summary").render(language));
+        let values = [("kind", &*kind), ("summary", &*summary)];
         let _ = writeln!(
             document,
             "{}",
@@ -40,7 +41,7 @@ pub fn markdown(export: &Value, language: Language) -> String {
         );
     }
     let used = export.get("session").map(told).unwrap_or_default();
-    let _ = writeln!(document, "{}", filled("- used: {used}", &[("used", &language.said(&used))]));
+    let _ = writeln!(document, "{}", filled("- used: {used}", &[("used", &used.render(language))]));
     let calls = export.get("model_calls").and_then(Value::as_array);
     let cost = calls.map(|calls| whole(calls).cost_told()).filter(|cost| !cost.is_empty());
     if let Some(cost) = cost {
@@ -129,8 +130,8 @@ fn plans(document: &mut String, export: &Value, language: Language) {
         }
         let field = |name: &str| row.get(name).map(shown).unwrap_or_default().replace('\n', " ");
         let accepted = if row.get("accepted") == Some(&Value::Bool(true)) { "accepted" } else { "refused" };
-        let (accepted, why) = (language.said(accepted), field("why"));
-        let _ = writeln!(document, "- {} {accepted}: {}", field("change"), language.said(&why));
+        let why = message_at(row, "/why").render(language).replace('\n', " ");
+        let _ = writeln!(document, "- {} {}: {why}", field("change"), language.said(accepted));
     }
 }
 

@@ -197,10 +197,10 @@ impl FileRecorder {
 }
 
 impl Recorder for FileRecorder {
-    fn record(&self, calls: &[Recorded], masker: &Masker) -> Result<(), String> {
+    fn record(&self, calls: &[Recorded], masker: &Masker) -> Result<(), Message> {
         let mut state = self.state();
         let told =
-            |error: io::Error| format!("the recording {path} cannot be written: {error}", path = self.path.display());
+            |error: io::Error| msg!("the recording {path} cannot be written: {error}", path = self.path.display());
         if state.masked != masker.count() {
             self.mask_again(masker).map_err(told)?;
             state.masked = masker.count();
@@ -402,7 +402,7 @@ mod tests {
         let call =
             Recorded { seq: 1, at: String::new(), place: Arc::new(EventLocation::default()), call: Box::new(call) };
         let told = recorder.record(&[call], &Masker::default()).unwrap_err();
-        assert!(told.contains("bytes") && told.contains("another file"), "{told}");
+        assert!(told.to_string().contains("bytes") && told.to_string().contains("another file"), "{told}");
         assert_eq!(std::fs::metadata(&path).unwrap().len(), MOST_RECORDING_BYTES - 10);
     }
 }

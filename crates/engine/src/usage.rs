@@ -1,5 +1,7 @@
 //! What sessions at rest have used of their budgets, for lists and exports.
 
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
 use serde_json::{Value, json};
 
 use bcc_runtime::program::resource::{Resource, ResourceUse};
@@ -23,12 +25,12 @@ pub fn used(row: &SessionRow) -> (Value, Value) {
 }
 
 /// The same in words, from the `session` of an export: `12 of 200 turns, 14 model calls, …`.
-pub fn told(session: &Value) -> String {
+pub fn told(session: &Value) -> Message {
     let number = |part: &str, name: &str| session.get(part)?.get(name)?.as_u64();
     let spent = Resource::ALL.iter().filter_map(|resource| {
         let used = number("used", field(*resource))?;
         let limit = number("budget", resource.name()).map(|limit| limit.saturating_mul(resource.unit()));
         Some(ResourceUse { resource: *resource, used, limit }.told())
     });
-    spent.collect::<Vec<_>>().join(", ")
+    Message::list(Joint::Comma, spent)
 }

@@ -1,8 +1,10 @@
 //! What an archive refuses, as data. No variant carries texts, values or prompts of a session: only ids, numbers, the
 //! store's path, and what to do.
 
+use bcc_lang::message::ToMessage;
+
 /// Why an archive did not do what it was asked. `store` is the path of the store, or `memory`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 pub enum StoreError {
     #[error("there is no session {id:?} in the store {store}; `sessions list` shows those that are there")]
     NotFound { store: String, id: String },

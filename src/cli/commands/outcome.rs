@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 
-use crate::cli::commands::trace::{by_name, label, short, text, times};
-use crate::cli::language::{filled, said};
+use crate::cli::commands::trace::{by_name, label, message, short, text, times};
+use crate::cli::language::{chosen, filled, said};
+use bcc_lang::message::message::{Joint, Message};
 use bcc_llm::reply::strategies::ParseStrategy;
+use bcc_runtime::program::stored_event::message_at;
 
 /// The lines about `outcome`. `call` is the model call whose reply it read, or null.
 pub fn outcome(outcome: &Value, call: &Value, raw: bool) -> Vec<String> {
@@ -26,10 +28,10 @@ pub fn outcome(outcome: &Value, call: &Value, raw: bool) -> Vec<String> {
     if talks && fields(outcome, "metrics").next().is_some() {
         lines.push(label("suggestion", &at("/progress_suggestion")));
     }
-    if let Some(message) = outcome.pointer("/metadata/error_message").and_then(Value::as_str)
+    if outcome.pointer("/metadata/error_message").is_some_and(Value::is_string)
         && outcome.pointer("/debug_info/parse_error").is_none()
     {
-        lines.push(label("went wrong", &said(message)));
+        lines.push(label("went wrong", &message(outcome, "/metadata/error_message")));
     }
     if let Some(reason) = outcome.pointer("/metadata/held_back").and_then(Value::as_str) {
         lines.push(label(
@@ -141,8 +143,11 @@ fn reading(outcome: &Value, call: &Value) -> Vec<String> {
         lines.push(said("the model's reply could not be read").into_owned());
         let values = [("count", text(error.get("retry_count"))), ("ways", list("strategies", " → "))];
         lines.push(label("  tried", &filled("{count} ways: {ways}", &by_name(&values))));
-        lines.push(label("  errors", &said(&list("errors", "; "))));
-        lines.push(label("  final error", &said(&text(error.get("final_error")))));
+        let errors = error.get("errors").and_then(Value::as_array).map_or(0, Vec::len);
+        let at = |number| message_at(outcome, &format!("/debug_info/parse_error/errors/{number}"));
+        let errors = Message::list(Joint::Semicolon, (0..errors).map(at));
+        lines.push(label("  errors", &errors.render(chosen())));
+        lines.push(label("  final error", &message(outcome, "/debug_info/parse_error/final_error")));
     }
     lines
 }

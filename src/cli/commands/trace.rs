@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::cli::commands::outcome::outcome;
-use crate::cli::language::{filled, said};
+use crate::cli::language::{chosen, filled, said};
 use crate::cli::table::padded;
 use bcc_engine::history::used_feedback;
+use bcc_runtime::program::stored_event::message_at;
 
 /// The longest value, in characters, that is shown whole.
 const LONGEST: usize = 200;
@@ -53,7 +54,7 @@ impl Trace<'_> {
             "action_started" => one("begins", &format!("{} ({})", here(), get("name"))),
             // The decision about the budget says so already.
             "skipped" if self.before(number).is_some_and(|before| is_same_decision(before, event)) => Vec::new(),
-            "skipped" => one("skipped", &format!("{}: {}", get("name"), said(get("why")))),
+            "skipped" => one("skipped", &format!("{}: {}", get("name"), message(event, "/why"))),
             "message_discarded" => one("taken back", &said("words that were shown do not count")),
             "variable_set" if !self.is_extracted(event) => {
                 let value = short(event.get("value").unwrap_or(&Value::Null));
@@ -74,9 +75,9 @@ impl Trace<'_> {
             // The turn whose reply was bent tells of it.
             "warning" if get("code") == "reply-bent" => Vec::new(),
             "warning" | "error" => {
-                let mut lines = one(get("type"), &said(get("message")));
+                let mut lines = one(get("type"), &message(event, "/message"));
                 if !get("help").is_empty() {
-                    lines.push(label("  help", &said(get("help"))));
+                    lines.push(label("  help", &message(event, "/help")));
                 }
                 lines
             }
@@ -87,7 +88,7 @@ impl Trace<'_> {
             "effect_started" | "effect_finished" | "notebook_action" | "cell" | "behavior" => happened(event),
             "session_completed" => one("ended", &said("the session is complete")),
             "session_failed" => one("ended", &said("the session failed")),
-            "session_stopped" => one("stopped", &said(&text(event.pointer("/summary/reason")))),
+            "session_stopped" => one("stopped", &message(event, "/summary/reason")),
             _ => Vec::new(),
         }
     }
@@ -163,7 +164,7 @@ impl Trace<'_> {
 /// What happened outside of the conversation: to the notebook, or beyond the session.
 fn happened(event: &Value) -> Vec<String> {
     let get = |name: &str| field(event, name);
-    let (kind, summary) = (get("kind"), said(get("summary")));
+    let (kind, summary) = (get("kind"), message(event, "/summary"));
     let told = match get("type") {
         "effect_started" => {
             label("effect", &filled("{kind} begins: {summary}", &[("kind", kind), ("summary", &summary)]))
@@ -174,7 +175,7 @@ fn happened(event: &Value) -> Vec<String> {
         "notebook_action" => {
             let (by, cell) = (said(get("by")), get("cell_id"));
             let cell = if cell.is_empty() { String::new() } else { format!(" {cell}") };
-            let error = if get("error").is_empty() { String::new() } else { format!(": {}", said(get("error"))) };
+            let error = if get("error").is_empty() { String::new() } else { format!(": {}", message(event, "/error")) };
             let values = [("action", get("action")), ("cell", &*cell), ("by", &*by), ("error", &*error)];
             label("notebook", &filled("{action}{cell} (by the {by}){error}", &values))
         }
@@ -195,7 +196,7 @@ fn happened(event: &Value) -> Vec<String> {
         _ => {
             let achieved = event.get("target_achieved") == Some(&Value::Bool(true));
             let achieved = said(if achieved { "the target is achieved" } else { "the target is not achieved yet" });
-            let (iteration, why) = (text(event.get("iteration")), said(get("why")));
+            let (iteration, why) = (text(event.get("iteration")), message(event, "/why"));
             let values = [
                 ("id", get("behavior_id")),
                 ("iteration", &*iteration),
@@ -214,7 +215,7 @@ fn is_same_decision(before: &Value, event: &Value) -> bool {
 }
 
 fn decision(event: &Value) -> String {
-    format!("{} → {}   ({})", field(event, "reason"), field(event, "route"), said(field(event, "why")))
+    format!("{} → {}   ({})", field(event, "reason"), field(event, "route"), message(event, "/why"))
 }
 
 /// A call tells of itself only when it went wrong or was not an action's.
@@ -224,8 +225,8 @@ fn call(event: &Value) -> Vec<String> {
     match event.get("error").and_then(Value::as_str) {
         // The outcome of an action tells why its reply could not be read.
         Some(_) if unread && purpose == "action" => Vec::new(),
-        Some(error) => {
-            let values = [("purpose", &*said(purpose)), ("error", &*said(error))];
+        Some(_) => {
+            let values = [("purpose", &*said(purpose)), ("error", &*message(event, "/error"))];
             vec![label("model", &filled("asked for the {purpose}: {error}", &values))]
         }
         None => Vec::new(),
@@ -251,7 +252,12 @@ pub fn plan_told(event: &Value) -> String {
         "" => String::new(),
         reason => format!("   {}", filled("(asked for because of {reason})", &[("reason", reason)])),
     };
-    format!("{} {}: {}{asked}", field(event, "route"), said(became), said(field(event, "why")))
+    format!("{} {}: {}{asked}", field(event, "route"), said(became), message(event, "/why"))
+}
+
+/// The text at a pointer of a stored event, in the language of the person.
+pub fn message(event: &Value, pointer: &str) -> String {
+    message_at(event, pointer).render(chosen())
 }
 
 /// The ids in the list `name`, as text.

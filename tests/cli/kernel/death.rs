@@ -103,7 +103,7 @@ async fn a_missing_kernel_and_a_broken_one_are_told_apart() {
         let settings = KernelSettings { name: name.to_owned(), ..KernelSettings::default() };
         let error = kernel.execute("1", LONG, &settings).await.unwrap_err();
         assert_eq!(error.code, code);
-        assert!(error.message.contains(part), "{error}");
+        assert!(error.message.to_string().contains(part), "{error}");
     }
 }
 

@@ -21,7 +21,7 @@ async fn it_is_announced_in_a_commit_of_its_own_and_closed_after() {
         .map(|row| serde_json::from_str::<Value>(&row.state).unwrap()["effect"].clone())
         .filter(|effect| !effect.is_null())
         .collect();
-    assert_eq!(open, [json!({ "id": "e5", "kind": "press", "summary": "the red button" })]);
+    assert_eq!(open, [json!({ "id": "e5", "kind": "press", "summary": { "word": "the red button" } })]);
 }
 
 #[tokio::test]

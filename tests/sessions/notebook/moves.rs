@@ -148,7 +148,11 @@ fn texts(items: &[&str]) -> Vec<String> {
 }
 
 fn updated(state: &mut NotebookState, todo: TodoUpdate) -> Vec<String> {
-    ContextUpdate { todo: Some(todo), ..ContextUpdate::default() }.apply(state)
+    ContextUpdate { todo: Some(todo), ..ContextUpdate::default() }
+        .apply(state)
+        .iter()
+        .map(ToString::to_string)
+        .collect()
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! `bcc-script.toml`, whether it is trusted, the rights of files that hold keys, and the models that come of it all.
 
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -18,27 +21,25 @@ const OTHERS_WRITE: u32 = 0o022;
 
 pub fn configuration(project: &Project, environment: &Environment) -> Vec<DoctorFinding> {
     if !project.has_config {
-        let note = DoctorFinding::note("configuration", format!("there is no {CONFIG_FILE}"));
+        let note = DoctorFinding::note("configuration", msg!("there is no {CONFIG_FILE}"));
         return vec![note.with_help("it is optional; `bcc-script schema config` lists what it may contain")];
     }
     let (models, rules) = (project.config.models.len(), project.config.rules.len());
-    let mut found = vec![DoctorFinding::ok(
-        "configuration",
-        format!("{CONFIG_FILE} can be read (models: {models}, rules: {rules})"),
-    )];
+    let mut found =
+        vec![DoctorFinding::ok("configuration", msg!("{CONFIG_FILE} can be read (models: {models}, rules: {rules})"))];
     found.extend(own_kinds(project, environment));
     let path = project.directory.join(CONFIG_FILE);
     if mode(&path).is_some_and(|mode| mode & OTHERS_WRITE != 0) {
-        let note = DoctorFinding::note("configuration", format!("others on this machine may write {CONFIG_FILE}"));
-        found.push(note.with_help(format!("`chmod go-w {}`", quoted(&path))));
+        let note = DoctorFinding::note("configuration", msg!("others on this machine may write {CONFIG_FILE}"));
+        found.push(note.with_help(msg!("`chmod go-w {}`", quoted(&path))));
     }
     for (name, table) in &project.config.models {
         let Some(file) = &table.api_key_file else { continue };
         let path = project.directory.join(file);
         if mode(&path).is_some_and(|mode| mode & OTHERS != 0) {
-            let message = format!("others on this machine may read the key of model `{name}` in {file}");
+            let message = msg!("others on this machine may read the key of model `{name}` in {file}");
             found.push(
-                DoctorFinding::problem("configuration", message).with_help(format!("`chmod 600 {}`", quoted(&path))),
+                DoctorFinding::problem("configuration", message).with_help(msg!("`chmod 600 {}`", quoted(&path))),
             );
         }
     }
@@ -52,18 +53,19 @@ fn own_kinds(project: &Project, environment: &Environment) -> Vec<DoctorFinding>
         return vec![];
     }
     let (commands, skills): (Vec<_>, Vec<_>) = kinds.values().partition(|kind| kind.has_command());
-    let names =
-        |kinds: &[&CustomKind]| kinds.iter().map(|kind| format!("`{}`", kind.name)).collect::<Vec<_>>().join(", ");
+    let names = |kinds: &[&CustomKind]| {
+        Message::list(Joint::Item, kinds.iter().map(|kind| Message::text(format!("`{}`", kind.name))))
+    };
     let mut found = Vec::new();
     if !skills.is_empty() {
-        found.push(DoctorFinding::ok("kinds", format!("kinds of the project that run skills: {}", names(&skills))));
+        found.push(DoctorFinding::ok("kinds", msg!("kinds of the project that run skills: {}", names(&skills))));
     }
     if !commands.is_empty() {
-        let message = format!("kinds of the project that run commands: {}", names(&commands));
+        let message = msg!("kinds of the project that run commands: {}", names(&commands));
         found.push(match permits(project, environment).may(COMMAND) {
-            Ok(()) => DoctorFinding::ok("kinds", format!("{message}; they are allowed")),
+            Ok(()) => DoctorFinding::ok("kinds", msg!("{message}; they are allowed")),
             Err(refused) => {
-                DoctorFinding::problem("kinds", format!("{message}; {}", refused.message)).with_help(refused.help)
+                DoctorFinding::problem("kinds", msg!("{message}; {}", refused.message)).with_help(refused.help)
             }
         });
     }
@@ -79,22 +81,25 @@ pub fn models(project: &Project, environment: &Environment) -> Vec<DoctorFinding
     let mut found = Vec::new();
     let sends =
         listing.models.iter().filter(|model| model.provider.sends() && project.config.models.contains_key(&model.name));
-    let servers: Vec<String> = sends
+    let servers: Vec<Message> = sends
         .map(|model| match &model.server {
-            Some(server) => format!("`{}` at {server}", model.name),
-            None => format!("`{}`", model.name),
+            Some(server) => msg!("`{}` at {server}", model.name),
+            None => Message::text(format!("`{}`", model.name)),
         })
         .collect();
     if listing.needs_trust && listing.trusted {
-        found.push(DoctorFinding::ok("trust", format!("{CONFIG_FILE} is trusted")));
+        found.push(DoctorFinding::ok("trust", msg!("{CONFIG_FILE} is trusted")));
     } else if listing.needs_trust {
         let message = match servers.as_slice() {
-            [] => format!("{CONFIG_FILE} is not trusted, so what `[project] allow` lets scripts do does not count"),
+            [] => msg!("{CONFIG_FILE} is not trusted, so what `[project] allow` lets scripts do does not count"),
             servers => {
-                format!("{CONFIG_FILE} is not trusted, so nothing is sent to the models {}", servers.join(", "))
+                msg!(
+                    "{CONFIG_FILE} is not trusted, so nothing is sent to the models {}",
+                    Message::list(Joint::Item, servers.iter().cloned())
+                )
             }
         };
-        let help = format!("read it, then say `bcc-script trust {}`", quoted(&project.directory));
+        let help = msg!("read it, then say `bcc-script trust {}`", quoted(&project.directory));
         found.push(DoctorFinding::problem("trust", message).with_help(help));
     }
     found.extend(listing.models.iter().flat_map(model));
@@ -103,28 +108,28 @@ pub fn models(project: &Project, environment: &Environment) -> Vec<DoctorFinding
             DoctorFinding::note("models", "no model is configured: the built-in offline responder answers (no AI)");
         found.push(note.with_help("set an API key such as OPENAI_API_KEY and the name of the model in BCC_MODEL, or add `[models.default]` to bcc-script.toml"));
     } else {
-        let message = format!("a script without a `model:` asks `{}`: {}", listing.default, listing.why);
+        let message = msg!("a script without a `model:` asks `{}`: {}", listing.default, listing.why);
         found.push(DoctorFinding::ok("models", message));
     }
-    found.extend(listing.notices.iter().map(|notice| DoctorFinding::note("models", notice.to_string())));
+    found.extend(listing.notices.iter().map(|notice| DoctorFinding::note("models", notice.clone())));
     found
 }
 
 fn model(model: &ListedModel) -> Vec<DoctorFinding> {
     let name = &model.name;
-    let asks = model.model.as_deref().map(|asks| format!(" {asks}")).unwrap_or_default();
-    let about = format!("model `{name}` ({}{asks})", model.provider.name());
+    let asks = model.model.as_deref().map(|asks| msg!(" {asks}")).unwrap_or_default();
+    let about = msg!("model `{name}` ({}{asks})", model.provider.name());
     let mut found = vec![match (model.key, &model.key_from) {
-        (KeyState::None, _) | (_, None) => DoctorFinding::ok("models", format!("{about} needs no key")),
-        (KeyState::Set, Some(from)) => DoctorFinding::ok("models", format!("{about} has its key, from {from}")),
+        (KeyState::None, _) | (_, None) => DoctorFinding::ok("models", msg!("{about} needs no key")),
+        (KeyState::Set, Some(from)) => DoctorFinding::ok("models", msg!("{about} has its key, from {from}")),
         (KeyState::Missing, Some(from)) => {
-            DoctorFinding::problem("models", format!("{about} has no key: {from} is missing"))
-                .with_help(format!("set {from}, or write another place into {CONFIG_FILE}"))
+            DoctorFinding::problem("models", msg!("{about} has no key: {from} is missing"))
+                .with_help(msg!("set {from}, or write another place into {CONFIG_FILE}"))
         }
     }];
     let missing = |variable: &String| {
-        let message = format!("model `{name}`: the environment variable {variable} is not set");
-        DoctorFinding::problem("models", message).with_help(format!("set {variable}"))
+        let message = msg!("model `{name}`: the environment variable {variable} is not set");
+        DoctorFinding::problem("models", message).with_help(msg!("set {variable}"))
     };
     found.extend(model.missing.iter().map(missing));
     found

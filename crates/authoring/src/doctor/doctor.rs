@@ -1,5 +1,8 @@
 //! `doctor`: everything that is looked at, in the order in which one thing stands on another.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
 
 use crate::doctor::finding::DoctorFinding;
@@ -61,12 +64,12 @@ fn directory(request: &DoctorRequest, environment: &Environment, found: &mut Vec
     let by = if request.project.is_some() { "--project" } else { "BCC_PROJECT" };
     match given_directory(request.project.as_deref(), environment) {
         Ok(Some(given)) => {
-            found.push(DoctorFinding::ok("project", format!("{path}, as `{by}` says", path = given.display())));
+            found.push(DoctorFinding::ok("project", msg!("{path}, as `{by}` says", path = given.display())));
             return given;
         }
         Err(error) => found.push(
-            DoctorFinding::problem("project", error.to_string())
-                .with_help(format!("mend `{by}`; this directory was looked at")),
+            DoctorFinding::problem("project", error.to_message())
+                .with_help(msg!("mend `{by}`; this directory was looked at")),
         ),
         Ok(None) => {}
     }
@@ -74,9 +77,9 @@ fn directory(request: &DoctorRequest, environment: &Environment, found: &mut Vec
     let marks: Vec<&str> =
         [CONFIG_FILE, "_system", ".bcc"].into_iter().filter(|name| directory.join(name).exists()).collect();
     found.push(if is_marked(&directory) {
-        DoctorFinding::ok("project", format!("{}, because it has {}", directory.display(), marks.join(", ")))
+        DoctorFinding::ok("project", msg!("{}, because it has {}", directory.display(), marks.join(", ")))
     } else {
-        let message = format!(
+        let message = msg!(
             "there is no {CONFIG_FILE}, _system/ or .bcc/ here or above: {path} counts as the project",
             path = directory.display()
         );
@@ -94,10 +97,8 @@ fn project(directory: &Path, environment: &Environment, found: &mut Vec<DoctorFi
             Some(project)
         }
         Err(error) => {
-            found.push(
-                DoctorFinding::problem("configuration", error.to_string())
-                    .with_any_help(error.help().map(ToString::to_string).as_deref()),
-            );
+            found
+                .push(DoctorFinding::problem("configuration", error.to_message()).with_any_help(error.help().cloned()));
             None
         }
     }
@@ -117,10 +118,7 @@ async fn asked(request: &DoctorRequest, project: &Project, environment: &Environ
     let checked = match check(project, environment, &names).await {
         Ok(checked) => checked,
         Err(error) => {
-            return vec![
-                DoctorFinding::problem("models", error.to_string())
-                    .with_any_help(error.help().map(ToString::to_string).as_deref()),
-            ];
+            return vec![DoctorFinding::problem("models", error.to_message()).with_any_help(error.help().cloned())];
         }
     };
     checked.iter().map(answer).collect()
@@ -129,11 +127,10 @@ async fn asked(request: &DoctorRequest, project: &Project, environment: &Environ
 fn answer(checked: &ModelCheck) -> DoctorFinding {
     let name = &checked.name;
     if checked.ok {
-        return DoctorFinding::ok("models", format!("model `{name}` answers"));
+        return DoctorFinding::ok("models", msg!("model `{name}` answers"));
     }
-    let why = checked.error.as_ref().map_or_else(|| "it gave no answer".to_owned(), ToString::to_string);
-    DoctorFinding::problem("models", format!("model `{name}` cannot be used: {why}"))
-        .with_any_help(checked.help.as_ref().map(ToString::to_string).as_deref())
+    let why = checked.error.as_ref().map_or_else(|| Message::word("it gave no answer"), Clone::clone);
+    DoctorFinding::problem("models", msg!("model `{name}` cannot be used: {why}")).with_any_help(checked.help.clone())
 }
 
 /// How many documents there are, and what `validate` says of them.
@@ -142,15 +139,12 @@ fn scripts(directory: &Path, environment: &Environment) -> Vec<DoctorFinding> {
     let report = match validate(&request, environment) {
         Ok(report) => report,
         Err(error) => {
-            return vec![
-                DoctorFinding::note("scripts", error.to_string())
-                    .with_any_help(error.help().map(ToString::to_string).as_deref()),
-            ];
+            return vec![DoctorFinding::note("scripts", error.to_message()).with_any_help(error.help().cloned())];
         }
     };
     let count = |severity| report.diagnostics.iter().filter(|found| found.severity == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-    let message = format!(
+    let message = msg!(
         "scripts, skills, tests and templates were checked (files: {}, errors: {errors}, warnings: {warnings})",
         report.files
     );

@@ -1,5 +1,8 @@
 //! What editors need: whether the schemas of the project are those of this release.
 
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::path::Path;
 
 use crate::doctor::finding::DoctorFinding;
@@ -26,22 +29,22 @@ pub fn editors(project: &Path, own: &OwnKinds) -> Vec<DoctorFinding> {
             current.push(name);
             continue;
         }
-        let note = DoctorFinding::note("editors", format!("{file} is not the one of this release"));
+        let note = DoctorFinding::note("editors", msg!("{file} is not the one of this release"));
         let with = if own.is_empty() { "" } else { " --project ." };
-        found.push(note.with_help(format!("`bcc-script schema {name}{with} > {file}`")));
+        found.push(note.with_help(msg!("`bcc-script schema {name}{with} > {file}`")));
     }
     if !current.is_empty() {
         let named = listed(&current);
-        found.push(DoctorFinding::ok("editors", format!("the schemas of {named} are those of this release")));
+        found.push(DoctorFinding::ok("editors", msg!("the schemas of {named} are those of this release")));
     }
     if current.is_empty() && found.is_empty() {
-        let note = DoctorFinding::note("editors", format!("there are no schemas for editors ({})", listed(&NAMES)));
+        let note = DoctorFinding::note("editors", msg!("there are no schemas for editors ({})", listed(&NAMES)));
         found.push(note.with_help("`bcc-script schema` prints the schemas for an editor"));
     }
     found
 }
 
 /// Names as they are written, in every language.
-fn listed(names: &[&str]) -> String {
-    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+fn listed(names: &[&str]) -> Message {
+    Message::list(Joint::Item, names.iter().map(|name| Message::text(format!("`{name}`"))))
 }

@@ -1,5 +1,6 @@
 //! What was looked at, and how it is.
 
+use bcc_lang::message::message::Message;
 use serde_json::{Value, json};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,32 +26,32 @@ pub struct DoctorFinding {
     pub about: &'static str,
     pub state: CheckState,
     /// What was seen. Shows no key and nothing that anybody said.
-    pub message: String,
-    pub help: Option<String>,
+    pub message: Message,
+    pub help: Option<Message>,
 }
 
 impl DoctorFinding {
-    pub fn ok(about: &'static str, message: impl Into<String>) -> Self {
+    pub fn ok(about: &'static str, message: impl Into<Message>) -> Self {
         Self { about, state: CheckState::Ok, message: message.into(), help: None }
     }
 
-    pub fn note(about: &'static str, message: impl Into<String>) -> Self {
+    pub fn note(about: &'static str, message: impl Into<Message>) -> Self {
         Self { about, state: CheckState::Note, message: message.into(), help: None }
     }
 
-    pub fn problem(about: &'static str, message: impl Into<String>) -> Self {
+    pub fn problem(about: &'static str, message: impl Into<Message>) -> Self {
         Self { about, state: CheckState::Problem, message: message.into(), help: None }
     }
 
     #[must_use]
-    pub fn with_help(self, help: impl Into<String>) -> Self {
+    pub fn with_help(self, help: impl Into<Message>) -> Self {
         Self { help: Some(help.into()), ..self }
     }
 
     /// The same with what to do, where something can be done.
     #[must_use]
-    pub fn with_any_help(self, help: Option<&str>) -> Self {
-        Self { help: help.map(str::to_owned), ..self }
+    pub fn with_any_help(self, help: Option<Message>) -> Self {
+        Self { help, ..self }
     }
 
     pub fn json(&self) -> Value {

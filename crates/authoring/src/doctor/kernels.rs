@@ -4,6 +4,9 @@ use crate::doctor::finding::DoctorFinding;
 use bcc_engine::environment::Environment;
 use bcc_engine::host_services::permits;
 use bcc_engine::project::Project;
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use bcc_runtime::notebook::kernel::specs::{find, installed};
 
 const MOST_NAMED: usize = 20;
@@ -19,9 +22,10 @@ pub(crate) fn kernels(environment: &Environment) -> Vec<DoctorFinding> {
     }
     let variables = environment.without(|_| false);
     let specs = installed(&variables);
-    let mut names: Vec<String> = specs.iter().take(MOST_NAMED).map(|spec| format!("`{}`", spec.name)).collect();
+    let mut names: Vec<Message> =
+        specs.iter().take(MOST_NAMED).map(|spec| Message::text(format!("`{}`", spec.name))).collect();
     if specs.len() > MOST_NAMED {
-        names.push("…".to_owned());
+        names.push(Message::text("…"));
     }
     let usual = find(USUAL, &variables);
     vec![match (names.as_slice(), usual) {
@@ -32,9 +36,15 @@ pub(crate) fn kernels(environment: &Environment) -> Vec<DoctorFinding> {
         }
         ([], Err(_)) => DoctorFinding::note("kernels", "no kernel is installed: scripts cannot run code")
             .with_help("`python3 -m pip install ipykernel` installs one"),
-        (names, Ok(_)) => DoctorFinding::ok("kernels", format!("these kernels are installed: {}", names.join(", "))),
+        (names, Ok(_)) => DoctorFinding::ok(
+            "kernels",
+            msg!("these kernels are installed: {}", Message::list(Joint::Item, names.iter().cloned())),
+        ),
         (names, Err(_)) => {
-            let message = format!("these kernels are installed, but no `{USUAL}`: {}", names.join(", "));
+            let message = msg!(
+                "these kernels are installed, but no `{USUAL}`: {}",
+                Message::list(Joint::Item, names.iter().cloned())
+            );
             let help =
                 "`session.kernel` of a script chooses one; `python3 -m pip install ipykernel` installs the usual one";
             DoctorFinding::note("kernels", message).with_help(help)

@@ -1,5 +1,6 @@
 //! The machine and the terminal: clock, encoding, language, and where words go.
 
+use bcc_lang::message::msg;
 use jiff::tz::TimeZone;
 
 use crate::doctor::finding::DoctorFinding;
@@ -24,9 +25,9 @@ fn clock() -> DoctorFinding {
     let time = now();
     let zone = TimeZone::system();
     let zone = zone.iana_name().unwrap_or("of this machine").to_owned();
-    let message = format!("{} (time zone {zone})", stamp(time));
+    let message = msg!("{} (time zone {zone})", stamp(time));
     if time.as_second() < SINCE {
-        let problem = DoctorFinding::problem("clock", format!("{message} cannot be right"));
+        let problem = DoctorFinding::problem("clock", msg!("{message} cannot be right"));
         return problem.with_help("set the clock of this machine: sessions keep times, and servers refuse wrong ones");
     }
     DoctorFinding::ok("clock", message)
@@ -38,7 +39,7 @@ fn terminal(terminals: &Terminals, environment: &Environment) -> DoctorFinding {
         (true, true) if kind == "dumb" => {
             DoctorFinding::note("terminal", "the terminal is `dumb`: lines are read as they come, without colours")
         }
-        (true, true) => DoctorFinding::ok("terminal", format!("a terminal ({kind}): `run` talks to a person")),
+        (true, true) => DoctorFinding::ok("terminal", msg!("a terminal ({kind}): `run` talks to a person")),
         _ => DoctorFinding::ok("terminal", "no terminal at both ends: `run` reads and writes lines"),
     }
 }
@@ -54,11 +55,11 @@ fn encoding(environment: &Environment) -> DoctorFinding {
         Some((name, value)) => {
             let letters: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
             if letters.to_ascii_lowercase().contains("utf8") {
-                DoctorFinding::ok("locale", format!("{name}={value}: UTF-8"))
+                DoctorFinding::ok("locale", msg!("{name}={value}: UTF-8"))
             } else {
                 DoctorFinding::note(
                     "locale",
-                    format!("{name}={value} is no UTF-8; a terminal may show Chinese text wrongly"),
+                    msg!("{name}={value} is no UTF-8; a terminal may show Chinese text wrongly"),
                 )
                 .with_help(help)
             }
@@ -77,11 +78,11 @@ fn spoken(language: Language, environment: &Environment) -> DoctorFinding {
     };
     let asked = Language::of_environment(|name| environment.get(name));
     let message = match first(environment, &["BCC_LANG", "LC_ALL", "LC_MESSAGES", "LANG"]) {
-        _ if asked != language => format!("{name}, as `--lang` says"),
+        _ if asked != language => msg!("{name}, as `--lang` says"),
         Some((variable, value)) => {
-            format!("{name}, because of {variable}={value}; `--lang en` or `--lang zh` chooses another")
+            msg!("{name}, because of {variable}={value}; `--lang en` or `--lang zh` chooses another")
         }
-        None => format!("{name}, because nothing chooses another; `--lang zh` does"),
+        None => msg!("{name}, because nothing chooses another; `--lang zh` does"),
     };
     DoctorFinding::ok("language", message)
 }

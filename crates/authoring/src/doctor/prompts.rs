@@ -4,6 +4,8 @@ use crate::doctor::finding::DoctorFinding;
 use crate::templates::catalog::TemplateCatalog;
 use bcc_engine::files::TemplateFolders;
 use bcc_engine::project::Project;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use bcc_lang::template::error::TemplateError;
 use bcc_lang::template::layers::{DEFAULT_SCHEME, collect};
 use bcc_lang::template::templates::Templates;
@@ -26,7 +28,7 @@ pub fn schemes(project: &Project) -> Vec<DoctorFinding> {
         path.starts_with("_system/config/default") || schemes.iter().any(inside)
     };
     for fault in shelf.faults() {
-        let message = format!("{}: {}", fault.path, fault.why);
+        let message = msg!("{}: {}", fault.path, fault.why);
         match fault.fatal {
             true if told(&fault.path) => {}
             true => found.push(DoctorFinding::problem("templates", message)),
@@ -42,7 +44,7 @@ pub fn schemes(project: &Project) -> Vec<DoctorFinding> {
 }
 
 fn one(folders: &TemplateFolders, scheme: Option<&str>) -> Vec<DoctorFinding> {
-    let about = scheme.map_or_else(|| "the default templates".to_owned(), |scheme| format!("the scheme `{scheme}`"));
+    let about = scheme.map_or_else(|| Message::word("the default templates"), |scheme| msg!("the scheme `{scheme}`"));
     let mark = uuid::Uuid::now_v7().simple().to_string();
     let templates = collect(folders, scheme).and_then(|files| Templates::new(&files, &mark));
     let templates = match templates {
@@ -51,17 +53,16 @@ fn one(folders: &TemplateFolders, scheme: Option<&str>) -> Vec<DoctorFinding> {
     };
     let problems = templates.problems();
     if problems.is_empty() {
-        return vec![DoctorFinding::ok("templates", format!("{about} can be rendered"))];
+        return vec![DoctorFinding::ok("templates", msg!("{about} can be rendered"))];
     }
     let mut found: Vec<DoctorFinding> = problems.iter().take(MOST).map(|error| problem(&about, error)).collect();
     if problems.len() > MOST {
-        let message = format!("{about} has {} more problems", problems.len() - MOST);
+        let message = msg!("{about} has {} more problems", problems.len() - MOST);
         found.push(DoctorFinding::problem("templates", message).with_help("`bcc-script validate` shows them"));
     }
     found
 }
 
-fn problem(about: &str, error: &TemplateError) -> DoctorFinding {
-    DoctorFinding::problem("templates", format!("{about}: {error}"))
-        .with_any_help(error.help.as_ref().map(ToString::to_string).as_deref())
+fn problem(about: &Message, error: &TemplateError) -> DoctorFinding {
+    DoctorFinding::problem("templates", msg!("{about}: {error}")).with_any_help(error.help.clone())
 }

@@ -1,5 +1,9 @@
 //! Where sessions are kept: whether it can be read and written, what lies there and who holds it.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::path::Path;
 
 use rustix::fs::{Access, access, statvfs};
@@ -19,7 +23,7 @@ pub fn store(path: &Path) -> Vec<DoctorFinding> {
     let mut found = Vec::new();
     match look(path) {
         Ok(None) => {
-            found.push(DoctorFinding::ok("store", format!("{shown} is not there yet: the first session makes it")))
+            found.push(DoctorFinding::ok("store", msg!("{shown} is not there yet: the first session makes it")))
         }
         Ok(Some(seen)) => found.extend(told(path, &seen)),
         Err(error) => {
@@ -27,7 +31,7 @@ pub fn store(path: &Path) -> Vec<DoctorFinding> {
                 StoreError::Newer { .. } => "install the release that wrote it, or name another store with `--store`",
                 _ => "`--store` or BCC_STORE names another store",
             };
-            found.push(DoctorFinding::problem("store", error.to_string()).with_help(help));
+            found.push(DoctorFinding::problem("store", error.to_message()).with_help(help));
         }
     }
     found.extend(room(path));
@@ -37,37 +41,36 @@ pub fn store(path: &Path) -> Vec<DoctorFinding> {
 fn told(path: &Path, seen: &StoreInspection) -> Vec<DoctorFinding> {
     let shown = path.display();
     let total: u64 = seen.sessions.values().sum();
-    let by_status: Vec<String> = seen.sessions.iter().map(|(status, count)| format!("{count} {status}")).collect();
-    let by_status = if by_status.is_empty() { String::new() } else { format!(" ({})", by_status.join(", ")) };
+    let by_status = seen.sessions.iter().map(|(status, count)| msg!("{count} {status}"));
+    let by_status = match seen.sessions.is_empty() {
+        true => Message::default(),
+        false => msg!(" ({})", Message::list(Joint::Item, by_status)),
+    };
     let size = size(seen.bytes + seen.log_bytes);
-    let mut found = vec![DoctorFinding::ok(
-        "store",
-        format!("{shown}: layout {}, {size}, sessions: {total}{by_status}", seen.layout),
-    )];
+    let mut found =
+        vec![DoctorFinding::ok("store", msg!("{shown}: layout {}, {size}, sessions: {total}{by_status}", seen.layout))];
     if seen.layout != 0 && seen.layout < seen.newest {
         let message =
-            format!("the store has the older layout {}: the next session brings it to {}", seen.layout, seen.newest);
+            msg!("the store has the older layout {}: the next session brings it to {}", seen.layout, seen.newest);
         found.push(
             DoctorFinding::note("store", message).with_help("copy it before, if an older release is to read it again"),
         );
     }
     if access(path, Access::WRITE_OK).is_err() {
-        let problem = DoctorFinding::problem("store", format!("{shown} cannot be written: no session can go on"));
+        let problem = DoctorFinding::problem("store", msg!("{shown} cannot be written: no session can go on"));
         found.push(problem.with_help("give yourself the right to write it, or name another store with `--store`"));
     }
     if seen.log_bytes > 0 {
-        let message = format!(
-            "its write-ahead log holds {}: what was changed last is not counted here",
-            self::size(seen.log_bytes)
-        );
+        let message =
+            msg!("its write-ahead log holds {}: what was changed last is not counted here", self::size(seen.log_bytes));
         let long = seen.log_bytes > LONG_LOG;
         let help = "it shrinks when the next session ends; processes that never end keep it";
-        found.push(DoctorFinding::note("store", message).with_any_help(long.then_some(help)));
+        found.push(DoctorFinding::note("store", message).with_any_help(long.then_some(Message::word(help))));
     }
     for holder in &seen.holders {
         let message = match alive(holder) {
-            Some(false) => format!("a lock was left behind by {holder}, which is gone; it holds nobody up"),
-            _ => format!("a session is in use by {holder}"),
+            Some(false) => msg!("a lock was left behind by {holder}, which is gone; it holds nobody up"),
+            _ => msg!("a session is in use by {holder}"),
         };
         found.push(DoctorFinding::note("store", message));
     }
@@ -86,14 +89,14 @@ fn room(path: &Path) -> Vec<DoctorFinding> {
     let Some(place) = path.ancestors().skip(1).find(|directory| directory.is_dir()) else { return vec![] };
     let mut found = Vec::new();
     if access(place, Access::WRITE_OK).is_err() {
-        let problem = DoctorFinding::problem("store", format!("nothing can be made in {path}", path = place.display()));
+        let problem = DoctorFinding::problem("store", msg!("nothing can be made in {path}", path = place.display()));
         found.push(
             problem.with_help("a store needs its log and its locks beside it; name another place with `--store`"),
         );
     }
     if let Ok(disk) = statvfs(place) {
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        let message = format!("{} free where the store lies", size(free));
+        let message = msg!("{} free where the store lies", size(free));
         found.push(if free < LITTLE {
             DoctorFinding::problem("disk", message)
                 .with_help("make room: a session stops when its turn cannot be stored")
@@ -104,12 +107,12 @@ fn room(path: &Path) -> Vec<DoctorFinding> {
     found
 }
 
-fn size(bytes: u64) -> String {
+fn size(bytes: u64) -> Message {
     const STEP: u64 = 1024;
     match bytes {
-        ..STEP => format!("{bytes} bytes"),
-        _ if bytes < STEP * STEP => format!("{} KB", bytes / STEP),
-        _ if bytes < STEP * STEP * STEP => format!("{} MB", bytes / STEP / STEP),
-        _ => format!("{} GB", bytes / STEP / STEP / STEP),
+        ..STEP => msg!("{bytes} bytes"),
+        _ if bytes < STEP * STEP => msg!("{} KB", bytes / STEP),
+        _ if bytes < STEP * STEP * STEP => msg!("{} MB", bytes / STEP / STEP),
+        _ => msg!("{} GB", bytes / STEP / STEP / STEP),
     }
 }

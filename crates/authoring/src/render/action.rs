@@ -297,9 +297,9 @@ impl Scene<'_> {
         flow.map_err(|error| match error {
             ActionError::Model(error) => EngineError::failed(error.to_message()),
             ActionError::Failed { message, help, .. } | ActionError::Source(ServerError { message, help, .. }) => {
-                let failed = EngineError::failed(Message::rendered(message));
+                let failed = EngineError::failed(message);
                 match help {
-                    Some(help) => failed.with_help(Message::rendered(help)),
+                    Some(help) => failed.with_help(help),
                     None => failed,
                 }
             }

@@ -77,11 +77,11 @@ pub(crate) async fn asked(
         false => watched(scene, &place).await,
     };
     let heard = scene.listening.take().pop();
-    heard.ok_or_else(|| EngineError::failed(failed.map_or_else(|| msg!("`{name}` asked no model"), Message::rendered)))
+    heard.ok_or_else(|| EngineError::failed(failed.unwrap_or_else(|| msg!("`{name}` asked no model"))))
 }
 
 /// Lets the monitor look. Gives why it asked no model.
-async fn watched(scene: &Scene<'_>, place: &EventLocation) -> Option<String> {
+async fn watched(scene: &Scene<'_>, place: &EventLocation) -> Option<Message> {
     let FoundAction { phase, topic, step, .. } = scene.found;
     let (program, services) = (scene.program, &scene.services);
     let config = step.action.watched()?;
@@ -128,7 +128,7 @@ async fn watched(scene: &Scene<'_>, place: &EventLocation) -> Option<String> {
 }
 
 /// Lets a plan be made. Gives why no model was asked for one.
-async fn planned(scene: &Scene<'_>, place: &EventLocation) -> Result<Option<String>, EngineError> {
+async fn planned(scene: &Scene<'_>, place: &EventLocation) -> Result<Option<Message>, EngineError> {
     let FoundAction { phase, topic, index, .. } = scene.found;
     let actions = scene.services.recheck.actions(&topic.id);
     let (Some(at), Some(actions)) = (index, actions) else {

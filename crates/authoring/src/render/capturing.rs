@@ -1,5 +1,7 @@
 //! The model that is asked when a prompt is only looked at: it keeps what it is sent, and answers so that the talk goes on.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -93,8 +95,8 @@ impl BehaviorServers for NoPrompt {
     fn server(&self, name: &str) -> Result<Arc<dyn BehaviorServer>, ServerError> {
         Err(ServerError {
             code: "no-prompt",
-            message: format!("the behavior server `{name}` is asked here, and no model: there is no prompt to show"),
-            help: Some("`bcc-script schema protocol-request` prints what a server receives".to_owned()),
+            message: msg!("the behavior server `{name}` is asked here, and no model: there is no prompt to show"),
+            help: Some(Message::word("`bcc-script schema protocol-request` prints what a server receives")),
         })
     }
 }

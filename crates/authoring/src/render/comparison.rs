@@ -1,6 +1,7 @@
 //! What a kept session sent in one of its calls, beside what today's templates would send there.
 
-use bcc_lang::message::message::Message as UserMessage;
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use bcc_lang::template::layers::collect;
 use bcc_lang::template::missing::Marks;
 use bcc_lang::template::templates::Templates;
 use bcc_lang::value::mask::Masker;
-use bcc_llm::model::message::Message;
+use bcc_llm::model::message::ChatMessage;
 use bcc_store::contract::Store;
 
 #[derive(Clone, Debug)]
@@ -37,15 +38,15 @@ pub struct PromptComparison {
     pub call: usize,
     pub calls: usize,
     pub at: String,
-    pub then: Vec<Message>,
+    pub then: Vec<ChatMessage>,
     /// What would be sent now.
     ///
     /// The error says why there is no such prompt.
-    pub now: Result<Prompt, String>,
+    pub now: Result<Prompt, Message>,
     pub same: bool,
     /// Whether the repetition of the session, with its own templates, sends what was sent.
     pub repeated: bool,
-    pub notes: Vec<String>,
+    pub notes: Vec<Message>,
 }
 
 /// Compares a call of a kept session with what would be sent now. The session is only read, and not held.
@@ -69,7 +70,7 @@ pub async fn changed(
         return Err(EngineError::failed(msg!("what `{}` sent in this call is not kept", turn.action)));
     };
     let masker = masker(archive, id, &row.user).await?;
-    let then: Vec<Message> = then.into_iter().map(|said| masked(said, &masker)).collect();
+    let then: Vec<ChatMessage> = then.into_iter().map(|said| masked(said, &masker)).collect();
     let settings: RunSettings = serde_json::from_str(&row.settings)
         .map_err(|error| EngineError::failed(msg!("the settings of session `{id}` cannot be read: {error}")))?;
     let mut changed = PromptComparison {
@@ -81,7 +82,7 @@ pub async fn changed(
         calls: which.1,
         at,
         then,
-        now: Err(String::new()),
+        now: Err(Message::default()),
         same: false,
         repeated: false,
         notes: vec![],
@@ -90,7 +91,7 @@ pub async fn changed(
     let templates = match templates(project, request, &settings) {
         Ok(templates) => templates.marking(Arc::clone(&marks)),
         Err(error) => {
-            changed.now = Err(masker.text(&error.to_string()));
+            changed.now = Err(hidden(error.to_message(), &masker));
             return Ok(changed);
         }
     };
@@ -98,13 +99,14 @@ pub async fn changed(
     let places = self::templates(project, request, &settings)?;
     let pinned = Arc::new(Pinned::load(archive, &row.manifest).await?);
     let repeat = SessionRepeater { archive, row: &row, pinned: &pinned, steps: &steps, utc: settings.clock.is_some() };
-    let shown =
-        |messages: &[Message]| -> Vec<Message> { messages.iter().cloned().map(|said| masked(said, &masker)).collect() };
-    let fits = |messages: &[Message]| shown(messages) == changed.then;
+    let shown = |messages: &[ChatMessage]| -> Vec<ChatMessage> {
+        messages.iter().cloned().map(|said| masked(said, &masker)).collect()
+    };
+    let fits = |messages: &[ChatMessage]| shown(messages) == changed.then;
     match repeat.up_to(wanted, (templates, &marks), fits).await? {
         Err(why) => {
-            let why = masker.text(&why);
-            changed.now = Err(format!("the session cannot be repeated up to this call: {why}"));
+            let why = hidden(why, &masker);
+            changed.now = Err(msg!("the session cannot be repeated up to this call: {why}"));
         }
         Ok(RepeatedCall { then, now }) => {
             changed.repeated = fits(&then);
@@ -112,21 +114,25 @@ pub async fn changed(
                 changed.notes.push(unlike(&masker));
             }
             // A template may fail with words that hold a value: `{% include phone %}`.
-            changed.now = now
-                .map_err(|why| masker.text(&missing_names::told(UserMessage::rendered(why), &marks).to_string()))
-                .map(|heard| {
-                    let number = places.rendered_last(&marks);
-                    let mut prompt = match number.and_then(|number| places.files().get(number)) {
-                        Some(loaded) => Prompt::heard(heard, loaded, &masker),
-                        None => Prompt { messages: shown(&heard.request.messages), ..Prompt::default() },
-                    };
-                    missing_names::note(&mut prompt, &places, &marks);
-                    prompt
-                });
+            changed.now = now.map_err(|why| hidden(missing_names::told(why, &marks), &masker)).map(|heard| {
+                let number = places.rendered_last(&marks);
+                let mut prompt = match number.and_then(|number| places.files().get(number)) {
+                    Some(loaded) => Prompt::heard(heard, loaded, &masker),
+                    None => Prompt { messages: shown(&heard.request.messages), ..Prompt::default() },
+                };
+                missing_names::note(&mut prompt, &places, &marks);
+                prompt
+            });
             changed.same = changed.now.as_ref().is_ok_and(|now| now.messages == changed.then);
         }
     }
     Ok(changed)
+}
+
+/// A message without the sensitive values in the texts of others.
+fn hidden(mut message: Message, masker: &Masker) -> Message {
+    message.change_texts(&mut |text| *text = masker.text(text));
+    message
 }
 
 /// The wanted call, its turn, and the how manieth of how many calls of its round it is.
@@ -205,13 +211,13 @@ async fn masker(archive: &dyn Store, id: &str, user: &str) -> Result<Masker, Eng
 }
 
 /// What is said when the repetition does not give what was sent.
-fn unlike(masker: &Masker) -> String {
+fn unlike(masker: &Masker) -> Message {
     let why = if masker.is_empty() {
         "repeated with its own templates, the session does not give quite what was sent then (a variable of its user or of its command line was changed since, time ran short, or a monitor came at another moment); part of the difference may come from that"
     } else {
         "repeated with its own templates, the session does not give quite what was sent then (sensitive values are kept masked); part of the difference may come from that"
     };
-    why.to_owned()
+    Message::word(why)
 }
 
 impl PromptComparison {
@@ -238,7 +244,7 @@ impl PromptComparison {
     /// The unified difference of each message; empty where there is none. None at all when there is no prompt now.
     pub fn differences(&self) -> Vec<String> {
         let Ok(now) = &self.now else { return vec![] };
-        let content = |messages: &[Message], number: usize| {
+        let content = |messages: &[ChatMessage], number: usize| {
             messages.get(number).map(|message| message.content.clone()).unwrap_or_default()
         };
         let count = self.then.len().max(now.messages.len());

@@ -8,7 +8,7 @@ use bcc_check::templates::unused::name_and_version;
 use bcc_lang::template::front_matter::HistoryMode;
 use bcc_lang::template::loaded::LoadedTemplate;
 use bcc_lang::value::mask::Masker;
-use bcc_llm::model::message::{Message, Role};
+use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::model::request::ModelRequest;
 use bcc_llm::model::tokens::estimate_prompt;
 
@@ -31,7 +31,7 @@ pub struct Prompt {
     /// The name of the reply schema; empty for a part of other templates.
     pub schema: String,
     pub history: HistoryMode,
-    pub messages: Vec<Message>,
+    pub messages: Vec<ChatMessage>,
     /// Names that nobody knows.
     pub unknown: Vec<MissingName>,
     /// Variables that have no value.
@@ -97,13 +97,13 @@ impl Prompt {
 }
 
 /// Messages for programs, each with an estimate of its tokens.
-pub fn as_value(messages: &[Message]) -> Value {
+pub fn as_value(messages: &[ChatMessage]) -> Value {
     let one =
-        |message: &Message| json!({ "role": message.role, "content": message.content, "tokens": tokens(message) });
+        |message: &ChatMessage| json!({ "role": message.role, "content": message.content, "tokens": tokens(message) });
     messages.iter().map(one).collect()
 }
 
-pub fn tokens(message: &Message) -> u64 {
+pub fn tokens(message: &ChatMessage) -> u64 {
     estimate_prompt(std::slice::from_ref(message))
 }
 
@@ -116,6 +116,6 @@ pub const fn role(role: Role) -> &'static str {
     }
 }
 
-pub fn masked(message: Message, masker: &Masker) -> Message {
-    if masker.is_empty() { message } else { Message { content: masker.text(&message.content), ..message } }
+pub fn masked(message: ChatMessage, masker: &Masker) -> ChatMessage {
+    if masker.is_empty() { message } else { ChatMessage { content: masker.text(&message.content), ..message } }
 }

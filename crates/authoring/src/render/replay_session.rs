@@ -1,6 +1,8 @@
 //! A kept session, repeated in memory up to one of its calls: with the texts that it is pinned to, the answers of its person,
 //! and the replies of its models as they are kept. No model is asked, and nothing of it is stored.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -16,7 +18,7 @@ use bcc_lang::source::compose::parse;
 use bcc_lang::template::missing::Marks;
 use bcc_lang::template::templates::Templates;
 use bcc_llm::model::error::ModelError;
-use bcc_llm::model::message::Message;
+use bcc_llm::model::message::ChatMessage;
 use bcc_llm::model::provider::{LiveObserver, Provider, ReplyPolicy};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Purpose, Task};
@@ -54,11 +56,11 @@ pub struct CallPosition {
 /// What the wanted call is sent when its session is repeated.
 pub struct RepeatedCall {
     /// With the templates that the session began with.
-    pub then: Vec<Message>,
+    pub then: Vec<ChatMessage>,
     /// With today's.
     ///
     /// The error says why there is no prompt.
-    pub now: Result<CapturedPrompt, String>,
+    pub now: Result<CapturedPrompt, Message>,
 }
 
 pub struct SessionRepeater<'a> {
@@ -79,8 +81,8 @@ impl SessionRepeater<'_> {
         &self,
         wanted: CallPosition,
         (now, marks): (Templates, &Arc<Marks>),
-        fits: impl Fn(&[Message]) -> bool,
-    ) -> Result<Result<RepeatedCall, String>, EngineError> {
+        fits: impl Fn(&[ChatMessage]) -> bool,
+    ) -> Result<Result<RepeatedCall, Message>, EngineError> {
         let (program, clock, player) = (self.program()?, Arc::new(SetClock::new(self.utc)), Player::default());
         let services = Services {
             models: Arc::new(player.clone()),
@@ -96,7 +98,7 @@ impl SessionRepeater<'_> {
             while let Some(SentStep::Plan(event)) = self.steps.get(next) {
                 next += 1;
                 if !replanned(&mut session, event).await? {
-                    return Ok(Err("a plan that changed its topic cannot be applied again".to_owned()));
+                    return Ok(Err(Message::word("a plan that changed its topic cannot be applied again")));
                 }
             }
             match (session.status(), self.steps.get(next)) {
@@ -140,14 +142,14 @@ impl SessionRepeater<'_> {
                     session.answer(text, None).await?;
                 }
                 (SessionStatus::WaitingInput, _) => {
-                    return Ok(Err("it waits for an answer where it went on then".to_owned()));
+                    return Ok(Err(Message::word("it waits for an answer where it went on then")));
                 }
                 (SessionStatus::Completed | SessionStatus::Failed | SessionStatus::Stopped, _) => {
-                    return Ok(Err("it ends before the call".to_owned()));
+                    return Ok(Err(Message::word("it ends before the call")));
                 }
             }
         }
-        Ok(Err("it does not come to the call".to_owned()))
+        Ok(Err(Message::word("it does not come to the call")))
     }
 
     /// What is sent with the session's own templates; `None` where the next turn asks no model.
@@ -155,8 +157,8 @@ impl SessionRepeater<'_> {
         &self,
         tried: &Tried<'_>,
         clock: &SetClock,
-        fits: &impl Fn(&[Message]) -> bool,
-    ) -> Result<Option<Vec<Message>>, EngineError> {
+        fits: &impl Fn(&[ChatMessage]) -> bool,
+    ) -> Result<Option<Vec<ChatMessage>>, EngineError> {
         let moments = moments(tried.turn);
         let mut first = None;
         for moment in &moments {
@@ -235,15 +237,15 @@ struct Tried<'a> {
 
 impl Tried<'_> {
     /// What the wanted call is sent with this program.
-    async fn heard(&self, program: &Program) -> Result<Result<CapturedPrompt, String>, EngineError> {
+    async fn heard(&self, program: &Program) -> Result<Result<CapturedPrompt, Message>, EngineError> {
         self.player.plays(Some(self.turn.clone()), Some(self.wanted.call));
         let went = self.session.rehearse(program, self.services).await?;
         let Played { heard, lost, .. } = self.player.played();
         Ok(heard.ok_or_else(|| match (went, lost) {
-            (Err(ActionError::Failed { message, help: Some(help), .. }), _) => format!("{message} ({help})"),
+            (Err(ActionError::Failed { message, help: Some(help), .. }), _) => msg!("{message} ({help})"),
             (Err(ActionError::Failed { message, .. }), _) => message,
             (_, Some(why)) => why,
-            _ => "the turn asks no model".to_owned(),
+            _ => Message::word("the turn asks no model"),
         }))
     }
 
@@ -253,7 +255,7 @@ impl Tried<'_> {
         mut program: Program,
         templates: Templates,
         marks: &Arc<Marks>,
-    ) -> Result<Result<CapturedPrompt, String>, EngineError> {
+    ) -> Result<Result<CapturedPrompt, Message>, EngineError> {
         marks.clear();
         program.templates = Arc::new(templates);
         program.texts.note_in(Arc::clone(marks));
@@ -312,7 +314,7 @@ struct Playing {
 struct Played {
     asked: usize,
     heard: Option<CapturedPrompt>,
-    lost: Option<String>,
+    lost: Option<Message>,
 }
 
 impl Player {
@@ -345,7 +347,7 @@ impl Player {
             Some(_) => Err(ModelError::CutOff { host: "repeat".to_owned(), attempts: 1 }),
             None => {
                 let action = &request.task.action_id;
-                playing.played.lost = Some(format!("`{action}` asks a model where it did not ask one then"));
+                playing.played.lost = Some(msg!("`{action}` asks a model where it did not ask one then"));
                 Err(over())
             }
         }

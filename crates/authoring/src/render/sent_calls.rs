@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use bcc_engine::error::EngineError;
 use bcc_lang::value::mask::MASK;
-use bcc_llm::model::message::{Message, Role};
+use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::reply::extract::object;
 use bcc_store::contract::Store;
 use bcc_store::rows::VariableRow;
@@ -22,7 +22,7 @@ pub struct SentCall {
     /// How long it took, in milliseconds.
     pub ms: u64,
     /// What was sent, as it is kept: masked.
-    pub prompt: Option<Vec<Message>>,
+    pub prompt: Option<Vec<ChatMessage>>,
     /// What came, likewise; none when nothing did.
     pub reply: Option<String>,
     /// Whether the reply was mended to be read.
@@ -192,11 +192,11 @@ fn last(steps: &mut [SentStep]) -> Option<&mut SentTurn> {
     steps.iter_mut().rev().find_map(|step| if let SentStep::Turn(turn) = step { Some(turn) } else { None })
 }
 
-fn debug_info(event: &Value) -> (Option<Vec<Message>>, Option<String>) {
+fn debug_info(event: &Value) -> (Option<Vec<ChatMessage>>, Option<String>) {
     let prompt = event.pointer("/debug_info/llm_prompt").and_then(Value::as_array).map(|messages| {
         let one = |message: &Value| {
             let role = serde_json::from_value::<Role>(message.get("role").cloned().unwrap_or_default()).ok()?;
-            Some(Message { role, content: message.get("content")?.as_str()?.to_owned() })
+            Some(ChatMessage { role, content: message.get("content")?.as_str()?.to_owned() })
         };
         messages.iter().filter_map(one).collect()
     });

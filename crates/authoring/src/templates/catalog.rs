@@ -136,11 +136,8 @@ impl TemplateCatalog {
         let mut names = match self.folders.list(folder) {
             Ok(names) => names,
             Err(why) => {
-                let why = if path.is_file() {
-                    msg!("it is a file, and a folder of templates was expected")
-                } else {
-                    Message::rendered(why)
-                };
+                let why =
+                    if path.is_file() { msg!("it is a file, and a folder of templates was expected") } else { why };
                 self.fault(bare(place), msg!("it cannot be looked into: {why}"), true);
                 return;
             }
@@ -235,7 +232,7 @@ fn bare(place: &str) -> String {
 }
 
 /// Why a template cannot be read, in words of its own where those of the operating system say little.
-fn plainer(path: &Path, why: String) -> Message {
+fn plainer(path: &Path, why: Message) -> Message {
     if path.is_dir() {
         return msg!("it is a folder, and a template is a file");
     }
@@ -243,7 +240,7 @@ fn plainer(path: &Path, why: String) -> Message {
         Err(error) if path.is_symlink() && error.kind() == io::ErrorKind::NotFound => {
             msg!("it is a link that leads nowhere")
         }
-        _ => Message::rendered(why),
+        _ => why,
     }
 }
 

@@ -1,6 +1,8 @@
 //! One conversation of a test: its items are gone through one after the other, until something is not as expected.
 
 use crate::test_runner::result::Shown;
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::msg;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +23,7 @@ use bcc_lang::script::test::text_expectation::TextExpectation;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::value::mask::Masker;
+use bcc_llm::model::error::is_no_reply;
 use bcc_llm::model::provider::Provider;
 use bcc_llm::providers::scripted::time::VirtualTime;
 use bcc_runtime::program::event::Speaker;
@@ -77,7 +80,7 @@ pub struct TestConversation<'t> {
     pub(crate) spoke_of_trouble: bool,
     pub failures: Vec<TestFailure>,
     /// What is no failure and yet worth knowing.
-    pub notes: Vec<String>,
+    pub notes: Vec<Message>,
     /// How often the session was begun or taken up.
     pub sessions: u64,
     answers: u32,
@@ -85,12 +88,12 @@ pub struct TestConversation<'t> {
 
 pub enum ConversationEnd {
     Failed,
-    Broken(String),
+    Broken(Message),
 }
 
 impl From<RunError> for ConversationEnd {
     fn from(error: RunError) -> Self {
-        Self::Broken(error.to_string())
+        Self::Broken(error.to_message())
     }
 }
 
@@ -140,7 +143,7 @@ impl<'t> TestConversation<'t> {
                 DialogueStep::User(words) => self.says(&words.text, words.node.span).await?,
                 DialogueStep::Persona(persona) => {
                     let Some(provider) = self.setting.personas.pop_front() else {
-                        return Err(ConversationEnd::Broken("there is no model for a simulated person".to_owned()));
+                        return Err(ConversationEnd::Broken(Message::word("there is no model for a simulated person")));
                     };
                     self.played(persona, &provider).await?;
                 }
@@ -172,10 +175,10 @@ impl<'t> TestConversation<'t> {
             match given_value(&self.setting.tried.program, &name.value, value.clone()) {
                 Ok(value) => given.push((name.value.clone(), value)),
                 Err(error) => {
-                    let help = error.help().map(ToString::to_string);
+                    let help = error.help().cloned();
                     return Err(self.failure(
                         name.span,
-                        error.to_string(),
+                        error.to_message(),
                         Message::default(),
                         Message::default(),
                         help,
@@ -210,8 +213,8 @@ impl<'t> TestConversation<'t> {
         match self.setting.watch.endless() {
             Some(why) => {
                 let span = self.setting.test.name.as_ref().map_or(Span::default(), |name| name.node.span);
-                let message = format!("the conversation comes to no end: {why}");
-                let help = "does a route lead in a circle? `turns:` of the test raises the limit".to_owned();
+                let message = msg!("the conversation comes to no end: {why}");
+                let help = Message::word("does a route lead in a circle? `turns:` of the test raises the limit");
                 Err(self.failure(span, message, Message::default(), Message::default(), Some(help)))
             }
             None => Ok(()),
@@ -327,8 +330,8 @@ impl<'t> TestConversation<'t> {
         }
         self.answers += 1;
         if self.answers > self.setting.test.turns {
-            let message = format!("the conversation has more than {} turns", self.setting.test.turns);
-            let help = "`turns:` of the test raises the limit".to_owned();
+            let message = msg!("the conversation has more than {} turns", self.setting.test.turns);
+            let help = Message::word("`turns:` of the test raises the limit");
             return Err(self.failure(span, message, Message::default(), Message::default(), Some(help)));
         }
         let since = self.log.count();
@@ -336,7 +339,7 @@ impl<'t> TestConversation<'t> {
         match session.answer(text, None).await? {
             TakenAnswer::Yes => {}
             TakenAnswer::TooLong => {
-                let message = "the person's words are longer than any answer may be".to_owned();
+                let message = Message::word("the person's words are longer than any answer may be");
                 return Err(self.failure(span, message, Message::default(), Message::default(), None));
             }
             TakenAnswer::Before | TakenAnswer::Unknown | TakenAnswer::NotAwaited => {
@@ -387,7 +390,7 @@ impl<'t> TestConversation<'t> {
     async fn restart(&mut self, restart: &Restart) -> Result<(), ConversationEnd> {
         if self.status().is_some_and(SessionStatus::is_final) {
             let status = self.status().map(SessionStatus::name).unwrap_or_default();
-            let message = format!("nothing can be taken up again: the session is {status}");
+            let message = msg!("nothing can be taken up again: the session is {status}");
             return Err(self.failure(restart.span, message, Message::default(), Message::default(), None));
         }
         self.put_down();
@@ -421,7 +424,7 @@ impl<'t> TestConversation<'t> {
     }
 
     /// What a reader of a failure should know of the models: their errors, and what could not be read of their replies.
-    pub fn troubles(&self, status: crate::test_runner::result::TestStatus) -> Vec<String> {
+    pub fn troubles(&self, status: crate::test_runner::result::TestStatus) -> Vec<Message> {
         if status == crate::test_runner::result::TestStatus::Passed {
             return vec![];
         }
@@ -429,13 +432,14 @@ impl<'t> TestConversation<'t> {
         for (kind, errors) in [("error", true), ("warning", false)] {
             let codes = self.log.codes(errors, 0).into_iter();
             // That the test has no reply is told by the failure itself.
-            let telling = codes.filter(|(_, message)| !message.starts_with("no reply for "));
-            troubles.extend(telling.map(|(code, message)| format!("{kind} {code}: {message}")));
+            let telling = codes.filter(|(_, message)| !is_no_reply(message));
+            troubles
+                .extend(telling.map(|(code, message)| msg!("{kind} {code}: {message}", kind = Message::word(kind))));
         }
         let more = troubles.len().saturating_sub(MOST_TROUBLES);
         troubles.truncate(MOST_TROUBLES);
         if more > 0 {
-            troubles.push(format!("and {more} more"));
+            troubles.push(msg!("and {more} more"));
         }
         troubles
     }
@@ -443,10 +447,10 @@ impl<'t> TestConversation<'t> {
     pub(crate) fn failure(
         &mut self,
         span: Span,
-        message: String,
+        message: Message,
         expected: impl Shown,
         found: impl Shown,
-        help: Option<String>,
+        help: Option<Message>,
     ) -> ConversationEnd {
         let line = self.setting.file.line(span.start);
         let said = self.lines.len();

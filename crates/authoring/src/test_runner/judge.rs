@@ -63,14 +63,14 @@ pub fn judge(expect: &Expect, judge: &Judge<'_>) -> Vec<TestFailure> {
 }
 
 impl Judge<'_> {
-    fn failure(&self, span: Span, message: String, expected: impl Shown, found: impl Shown) -> TestFailure {
+    fn failure(&self, span: Span, message: Message, expected: impl Shown, found: impl Shown) -> TestFailure {
         let (line, said) = (self.file.line(span.start), self.lines.len());
         let (expected, found) = (expected.shown(), found.shown());
         TestFailure { span, line, message, expected, exact: None, found, help: None, said }
     }
 
     /// A value that is another than the one that was wanted; texts can then be compared character by character.
-    fn compared(&self, wanted: &ValueExpectation, message: String, value: &Value) -> TestFailure {
+    fn compared(&self, wanted: &ValueExpectation, message: Message, value: &Value) -> TestFailure {
         match (wanted.exact_text(), value.as_str()) {
             (Some(exact), Some(text)) => TestFailure {
                 exact: Some(exact.to_owned()),
@@ -125,8 +125,8 @@ impl Judge<'_> {
 
     fn outcomes(&self, expect: &Expect, failures: &mut Vec<TestFailure>) {
         let of = |action: &Option<Spanned<String>>| match action {
-            Some(action) => format!("`{}`", action.value),
-            None => "the last action".to_owned(),
+            Some(action) => msg!("`{}`", action.value),
+            None => Message::word("the last action"),
         };
         for (action, reason) in &expect.exit_reason {
             let outcome =
@@ -134,8 +134,8 @@ impl Judge<'_> {
             let found = outcome.as_ref().map(|(_, reason)| *reason);
             if found != Some(reason.value.as_str()) {
                 let ended = outcome.as_ref().filter(|_| action.is_none());
-                let ended = ended.map(|(id, _)| format!(" (`{id}`)")).unwrap_or_default();
-                let message = format!("{}{ended} ended for another reason", of(action));
+                let ended = ended.map(|(id, _)| msg!(" (`{id}`)")).unwrap_or_default();
+                let message = msg!("{}{ended} ended for another reason", of(action));
                 failures.push(self.failure(
                     reason.span,
                     message,
@@ -147,7 +147,7 @@ impl Judge<'_> {
         for (action, suggestion) in &expect.progress_suggestion {
             let found = self.outcome(action.as_ref(), |_, outcome| Some(outcome.progress_suggestion.name()));
             if found != Some(suggestion.value.as_str()) {
-                let message = format!("{} suggests another progress", of(action));
+                let message = msg!("{} suggests another progress", of(action));
                 let found = theirs_or(found, "(none)");
                 failures.push(self.failure(suggestion.span, message, Message::text(suggestion.value.clone()), found));
             }
@@ -171,8 +171,8 @@ impl Judge<'_> {
             let found = self.session.status().name();
             if found != status.value {
                 let error = self.log.newest_error().unwrap_or_default();
-                let why = if matches!(found, "failed" | "stopped") { format!(" ({error})") } else { String::new() };
-                let message = "the session stands otherwise".to_owned();
+                let why = if matches!(found, "failed" | "stopped") { msg!(" ({error})") } else { Message::default() };
+                let message = Message::word("the session stands otherwise");
                 failures.push(self.failure(
                     status.span,
                     message,
@@ -193,7 +193,7 @@ impl Judge<'_> {
                     [] => msg!("nowhere: the session is {}", Message::word(self.session.status().name()),),
                     here => Message::text(here.join(" / ")),
                 };
-                let message = "the conversation is at another place".to_owned();
+                let message = Message::word("the conversation is at another place");
                 failures.push(self.failure(id.span, message, Message::text(id.value.clone()), found));
             }
         }
@@ -203,7 +203,7 @@ impl Judge<'_> {
         if let Some(counts) = &expect.event_counts {
             let kinds = self.log.read(self.since, |row| Some(row.event.kind()));
             let count = |name: &str| kinds.iter().filter(|kind| **kind == name).count();
-            self.counted(counts, "events of the type", kinds.len(), &count, failures);
+            self.counted(counts, ("events", "events of the type"), kinds.len(), &count, failures);
         }
         if expect.events.is_empty() {
             return;
@@ -218,7 +218,7 @@ impl Judge<'_> {
             });
             let Some((index, _)) = found else {
                 let after = if at == 0 { String::new() } else { " any more".to_owned() };
-                let message = format!("there is no such event{after}");
+                let message = msg!("there is no such event{after}");
                 failures.push(self.failure(
                     wanted.kind.span,
                     message,
@@ -244,36 +244,39 @@ impl Judge<'_> {
         };
         if let Some(counts) = &expect.model_calls {
             let count = |asker: &str| calls.iter().filter(|call| by(asker, call)).count();
-            self.counted(counts, "calls of the model by", calls.len(), &count, failures);
+            self.counted(counts, ("calls", "calls of the model by"), calls.len(), &count, failures);
         }
         if let Some(counts) = &expect.attempts {
             let sum = |of: &dyn Fn(&(&str, String, usize)) -> bool| {
                 calls.iter().filter(|call| of(call)).map(|(_, _, attempts)| attempts).sum::<usize>()
             };
             let count = |asker: &str| sum(&|call| by(asker, call));
-            self.counted(counts, "requests by", sum(&|_| true), &count, failures);
+            self.counted(counts, ("requests", "requests by"), sum(&|_| true), &count, failures);
         }
     }
 
     fn counted(
         &self,
         counts: &ExpectedCounts,
-        what: &str,
+        (what, what_of): (&'static str, &'static str),
         total: usize,
         count: &dyn Fn(&str) -> usize,
         failures: &mut Vec<TestFailure>,
     ) {
-        let mut hold = |wanted: &ValueExpectation, of: String, found: usize| {
+        let mut hold = |wanted: &ValueExpectation, of: Message, found: usize| {
             if !wanted.fits(&Value::from(found)) {
                 failures.push(self.failure(wanted.span, of, wanted.told(), found.to_string()));
             }
         };
         if let Some(wanted) = &counts.total {
-            let of = what.split(' ').next().unwrap_or_default();
-            hold(wanted, format!("another number of {of}"), total);
+            hold(wanted, msg!("another number of {of}", of = Message::word(what)), total);
         }
         for (name, wanted) in &counts.by {
-            hold(wanted, format!("another number of {what} `{}`", name.value), count(&name.value));
+            hold(
+                wanted,
+                msg!("another number of {what} `{}`", name.value, what = Message::word(what_of)),
+                count(&name.value),
+            );
         }
     }
 
@@ -286,15 +289,15 @@ impl Judge<'_> {
                     None => (Purpose::Action, Some(asker)),
                 },
             };
-            let name = asker.as_ref().map_or("the last one".to_owned(), |asker| format!("`{}`", asker.value));
+            let name = asker.as_ref().map_or(Message::word("the last one"), |asker| msg!("`{}`", asker.value));
             let Some(asked) = self.watch.newest(purpose, id) else {
-                let message = format!("no model was asked by {name}");
-                failures.push(self.failure(wording.span, message, wording.told(), String::new()));
+                let message = msg!("no model was asked by {name}");
+                failures.push(self.failure(wording.span, message, wording.told(), Message::default()));
                 continue;
             };
             let text = asked.messages.iter().map(|message| message.content.as_str()).collect::<Vec<_>>().join("\n\n");
             if let Some(fault) = wording.fault(&text) {
-                let message = format!("the prompt of {name} is otherwise: {fault}");
+                let message = msg!("the prompt of {name} is otherwise: {fault}");
                 failures.push(self.failure(wording.span, message, wording.told(), text));
             }
         }
@@ -312,7 +315,7 @@ impl Judge<'_> {
         let of = said(false);
         if wanted.none {
             if !of.is_empty() {
-                let message = "a monitor said something".to_owned();
+                let message = Message::word("a monitor said something");
                 failures.push(self.failure(wanted.span, message, Message::word("nothing"), of.join("\n")));
             }
             return;
@@ -324,26 +327,31 @@ impl Judge<'_> {
             return;
         }
         let (message, found) = if forbids && !of.is_empty() {
-            ("a monitor said what it must not say".to_owned(), of.join("\n"))
+            (Message::word("a monitor said what it must not say"), of.join("\n"))
         } else if of.is_empty() {
-            let used = if wanted.used == Some(true) { " that a turn used" } else { "" };
-            (format!("no monitor said anything{used}"), said(true).join("\n"))
+            let used = Message::word(if wanted.used == Some(true) { " that a turn used" } else { "" });
+            (msg!("no monitor said anything{used}"), said(true).join("\n"))
         } else {
-            ("no monitor said such a thing".to_owned(), of.join("\n"))
+            (Message::word("no monitor said such a thing"), of.join("\n"))
         };
         failures.push(self.failure(wanted.span, message, wanted.wording.told(), found));
     }
 
-    fn codes(&self, codes: &Codes, kind: &str, failures: &mut Vec<TestFailure>) {
+    fn codes(&self, codes: &Codes, kind: &'static str, failures: &mut Vec<TestFailure>) {
         let events = self.log.codes(kind == "error", self.since);
         let found: Vec<&str> = events.iter().map(|(code, _)| *code).collect();
         if codes.codes.is_empty() && !found.is_empty() {
             let told = events.iter().map(|(code, message)| format!("{code}: {message}")).collect::<Vec<_>>().join("\n");
-            failures.push(self.failure(codes.span, format!("there are {kind}s"), Message::word("none"), told));
+            failures.push(self.failure(
+                codes.span,
+                Message::word(if kind == "error" { "there are errors" } else { "there are warnings" }),
+                Message::word("none"),
+                told,
+            ));
         }
         for code in &codes.codes {
             if !found.contains(&code.value.as_str()) {
-                let message = format!("there is no {kind} of this code");
+                let message = msg!("there is no {kind} of this code", kind = Message::word(kind));
                 let found = or_none(&found.join(", "));
                 failures.push(self.failure(code.span, message, Message::text(code.value.clone()), found));
             }
@@ -371,7 +379,7 @@ impl Judge<'_> {
             let wanted = words(&route.value);
             let fits = |(of, to): &(String, String)| *of == reason.value && words(to).starts_with(&wanted);
             if !taken.iter().any(fits) {
-                let message = format!("no such route was taken for `{}`", reason.value);
+                let message = msg!("no such route was taken for `{}`", reason.value);
                 let found = taken.iter().map(|(reason, route)| format!("{reason}: {route}")).collect::<Vec<_>>();
                 let found = or_none(&found.join("\n"));
                 failures.push(self.failure(route.span, message, Message::text(route.value.clone()), found));
@@ -397,15 +405,15 @@ impl Judge<'_> {
             let message =
                 if wording.only_forbids() { "the AI said what it must not say" } else { "the AI said no such thing" };
             let found = lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n");
-            failures.push(self.failure(wording.span, message.to_owned(), wording.told(), found));
+            failures.push(self.failure(wording.span, Message::word(message), wording.told(), found));
         }
     }
 }
 
 /// That a variable or a metric is not as wanted.
-fn absent_or_other(what: &str, absent: &str, name: &str, value: Option<&Value>) -> String {
+fn absent_or_other(what: &'static str, absent: &'static str, name: &str, value: Option<&Value>) -> Message {
     let how = if value.is_some() { "is another" } else { absent };
-    format!("the {what} `{name}` {how}")
+    msg!("the {what} `{name}` {how}", what = Message::word(what), how = Message::word(how))
 }
 
 fn fits(wanted: &ExpectedEvent, event: &Value) -> bool {

@@ -1,5 +1,6 @@
 //! The events of one conversation, as they were committed.
 
+use bcc_lang::message::message::Message;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -58,7 +59,7 @@ impl Log {
     }
 
     /// The message of the newest error.
-    pub fn newest_error(&self) -> Option<String> {
+    pub fn newest_error(&self) -> Option<Message> {
         self.newest(|row| match &row.event {
             Event::Error { message, .. } => Some(message.clone()),
             _ => None,
@@ -66,7 +67,7 @@ impl Log {
     }
 
     /// The codes and messages of warnings, or of errors, from the `from`-th event on.
-    pub fn codes(&self, errors: bool, from: usize) -> Vec<(&'static str, String)> {
+    pub fn codes(&self, errors: bool, from: usize) -> Vec<(&'static str, Message)> {
         self.read(from, |row| match &row.event {
             Event::Warning { code, message, .. } if !errors => Some((*code, message.clone())),
             Event::Error { code, message, .. } if errors => Some((*code, message.clone())),

@@ -1,5 +1,6 @@
 //! The models of a test: written replies, the offline responder or a configured one; and what they were asked.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +17,7 @@ use bcc_lang::script::test::replies::{Asker, Model, Replies, Sent, WrittenReply}
 use bcc_lang::script::test::scripted_fault::{ScriptedFault, Slow};
 use bcc_lang::script::test::test::WrittenTest;
 use bcc_llm::model::error::{ModelError, TimeoutPhase};
-use bcc_llm::model::message::Message;
+use bcc_llm::model::message::ChatMessage;
 use bcc_llm::model::provider::{LiveObserver, Provider, ReplyPolicy};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Purpose};
@@ -35,7 +36,7 @@ const CALLS_PER_TURN: u64 = 10;
 pub struct CapturedCall {
     pub purpose: Purpose,
     pub action_id: String,
-    pub messages: Vec<Message>,
+    pub messages: Vec<ChatMessage>,
 }
 
 #[derive(Debug, Default)]
@@ -70,12 +71,12 @@ impl Watch {
     }
 
     /// Why the conversation does not come to an end, when it does not.
-    pub fn endless(&self) -> Option<String> {
+    pub fn endless(&self) -> Option<Message> {
         let calls = self.asked.lock().unwrap_or_else(PoisonError::into_inner).calls;
         if calls > self.most {
-            return Some(format!("the models were asked more than {} times", self.most));
+            return Some(msg!("the models were asked more than {} times", self.most));
         }
-        (Instant::now() > self.until).then(|| "it takes too long".to_owned())
+        (Instant::now() > self.until).then(|| Message::word("it takes too long"))
     }
 
     fn note(&self, request: &ModelRequest) -> Result<(), ModelError> {
@@ -258,7 +259,7 @@ mod tests {
                 call,
                 opening: false,
             };
-            let messages = vec![Message { role: Role::User, content: format!("prompt {call}") }];
+            let messages = vec![ChatMessage { role: Role::User, content: format!("prompt {call}") }];
             watch.note(&ModelRequest { messages, schema: None, temperature: None, max_tokens: None, task }).unwrap();
         }
         let newest = |id| watch.newest(Purpose::Action, id).unwrap().messages[0].content.clone();

@@ -1,7 +1,9 @@
 //! The simulated person of a test (docs/tests.md): a model answers each question until the session ends or its turns are
 //! used up.
 
+use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -42,9 +44,9 @@ const WHO: &str = "the model of the simulated person";
 #[derive(Clone, Debug)]
 pub enum PersonaSkipped {
     /// No model is configured: the test is skipped.
-    Nobody(String),
+    Nobody(Message),
     /// The model that should play it cannot be used: the test is broken.
-    Wrong(String),
+    Wrong(Message),
 }
 
 /// The model that plays `persona`: the test's written replies when they have some for it; else the one that it names, the one
@@ -61,7 +63,9 @@ pub fn model(
         return Ok(Arc::clone(scripted) as Arc<dyn Provider>);
     }
     let named = persona.model.as_ref().map(|name| name.value.as_str()).or(asked);
-    let none = "a simulated person needs a configured model: name one with `model:` below `user:`, or with `--model`";
+    let none = Message::word(
+        "a simulated person needs a configured model: name one with `model:` below `user:`, or with `--model`",
+    );
     let wanted = RequestedModel { asked: named, stored: None, script: tried.program.model.as_deref() };
     let chosen = choose(&tried.project, environment, shared, wanted);
     // A name that is mistyped or a key that is missing is a mistake; that there is nothing at all is none.
@@ -71,15 +75,18 @@ pub fn model(
         !named && config.models.is_empty() && key_alone(config, environment).is_none()
     };
     let chosen = chosen.map_err(|error| {
-        let help = error.help().map(|help| format!(" ({help})")).unwrap_or_default();
+        let help = error.help().map(|help| msg!(" ({help})")).unwrap_or_default();
         if nothing() {
-            PersonaSkipped::Nobody(none.to_owned())
+            PersonaSkipped::Nobody(none.clone())
         } else {
-            PersonaSkipped::Wrong(format!("{WHO}: {error}{help}"))
+            PersonaSkipped::Wrong(msg!("{WHO}: {error}{help}", WHO = Message::word(WHO)))
         }
     })?;
-    let provider = chosen.models.provider(None).map_err(|error| PersonaSkipped::Wrong(format!("{WHO}: {error}")))?;
-    if provider.name() == OFFLINE { Err(PersonaSkipped::Nobody(none.to_owned())) } else { Ok(provider) }
+    let provider = chosen
+        .models
+        .provider(None)
+        .map_err(|error| PersonaSkipped::Wrong(msg!("{WHO}: {error}", WHO = Message::word(WHO))))?;
+    if provider.name() == OFFLINE { Err(PersonaSkipped::Nobody(none.clone())) } else { Ok(provider) }
 }
 
 /// [`model`] of every simulated person of a test, in its order.
@@ -116,10 +123,10 @@ impl PersonaCost {
     }
 
     /// In words: `the simulated person: 5 calls of openai:qwen3, 1200 + 90 tokens, 0.0031 USD`.
-    fn told(&self, model: &str) -> String {
-        let calls = if self.calls == 1 { "1 call".to_owned() } else { format!("{} calls", self.calls) };
+    fn told(&self, model: &str) -> Message {
+        let calls = if self.calls == 1 { Message::word("1 call") } else { msg!("{} calls", self.calls) };
         let costs: String = self.costs.iter().map(|(currency, amount)| format!(", {amount:.4} {currency}")).collect();
-        format!("the simulated person: {calls} of {model}, {} + {} tokens{costs}", self.tokens_in, self.tokens_out)
+        msg!("the simulated person: {calls} of {model}, {} + {} tokens{costs}", self.tokens_in, self.tokens_out)
     }
 }
 
@@ -156,23 +163,23 @@ impl TestConversation<'_> {
                 if persona.bound_is_ok {
                     return Ok(());
                 }
-                let message =
-                    format!("the simulated person spoke {} times, and the session still waits", persona.turns);
-                let help = "raise `turns:`, or write `bound: ok` when the talk need not come to an end".to_owned();
+                let message = msg!("the simulated person spoke {} times, and the session still waits", persona.turns);
+                let help = Message::word("raise `turns:`, or write `bound: ok` when the talk need not come to an end");
                 return Err(self.failure(persona.span, message, Message::default(), Message::default(), Some(help)));
             }
             let words = self.asks(persona, provider, said.len(), spent).await?;
             if words.is_empty() {
-                let message = "the simulated person said nothing".to_owned();
-                let help = "its model gave an empty reply: does the persona say how this person talks?".to_owned();
+                let message = Message::word("the simulated person said nothing");
+                let help = Message::word("its model gave an empty reply: does the persona say how this person talks?");
                 return Err(self.failure(persona.span, message, Message::default(), Message::default(), Some(help)));
             }
             let again = said.iter().rev().take_while(|before| **before == words).count() + 1;
             if again >= SAME_WORDS {
-                let message = format!("the simulated person said the same {again} times in a row");
-                let help =
-                    "a person who is stuck shows nothing more: change the persona, its `goal` or its model".to_owned();
-                return Err(self.failure(persona.span, message, String::new(), words, Some(help)));
+                let message = msg!("the simulated person said the same {again} times in a row");
+                let help = Message::word(
+                    "a person who is stuck shows nothing more: change the persona, its `goal` or its model",
+                );
+                return Err(self.failure(persona.span, message, Message::default(), words, Some(help)));
             }
             self.says(&words, persona.span).await?;
             said.push(words);
@@ -190,7 +197,8 @@ impl TestConversation<'_> {
         let talk = talk_of(&self.lines, program.history_messages, program.history_chars);
         let who = (persona.persona.text.as_str(), persona.goal.as_ref().map(|goal| goal.text.as_str()));
         let time = self.clock_words();
-        let prompt = prompt(&program, who, &talk, &time).map_err(|error| ConversationEnd::Broken(error.to_string()))?;
+        let prompt =
+            prompt(&program, who, &talk, &time).map_err(|error| ConversationEnd::Broken(error.to_message()))?;
         let place = self.session.as_ref().map(bcc_runtime::run::session::Session::place).unwrap_or_default();
         let call = u32::try_from(before).unwrap_or(u32::MAX);
         let request = ModelRequest {
@@ -216,11 +224,11 @@ impl TestConversation<'_> {
         let reply =
             crate::test_runner::conversation::in_time(&time, provider.complete(&request, &mut NoLiveOutput)).await;
         crate::test_runner::stop_reasons::short(self)?;
-        let reply = reply.map_err(|error| ConversationEnd::Broken(format!("{WHO}: {error}")))?;
+        let reply = reply.map_err(|error| ConversationEnd::Broken(msg!("{WHO}: {error}", WHO = Message::word(WHO))))?;
         spent.add(&reply);
         let words = words(&reply.text, &program.user);
         if words.chars().count() > LONGEST {
-            self.notes.push(format!("the simulated person said more than {LONGEST} characters at once: they were cut"));
+            self.notes.push(msg!("the simulated person said more than {LONGEST} characters at once: they were cut"));
             return Ok(words.chars().take(LONGEST).collect());
         }
         Ok(words)

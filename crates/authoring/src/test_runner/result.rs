@@ -68,13 +68,13 @@ pub struct TestFailure {
     /// The line of that place, from 1.
     pub line: usize,
     /// What is wrong, as a sentence.
-    pub message: String,
+    pub message: Message,
     /// What was expected, in words or as it is written.
     pub expected: Message,
     /// The text that was expected word for word, where it was: it can be compared with [`TestFailure::found`].
     pub exact: Option<String>,
     pub found: Message,
-    pub help: Option<String>,
+    pub help: Option<Message>,
     /// How many lines of [`TestResult::transcript`] were said by then.
     pub said: usize,
 }
@@ -91,11 +91,11 @@ pub struct TestResult {
     /// The number of the case in its file, from 0.
     pub number: usize,
     pub status: TestStatus,
-    pub why: Option<String>,
+    pub why: Option<Message>,
     /// What was not as expected, in the order in which it was found.
     pub failures: Vec<TestFailure>,
     /// What somebody should know though it is no failure: replies that nobody asked for, errors of the model.
-    pub notes: Vec<String>,
+    pub notes: Vec<Message>,
     /// The file of its snapshot, when it asks for one.
     pub snapshot: Option<PathBuf>,
     pub transcript: Vec<TranscriptLine>,

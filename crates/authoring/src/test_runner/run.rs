@@ -1,5 +1,6 @@
 //! Runs tests: each case a conversation of its own, several at the same time, reported in the order of the files.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -120,7 +121,7 @@ impl Runner<'_> {
             took: Duration::ZERO,
         };
         if self.request.fail_fast && self.stop.load(Ordering::Relaxed) {
-            let why = Some("not run: another test failed before (--fail-fast)".to_owned());
+            let why = Some(Message::word("not run: another test failed before (--fail-fast)"));
             return TestResult { status: TestStatus::Skipped, why, ..blank };
         }
         let mut ran = blank.clone();
@@ -138,20 +139,20 @@ impl Runner<'_> {
 
     fn converse(&self, test: &TestFile, case: Option<&CaseValues>, ran: &mut TestResult) {
         if test.errors > 0 {
-            let many = if test.errors == 1 { "an error".to_owned() } else { format!("{} errors", test.errors) };
-            ran.why = Some(format!("the test has {many}"));
+            let many = if test.errors == 1 { Message::word("an error") } else { msg!("{} errors", test.errors) };
+            ran.why = Some(msg!("the test has {many}"));
             return;
         }
         let findings = Findings::new();
         let written = one(&test.root, case, &test.file, &findings).filter(|_| !findings.has_errors());
         let Some(written) = written else {
             let first = findings.into_vec().into_iter().find(|found| found.is_error());
-            ran.why = Some(first.map_or("the test cannot be read".to_owned(), |found| found.message.to_string()));
+            ran.why = Some(first.map_or(Message::word("the test cannot be read"), |found| found.message.clone()));
             return;
         };
         let path = written.script.as_ref().map(|path| place(&path.value, &test.real));
         let Some(Ok(path)) = path else {
-            ran.why = Some("its script is not there".to_owned());
+            ran.why = Some(Message::word("its script is not there"));
             return;
         };
         let scheme = written.scheme.as_ref().map(|scheme| scheme.value.as_str());
@@ -188,8 +189,8 @@ impl Runner<'_> {
         let models = match models {
             Ok(models) => Arc::new(models),
             Err(error) => {
-                let help = error.help().map(|help| format!(" ({help})")).unwrap_or_default();
-                ran.why = Some(format!("{error}{help}"));
+                let help = error.help().map(|help| msg!(" ({help})")).unwrap_or_default();
+                ran.why = Some(msg!("{error}{help}"));
                 return;
             }
         };
@@ -211,7 +212,7 @@ impl Runner<'_> {
         let runtime = match runtime {
             Ok(runtime) => runtime,
             Err(error) => {
-                ran.why = Some(format!("the runtime cannot be started: {error}"));
+                ran.why = Some(msg!("the runtime cannot be started: {error}"));
                 return;
             }
         };
@@ -228,7 +229,7 @@ impl Runner<'_> {
         let held = runtime.block_on(async {
             match tokio::time::timeout(limit, talk.hold()).await {
                 Ok(held) => held,
-                Err(_) => Err(ConversationEnd::Broken(format!("it was not over after {} s", limit.as_secs()))),
+                Err(_) => Err(ConversationEnd::Broken(msg!("it was not over after {} s", limit.as_secs()))),
             }
         });
         let (status, why) = match held {
@@ -265,8 +266,8 @@ fn is_real(test: &WrittenTest, asked: Option<&str>) -> bool {
     asked.or(named).is_some_and(|name| name != "offline")
 }
 
-fn broke_off(panic: &(dyn std::any::Any + Send)) -> String {
+fn broke_off(panic: &(dyn std::any::Any + Send)) -> Message {
     let said = panic.downcast_ref::<&str>().map(|said| (*said).to_owned());
     let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    format!("the interpreter broke off, which is a fault of its own: {said}")
+    msg!("the interpreter broke off, which is a fault of its own: {said}")
 }

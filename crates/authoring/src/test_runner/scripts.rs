@@ -1,6 +1,7 @@
 //! The scripts that tests are about, each read and checked once, whatever number of cases it serves.
 
 use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -31,7 +32,7 @@ pub struct LoadedScript {
 
 #[derive(Clone, Debug)]
 pub struct ScriptError {
-    pub why: String,
+    pub why: Message,
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -86,13 +87,13 @@ impl Scripts {
             EngineError::Invalid(diagnostics) => {
                 let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
                 let first = diagnostics.iter().find(|diagnostic| diagnostic.is_error());
-                let first = first.map(|first| format!(": {}", first.message)).unwrap_or_default();
-                let many = if errors == 1 { "an error".to_owned() } else { format!("{errors} errors") };
-                ScriptError { why: format!("the script has {many}{first}"), diagnostics }
+                let first = first.map(|first| msg!(": {}", first.message)).unwrap_or_default();
+                let many = if errors == 1 { Message::word("an error") } else { msg!("{errors} errors") };
+                ScriptError { why: msg!("the script has {many}{first}"), diagnostics }
             }
             other => {
-                let help = other.help().map(|help| format!(" ({help})")).unwrap_or_default();
-                ScriptError { why: format!("{other}{help}"), diagnostics: vec![] }
+                let help = other.help().map(|help| msg!(" ({help})")).unwrap_or_default();
+                ScriptError { why: msg!("{other}{help}"), diagnostics: vec![] }
             }
         };
         let project = Project::of(path, self.given.as_deref(), self.trust, &self.environment).map_err(failed)?;
@@ -104,9 +105,7 @@ impl Scripts {
         if let Err(refused) = outside.permits.may(COMMAND)
             && program.needs.contains_key(COMMAND)
         {
-            return Err(failed(
-                EngineError::usage(Message::rendered(refused.message)).with_help(Message::rendered(refused.help)),
-            ));
+            return Err(failed(EngineError::usage(refused.message).with_help(refused.help)));
         }
         let recheck: Arc<dyn Recheck> = Arc::new(PinnedScript::new(Arc::new(pinned)));
         Ok(Arc::new(LoadedScript { program: Arc::new(program), recheck, outside, project, path: absolute(path) }))

@@ -27,20 +27,20 @@ pub(crate) fn short(talk: &mut TestConversation<'_>) -> Result<(), ConversationE
     let test = talk.setting.test;
     let Some(replies) = test.replies().nth(list) else { return Ok(()) };
     let (span, has) = (replies.span, replies.entries.len());
-    let message = format!(
+    let message = msg!(
         "`{}` asked the model {}, and the test has {}",
         missing.action_id,
         times(missing.asked),
-        if has == 1 { "1 reply for it".to_owned() } else { format!("{has} replies for it") }
+        if has == 1 { Message::word("1 reply for it") } else { msg!("{has} replies for it") }
     );
     let faulty = replies.entries.last().is_some_and(|entry| {
         use bcc_lang::script::test::replies::Sent;
         matches!(entry.sent, Sent::Fault(_) | Sent::Cut(..))
     });
     let help = if faulty {
-        "a fault is of one attempt, and a model is asked up to four times: write what comes next".to_owned()
+        Message::word("a fault is of one attempt, and a model is asked up to four times: write what comes next")
     } else {
-        format!(
+        msg!(
             "add the reply of round {} to `{}`, or end the action earlier with `EXIT: \"YES\"`",
             missing.round,
             replies.asker.written()
@@ -61,11 +61,11 @@ fn missing(talk: &TestConversation<'_>) -> Vec<MissingReply> {
     missing
 }
 
-fn times(count: usize) -> String {
+fn times(count: usize) -> Message {
     match count {
-        1 => "once".to_owned(),
-        2 => "twice".to_owned(),
-        more => format!("{more} times"),
+        1 => Message::word("once"),
+        2 => Message::word("twice"),
+        more => msg!("{more} times"),
     }
 }
 
@@ -90,26 +90,20 @@ pub(crate) fn unheard(talk: &mut TestConversation<'_>, wording: &TextExpectation
     if wording.only_forbids() {
         let wrong = all.iter().find_map(|line| Some((line.clone(), wording.fault_said(&line.text, &line.action_id)?)));
         let (line, why) = wrong.unwrap_or_else(|| (nothing(), Message::default()));
-        return talk.failure(
-            wording.span,
-            format!("the AI said what it must not say: {why}"),
-            expected,
-            line.text,
-            None,
-        );
+        return talk.failure(wording.span, msg!("the AI said what it must not say: {why}"), expected, line.text, None);
     }
     match left.as_slice() {
         [] => {
             let message = match all.is_empty() {
-                true => "the AI said nothing".to_owned(),
-                false => "the AI said nothing more".to_owned(),
+                true => Message::word("the AI said nothing"),
+                false => Message::word("the AI said nothing more"),
             };
             let (why, help) = state(talk);
-            talk.failure(wording.span, format!("{message}{why}"), expected, Message::default(), help)
+            talk.failure(wording.span, msg!("{message}{why}"), expected, Message::default(), help)
         }
         [only] => {
             let why = wording.fault_said(&only.text, &only.action_id).unwrap_or_default();
-            let message = format!("the AI said something else: {why}");
+            let message = msg!("the AI said something else: {why}");
             let end = talk.failure(wording.span, message, expected, only.text.clone(), None);
             if let Some(failure) = talk.failures.last_mut() {
                 failure.exact = wording.exact_text().map(str::to_owned);
@@ -118,8 +112,8 @@ pub(crate) fn unheard(talk: &mut TestConversation<'_>, wording: &TextExpectation
         }
         several => {
             let shown: Vec<&str> = several.iter().map(|line| line.text.as_str()).collect();
-            let message = format!("none of the {} messages fits", several.len());
-            let help = talk.setting.test.strict.then(|| "with `strict` the very next message must fit".to_owned());
+            let message = msg!("none of the {} messages fits", several.len());
+            let help = talk.setting.test.strict.then(|| Message::word("with `strict` the very next message must fit"));
             talk.failure(wording.span, message, expected, shown.join("\n"), help)
         }
     }
@@ -132,35 +126,35 @@ fn nothing() -> TranscriptLine {
 /// `user` came when nobody waits for it.
 pub(crate) fn unawaited(talk: &mut TestConversation<'_>, text: &str, span: Span) -> ConversationEnd {
     let (why, help) = state(talk);
-    let message = format!("the person cannot say 「{}」{why}", quoted(text));
+    let message = msg!("the person cannot say 「{}」{why}", quoted(text));
     talk.failure(span, message, Message::default(), Message::default(), help)
 }
 
 /// How the session stands, as the end of a sentence, with what to do about it.
-fn state(talk: &TestConversation<'_>) -> (String, Option<String>) {
+fn state(talk: &TestConversation<'_>) -> (Message, Option<Message>) {
     if let Some(missing) = missing(talk).first() {
-        let why = format!(
+        let why = msg!(
             ": the conversation stopped, since `{}` asked the model and the test has no replies for it",
             missing.action_id
         );
-        let help = format!("add `{}: [ … ]` under `model`", missing.action_id);
+        let help = msg!("add `{}: [ … ]` under `model`", missing.action_id);
         return (why, Some(help));
     }
     match talk.status() {
-        Some(SessionStatus::Completed) => (": the conversation is over".to_owned(), None),
-        Some(SessionStatus::Failed) => (format!(": the session failed{}", newest_error(talk)), None),
+        Some(SessionStatus::Completed) => (Message::word(": the conversation is over"), None),
+        Some(SessionStatus::Failed) => (msg!(": the session failed{}", newest_error(talk)), None),
         Some(SessionStatus::Stopped) if is_spent(talk) => (
-            ": the session stopped, because its budget is used up".to_owned(),
-            Some("`- restart: { budget: { … } }` takes it up with a larger one".to_owned()),
+            Message::word(": the session stopped, because its budget is used up"),
+            Some(Message::word("`- restart: { budget: { … } }` takes it up with a larger one")),
         ),
-        Some(SessionStatus::Stopped) => (format!(": the session stopped{}", newest_error(talk)), None),
-        Some(SessionStatus::WaitingInput) => (": it waits for the person".to_owned(), None),
-        _ => (String::new(), None),
+        Some(SessionStatus::Stopped) => (msg!(": the session stopped{}", newest_error(talk)), None),
+        Some(SessionStatus::WaitingInput) => (Message::word(": it waits for the person"), None),
+        _ => (Message::default(), None),
     }
 }
 
-fn newest_error(talk: &TestConversation<'_>) -> String {
-    talk.log.newest_error().map(|message| format!(" ({message})")).unwrap_or_default()
+fn newest_error(talk: &TestConversation<'_>) -> Message {
+    talk.log.newest_error().map(|message| msg!(" ({message})")).unwrap_or_default()
 }
 
 fn quoted(text: &str) -> String {
@@ -179,9 +173,9 @@ pub(crate) fn overlooked(talk: &mut TestConversation<'_>, span: Span) -> Result<
     match unlooked {
         Some(line) => {
             let message =
-                "the AI said something that no `ai` of the test looks at, and the test is `strict`".to_owned();
-            let help = "add an `ai` for it, or remove `strict`".to_owned();
-            Err(talk.failure(span, message, String::new(), line.text, Some(help)))
+                Message::word("the AI said something that no `ai` of the test looks at, and the test is `strict`");
+            let help = Message::word("add an `ai` for it, or remove `strict`");
+            Err(talk.failure(span, message, Message::default(), line.text, Some(help)))
         }
         None => Ok(()),
     }
@@ -210,9 +204,9 @@ pub(crate) fn at_the_end(talk: &mut TestConversation<'_>) -> Result<(), Conversa
         _ => None,
     };
     if let Some(what) = bad.filter(|_| !talk.spoke_of_trouble) {
-        let message = format!("the session {what}{}", newest_error(talk));
-        let help = format!("if that is what the test shows, say so: `expect: {{ status: {what} }}`");
-        return Err(talk.failure(end, message, String::new(), what.to_owned(), Some(help)));
+        let message = msg!("the session {what}{}", newest_error(talk), what = Message::word(what));
+        let help = msg!("if that is what the test shows, say so: `expect: {{ status: {what} }}`");
+        return Err(talk.failure(end, message, Message::default(), what.to_owned(), Some(help)));
     }
     let used = |count: usize| msg!("{} used", count);
     let left = talk.setting.models.scripted.as_ref().map(|scripted| scripted.left_over()).unwrap_or_default();
@@ -220,10 +214,10 @@ pub(crate) fn at_the_end(talk: &mut TestConversation<'_>) -> Result<(), Conversa
         let Some(replies) = test.replies().nth(left.list) else { continue };
         let span = replies.span;
         let asker = match &replies.asker {
-            Asker::Anyone => "`*`".to_owned(),
-            asker => format!("`{}`", asker.written()),
+            Asker::Anyone => Message::word("`*`"),
+            asker => msg!("`{}`", asker.written()),
         };
-        let message = format!("{} of the {} replies of {asker} were never asked for", left.of - left.used, left.of);
+        let message = msg!("{} of the {} replies of {asker} were never asked for", left.of - left.used, left.of);
         if test.strict {
             return Err(talk.failure(span, message, used(left.of), used(left.used), None));
         }
@@ -232,7 +226,7 @@ pub(crate) fn at_the_end(talk: &mut TestConversation<'_>) -> Result<(), Conversa
             continue;
         }
         let line = talk.setting.file.line(span.start);
-        talk.notes.push(format!("line {line}: {message}"));
+        talk.notes.push(msg!("line {line}: {message}"));
     }
     Ok(())
 }

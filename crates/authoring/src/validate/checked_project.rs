@@ -201,15 +201,15 @@ impl Lenient<'_> {
 }
 
 impl TemplateSource for Lenient<'_> {
-    fn read(&self, place: TemplateFolder<'_>, file: &str) -> Result<Option<String>, String> {
+    fn read(&self, place: TemplateFolder<'_>, file: &str) -> Result<Option<String>, Message> {
         Ok(self.folders.read(place, file).unwrap_or_else(|why| {
             let path = self.folders.folder(place).join(file);
-            self.tell(refused(&path, &self.names.shown(&path), Message::rendered(why)));
+            self.tell(refused(&path, &self.names.shown(&path), why));
             None
         }))
     }
 
-    fn list(&self, place: TemplateFolder<'_>) -> Result<Vec<String>, String> {
+    fn list(&self, place: TemplateFolder<'_>) -> Result<Vec<String>, Message> {
         Ok(self.folders.list(place).unwrap_or_else(|why| {
             let shown = self.names.shown(&self.folders.folder(place));
             self.tell(unreadable(&shown, msg!("{shown} cannot be read: {why}")));

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bcc_check::levels::RuleLevels;
-use bcc_engine::config::config::{Config, advice, place, read, said};
+use bcc_engine::config::config::{Config, advice, message as config_message, place, read};
 use bcc_engine::config::places::{ConfigError, ConfigSource};
 use bcc_engine::config::secrets::masked;
 use bcc_engine::config::validation::faults;
@@ -92,8 +92,8 @@ fn without_line(text: &str, at: usize) -> Option<String> {
 
 fn mistake(file: &Arc<SourceFile>, error: &toml::de::Error) -> Diagnostic {
     let span = error.span().map_or(Span::default(), |span| Span::new(span.start, span.end));
-    let message = msg!("the configuration cannot be read: {}", said(error.message(), file.text()));
-    Diagnostic::error("broken-configuration", message, &shown(file), span).with_help(advice(error.message()))
+    let message = msg!("the configuration cannot be read: {}", config_message(error, file.text()));
+    Diagnostic::error("broken-configuration", message, &shown(file), span).with_help(advice(error))
 }
 
 /// What is wrong with a configuration that can be read. What it says of everything else counts all the same.

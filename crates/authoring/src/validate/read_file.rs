@@ -61,7 +61,7 @@ pub fn refused(path: &Path, shown: &str, why: impl Into<Message>) -> Diagnostic 
             Ok(_) => unreadable(shown, msg!("{shown} could not be read: {why}")),
         },
         Err(error) => {
-            unreadable(shown, msg!("{shown} cannot be read: {error}", error = Message::rendered(error.to_string())))
+            unreadable(shown, msg!("{shown} cannot be read: {error}", error = Message::text(error.to_string())))
         }
     }
 }

@@ -12,7 +12,9 @@ use crate::config::places::ConfigSource;
 use crate::config::secrets::{is_secret, without};
 use crate::config::server_table::ServerTable;
 use crate::config::validation::faults;
+use crate::config::values::message_of;
 use crate::error::EngineError;
+use bcc_lang::message::library::library;
 use bcc_lang::source::near::near_miss;
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -59,8 +61,19 @@ fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, line.chars().count() + 1)
 }
 
-/// What [`read`] says of `text`, without what the file holds: it tells a text that stands where another thing belongs.
-pub fn said(message: &str, text: &str) -> String {
+/// What [`read`] says of `text`, without what the file holds.
+pub fn message(error: &toml::de::Error, text: &str) -> Message {
+    match message_of(error.message()) {
+        Some(mut message) => {
+            message.change_texts(&mut |part| *part = without(part, text));
+            message
+        }
+        None => library(&cleaned(error.message(), text)),
+    }
+}
+
+/// The same for a text of the library: a value that stands where another thing belongs is not repeated.
+fn cleaned(message: &str, text: &str) -> String {
     let shown = without(message, text);
     match shown.split_once("string \"") {
         Some((begin, rest)) if begin.ends_with(": ") => match rest.rsplit_once("\", expected ") {
@@ -72,7 +85,8 @@ pub fn said(message: &str, text: &str) -> String {
 }
 
 /// What to do about what [`read`] says: the key or the name that was meant, where it names an unknown one.
-pub fn advice(message: &str) -> Message {
+pub fn advice(error: &toml::de::Error) -> Message {
+    let message = message_of(error.message()).map_or_else(|| error.message().to_owned(), |message| message.to_string());
     let mut names = message.split('`').skip(1).step_by(2);
     let is_name = message.starts_with("there is no ");
     if let (true, Some(unknown)) = (is_name || message.starts_with("unknown field "), names.next()) {
@@ -104,9 +118,9 @@ pub fn parse(name: &str, text: &str) -> Result<Config, EngineError> {
     let config = read(text).map_err(|error| {
         // Not the line itself: what is wrong with it may be that nobody can tell where a password in it ends.
         let (line, column) = error.span().map_or((1, 1), |span| line_and_column(text, span.start));
-        let shown = Message::rendered(said(error.message(), text));
+        let shown = message(&error, text);
         EngineError::usage(msg!("{name} cannot be read: line {line}, column {column}: {shown}"))
-            .with_help(advice(error.message()))
+            .with_help(advice(&error))
     })?;
     let faults = faults(&config);
     let Some(first) = faults.first() else { return Ok(config) };
@@ -163,7 +177,7 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_told_with_the_one_that_was_meant() {
-        let advice_on = |text: &str| advice(read(text).unwrap_err().message());
+        let advice_on = |text: &str| advice(&read(text).unwrap_err());
         assert_eq!(advice_on("[project]\nschem = \"x\""), "did you mean `scheme`?");
         assert_eq!(advice_on("[rule]\n"), "did you mean `rules`?");
         assert_eq!(advice_on("[project]\ncolour = 1"), "`bcc-script schema config` lists what it may contain");

@@ -1,13 +1,14 @@
 //! `[models.<name>]` of `bcc-script.toml`, as written.
 
+use bcc_lang::message::message::Message;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde::de::{Deserialize as De, Deserializer};
-use serde::{Deserialize, de};
 use serde_json::{Map, Value};
 
-use crate::config::values::{TextOrEnv, amount, body, duration, named, some_amount, switch, whole};
+use crate::config::values::{TextOrEnv, amount, body, custom, duration, named, some_amount, switch, whole};
 use bcc_llm::model::provider::ReplyPolicy;
 use bcc_llm::providers::anthropic::{ANTHROPIC_BASE_URL, MESSAGES};
 use bcc_llm::providers::configured::Price;
@@ -164,7 +165,11 @@ fn currency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>
     let text = String::deserialize(deserializer)?;
     let fits =
         (1..=LONGEST).contains(&text.chars().count()) && text.chars().all(|c| !c.is_whitespace() && !c.is_control());
-    if fits { Ok(Some(text)) } else { Err(de::Error::custom("`currency` is one short word, as in \"USD\" or \"CNY\"")) }
+    if fits {
+        Ok(Some(text))
+    } else {
+        Err(custom(&Message::word("`currency` is one short word, as in \"USD\" or \"CNY\"")))
+    }
 }
 
 impl ModelTable {

@@ -69,7 +69,7 @@ pub fn faults(servers: &BTreeMap<String, ServerTable>) -> Vec<ConfigError> {
             found.push(ConfigError::new(&["behavior_servers", name, key], message, help));
         };
         if let Err(why) = table.settings(name).endpoint(Endpoint::Actions) {
-            fault("url", Message::rendered(why), "write one like \"http://localhost:8000\"");
+            fault("url", why, "write one like \"http://localhost:8000\"");
         }
         let put = "put the token into an environment variable or a file, and write the name of that here";
         if table.token_env.as_ref().is_some_and(|variable| !is_variable(variable)) {

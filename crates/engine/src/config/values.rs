@@ -5,6 +5,10 @@ use std::time::Duration;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 use serde_json::{Map, Value};
 
+use bcc_lang::message::message::{Joint, Message};
+use bcc_lang::message::msg;
+use bcc_lang::message::stored::StoredMessage;
+
 use bcc_llm::providers::http::config::LONGEST_TIMEOUT;
 
 /// A text that stands in the file, or in the environment where the file must not hold it.
@@ -33,14 +37,28 @@ fn refused<E: Error>(value: &toml::Value, of_type: bool, expected: &str) -> E {
     if of_type { E::invalid_value(found, &expected) } else { E::invalid_type(found, &expected) }
 }
 
+/// What stands in front of a message that went through the deserializer, which carries texts only.
+const MARK: char = '\u{1}';
+
+/// An error with a message of this program. [`message_of`] reads it.
+pub fn custom<E: Error>(message: &Message) -> E {
+    let stored = serde_json::to_string(&StoredMessage(message.clone())).unwrap_or_default();
+    E::custom(format!("{MARK}{stored}"))
+}
+
+/// The message of a text that came out of the deserializer; none when the library wrote it.
+pub fn message_of(text: &str) -> Option<Message> {
+    let stored = text.strip_prefix(MARK)?;
+    serde_json::from_str::<StoredMessage>(stored).ok().map(|stored| stored.0)
+}
+
 /// A length of time, as in `"60s"`: more than nothing, and at most a day.
 pub fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    let duration = humantime::parse_duration(&text).map_err(|error| {
-        D::Error::custom(format!("`{text}` is no duration ({error}); write for example \"60s\" or \"2m\""))
-    })?;
+    let duration = humantime::parse_duration(&text)
+        .map_err(|error| custom(&msg!("`{text}` is no duration ({error}); write for example \"60s\" or \"2m\"")))?;
     if duration.is_zero() || duration > LONGEST_TIMEOUT {
-        return Err(D::Error::custom(format!("`{text}` is not between nothing and a day; write for example \"60s\"")));
+        return Err(custom(&msg!("`{text}` is not between nothing and a day; write for example \"60s\"")));
     }
     Ok(Some(duration))
 }
@@ -83,10 +101,16 @@ pub fn switch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>
 }
 
 /// One of the names of `all`. The message has the form that advice looks for the nearest name in.
-pub fn named<T: Copy, E: Error>(what: &str, all: &[T], name: fn(T) -> &'static str, text: &str) -> Result<T, E> {
+pub fn named<T: Copy, E: Error>(
+    what: &'static str,
+    all: &[T],
+    name: fn(T) -> &'static str,
+    text: &str,
+) -> Result<T, E> {
     all.iter().copied().find(|one| name(*one) == text).ok_or_else(|| {
         let known: Vec<String> = all.iter().map(|one| format!("`{}`", name(*one))).collect();
-        E::custom(format!("there is no {what} `{text}`; there are {}", known.join(", ")))
+        let known = Message::list(Joint::Item, known.into_iter().map(Message::text));
+        custom(&msg!("there is no {what} `{text}`; there are {}", known, what = Message::word(what)))
     })
 }
 

@@ -1,7 +1,7 @@
 //! Tries models: one word each, and what of the rest a model supports.
 
 use bcc_lang::message::ToMessage;
-use bcc_lang::message::message::Message as UserMessage;
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::models::factory::ModelFactory;
 use crate::models::shared::{SharedModels, connect};
 use crate::project::Project;
 use bcc_llm::model::error::ModelError;
-use bcc_llm::model::message::{Message, Role};
+use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::model::provider::{LiveObserver, Provider};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Purpose, Task};
@@ -56,9 +56,9 @@ pub struct ModelCheck {
     pub tool: Option<bool>,
     pub first_token_ms: Option<u64>,
     pub ms: Option<u64>,
-    pub error: Option<UserMessage>,
-    pub help: Option<UserMessage>,
-    pub note: Option<UserMessage>,
+    pub error: Option<Message>,
+    pub help: Option<Message>,
+    pub note: Option<Message>,
 }
 
 /// The names of all models of a project, as far as there are any to try.
@@ -176,7 +176,7 @@ async fn check_server(kind: ProviderKind, config: &ServerConfig, checked: &mut M
     checked.ms = Some(millis(heard.took));
     if !checked.answers {
         let help = "a model that thinks first may need more; try a larger `max_tokens`, or another model";
-        let why = if reply.cut_off { msg!(" within {MOST_TOKENS} tokens") } else { UserMessage::default() };
+        let why = if reply.cut_off { msg!(" within {MOST_TOKENS} tokens") } else { Message::default() };
         return checked.fail(msg!("it answered without a word{why}"), Some(help.into()));
     }
     checked.ok = true;
@@ -229,7 +229,7 @@ async fn ask(
     // Servers refuse to promise JSON when the prompt does not mention it.
     let content = if schema.is_some() { "Answer in JSON: {\"hello\": true}" } else { WORD };
     let request = ModelRequest {
-        messages: vec![Message { role: Role::User, content: content.to_owned() }],
+        messages: vec![ChatMessage { role: Role::User, content: content.to_owned() }],
         schema: schema.map(Arc::new),
         temperature: None,
         max_tokens: None,
@@ -295,7 +295,7 @@ fn millis(duration: Duration) -> u64 {
 }
 
 impl ModelCheck {
-    fn fail(&mut self, error: UserMessage, help: Option<UserMessage>) {
+    fn fail(&mut self, error: Message, help: Option<Message>) {
         self.ok = false;
         self.error = Some(error);
         self.help = help;

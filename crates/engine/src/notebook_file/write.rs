@@ -1,5 +1,6 @@
 //! Writes the notebook of a kept session: cells are read page by page, masked, and written one by one.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -73,7 +74,7 @@ pub async fn write_to(
         after = last.number;
         for row in &rows {
             let cell: Cell = serde_json::from_str(&row.body)
-                .map_err(|error| unreadable(id, &format!("cell {}: {error}", row.number)))?;
+                .map_err(|error| unreadable(id, &msg!("cell {}: {error}", row.number)))?;
             write(&writer.cell(&masked(cell, &masker)))?;
             cells += 1;
         }
@@ -119,7 +120,7 @@ async fn kernel(archive: &dyn Store, row: &SessionRow) -> String {
     program.map_or_else(|| KernelSettings::default().name, |program| program.kernel.name)
 }
 
-fn unreadable(id: &str, why: &str) -> EngineError {
+fn unreadable(id: &str, why: &Message) -> EngineError {
     EngineError::failed(msg!("the notebook of session `{id}` cannot be read: {why}"))
         .with_help("it was written by another release, or the store is damaged; nothing was changed")
 }

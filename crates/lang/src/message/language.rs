@@ -41,13 +41,9 @@ impl Language {
         }
     }
 
-    /// `text` in this language; as it is where no catalogue knows it. What people or models said, what files hold and values of
-    /// variables are not for this: they are data.
-    pub fn said(self, text: &str) -> Cow<'_, str> {
-        match self {
-            Self::English => Cow::Borrowed(text),
-            Self::Chinese => Catalogue::chinese().said(text).map_or(Cow::Borrowed(text), Cow::Owned),
-        }
+    /// The translation of a literal of this program without arguments; the literal itself where no catalogue has it.
+    pub fn said(self, literal: &str) -> Cow<'_, str> {
+        self.literal(literal).map_or(Cow::Borrowed(literal), Cow::Borrowed)
     }
 
     /// The sentence `literal` in this language with `values` in its `{places}`, untouched whatever they say: for what holds

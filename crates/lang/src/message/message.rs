@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::message::language::Language;
 use crate::message::pattern::{fill_english, fill_translation, spaced};
@@ -13,28 +13,34 @@ use crate::message::pattern::{fill_english, fill_translation, spaced};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Message {
     /// A text of this program without arguments. Braces in it are braces.
-    Word(&'static str),
+    Word(Cow<'static, str>),
     /// A text of this program with its arguments.
     Known(Box<KnownMessage>),
     /// A text of an author, a person, a model, a file or a library, a name or a number: the same in every language.
     Text(Box<str>),
     /// Several messages with something between them.
-    List(Joint, Box<[Message]>),
-    /// English that was put together already. Deprecated: it is taken apart to find what it was made from.
-    Rendered(Box<str>),
+    List(Box<MessageList>),
 }
 
 /// A literal of the source and what stands for its placeholders.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KnownMessage {
     /// The literal, by which the catalogues know it.
-    id: Cow<'static, str>,
+    pub(crate) id: Cow<'static, str>,
     /// Each placeholder of the literal by its name; unnamed ones are `1`, `2`, …
-    arguments: Vec<(Cow<'static, str>, Message)>,
+    pub(crate) arguments: Vec<(Cow<'static, str>, Message)>,
+}
+
+/// Messages with something between them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MessageList {
+    pub(crate) joint: Joint,
+    pub(crate) parts: Vec<Message>,
 }
 
 /// What is written between the parts of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Joint {
     /// Nothing.
     Nothing,
@@ -87,17 +93,12 @@ impl Message {
 
     /// A word or sentence of this program without arguments.
     pub const fn word(text: &'static str) -> Self {
-        Self::Word(text)
+        Self::Word(Cow::Borrowed(text))
     }
 
     /// A text that is the same in every language.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into().into_boxed_str())
-    }
-
-    /// English that was put together already.
-    pub fn rendered(text: impl Into<String>) -> Self {
-        Self::Rendered(text.into().into_boxed_str())
     }
 
     /// Several messages with `joint` between them.
@@ -107,7 +108,7 @@ impl Message {
             (Some(only), true) => only,
             (Some(last), false) => {
                 parts.push(last);
-                Self::List(joint, parts.into_boxed_slice())
+                Self::List(Box::new(MessageList { joint, parts }))
             }
             (None, _) => Self::text(""),
         }
@@ -127,7 +128,10 @@ impl Message {
         let mut parts: Vec<Self> = parts.into_iter().collect();
         match parts.pop() {
             Some(last) if parts.is_empty() => last,
-            Some(last) => Self::List(last_joint, Box::new([Self::list(Joint::Item, parts), last])),
+            Some(last) => Self::List(Box::new(MessageList {
+                joint: last_joint,
+                parts: vec![Self::list(Joint::Item, parts), last],
+            })),
             None => Self::text(""),
         }
     }
@@ -137,13 +141,22 @@ impl Message {
         self == other || self.to_string().starts_with(&other.to_string())
     }
 
+    /// Whether it is the text of this literal, whatever its arguments are.
+    pub fn is(&self, literal: &str) -> bool {
+        match self {
+            Self::Word(text) => text == literal,
+            Self::Known(known) => known.id == literal,
+            Self::Text(_) | Self::List(_) => false,
+        }
+    }
+
     /// Whether there is nothing to read.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Word(text) => text.is_empty(),
             Self::Known(known) => known.id.is_empty(),
-            Self::Text(text) | Self::Rendered(text) => text.is_empty(),
-            Self::List(_, parts) => parts.iter().all(Self::is_empty),
+            Self::Text(text) => text.is_empty(),
+            Self::List(list) => list.parts.iter().all(Self::is_empty),
         }
     }
 
@@ -163,7 +176,8 @@ impl Message {
                 }
             }
             Self::Text(text) => text.to_string(),
-            Self::List(joint, parts) => {
+            Self::List(list) => {
+                let MessageList { joint, parts } = list.as_ref();
                 let mut out = String::new();
                 for (number, part) in parts.iter().enumerate() {
                     if number > 0 {
@@ -173,7 +187,6 @@ impl Message {
                 }
                 out
             }
-            Self::Rendered(text) => language.said(text).into_owned(),
         }
     }
 
@@ -182,12 +195,12 @@ impl Message {
         match self {
             Self::Word(_) => {}
             Self::Known(known) => known.arguments.iter_mut().for_each(|(_, of)| of.change_texts(change)),
-            Self::Text(text) | Self::Rendered(text) => {
+            Self::Text(text) => {
                 let mut changed = std::mem::take(text).into_string();
                 change(&mut changed);
                 *text = changed.into_boxed_str();
             }
-            Self::List(_, parts) => parts.iter_mut().for_each(|part| part.change_texts(change)),
+            Self::List(list) => list.parts.iter_mut().for_each(|part| part.change_texts(change)),
         }
     }
 }
@@ -220,7 +233,7 @@ impl From<Message> for String {
 impl fmt::Display for Message {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Text(text) | Self::Rendered(text) => formatter.pad(text),
+            Self::Text(text) => formatter.pad(text),
             message => formatter.pad(&message.render(Language::English)),
         }
     }

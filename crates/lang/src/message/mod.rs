@@ -6,10 +6,11 @@
 pub mod argument;
 pub mod catalogue;
 pub mod chinese;
-pub mod composed;
 pub mod language;
+pub mod library;
 pub mod message;
 pub mod pattern;
+pub mod stored;
 
 pub use argument::ToMessage;
 pub use bcc_macros::{ToMessage, msg};

@@ -65,11 +65,11 @@ pub enum TemplateFolder<'a> {
 pub trait TemplateSource: Send + Sync {
     /// The text of a file like `ai_ask_v1.md`; `None` when there is none.
     /// Errors: A message when it exists and cannot be read.
-    fn read(&self, place: TemplateFolder<'_>, file: &str) -> Result<Option<String>, String>;
+    fn read(&self, place: TemplateFolder<'_>, file: &str) -> Result<Option<String>, Message>;
 
     /// The names of the files in a folder; none when there is no such folder.
     /// Errors: A message when the folder exists and cannot be listed.
-    fn list(&self, place: TemplateFolder<'_>) -> Result<Vec<String>, String>;
+    fn list(&self, place: TemplateFolder<'_>) -> Result<Vec<String>, Message>;
 
     /// The names of the project's schemes, for near misses.
     fn schemes(&self) -> Vec<String> {
@@ -177,12 +177,12 @@ fn read_folder(
     place: &str,
     files: &mut Vec<TemplateFile>,
 ) -> Result<(), TemplateError> {
-    let unreadable = |file: String, why: &str| TemplateError {
+    let unreadable = |file: String, why: Message| TemplateError {
         file: Some(file),
-        ..TemplateError::new(msg!("this cannot be read: {why}", why = Message::rendered(why)))
+        ..TemplateError::new(msg!("this cannot be read: {why}", why = why))
     };
     let mut names =
-        source.list(folder).map_err(|why| unreadable(shown(place, "").trim_end_matches('/').to_owned(), &why))?;
+        source.list(folder).map_err(|why| unreadable(shown(place, "").trim_end_matches('/').to_owned(), why))?;
     names.retain(|name| is_template_name(name));
     names.sort_unstable();
     names.dedup();
@@ -190,7 +190,7 @@ fn read_folder(
         return Err(TemplateError::new(msg!("a session can have at most {MAX_FILES} templates")));
     }
     for name in names {
-        let text = source.read(folder, &name).map_err(|why| unreadable(shown(place, &name), &why))?;
+        let text = source.read(folder, &name).map_err(|why| unreadable(shown(place, &name), why))?;
         // Gone since it was listed.
         let Some(text) = text else { continue };
         if text.len() > MAX_FILE_BYTES {
@@ -223,7 +223,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[derive(Default)]
-    struct Folders(BTreeMap<String, BTreeMap<String, Result<String, String>>>);
+    struct Folders(BTreeMap<String, BTreeMap<String, Result<String, Message>>>);
 
     impl Folders {
         fn with(mut self, place: &str, name: &str, text: &str) -> Self {
@@ -231,7 +231,7 @@ mod tests {
             self
         }
 
-        fn folder(&self, place: TemplateFolder<'_>) -> Option<&BTreeMap<String, Result<String, String>>> {
+        fn folder(&self, place: TemplateFolder<'_>) -> Option<&BTreeMap<String, Result<String, Message>>> {
             self.0.get(&match place {
                 TemplateFolder::Scheme(scheme) => format!("custom/{scheme}"),
                 TemplateFolder::Default => "default".to_owned(),
@@ -240,11 +240,11 @@ mod tests {
     }
 
     impl TemplateSource for Folders {
-        fn read(&self, place: TemplateFolder<'_>, file: &str) -> Result<Option<String>, String> {
+        fn read(&self, place: TemplateFolder<'_>, file: &str) -> Result<Option<String>, Message> {
             self.folder(place).and_then(|folder| folder.get(file)).cloned().transpose()
         }
 
-        fn list(&self, place: TemplateFolder<'_>) -> Result<Vec<String>, String> {
+        fn list(&self, place: TemplateFolder<'_>) -> Result<Vec<String>, Message> {
             Ok(self.folder(place).map(|folder| folder.keys().cloned().collect()).unwrap_or_default())
         }
 
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn unreadable_long_and_too_many_files_are_errors() {
         let mut source = Folders::default();
-        source.0.entry("default".into()).or_default().insert("a.md".into(), Err("not UTF-8".into()));
+        source.0.entry("default".into()).or_default().insert("a.md".into(), Err(Message::word("not UTF-8")));
         let error = collect(&source, None).unwrap_err();
         assert_eq!(error.file.as_deref(), Some("_system/config/default/a.md"));
         assert!(error.message.to_string().contains("not UTF-8"));

@@ -444,10 +444,10 @@ mod tests {
     fn the_templates_of_the_binary_all_compile() {
         struct Nothing;
         impl crate::template::layers::TemplateSource for Nothing {
-            fn read(&self, _: crate::template::layers::TemplateFolder<'_>, _: &str) -> Result<Option<String>, String> {
+            fn read(&self, _: crate::template::layers::TemplateFolder<'_>, _: &str) -> Result<Option<String>, Message> {
                 Ok(None)
             }
-            fn list(&self, _: crate::template::layers::TemplateFolder<'_>) -> Result<Vec<String>, String> {
+            fn list(&self, _: crate::template::layers::TemplateFolder<'_>) -> Result<Vec<String>, Message> {
                 Ok(Vec::new())
             }
         }

@@ -70,7 +70,7 @@ pub enum ModelError {
     Differs {
         key: Message,
         file: String,
-        diff: String,
+        diff: Message,
     },
     FailedThen {
         key: Message,
@@ -170,6 +170,13 @@ impl ModelError {
     }
 }
 
+/// Whether the message says that nothing was written or recorded for a call.
+pub fn is_no_reply(message: &Message) -> bool {
+    let literals =
+        ["no reply for {key}: {help}", "no reply for {key}: when {file} was recorded, there was none either: {error}"];
+    literals.iter().any(|literal| message.is(literal))
+}
+
 impl ToMessage for ModelError {
     fn to_message(&self) -> Message {
         match self {
@@ -225,18 +232,12 @@ impl ToMessage for ModelError {
             Self::NoReply { key, help } => msg!("no reply for {key}: {help}"),
             Self::NoneAnswered { passed_over } => {
                 let each = passed_over.iter().map(|passed| {
-                    Message::list(
-                        Joint::Colon,
-                        [Message::text(passed.model.as_str()), Message::rendered(passed.error.as_str())],
-                    )
+                    Message::list(Joint::Colon, [Message::text(passed.model.as_str()), passed.error.clone()])
                 });
                 msg!("none of {} models answered: {}", passed_over.len(), Message::list(Joint::Semicolon, each))
             }
             Self::Differs { key, file, diff } => {
-                msg!(
-                    "the prompt of {key} is not the one that was recorded in {file}:\n{diff}",
-                    diff = Message::rendered(diff)
-                )
+                msg!("the prompt of {key} is not the one that was recorded in {file}:\n{diff}", diff = diff.clone())
             }
             Self::FailedThen { key, file, error } => {
                 msg!("no reply for {key}: when {file} was recorded, there was none either: {error}")

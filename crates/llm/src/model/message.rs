@@ -15,7 +15,7 @@ pub enum Role {
 
 /// One message of a prompt, in the shape in which chat models take it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Message {
+pub struct ChatMessage {
     pub role: Role,
     pub content: String,
 }
@@ -29,10 +29,10 @@ mod tests {
     fn a_message_has_the_shape_that_chat_models_take() {
         let messages = [(Role::System, "system"), (Role::User, "user"), (Role::Assistant, "assistant")];
         for (role, name) in messages {
-            let message = Message { role, content: "您好".into() };
+            let message = ChatMessage { role, content: "您好".into() };
             let written = serde_json::to_value(&message).unwrap();
             assert_eq!(written, json!({ "role": name, "content": "您好" }));
-            assert_eq!(serde_json::from_value::<Message>(written).unwrap(), message);
+            assert_eq!(serde_json::from_value::<ChatMessage>(written).unwrap(), message);
         }
     }
 }

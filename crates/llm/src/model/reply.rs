@@ -1,5 +1,6 @@
 //! What a provider gives back: the raw text, and what it cost.
 
+use bcc_lang::message::message::Message;
 use serde::Serialize;
 
 /// A model's answer, not yet parsed (docs/replies.md says how it becomes a value).
@@ -40,6 +41,6 @@ pub struct Cost {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PassedOver {
     pub model: String,
-    pub error: String,
+    pub error: Message,
     pub attempts: u32,
 }

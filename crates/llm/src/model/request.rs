@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::model::message::Message;
+use crate::model::message::ChatMessage;
 use bcc_lang::value::declared::DeclaredType;
 
 /// One call of a model.
@@ -15,7 +15,7 @@ use bcc_lang::value::declared::DeclaredType;
 /// slip into it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelRequest {
-    pub messages: Vec<Message>,
+    pub messages: Vec<ChatMessage>,
     /// The JSON Schema of the reply, the one that it is checked against. Servers that take it are told it.
     pub schema: Option<Arc<Value>>,
     /// The sampling temperature; `None` leaves it to the provider's configuration.

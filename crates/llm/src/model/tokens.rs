@@ -3,7 +3,7 @@
 //! An estimate only: it feeds budgets and figures, and nothing else may depend on it. Real tokenizers differ from it
 //! by a third and more, in both directions.
 
-use crate::model::message::Message;
+use crate::model::message::ChatMessage;
 
 /// Characters of alphabetic text that make about one token.
 const CHARACTERS_PER_TOKEN: u64 = 4;
@@ -19,7 +19,7 @@ pub fn estimate(text: &str) -> u64 {
     cjk + other.div_ceil(CHARACTERS_PER_TOKEN)
 }
 
-pub fn estimate_prompt(messages: &[Message]) -> u64 {
+pub fn estimate_prompt(messages: &[ChatMessage]) -> u64 {
     messages.iter().map(|message| estimate(&message.content) + TOKENS_PER_MESSAGE).sum()
 }
 
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn every_message_of_a_prompt_costs_a_little_more_than_its_text() {
-        let message = |content: &str| Message { role: Role::User, content: content.into() };
+        let message = |content: &str| ChatMessage { role: Role::User, content: content.into() };
         assert_eq!(estimate_prompt(&[]), 0);
         assert_eq!(estimate_prompt(&[message("您好"), message("")]), 10);
     }

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use bcc_lang::message::ToMessage;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -84,5 +85,5 @@ impl Provider for Fallback {
 }
 
 fn passed(provider: &dyn Provider, error: &ModelError) -> PassedOver {
-    PassedOver { model: provider.name().to_owned(), error: error.to_string(), attempts: error.attempts() }
+    PassedOver { model: provider.name().to_owned(), error: error.to_message(), attempts: error.attempts() }
 }

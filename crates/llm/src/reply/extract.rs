@@ -1,5 +1,8 @@
 //! Finds the object in a text that has more in it: reasoning, fenced blocks, prose. Every step is linear in the text.
 
+use bcc_lang::message::library::json_error;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use memchr::{memchr, memchr2, memmem};
 use serde_json::{Map, Value};
 
@@ -22,16 +25,18 @@ const UNCLOSED_BRACES: usize = 4;
 ///
 /// # Errors
 /// Why there is none: what is wrong with the first object that does not parse and where (in bytes), never its text.
-pub fn object(text: &str) -> Result<Map<String, Value>, String> {
+pub fn object(text: &str) -> Result<Map<String, Value>, Message> {
     let reply = after_thinking(text);
     // What `after_thinking` gives is the end of `text`; positions are told in the whole of it.
     let skipped = text.len() - reply.len();
     match fenced(reply) {
         Some(object) => Ok(object),
         None => in_prose(reply).map_err(|broken| match broken {
-            Some((start, error)) => format!("in the object at byte {}: {error}", skipped + start),
-            None if skipped == text.len() && skipped > 0 => "the text ends in the middle of its reasoning".to_owned(),
-            None => "there is no JSON object in the text".to_owned(),
+            Some((start, error)) => msg!("in the object at byte {}: {error}", skipped + start),
+            None if skipped == text.len() && skipped > 0 => {
+                Message::word("the text ends in the middle of its reasoning")
+            }
+            None => Message::word("there is no JSON object in the text"),
         }),
     }
 }
@@ -99,8 +104,8 @@ fn content_of_fence(text: &str, fence: usize) -> Option<usize> {
 }
 
 /// The first object in the prose, or where the first one that does not parse begins and what is wrong with it.
-fn in_prose(text: &str) -> Result<Map<String, Value>, Option<(usize, String)>> {
-    let mut broken: Option<(usize, String)> = None;
+fn in_prose(text: &str) -> Result<Map<String, Value>, Option<(usize, Message)>> {
+    let mut broken: Option<(usize, Message)> = None;
     let (mut objects, mut unclosed) = (0, 0);
     let mut at = 0;
     while let Some(found) = memchr(b'{', tail(text, at).as_bytes()) {
@@ -140,9 +145,13 @@ fn in_prose(text: &str) -> Result<Map<String, Value>, Option<(usize, String)>> {
 }
 
 /// The object that begins at `start`, unless it is a field of another one, or another's fields go on behind it.
-fn whole_object_at(text: &str, start: usize) -> Result<Map<String, Value>, String> {
+fn whole_object_at(text: &str, start: usize) -> Result<Map<String, Value>, Message> {
     let (object, end) = object_at(text, start)?;
-    if goes_on(tail(text, end)) { Err("more fields follow behind its closing brace".to_owned()) } else { Ok(object) }
+    if goes_on(tail(text, end)) {
+        Err(Message::word("more fields follow behind its closing brace"))
+    } else {
+        Ok(object)
+    }
 }
 
 /// Whether `rest`, which comes behind an object, is `, "key":`: then the object was a part.
@@ -158,12 +167,12 @@ fn goes_on(rest: &str) -> bool {
     }
 }
 
-fn object_at(text: &str, start: usize) -> Result<(Map<String, Value>, usize), String> {
+fn object_at(text: &str, start: usize) -> Result<(Map<String, Value>, usize), Message> {
     let mut stream = serde_json::Deserializer::from_str(tail(text, start)).into_iter();
     match stream.next() {
         Some(Ok(object)) => Ok((object, start + stream.byte_offset())),
-        Some(Err(error)) => Err(error.to_string()),
-        None => Err("the text is empty".to_owned()),
+        Some(Err(error)) => Err(json_error(&error)),
+        None => Err(Message::word("the text is empty")),
     }
 }
 

@@ -1,5 +1,8 @@
 //! A model's text becomes a reply of an action's shape (docs/replies.md).
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use serde_json::{Map, Value};
 use tracing::warn;
 
@@ -38,6 +41,12 @@ pub struct UnreadableReply {
     pub failures: Vec<ParseFailure>,
 }
 
+impl ToMessage for UnreadableReply {
+    fn to_message(&self) -> Message {
+        msg!("no strategy could read the reply: {}", self.final_error())
+    }
+}
+
 impl UnreadableReply {
     /// How many strategies were tried: the `parse_retry_count` of the degraded outcome.
     pub fn retry_count(&self) -> u8 {
@@ -48,8 +57,8 @@ impl UnreadableReply {
         self.failures.iter().map(|failure| failure.strategy.name()).collect()
     }
 
-    pub fn final_error(&self) -> &str {
-        self.failures.last().map_or("", |failure| failure.error.as_str())
+    pub fn final_error(&self) -> Message {
+        self.failures.last().map_or_else(Message::default, |failure| failure.error.clone())
     }
 }
 
@@ -62,7 +71,7 @@ impl UnreadableReply {
 pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, UnreadableReply> {
     let mut parsed = parse(raw, repair).map_err(|failures| UnreadableReply { failures })?;
     if is_cut(&parsed.repairs) && leaves_safety_open(&parsed.object, shape) {
-        let error = "the text ends before it says whether the reply is safe".to_owned();
+        let error = Message::word("the text ends before it says whether the reply is safe");
         warn!(strategy = %parsed.strategy, %error, "a strategy could not read the reply");
         parsed.failures.push(ParseFailure { strategy: parsed.strategy, error });
         return Err(UnreadableReply { failures: parsed.failures });

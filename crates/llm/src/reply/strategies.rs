@@ -1,6 +1,9 @@
 //! The strategies by which a model's text becomes an object, tried in order: three, and a fourth where repair is on
 //! (docs/replies.md).
 
+use bcc_lang::message::library::json_error;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -60,7 +63,7 @@ impl fmt::Display for ParseStrategy {
 pub struct ParseFailure {
     pub strategy: ParseStrategy,
     /// Why: a reason and a position (columns and offsets in bytes), never the text itself.
-    pub error: String,
+    pub error: Message,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -94,7 +97,7 @@ pub fn parse(raw: &str, repair: bool) -> Result<ParsedReply, Vec<ParseFailure>> 
         }
     }
     let strategies = ParseStrategy::tried(repair).map(ParseStrategy::name).collect::<Vec<_>>().join(", ");
-    let final_error = failures.last().map_or("", |failure| failure.error.as_str());
+    let final_error = failures.last().map_or_else(Message::default, |failure| failure.error.clone());
     error!(%strategies, %final_error, "no strategy could read the reply");
     Err(failures)
 }
@@ -103,7 +106,7 @@ fn apply(
     strategy: ParseStrategy,
     raw: &str,
     failures: &[ParseFailure],
-) -> Result<(Map<String, Value>, Vec<RepairRecord>), String> {
+) -> Result<(Map<String, Value>, Vec<RepairRecord>), Message> {
     let object = match strategy {
         ParseStrategy::DirectParse => whole(raw),
         ParseStrategy::TrimAndParse => {
@@ -124,20 +127,20 @@ fn is_padding(c: char) -> bool {
     c.is_whitespace() || c == '\u{feff}'
 }
 
-fn whole(text: &str) -> Result<Map<String, Value>, String> {
+fn whole(text: &str) -> Result<Map<String, Value>, Message> {
     if text.starts_with(is_padding) {
-        return Err("white space or a byte-order mark stands before the JSON value".to_owned());
+        return Err(Message::word("white space or a byte-order mark stands before the JSON value"));
     }
     if text.ends_with(is_padding) {
-        return Err("white space or a byte-order mark stands after the JSON value".to_owned());
+        return Err(Message::word("white space or a byte-order mark stands after the JSON value"));
     }
     if text.starts_with('{') {
-        return serde_json::from_str(text).map_err(|error| error.to_string());
+        return serde_json::from_str(text).map_err(|error| json_error(&error));
     }
     // Not an object: say what it is instead. (Asking serde for a map here would give an error that quotes the text.)
     match serde_json::from_str::<Value>(text) {
-        Ok(value) => Err(format!("the JSON value is a {}, not an object", shape_word(&value))),
-        Err(error) => Err(error.to_string()),
+        Ok(value) => Err(msg!("the JSON value is a {}, not an object", Message::word(shape_word(&value)))),
+        Err(error) => Err(json_error(&error)),
     }
 }
 
@@ -191,7 +194,11 @@ mod tests {
         ];
         for raw in texts {
             for failure in parse(raw, false).unwrap_err() {
-                assert!(!failure.error.contains("4711") && !failure.error.contains("秘密"), "{raw}: {}", failure.error);
+                assert!(
+                    !failure.error.to_string().contains("4711") && !failure.error.to_string().contains("秘密"),
+                    "{raw}: {}",
+                    failure.error
+                );
             }
         }
         assert_eq!(parse("[1]", false).unwrap_err()[0].error, "the JSON value is a list, not an object");
@@ -206,7 +213,7 @@ mod tests {
         for depth in [200, 100_000] {
             let raw = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
             let failures = parse(&raw, false).unwrap_err();
-            assert!(failures[0].error.contains("recursion limit"), "{}", failures[0].error);
+            assert!(failures[0].error.to_string().contains("recursion limit"), "{}", failures[0].error);
         }
     }
 }

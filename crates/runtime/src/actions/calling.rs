@@ -1,5 +1,6 @@
 //! What all actions have in common that call a skill: what it is given, what is taken from it, and how it fails.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::sync::Arc;
 
@@ -62,16 +63,19 @@ pub fn take(
     Ok(taken)
 }
 
+/// The literals of [`failure_of`].
+const FAILED: &str = "the skill `{skill}` ended with an error";
+const FAILED_WITH: &str = "the skill `{skill}` ended with an error: {inner}";
+
 /// What went wrong in a skill that came to this end; none when nothing did.
-pub fn failure_of(skill: &str, end: &Outcome) -> Option<String> {
+pub fn failure_of(skill: &str, end: &Outcome) -> Option<Message> {
     if end.exit_reason != Some(ExitReason::Error) {
         return None;
     }
-    let inner = end.metadata.get("error_message").and_then(Value::as_str).unwrap_or_default();
     // Of skills inside one another the innermost says what went wrong.
-    Some(match inner {
-        "" => format!("the skill `{skill}` ended with an error"),
-        inner if inner.starts_with("the skill `") => inner.to_owned(),
-        inner => format!("the skill `{skill}` ended with an error: {inner}"),
+    Some(match end.error_message() {
+        None => msg!("the skill `{skill}` ended with an error"),
+        Some(inner) if [FAILED, FAILED_WITH].iter().any(|literal| inner.is(literal)) => inner,
+        Some(inner) => msg!("the skill `{skill}` ended with an error: {inner}"),
     })
 }

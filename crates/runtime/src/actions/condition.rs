@@ -1,5 +1,6 @@
 //! `condition`: picks the first case whose `when` holds, and runs its actions, sets its variables or goes elsewhere.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::sync::Arc;
 
@@ -283,7 +284,7 @@ impl Action for Cases {
             }
             Consequence::Set(values) => Flow::done(Outcome { extracted_variables: assign(turn, values)?, ..outcome }),
             Consequence::Goto(id) => {
-                Flow::Goto(Box::new(outcome), id.clone(), "the case that holds says so".to_owned())
+                Flow::Goto(Box::new(outcome), id.clone(), Message::word("the case that holds says so"))
             }
         })
     }

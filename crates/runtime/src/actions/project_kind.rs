@@ -1,5 +1,6 @@
 //! A kind that the project makes (docs/custom-kinds.md): its name, and what its table says, as any other kind.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::sync::Arc;
 
@@ -160,7 +161,8 @@ impl Action for Running {
                 {
                     for (_, theirs) in lacking {
                         let message = msg!("the command of `{}` gave no `{theirs}`", self.name());
-                        let help = "it must print one JSON object with this field on its standard output";
+                        let help =
+                            Message::word("it must print one JSON object with this field on its standard output");
                         turn.warn("output-missing", message, Some(help));
                     }
                 }

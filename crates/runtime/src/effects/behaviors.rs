@@ -1,6 +1,7 @@
 //! What the loop of behaviors (docs/protocol.md) asks of a server, whatever the server is.
 
 use async_trait::async_trait;
+use bcc_lang::message::message::Message;
 use serde_json::Value;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -9,8 +10,8 @@ pub struct ServerError {
     /// A stable slug: `server-unknown`, `server-unreachable`, `server-refused`, `server-timeout`, `server-rubbish`, `server-flood`.
     pub code: &'static str,
     /// What is wrong. Holds nothing of what the server sent beyond its status.
-    pub message: String,
-    pub help: Option<String>,
+    pub message: Message,
+    pub help: Option<Message>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

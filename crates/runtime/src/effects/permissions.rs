@@ -1,5 +1,7 @@
 //! What the scripts of a project may do outside of the conversation (`allow` of bcc-script.toml), and where.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -19,8 +21,8 @@ pub struct Permissions {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct PermissionError {
-    pub message: String,
-    pub help: String,
+    pub message: Message,
+    pub help: Message,
 }
 
 impl Permissions {
@@ -31,17 +33,15 @@ impl Permissions {
         }
         if self.untrusted.contains(what) {
             return Err(PermissionError {
-                message: format!(
+                message: msg!(
                     "`{what}` is allowed in bcc-script.toml, but you have not said that you trust this project"
                 ),
-                help: "look at the project, then say `bcc-script trust`, or `--trust` for this run".to_owned(),
+                help: Message::word("look at the project, then say `bcc-script trust`, or `--trust` for this run"),
             });
         }
         Err(PermissionError {
-            message: format!("the project does not allow `{what}`"),
-            help: format!(
-                "if its scripts may do this, write `allow = [\"{what}\"]` into `[project]` of bcc-script.toml"
-            ),
+            message: msg!("the project does not allow `{what}`"),
+            help: msg!("if its scripts may do this, write `allow = [\"{what}\"]` into `[project]` of bcc-script.toml"),
         })
     }
 }

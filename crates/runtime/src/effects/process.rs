@@ -1,6 +1,8 @@
 //! Runs a program: a list of arguments and no shell, JSON on its standard input, what it prints read up to a bound, and its
 //! whole process group ended when its time is over or nobody waits for it any more.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -60,8 +62,8 @@ pub struct ProcessResult {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct NotStarted {
-    pub message: String,
-    pub help: String,
+    pub message: Message,
+    pub help: Message,
 }
 
 /// Runs a program to its end. Dropping the future kills it, with all that it started in its process group; what it leaves
@@ -103,10 +105,10 @@ pub async fn run(run: &ProcessRequest<'_>) -> Result<ProcessResult, NotStarted> 
 }
 
 fn started(run: &ProcessRequest<'_>) -> Result<Child, NotStarted> {
-    let not_started = |message: String, help: &str| NotStarted { message, help: help.to_owned() };
+    let not_started = |message: Message, help: &'static str| NotStarted { message, help: Message::word(help) };
     let Some((program, arguments)) = run.command.split_first() else {
         return Err(not_started(
-            "there is no program to run".to_owned(),
+            Message::word("there is no program to run"),
             "write the command as `[\"program\", \"argument\"]`",
         ));
     };
@@ -118,15 +120,15 @@ fn started(run: &ProcessRequest<'_>) -> Result<Child, NotStarted> {
     run.hidden.iter().for_each(|name| _ = command.env_remove(name));
     command.spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => not_started(
-            format!("the program `{program}` is not there"),
+            msg!("the program `{program}` is not there"),
             "install it, or correct its name in bcc-script.toml; a path begins at the project's directory",
         ),
         std::io::ErrorKind::PermissionDenied => not_started(
-            format!("the program `{program}` may not be run"),
+            msg!("the program `{program}` may not be run"),
             "make the file executable (`chmod +x`), or name the program that reads it first",
         ),
         _ => not_started(
-            format!("the program `{program}` cannot be started: {error}"),
+            msg!("the program `{program}` cannot be started: {error}"),
             "a text file of commands needs a first line like `#!/bin/sh`",
         ),
     })

@@ -12,6 +12,7 @@
 //!   plan that waits for their end;
 //! * [`NotebookState::keep_variable`]: variables that no script declares.
 
+use bcc_lang::message::msg;
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
@@ -156,7 +157,7 @@ impl NotebookState {
         let (count, bytes) = others
             .fold((1, size(name, &value)), |(count, bytes), (name, value)| (count + 1, bytes + size(name, value)));
         if !is_id(name) || count > MOST_VARIABLES || bytes > MOST_VARIABLE_BYTES {
-            let message = format!(
+            let message = msg!(
                 "a variable was not kept: at most {MOST_VARIABLES} of them and {MOST_VARIABLE_BYTES} bytes are kept, with names of one line"
             );
             return Err(ActionRefusal::new("too-many-variables", message));

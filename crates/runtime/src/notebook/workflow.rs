@@ -1,6 +1,8 @@
 //! The plan of a session (docs/notebook.md): stages with their steps. It begins as the phases and topics of the script; what
 //! a server or a model changes in it is checked first and changes this session only.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
@@ -81,27 +83,30 @@ impl Workflow {
     /// Errors: `bad-plan`, with what is wrong, by the places of stages and steps and not by their names.
     pub fn check(&self) -> Result<(), ActionRefusal> {
         if self.stages.is_empty() {
-            return Err(bad_plan("the plan has no stages".to_owned()));
+            return Err(bad_plan(Message::word("the plan has no stages")));
         }
         if self.stages.len() > MOST_STAGES {
-            return Err(bad_plan(format!("the plan has more than {MOST_STAGES} stages")));
+            return Err(bad_plan(msg!("the plan has more than {MOST_STAGES} stages")));
         }
         if self.name.chars().count() > MOST_NAME {
-            return Err(bad_plan(format!("the name of the plan is longer than {MOST_NAME} characters")));
+            return Err(bad_plan(msg!("the name of the plan is longer than {MOST_NAME} characters")));
         }
         let (mut stages, mut steps) = (HashSet::new(), HashSet::new());
         for (at, stage) in self.stages.iter().enumerate() {
-            check_names(&stage.id, &stage.name, &stage.goal).map_err(|why| bad_plan(in_stage(at + 1, why)))?;
+            check_names(&stage.id, &stage.name, &stage.goal).map_err(|why| bad_plan(in_stage(at + 1, &why.into())))?;
             if !stages.insert(stage.id.as_str()) {
-                return Err(bad_plan(in_stage(at + 1, "its id is that of an earlier one")));
+                return Err(bad_plan(in_stage(at + 1, &Message::word("its id is that of an earlier one"))));
             }
             check_steps(&stage.steps).map_err(|refusal| bad_plan(in_stage(at + 1, &refusal.message)))?;
             if !stage.steps.iter().all(|step| steps.insert(step.id.as_str())) {
-                return Err(bad_plan(in_stage(at + 1, "a step has the id of a step of an earlier stage")));
+                return Err(bad_plan(in_stage(
+                    at + 1,
+                    &Message::word("a step has the id of a step of an earlier stage"),
+                )));
             }
         }
         if self.bytes() > MOST_PLAN_BYTES {
-            return Err(bad_plan(format!("the plan is larger than {MOST_PLAN_BYTES} bytes")));
+            return Err(bad_plan(msg!("the plan is larger than {MOST_PLAN_BYTES} bytes")));
         }
         Ok(())
     }
@@ -139,11 +144,11 @@ impl Workflow {
             Value::Object(fields) => {
                 let stages = fields.get("stages").and_then(Value::as_array).ok_or_else(|| ActionFault {
                     field: Some("stages"),
-                    message: "a plan needs `stages`, a list".to_owned(),
+                    message: Message::word("a plan needs `stages`, a list"),
                 })?;
                 (text(fields, &["name", "title"], "name")?.unwrap_or_default(), stages)
             }
-            _ => return Err(ActionFault { field: None, message: "a plan is an object with `stages`".to_owned() }),
+            _ => return Err(ActionFault { field: None, message: Message::word("a plan is an object with `stages`") }),
         };
         Ok(Self { name, stages: stages.iter().map(Stage::read).collect::<Result<_, _>>()? })
     }
@@ -156,7 +161,10 @@ impl Stage {
 
     fn read(value: &Value) -> Result<Self, ActionFault> {
         let Some(fields) = value.as_object() else {
-            return Err(ActionFault { field: Some("stages"), message: "each stage of a plan is an object".to_owned() });
+            return Err(ActionFault {
+                field: Some("stages"),
+                message: Message::word("each stage of a plan is an object"),
+            });
         };
         let mut fields = fields.clone();
         let steps = match fields.remove("steps") {
@@ -171,7 +179,7 @@ impl Stage {
 /// Reads the steps of a stage, as [`Workflow::read`] does.
 pub fn read_steps(value: &Value) -> Result<Vec<PlanStep>, ActionFault> {
     let Some(list) = value.as_array() else {
-        return Err(ActionFault { field: Some("steps"), message: "the steps of a stage are a list".to_owned() });
+        return Err(ActionFault { field: Some("steps"), message: Message::word("the steps of a stage are a list") });
     };
     let mut steps = Vec::new();
     for step in list {
@@ -183,7 +191,7 @@ pub fn read_steps(value: &Value) -> Result<Vec<PlanStep>, ActionFault> {
                 PlanStep { id, name, goal, extra: fields }
             }
             _ => {
-                let message = "each step of a plan is an object, or its id".to_owned();
+                let message = Message::word("each step of a plan is an object, or its id");
                 return Err(ActionFault { field: Some("steps"), message });
             }
         });
@@ -194,13 +202,13 @@ pub fn read_steps(value: &Value) -> Result<Vec<PlanStep>, ActionFault> {
 /// Whether the steps of one stage hold together.
 pub fn check_steps(steps: &[PlanStep]) -> Result<(), ActionRefusal> {
     if steps.len() > MOST_STEPS {
-        return Err(bad_plan(format!("it has more than {MOST_STEPS} steps")));
+        return Err(bad_plan(msg!("it has more than {MOST_STEPS} steps")));
     }
     let mut ids = HashSet::new();
     for (at, step) in steps.iter().enumerate() {
-        check_names(&step.id, &step.name, &step.goal).map_err(|why| bad_plan(format!("step {}: {why}", at + 1)))?;
+        check_names(&step.id, &step.name, &step.goal).map_err(|why| bad_plan(msg!("step {}: {why}", at + 1)))?;
         if !ids.insert(step.id.as_str()) {
-            return Err(bad_plan(format!("step {}: its id is that of an earlier one", at + 1)));
+            return Err(bad_plan(msg!("step {}: its id is that of an earlier one", at + 1)));
         }
     }
     Ok(())
@@ -229,11 +237,11 @@ fn cut(text: &mut String, most: usize) {
     }
 }
 
-fn in_stage(number: usize, why: &str) -> String {
-    format!("stage {number}: {why}")
+fn in_stage(number: usize, why: &Message) -> Message {
+    msg!("stage {number}: {why}")
 }
 
-fn bad_plan(message: String) -> ActionRefusal {
+fn bad_plan(message: Message) -> ActionRefusal {
     ActionRefusal::new("bad-plan", message)
 }
 
@@ -241,7 +249,7 @@ fn bad_plan(message: String) -> ActionRefusal {
 fn names(fields: &mut Map<String, Value>, own: &'static str) -> Result<(String, String, String), ActionFault> {
     let id = text(fields, &["id", own], own)?.ok_or_else(|| ActionFault {
         field: Some(own),
-        message: "each stage and step of a plan needs an `id`".to_owned(),
+        message: Message::word("each stage and step of a plan needs an `id`"),
     })?;
     let name = text(fields, &["name", "title"], "name")?.unwrap_or_else(|| id.clone());
     let goal = text(fields, &["goal"], "goal")?;
@@ -263,6 +271,6 @@ fn text(fields: &Map<String, Value>, keys: &[&str], field: &'static str) -> Resu
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
         Some(Value::Number(number)) if number.is_i64() || number.is_u64() => Ok(Some(number.to_string())),
-        Some(_) => Err(ActionFault { field: Some(field), message: format!("`{field}` of a plan must be a text") }),
+        Some(_) => Err(ActionFault { field: Some(field), message: msg!("`{field}` of a plan must be a text") }),
     }
 }

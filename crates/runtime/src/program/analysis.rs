@@ -1,5 +1,6 @@
 //! What a monitor is given of a turn, and what it makes of it: plain data.
 
+use bcc_lang::message::message::Message;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -59,7 +60,7 @@ pub struct AnalysisResult {
     /// The calls, with their prompts and replies; none when no model was asked.
     pub calls: Vec<ModelCall>,
     /// Why no model was asked: the prompt could not be rendered. Holds nothing that a person or a model said.
-    pub prompt_error: Option<String>,
+    pub prompt_error: Option<Message>,
     /// How the advice is put to the action; `None`: as the monitor itself would.
     pub words: Option<FeedbackTexts>,
 }

@@ -1,5 +1,8 @@
 //! Calls of a model beside the conversation: those of monitors and planners. They are made and read like those of a turn.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,12 +49,12 @@ pub struct BackgroundError {
     /// What logs and recordings tell of it, as [`ModelError::in_short`] has it: nothing that anybody said stands in it.
     pub kind: String,
     /// A sentence for events, which are masked: it may hold what a model's server said, and so what it was sent.
-    pub told: String,
+    pub told: Message,
 }
 
 impl From<&ModelError> for BackgroundError {
     fn from(error: &ModelError) -> Self {
-        Self { kind: error.in_short(), told: error.to_string() }
+        Self { kind: error.in_short(), told: error.to_message() }
     }
 }
 
@@ -119,7 +122,7 @@ impl BackgroundCall<'_> {
                 None => (
                     BackgroundError {
                         kind: "timeout".to_owned(),
-                        told: format!("nothing came within {} s", limit.as_secs()),
+                        told: msg!("nothing came within {} s", limit.as_secs()),
                     },
                     1,
                 ),

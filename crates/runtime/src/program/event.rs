@@ -1,5 +1,8 @@
 //! What leaves the interpreter: events, as docs/sessions.md lists them.
 
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -38,7 +41,7 @@ pub enum Event {
     },
     Skipped {
         name: String,
-        why: String,
+        why: Message,
     },
     MessageDiscarded {
         message_id: String,
@@ -64,7 +67,7 @@ pub enum Event {
         reason: &'static str,
         route: String,
         from: String,
-        why: String,
+        why: Message,
         /// Whose `on_exit` the route stands in, as [`crate::program::routes::RouteLevel::name`] has it; none where no table had one,
         /// and for what follows from a route that was told before.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,7 +77,7 @@ pub enum Event {
         reason: String,
         route: String,
         from: String,
-        why: String,
+        why: Message,
     },
     MonitorFeedback {
         action_id: String,
@@ -91,7 +94,7 @@ pub enum Event {
         reason: String,
         route: &'static str,
         from: String,
-        why: String,
+        why: Message,
         accepted: bool,
         plan: Value,
         original: Vec<String>,
@@ -100,12 +103,12 @@ pub enum Event {
     EffectStarted {
         effect_id: String,
         kind: String,
-        summary: String,
+        summary: Message,
     },
     EffectFinished {
         effect_id: String,
         kind: String,
-        summary: String,
+        summary: Message,
     },
     /// One action on the notebook: what was asked, and what came of it.
     NotebookAction {
@@ -116,7 +119,7 @@ pub enum Event {
         cell_id: Option<String>,
         success: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
-        error: Option<String>,
+        error: Option<Message>,
         effects: Vec<String>,
     },
     /// A cell of the notebook that is new or changed, as it is now.
@@ -130,23 +133,23 @@ pub enum Event {
         target_achieved: bool,
         /// Who decided that: `reflection`, `transition`, or `bound`.
         decided_by: &'static str,
-        why: String,
+        why: Message,
     },
     BudgetReached {
         reason: &'static str,
         route: String,
         from: String,
-        why: String,
+        why: Message,
     },
     Warning {
         code: &'static str,
-        message: String,
-        help: Option<String>,
+        message: Message,
+        help: Option<Message>,
     },
     Error {
         code: &'static str,
-        message: String,
-        help: Option<String>,
+        message: Message,
+        help: Option<Message>,
     },
     Waiting {
         r#for: &'static str,
@@ -226,7 +229,7 @@ pub struct ModelCall {
     /// What was bent to make the reply fit.
     pub bent: Value,
     /// Why there is no reply, or why it could not be read.
-    pub error: Option<String>,
+    pub error: Option<Message>,
     /// `llm_prompt`, `llm_response` and `parse_error` of a call that no outcome tells of: of a monitor or a planner, and of a
     /// reply in whose place the model was asked again.
     #[serde(skip_serializing_if = "Map::is_empty")]
@@ -253,13 +256,13 @@ impl ModelCall {
         // Where none of them answered, the error names them all.
         let answered = self.parse_retry_count.is_some();
         if let Some(first) = self.passed_over.first().filter(|_| answered) {
-            let told = |passed: &PassedOver| format!("`{}` gave no reply ({})", passed.model, passed.error);
-            let told = self.passed_over.iter().map(told).collect::<Vec<_>>().join("; ");
-            let message = format!("{told}; `{}` was asked instead of `{}`", self.model, first.model);
+            let told = |passed: &PassedOver| msg!("`{}` gave no reply ({})", passed.model, passed.error);
+            let told = Message::list(Joint::Semicolon, self.passed_over.iter().map(told));
+            let message = msg!("{told}; `{}` was asked instead of `{}`", self.model, first.model);
             warnings.push(Event::Warning { code: "model-fallback", message, help: None });
         }
         if self.cut_off {
-            let message = format!("the reply of `{}` was cut off: it had as many tokens as it may have", self.model);
+            let message = msg!("the reply of `{}` was cut off: it had as many tokens as it may have", self.model);
             let help = "raise `max_tokens`, of the model in bcc-script.toml or in the front matter of the template";
             warnings.push(Event::Warning { code: "reply-cut-off", message, help: Some(help.into()) });
         }
@@ -284,7 +287,7 @@ pub struct Summary {
     pub active_ms: u64,
     /// Why it ended, when it did not simply complete.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub reason: Option<Message>,
 }
 
 /// An event with its stamp: one line of the journal.
@@ -342,12 +345,12 @@ impl Event {
 pub fn mask(event: &mut Value, masker: &Masker) {
     // Of the events that hold numbers of the engine's own, only these texts may hold anything of what was said.
     let texts: &[&str] = match event.get("type").and_then(Value::as_str) {
-        Some("model_call") => &["/debug_info", "/error", "/passed_over"],
-        Some("warning" | "error") => &["/message", "/help"],
-        Some("session_completed" | "session_failed" | "session_stopped") => &["/summary/reason"],
-        Some("effect_started" | "effect_finished") => &["/summary"],
-        Some("notebook_action") => &["/action", "/error", "/effects"],
-        Some("behavior") => &["/target", "/feedback", "/why"],
+        Some("model_call") => &["/debug_info", "/error", "/passed_over", "/_messages"],
+        Some("warning" | "error") => &["/message", "/help", "/_messages"],
+        Some("session_completed" | "session_failed" | "session_stopped") => &["/summary/reason", "/_messages"],
+        Some("effect_started" | "effect_finished") => &["/summary", "/_messages"],
+        Some("notebook_action") => &["/action", "/error", "/effects", "/_messages"],
+        Some("behavior") => &["/target", "/feedback", "/why", "/_messages"],
         Some("cell") => return mask_cell(event, masker),
         _ => &[""],
     };

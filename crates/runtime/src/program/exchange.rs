@@ -1,5 +1,7 @@
 //! One exchange with a model: render the prompt, ask, show words as they come, read the reply, record what it cost.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -18,7 +20,7 @@ use bcc_lang::template::front_matter::HistoryMode;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::template::Template;
 use bcc_llm::model::error::ModelError;
-use bcc_llm::model::message::{Message, Role};
+use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::model::provider::{Provider, ReplyPolicy};
 use bcc_llm::model::request::{ModelRequest, Purpose, Task, WantedOutput};
 use bcc_llm::reply::read::{Reply, UnreadableReply};
@@ -119,7 +121,7 @@ impl Turn<'_> {
         template: &Template<'_>,
         ask: &Ask<'_>,
         mut names: TemplateNames,
-    ) -> Result<Vec<Message>, ActionError> {
+    ) -> Result<Vec<ChatMessage>, ActionError> {
         let as_messages = template.front().history == HistoryMode::Messages;
         let chat = if as_messages {
             String::new()
@@ -151,7 +153,7 @@ impl Turn<'_> {
         }
         if as_messages {
             let after_system = messages.iter().take_while(|message| message.role == Role::System).count();
-            let history = self.recent.within(self.program.history_chars).into_iter().map(|said| Message {
+            let history = self.recent.within(self.program.history_chars).into_iter().map(|said| ChatMessage {
                 role: if said.speaker == Speaker::Ai { Role::Assistant } else { Role::User },
                 content: said.text,
             });
@@ -260,7 +262,7 @@ impl Turn<'_> {
     }
 
     fn no_reply(&self, mut call: ModelCall, error: ModelError) -> ActionError {
-        call.error = Some(error.to_string());
+        call.error = Some(error.to_message());
         call.attempts = error.attempts();
         if let ModelError::NoneAnswered { passed_over } = &error {
             call.passed_over.clone_from(passed_over);
@@ -286,7 +288,7 @@ impl Turn<'_> {
                 let (reask, most) = (asking.reasks + 1, asking.manners.reask);
                 let more = if faults.len() > MOST_FAULTS_TOLD { "; …" } else { "" };
                 let faults = faults.iter().take(MOST_FAULTS_TOLD).map(String::as_str).collect::<Vec<_>>().join("; ");
-                let message = format!(
+                let message = msg!(
                     "a reply could not be used, and the model was asked again ({reask} of at most {most}): {faults}{more}"
                 );
                 self.warn("reply-refused", message, None);
@@ -297,7 +299,7 @@ impl Turn<'_> {
     fn warn_of_bends(&self, reading: &Result<Reply, UnreadableReply>) {
         let Ok(reply) = reading else { return };
         for bend in reply.bends.iter().take(MOST_BEND_WARNINGS) {
-            let message = format!(
+            let message = msg!(
                 "the reply's {} is {}: expected {}, found {}",
                 bend.path,
                 bend.bending.name(),
@@ -336,9 +338,5 @@ fn task(turn: &Turn<'_>, ask: &Ask<'_>) -> Task {
 }
 
 fn prompt_failed(error: &TemplateError) -> ActionError {
-    ActionError::Failed {
-        code: "prompt-failed",
-        message: error.to_string(),
-        help: error.help.as_ref().map(ToString::to_string),
-    }
+    ActionError::Failed { code: "prompt-failed", message: error.to_message(), help: error.help.clone() }
 }

@@ -1,5 +1,8 @@
 //! How an action goes on after a turn, and why it cannot.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::stored;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -30,7 +33,7 @@ pub enum Flow {
     /// the route leads back here, the action's next turn finds `resumed`.
     Exit(Box<Outcome>),
     /// It is done, and chose itself where the session goes on: at the topic or phase of this id, for this reason.
-    Goto(Box<Outcome>, String, String),
+    Goto(Box<Outcome>, String, Message),
 }
 
 impl Flow {
@@ -62,7 +65,7 @@ pub struct Announced {
     /// What it is: `exec`, `command`, …
     pub kind: &'static str,
     /// What it does, in a few words: nothing that a person or a model said.
-    pub summary: String,
+    pub summary: Message,
 }
 
 /// An outside effect that was announced and is not closed.
@@ -71,7 +74,8 @@ pub struct OpenEffect {
     /// Its id, unique in the session.
     pub id: String,
     pub kind: String,
-    pub summary: String,
+    #[serde(with = "stored")]
+    pub summary: Message,
     /// What the person said of it, when it was found open and they were asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub word: Option<String>,
@@ -103,13 +107,23 @@ pub enum ActionError {
         /// A stable slug.
         code: &'static str,
         /// What is wrong and where. Holds nothing that a person or a model said.
-        message: String,
-        help: Option<String>,
+        message: Message,
+        help: Option<Message>,
     },
 }
 
+impl ToMessage for ActionError {
+    fn to_message(&self) -> Message {
+        match self {
+            Self::Model(error) => error.to_message(),
+            Self::Source(error) => error.message.clone(),
+            Self::Failed { message, .. } => message.clone(),
+        }
+    }
+}
+
 impl ActionError {
-    pub fn failed(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn failed(code: &'static str, message: impl Into<Message>) -> Self {
         Self::Failed { code, message: message.into(), help: None }
     }
 }

@@ -1,5 +1,6 @@
 //! What a session may touch outside of the conversation.
 
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,8 +19,8 @@ impl BehaviorServers for NoServers {
     fn server(&self, name: &str) -> Result<Arc<dyn BehaviorServer>, ServerError> {
         Err(ServerError {
             code: "server-unknown",
-            message: format!("there is no behavior server `{name}`"),
-            help: Some(format!("write `[behavior_servers.{name}]` with its `url` into bcc-script.toml")),
+            message: msg!("there is no behavior server `{name}`"),
+            help: Some(msg!("write `[behavior_servers.{name}]` with its `url` into bcc-script.toml")),
         })
     }
 }

@@ -1,6 +1,9 @@
 //! From a template to the messages of a prompt, and from a model's text to what is kept of the call: what turns and monitors
 //! share.
 
+use std::collections::BTreeMap;
+
+use bcc_lang::message::stored::StoredMessage;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -12,38 +15,38 @@ use bcc_lang::template::error::TemplateError;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::roles::PromptRole;
 use bcc_lang::template::template::Template;
-use bcc_llm::model::message::{Message, Role};
+use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Task};
 use bcc_llm::reply::read::{Reply, UnreadableReply, read};
 use bcc_llm::reply::shape::ReplyShape;
 
 /// The messages that a template makes of these names.
-pub fn messages(template: &Template<'_>, names: &TemplateNames) -> Result<Vec<Message>, TemplateError> {
+pub fn messages(template: &Template<'_>, names: &TemplateNames) -> Result<Vec<ChatMessage>, TemplateError> {
     let rendered = template.render(names)?;
     let message = |role: PromptRole| match role {
         PromptRole::System => Role::System,
         PromptRole::User => Role::User,
         PromptRole::Assistant => Role::Assistant,
     };
-    Ok(rendered.into_iter().map(|said| Message { role: message(said.role), content: said.content }).collect())
+    Ok(rendered.into_iter().map(|said| ChatMessage { role: message(said.role), content: said.content }).collect())
 }
 
 /// What is asked of a model with these messages, as the template wants it asked.
-pub fn request(template: &Template<'_>, messages: Vec<Message>, shape: &ReplyShape, task: Task) -> ModelRequest {
+pub fn request(template: &Template<'_>, messages: Vec<ChatMessage>, shape: &ReplyShape, task: Task) -> ModelRequest {
     let front = template.front();
     let schema = Some(Arc::clone(shape.schema()));
     ModelRequest { messages, schema, temperature: front.temperature, max_tokens: front.max_tokens, task }
 }
 
 /// Adds `words` to what the user is made to say last; a prompt without such a message gets one.
-pub fn append_to_last_user(messages: &mut Vec<Message>, words: &str) {
+pub fn append_to_last_user(messages: &mut Vec<ChatMessage>, words: &str) {
     match messages.iter_mut().rev().find(|message| message.role == Role::User) {
         Some(message) => {
             message.content.push_str("\n\n");
             message.content.push_str(words);
         }
-        None => messages.push(Message { role: Role::User, content: words.to_owned() }),
+        None => messages.push(ChatMessage { role: Role::User, content: words.to_owned() }),
     }
 }
 
@@ -85,7 +88,7 @@ pub fn read_and_note(
 
 /// The `debug_info` of a call: `llm_prompt`, `llm_response`, `parse_error`, tokens and times.
 pub fn debug_info(
-    prompt: Vec<Message>,
+    prompt: Vec<ChatMessage>,
     response: &str,
     reading: &Result<Reply, UnreadableReply>,
     call: &ModelCall,
@@ -108,6 +111,20 @@ pub fn debug_info(
     debug_info
 }
 
+/// What the texts about an unreadable reply in an outcome were made from, by JSON pointer.
+pub fn parse_messages(unreadable: &UnreadableReply) -> BTreeMap<String, StoredMessage> {
+    let errors = unreadable.failures.iter().enumerate();
+    let mut messages: BTreeMap<String, StoredMessage> = errors
+        .map(|(number, failure)| {
+            (format!("/debug_info/parse_error/errors/{number}"), StoredMessage(failure.error.clone()))
+        })
+        .collect();
+    for pointer in ["/debug_info/parse_error/final_error", "/metadata/error_message"] {
+        messages.insert(pointer.to_owned(), StoredMessage(unreadable.final_error()));
+    }
+    messages
+}
+
 /// Logs, at debug level, a reply that could not be read: but not where the script has sensitive variables, for nobody can tell
 /// what stands in it.
 pub fn log_unreadable(raw: &str, program: &Program) {
@@ -121,7 +138,7 @@ pub fn log_unreadable(raw: &str, program: &Program) {
     }
 }
 
-fn as_value(messages: Vec<Message>) -> Value {
+fn as_value(messages: Vec<ChatMessage>) -> Value {
     let role = |role: Role| match role {
         Role::System => "system",
         Role::User => "user",
@@ -134,8 +151,8 @@ fn as_value(messages: Vec<Message>) -> Value {
 mod tests {
     use super::*;
 
-    fn message(role: Role, content: &str) -> Message {
-        Message { role, content: content.to_owned() }
+    fn message(role: Role, content: &str) -> ChatMessage {
+        ChatMessage { role, content: content.to_owned() }
     }
 
     #[test]

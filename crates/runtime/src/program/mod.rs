@@ -37,6 +37,7 @@ pub mod retry_state;
 pub mod routes;
 pub mod services;
 pub mod shown_cell;
+pub mod stored_event;
 pub mod transcript;
 pub mod turn;
 pub mod work;

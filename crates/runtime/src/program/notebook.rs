@@ -5,6 +5,8 @@ use crate::notebook::state::NotebookState;
 use crate::program::event::Event;
 use crate::program::flow::ActionError;
 use crate::program::turn::Turn;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use bcc_store::error::StoreError;
 
 impl Turn<'_> {
@@ -57,7 +59,7 @@ impl Turn<'_> {
 
     /// The outside effect that was announced came to its end, or somebody decided what becomes of it. `summary` holds nothing
     /// that a person or a model said.
-    pub fn close_effect(&self, summary: impl Into<String>) {
+    pub fn close_effect(&self, summary: impl Into<Message>) {
         let Some(effect) = self.effect else { return };
         let (effect_id, kind) = (effect.id.clone(), effect.kind.clone());
         self.emit(Event::EffectFinished { effect_id, kind, summary: summary.into() });
@@ -66,5 +68,5 @@ impl Turn<'_> {
 }
 
 fn unreadable(error: &StoreError) -> ActionError {
-    ActionError::failed("notebook-unreadable", format!("the notebook cannot be read: {error}"))
+    ActionError::failed("notebook-unreadable", msg!("the notebook cannot be read: {error}"))
 }

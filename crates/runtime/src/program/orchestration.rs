@@ -10,6 +10,9 @@ pub mod edits;
 pub mod plan;
 pub mod plans;
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use serde_json::Value;
 use tracing::error;
 
@@ -52,7 +55,7 @@ pub struct Generated {
     pub calls: Vec<ModelCall>,
     /// Why there is no plan though one was asked for. It may hold what a model's server said, so it stands in
     /// events, which are masked, and in no log.
-    pub fault: Option<String>,
+    pub fault: Option<Message>,
 }
 
 /// Whether a plan should be asked for: the analysis says that one is needed, the topic's strategy allows it, this visit has not
@@ -79,23 +82,23 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
         error!(topic_id = context.topic_id, kind, "there is no plan for the rest of a topic");
         Generated { fault: Some(told), ..Generated::default() }
     };
-    let unprepared = |told: String| BackgroundError { kind: "unprepared".to_owned(), told };
+    let unprepared = |told: Message| BackgroundError { kind: "unprepared".to_owned(), told };
     let prepared = context.program.templates.get(ORCHESTRATOR, VERSION).and_then(|template| {
         let prompt = messages(&template, &names(analysis, context))?;
         Ok((template, prompt))
     });
     let (template, prompt) = match prepared {
         Ok(prepared) => prepared,
-        Err(fault) => return failed(unprepared(fault.to_string())),
+        Err(fault) => return failed(unprepared(fault.to_message())),
     };
     let shape = match shape() {
         Ok(shape) => shape,
-        Err(fault) => return failed(unprepared(fault.to_string())),
+        Err(fault) => return failed(unprepared(fault.to_message())),
     };
     let models = context.services.models.as_ref();
     let provider = match models.provider(template.front().model.as_deref().or(context.program.model.as_deref())) {
         Ok(provider) if provider.answers(Purpose::Orchestrator, &context.action_id) => provider,
-        Ok(provider) => return failed(unprepared(format!("`{}` makes no plans", provider.name()))),
+        Ok(provider) => return failed(unprepared(msg!("`{}` makes no plans", provider.name()))),
         Err(fault) => return failed(BackgroundError::from(&fault)),
     };
     let beside = BackgroundCall {
@@ -122,7 +125,7 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
                 errors = ?unreadable.failures.iter().map(|failure| &failure.error).collect::<Vec<_>>(),
                 "a plan for the rest of a topic could not be read, and nothing changes"
             );
-            Generated { calls, fault: Some(unreadable.to_string()), ..Generated::default() }
+            Generated { calls, fault: Some(unreadable.to_message()), ..Generated::default() }
         }
         (None, None) => Generated { calls, ..Generated::default() },
     }
@@ -134,7 +137,7 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
 /// there, would empty the topic, is too large, lacks what its change needs, or changes nothing.
 pub fn execute_orchestration(plan: &OrchestrationPlan, state: &ExecutionState<'_>) -> Result<Vec<Value>, PlanRefusal> {
     if state.plans >= MOST_PLANS {
-        let why = format!("this visit of the topic has been changed {MOST_PLANS} times, which is the most");
+        let why = msg!("this visit of the topic has been changed {MOST_PLANS} times, which is the most");
         return Err(PlanRefusal::new("too-many-plans", why));
     }
     let (then, now) = (plan.revision.cursor, state.cursor);

@@ -1,5 +1,9 @@
 //! What a turn of an action gives (docs/routes.md).
 
+use std::collections::BTreeMap;
+
+use bcc_lang::message::message::Message;
+use bcc_lang::message::stored::StoredMessage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -99,6 +103,9 @@ impl ProgressSuggestion {
     }
 }
 
+/// Where an outcome says what went wrong.
+const ERROR_MESSAGE: &str = "/metadata/error_message";
+
 /// The result of one turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
@@ -119,6 +126,10 @@ pub struct Outcome {
     pub metadata: Map<String, Value>,
     /// `llm_prompt`, `llm_response`, `parse_error`, tokens and times.
     pub debug_info: Map<String, Value>,
+    /// What texts of `metadata` and `debug_info` were made from, by JSON pointer. It is stored with the outcome, and no event shows
+    /// it to programs ([`crate::program::stored_event`]).
+    #[serde(default, rename = "_messages", skip_serializing_if = "BTreeMap::is_empty")]
+    pub messages: BTreeMap<String, StoredMessage>,
 }
 
 impl Outcome {
@@ -127,9 +138,15 @@ impl Outcome {
         Self { success: true, completed: true, exit_reason: Some(reason), ..Self::default() }
     }
 
+    /// What went wrong, where the outcome says so.
+    pub fn error_message(&self) -> Option<Message> {
+        let stored = || self.metadata.get("error_message").and_then(Value::as_str).map(Message::text);
+        self.messages.get(ERROR_MESSAGE).map(|message| message.0.clone()).or_else(stored)
+    }
+
     /// What decides where a session goes on: without prompts, replies and metrics, which may be long.
     pub fn deciding(&self) -> Self {
-        Self { metadata: self.metadata.clone(), ..self.brief() }
+        Self { metadata: self.metadata.clone(), messages: self.messages.clone(), ..self.brief() }
     }
 
     /// What another action may want to know of it: without prompts, replies and metrics.
@@ -144,10 +161,11 @@ impl Outcome {
     }
 
     /// The outcome of an action that could not do its work.
-    pub fn failed(message: &str) -> Self {
+    pub fn failed(message: &Message) -> Self {
         let mut metadata = Map::new();
         metadata.insert("exit_reason".into(), ExitReason::Error.name().into());
-        metadata.insert("error_message".into(), message.into());
-        Self { completed: true, exit_reason: Some(ExitReason::Error), metadata, ..Self::default() }
+        metadata.insert("error_message".into(), message.to_string().into());
+        let messages = BTreeMap::from([(ERROR_MESSAGE.to_owned(), StoredMessage(message.clone()))]);
+        Self { completed: true, exit_reason: Some(ExitReason::Error), metadata, messages, ..Self::default() }
     }
 }

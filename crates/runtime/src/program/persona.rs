@@ -9,7 +9,7 @@ use crate::program::turn::ENGINE_NAMES;
 use bcc_lang::template::error::TemplateError;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::scopes::Scopes;
-use bcc_llm::model::message::Message;
+use bcc_llm::model::message::ChatMessage;
 
 pub const PERSONA: &str = "persona";
 
@@ -23,7 +23,7 @@ pub const PERSONA_NAMES: [&str; 4] = ["persona", "goal", "chat", "chat_history"]
 /// What a prompt of a persona asks for, with what its template wants of the model.
 #[derive(Debug)]
 pub struct PersonaPrompt {
-    pub messages: Vec<Message>,
+    pub messages: Vec<ChatMessage>,
     pub temperature: Option<f64>,
     pub max_tokens: Option<u32>,
     pub model: Option<String>,

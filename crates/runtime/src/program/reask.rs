@@ -1,7 +1,7 @@
 //! Asking a model again (`reask`, docs/replies.md): what is wrong with its reply, and how it is told so.
 
 use crate::program::transcript::cut_in_the_middle;
-use bcc_llm::model::message::{Message, Role};
+use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::reply::coerce::{Coercion, CoercionRecord};
 use bcc_llm::reply::field::Field;
 use bcc_llm::reply::read::{Reply, UnreadableReply};
@@ -59,13 +59,13 @@ fn must_be_there(root: &Field, path: &str) -> bool {
 }
 
 /// Adds to a prompt the reply that was given and why it is asked for again; gives the place of the reply among the messages.
-pub fn ask_again(messages: &mut Vec<Message>, reply: &str, note: String) -> Option<usize> {
+pub fn ask_again(messages: &mut Vec<ChatMessage>, reply: &str, note: String) -> Option<usize> {
     // A message without any words is refused by some servers.
     let place = (!reply.trim().is_empty()).then_some(messages.len());
     if place.is_some() {
-        messages.push(Message { role: Role::Assistant, content: cut_in_the_middle(reply, MOST_REPLY) });
+        messages.push(ChatMessage { role: Role::Assistant, content: cut_in_the_middle(reply, MOST_REPLY) });
     }
-    messages.push(Message { role: Role::User, content: note });
+    messages.push(ChatMessage { role: Role::User, content: note });
     place
 }
 
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn an_empty_reply_is_not_shown_again() {
-        let mut messages = vec![Message { role: Role::User, content: "q".into() }];
+        let mut messages = vec![ChatMessage { role: Role::User, content: "q".into() }];
         assert_eq!(ask_again(&mut messages, " \n", "n".into()), None);
         assert_eq!(ask_again(&mut messages, "r", "n".into()), Some(2));
         let roles: Vec<Role> = messages.iter().map(|message| message.role).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::program::event::ModelCall;
 use crate::program::location::EventLocation;
 use bcc_lang::value::mask::Masker;
-use bcc_llm::model::message::Message;
+use bcc_llm::model::message::ChatMessage;
 use bcc_llm::model::provider::ReplyPolicy;
 use bcc_llm::model::request::Task;
 
@@ -17,7 +17,7 @@ pub struct RecordedExchange {
     pub round: u32,
     /// How many calls of its purpose were made for it before.
     pub call: u32,
-    pub messages: Vec<Message>,
+    pub messages: Vec<ChatMessage>,
     /// What came; `None` when nothing did. Values of sensitive outputs do not stand in it.
     pub text: Option<String>,
     /// Names of outputs in it in whose place something stands in already.
@@ -31,7 +31,7 @@ pub struct RecordedExchange {
 
 impl RecordedExchange {
     /// What was sent for `task`, and what came.
-    pub fn new(task: &Task, messages: Vec<Message>, text: Option<String>, manners: ReplyPolicy) -> Self {
+    pub fn new(task: &Task, messages: Vec<ChatMessage>, text: Option<String>, manners: ReplyPolicy) -> Self {
         let Task { action_id, path, round, call, .. } = task;
         let (action_id, path) = (action_id.clone(), path.clone());
         let (round, call) = (*round, *call);
@@ -58,7 +58,7 @@ pub trait Recorder: Send + Sync {
     /// Writes down the calls of one commit, which may be none, without anything that `masker` finds. What was written before
     /// is masked again when the masker has learned something since.
     /// Errors: A sentence: what is wrong and what to do. Then nothing must be committed.
-    fn record(&self, calls: &[Recorded], masker: &Masker) -> Result<(), String>;
+    fn record(&self, calls: &[Recorded], masker: &Masker) -> Result<(), bcc_lang::message::message::Message>;
 
     /// The commit of the last [`Recorder::record`] did not come about.
     fn take_back(&self);

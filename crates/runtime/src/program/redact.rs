@@ -1,5 +1,6 @@
 //! Takes sensitive values out of a typed event, so that its readers and its line show the same.
 
+use bcc_lang::message::message::Message;
 use serde_json::{Map, Value};
 
 use crate::program::event::{Event, OWN_FIELDS};
@@ -13,6 +14,8 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
             *text = masker.text(text);
         }
     };
+    let message = |message: &mut Message| message.change_texts(&mut |text| *text = masker.text(text));
+    let optional_message = |of: &mut Option<Message>| of.iter_mut().for_each(message);
     let value = |value: &mut Value| masker.value(value, &OWN_FIELDS);
     let fields = |fields: &mut Map<String, Value>| {
         let own = |name: &str| OWN_FIELDS.contains(&name);
@@ -25,19 +28,21 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
             fields(&mut outcome.metrics);
             fields(&mut outcome.metadata);
             fields(&mut outcome.debug_info);
+            outcome.messages.values_mut().for_each(|stored| message(&mut stored.0));
         }
         Event::VariableSet { value: set, .. } => value(set),
         Event::MonitorFeedback { analysis, .. } => value(analysis),
         Event::Orchestrated { reason, from, why, plan, original, now, .. } => {
-            [reason, from, why].into_iter().for_each(text);
+            [reason, from].into_iter().for_each(text);
+            message(why);
             value(plan);
             original.iter_mut().chain(now).for_each(text);
         }
         Event::ModelCall(call) => {
             fields(&mut call.debug_info);
-            optional(&mut call.error);
+            optional_message(&mut call.error);
             for passed in &mut call.passed_over {
-                text(&mut passed.error);
+                message(&mut passed.error);
             }
         }
         Event::Cell(cell) => {
@@ -48,20 +53,21 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
         }
         Event::NotebookAction { action, error, effects, .. } => {
             text(action);
-            optional(error);
+            optional_message(error);
             effects.iter_mut().for_each(text);
         }
         Event::Behavior { target, feedback, why, .. } => {
-            [target, why].into_iter().for_each(text);
+            text(target);
+            message(why);
             value(feedback);
         }
-        Event::EffectStarted { summary, .. } | Event::EffectFinished { summary, .. } => text(summary),
+        Event::EffectStarted { summary, .. } | Event::EffectFinished { summary, .. } => message(summary),
         // What a model's server says of an error may repeat what it was sent.
-        Event::Warning { message, help, .. } | Event::Error { message, help, .. } => {
-            text(message);
-            optional(help);
+        Event::Warning { message: of, help, .. } | Event::Error { message: of, help, .. } => {
+            message(of);
+            optional_message(help);
         }
-        Event::SessionStopped { summary } | Event::SessionFailed { summary } => optional(&mut summary.reason),
+        Event::SessionStopped { summary } | Event::SessionFailed { summary } => optional_message(&mut summary.reason),
         Event::SessionStarted { .. }
         | Event::SessionResumed { .. }
         | Event::PhaseEntered { .. }
@@ -80,6 +86,7 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
 
 #[cfg(test)]
 mod tests {
+    use bcc_lang::message::stored::StoredMessage;
     use serde_json::json;
 
     use super::*;
@@ -100,7 +107,8 @@ mod tests {
 
     /// One event of each variant that may hold what was said, full of it.
     fn events() -> Vec<Event> {
-        let summary = || Summary { reason: Some(text()), ..Summary::default() };
+        let summary =
+            || Summary { reason: Some(bcc_lang::message::message::Message::text(text())), ..Summary::default() };
         let (ai_message, any) = (Some(text()), Value::Object(map()));
         let outcome = Outcome {
             ai_message,
@@ -108,6 +116,7 @@ mod tests {
             metrics: map(),
             metadata: map(),
             debug_info: map(),
+            messages: [("/a".to_owned(), StoredMessage(Message::text(text())))].into(),
             ..Outcome::default()
         };
         let cell = ShownCell {
@@ -121,7 +130,11 @@ mod tests {
             ended: Value::Null,
             left_out: None,
         };
-        let call = ModelCall { debug_info: map(), error: Some(text()), ..ModelCall::default() };
+        let call = ModelCall {
+            debug_info: map(),
+            error: Some(bcc_lang::message::message::Message::text(text())),
+            ..ModelCall::default()
+        };
         vec![
             Event::Outcome { action_type: "ai_ask", outcome: Box::new(outcome) },
             Event::VariableSet { name: "x".into(), scope: "session", value: any.clone(), source: "ask".into() },
@@ -137,7 +150,7 @@ mod tests {
                 reason: text(),
                 route: "insert",
                 from: text(),
-                why: text(),
+                why: bcc_lang::message::message::Message::text(text()),
                 accepted: true,
                 plan: any.clone(),
                 original: vec![text()],
@@ -150,7 +163,7 @@ mod tests {
                 by: "model",
                 cell_id: None,
                 success: false,
-                error: Some(text()),
+                error: Some(bcc_lang::message::message::Message::text(text())),
                 effects: vec![text()],
             },
             Event::Behavior {
@@ -160,12 +173,28 @@ mod tests {
                 feedback: any,
                 target_achieved: true,
                 decided_by: "reflection",
-                why: text(),
+                why: bcc_lang::message::message::Message::text(text()),
             },
-            Event::EffectStarted { effect_id: "e".into(), kind: "exec".into(), summary: text() },
-            Event::EffectFinished { effect_id: "e".into(), kind: "exec".into(), summary: text() },
-            Event::Warning { code: "w", message: text(), help: Some(text()) },
-            Event::Error { code: "e", message: text(), help: Some(text()) },
+            Event::EffectStarted {
+                effect_id: "e".into(),
+                kind: "exec".into(),
+                summary: bcc_lang::message::message::Message::text(text()),
+            },
+            Event::EffectFinished {
+                effect_id: "e".into(),
+                kind: "exec".into(),
+                summary: bcc_lang::message::message::Message::text(text()),
+            },
+            Event::Warning {
+                code: "w",
+                message: bcc_lang::message::message::Message::text(text()),
+                help: Some(bcc_lang::message::message::Message::text(text())),
+            },
+            Event::Error {
+                code: "e",
+                message: bcc_lang::message::message::Message::text(text()),
+                help: Some(bcc_lang::message::message::Message::text(text())),
+            },
             Event::SessionStopped { summary: summary() },
             Event::SessionFailed { summary: summary() },
         ]

@@ -1,6 +1,9 @@
 //! What a budget counts: turns, calls of a model, tokens and active minutes (docs/language.md).
 
 use crate::program::limits::Budget;
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 
 pub const MINUTE_MS: u64 = 60_000;
 
@@ -66,18 +69,18 @@ impl ResourceUse {
     }
 
     /// `12 of 200 turns`, or `12 turns` where nothing limits them.
-    pub fn told(&self) -> String {
+    pub fn told(&self) -> Message {
         let used = self.resource.number(self.used);
         let limit = self.limit.map(|limit| self.resource.number(limit));
         match (self.resource, limit) {
-            (Resource::Turns, Some(limit)) => format!("{used} of {limit} turns"),
-            (Resource::Turns, None) => format!("{used} turns"),
-            (Resource::ModelCalls, Some(limit)) => format!("{used} of {limit} model calls"),
-            (Resource::ModelCalls, None) => format!("{used} model calls"),
-            (Resource::Tokens, Some(limit)) => format!("{used} of {limit} tokens"),
-            (Resource::Tokens, None) => format!("{used} tokens"),
-            (Resource::Minutes, Some(limit)) => format!("{used} of {limit} minutes"),
-            (Resource::Minutes, None) => format!("{used} minutes"),
+            (Resource::Turns, Some(limit)) => msg!("{used} of {limit} turns"),
+            (Resource::Turns, None) => msg!("{used} turns"),
+            (Resource::ModelCalls, Some(limit)) => msg!("{used} of {limit} model calls"),
+            (Resource::ModelCalls, None) => msg!("{used} model calls"),
+            (Resource::Tokens, Some(limit)) => msg!("{used} of {limit} tokens"),
+            (Resource::Tokens, None) => msg!("{used} tokens"),
+            (Resource::Minutes, Some(limit)) => msg!("{used} of {limit} minutes"),
+            (Resource::Minutes, None) => msg!("{used} minutes"),
         }
     }
 
@@ -118,29 +121,30 @@ impl Budget {
 
     /// What `--budget` says, once or several times: `turns=400`, `tokens=90000,minutes=30`.
     /// Errors: What cannot be read, in words, with what could be.
-    pub fn parse<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Self, String> {
+    pub fn parse<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Self, Message> {
         let mut budget = Self::default();
         for part in texts.into_iter().flat_map(|text| text.split([',', '，'])) {
-            let names = Resource::ALL.map(Resource::name).join(", ");
-            let (name, number) = part
-                .split_once('=')
-                .ok_or_else(|| format!("`--budget {part}` has no `=`: write NAME=NUMBER with one of {names}"))?;
+            let names = || Message::list(Joint::Item, Resource::ALL.map(|resource| Message::text(resource.name())));
+            let (name, number) = part.split_once('=').ok_or_else(|| {
+                msg!("`--budget {part}` has no `=`: write NAME=NUMBER with one of {names}", names = names())
+            })?;
             let (name, number) = (name.trim(), number.trim());
             let limit = number.parse::<u64>().ok().filter(|limit| *limit > 0);
-            let limit = limit.ok_or_else(|| format!("`{number}` in `--budget {part}` is no whole number above 0"))?;
+            let limit = limit.ok_or_else(|| msg!("`{number}` in `--budget {part}` is no whole number above 0"))?;
             let place = match name {
                 "turns" => &mut budget.turns,
                 "model_calls" => &mut budget.model_calls,
                 "tokens" => &mut budget.tokens,
                 "minutes" => &mut budget.minutes,
                 _ => {
-                    return Err(format!(
-                        "`{name}` in `--budget {part}` is nothing that a budget limits: it is one of {names}"
+                    return Err(msg!(
+                        "`{name}` in `--budget {part}` is nothing that a budget limits: it is one of {names}",
+                        names = names()
                     ));
                 }
             };
             if place.replace(limit).is_some() {
-                return Err(format!("`--budget` gives `{name}` twice"));
+                return Err(msg!("`--budget` gives `{name}` twice"));
             }
         }
         Ok(budget)
@@ -168,7 +172,7 @@ mod tests {
         ];
         for (text, told) in wrong {
             let error = Budget::parse([text]).unwrap_err();
-            assert!(error.contains(told), "{error}");
+            assert!(error.to_string().contains(told), "{error}");
         }
     }
 

@@ -4,7 +4,7 @@ use crate::program::exchange::{Ask, Exchange};
 use crate::program::live_text::risk;
 use crate::program::reask::{MOST_REPLY, faults};
 use crate::program::transcript::cut_in_the_middle;
-use bcc_llm::model::message::Message;
+use bcc_llm::model::message::ChatMessage;
 use bcc_llm::model::provider::ReplyPolicy;
 use bcc_llm::reply::read::{Reply, UnreadableReply};
 
@@ -78,7 +78,11 @@ impl RetryState<'_> {
     }
 
     /// `messages` as they may be kept: without what sensitive outputs held in refused replies.
-    pub(crate) fn shown(&self, mut messages: Vec<Message>, how: impl Fn(&RefusedReply) -> &str) -> Vec<Message> {
+    pub(crate) fn shown(
+        &self,
+        mut messages: Vec<ChatMessage>,
+        how: impl Fn(&RefusedReply) -> &str,
+    ) -> Vec<ChatMessage> {
         for refused in &self.refused {
             if let Some(message) = messages.get_mut(refused.place) {
                 message.content = cut_in_the_middle(how(refused), MOST_REPLY);

@@ -1,5 +1,7 @@
 //! The turn: all that one action may see and do. What it does is buffered in a [`TurnWork`] and committed with its result.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -115,7 +117,7 @@ impl<'a> Turn<'a> {
             return Ok(T::default());
         }
         T::deserialize(self.state).map_err(|error| {
-            ActionError::failed("frame-unreadable", format!("the stored state of this action cannot be read: {error}"))
+            ActionError::failed("frame-unreadable", msg!("the stored state of this action cannot be read: {error}"))
         })
     }
 
@@ -126,7 +128,7 @@ impl<'a> Turn<'a> {
 
     pub fn keep<T: Serialize>(&self, state: &T) -> Result<(), ActionError> {
         let state = serde_json::to_value(state)
-            .map_err(|error| ActionError::failed("frame-unwritable", format!("the state cannot be stored: {error}")))?;
+            .map_err(|error| ActionError::failed("frame-unwritable", msg!("the state cannot be stored: {error}")))?;
         self.work().state = Some(state);
         Ok(())
     }
@@ -154,8 +156,8 @@ impl<'a> Turn<'a> {
             let action = self.place.action_id.as_deref().unwrap_or_default();
             ActionError::Failed {
                 code: "text-failed",
-                message: format!("a text of `{action}` cannot be rendered: {}", error.message),
-                help: Some("a variable that has no value yet is null: ask `{% if name %}` first".into()),
+                message: msg!("a text of `{action}` cannot be rendered: {}", error.message),
+                help: Some(Message::word("a variable that has no value yet is null: ask `{% if name %}` first")),
             }
         })
     }
@@ -200,7 +202,7 @@ impl<'a> Turn<'a> {
         let Some(written) = work.scopes.write(name, stored.clone(), scope) else {
             return Err(ActionError::failed(
                 "scope-not-open",
-                format!("`{name}` cannot be set: its scope is not open here"),
+                msg!("`{name}` cannot be set: its scope is not open here"),
             ));
         };
         let shown = if written.sensitive { Value::from(MASK) } else { stored.value.clone() };
@@ -235,8 +237,8 @@ impl<'a> Turn<'a> {
     }
 
     /// Notes something that an author should look at. `message` must hold nothing that a person or a model said.
-    pub fn warn(&self, code: &'static str, message: impl Into<String>, help: Option<&str>) {
-        self.emit(Event::Warning { code, message: message.into(), help: help.map(str::to_owned) });
+    pub fn warn(&self, code: &'static str, message: impl Into<Message>, help: Option<Message>) {
+        self.emit(Event::Warning { code, message: message.into(), help });
     }
 
     pub(crate) fn emit(&self, event: Event) {
@@ -281,13 +283,13 @@ pub fn fitting(layer: Option<&ScopeLayer>, name: &str, value: Value) -> Result<V
     let Some(declaration) = declaration.filter(|_| !value.is_null()) else { return Ok(value) };
     let value = match declaration.declared {
         Some(declared) => declared.coerce(&value).ok_or_else(|| {
-            let message = format!("`{name}` is declared as {} and cannot hold what it was given", declared.name());
+            let message = msg!("`{name}` is declared as {} and cannot hold what it was given", declared.name());
             ActionError::failed("type-misfit", message)
         })?,
         None => value,
     };
     if !declaration.choices.is_empty() && !declaration.choices.contains(&value) {
-        return Err(ActionError::failed("type-misfit", format!("what `{name}` was given is none of its `enum`")));
+        return Err(ActionError::failed("type-misfit", msg!("what `{name}` was given is none of its `enum`")));
     }
     Ok(value)
 }
@@ -295,7 +297,7 @@ pub fn fitting(layer: Option<&ScopeLayer>, name: &str, value: Value) -> Result<V
 fn expression_failed(expression: &Expr, error: &bcc_lang::expr::parse::ExprError) -> ActionError {
     ActionError::Failed {
         code: "expression-failed",
-        message: format!("the expression `{}` cannot be evaluated: {}", expression.source(), error.message),
-        help: error.help.as_ref().map(ToString::to_string),
+        message: msg!("the expression `{}` cannot be evaluated: {}", expression.source(), error.message),
+        help: error.help.clone(),
     }
 }

@@ -9,6 +9,9 @@ use crate::run::error::RunError;
 use crate::run::frames::{Insertion, lineage};
 use crate::run::head::{Head, SessionStatus};
 use crate::run::session::Session;
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 
 impl Head {
     /// What was used by the newest commit, of everything that a budget limits.
@@ -26,7 +29,7 @@ impl Head {
 
     /// Takes over a budget that was asked for from outside, for this and all later resumes.
     /// Errors: What of it is used up already, in words.
-    pub(crate) fn widen(&mut self, asked: Budget) -> Result<(), String> {
+    pub(crate) fn widen(&mut self, asked: Budget) -> Result<(), Message> {
         let budget = asked.or(self.budget);
         let wider = Self { budget, ..self.clone() };
         let used_up = |spent: &ResourceUse| asked.get(spent.resource).is_some() && spent.is_all();
@@ -68,10 +71,10 @@ impl Session {
         }
         let place = self.place_of(&key);
         for spent in &reached {
-            let used_up = format!("{} are used", spent.told());
+            let used_up = msg!("{} are used", spent.told());
             let (route, why) = match inserted {
                 None => ("stop", used_up),
-                Some(_) => ("continue", format!("{used_up}, but what a trigger inserted comes to its end first")),
+                Some(_) => ("continue", msg!("{used_up}, but what a trigger inserted comes to its end first")),
             };
             let from = place.action_id.clone().unwrap_or_default();
             draft.event(&place, Event::BudgetReached { reason: spent.resource.name(), route: route.into(), from, why });
@@ -87,11 +90,11 @@ impl Session {
             self.close_with(&key, &place, "not begun", draft);
         }
         self.status = SessionStatus::Stopped;
-        let told: Vec<String> = reached.iter().map(|spent| spent.told()).collect();
+        let told = Message::list(Joint::Comma, reached.iter().map(|spent| spent.told()));
         let larger = self.larger_budget().unwrap_or_default();
-        let reason = format!(
+        let reason = msg!(
             "the budget is used up ({}); nothing is lost: resume the session with a larger one, say `--budget {larger}`",
-            told.join(", ")
+            told
         );
         let summary = self.summary(Some(reason));
         draft.event(&EventLocation::default(), Event::SessionStopped { summary });
@@ -108,7 +111,7 @@ impl Session {
     }
 
     /// What the session came to, the time until now counted.
-    pub(crate) fn summary(&mut self, reason: Option<String>) -> Summary {
+    pub(crate) fn summary(&mut self, reason: Option<Message>) -> Summary {
         self.count_time();
         self.head.summary(self.answers, reason)
     }
@@ -141,7 +144,7 @@ mod tests {
         let budget = Budget { turns: Some(5), tokens: Some(9), ..Budget::default() };
         let mut head = Head { turns: 5, tokens_in: 20, budget, ..Head::default() };
         let asked = |turns| Budget { turns: Some(turns), ..Budget::default() };
-        assert_eq!(head.widen(asked(5)), Err("5 of 5 turns".into()));
+        assert_eq!(head.widen(asked(5)).unwrap_err(), "5 of 5 turns");
         assert_eq!(head.budget, budget);
         // That the tokens are used up too is told by the stop, not by what was asked for.
         assert_eq!(head.widen(asked(6)), Ok(()));

@@ -1,5 +1,6 @@
 //! One commit: events get their numbers, rows are written, and only then anybody is told.
 
+use bcc_lang::message::message::Message;
 use std::sync::Arc;
 
 use crate::program::event::{Committed, Event, StampedEvent};
@@ -17,7 +18,7 @@ pub(crate) struct Prepared {
     pub(crate) commit: Commit,
     said: Vec<TranscriptEntry>,
     /// The events of its journal rows, in their order.
-    events: Vec<(Arc<EventLocation>, Event)>,
+    events: Vec<(Arc<EventLocation>, Event, String)>,
 }
 
 impl Session {
@@ -48,7 +49,10 @@ impl Session {
 
     /// The rows of a draft. What it holds of exchanges with models is recorded first, when the session is.
     pub(crate) fn prepare(&mut self, mut draft: CommitDraft) -> Result<Prepared, RunError> {
-        let unwritable = |error: serde_json::Error| RunError::Unreadable { id: String::new(), what: error.to_string() };
+        let unwritable = |error: serde_json::Error| RunError::Unreadable {
+            id: String::new(),
+            what: Message::text(error.to_string()),
+        };
         self.count_time();
         self.close_left(&mut draft);
         let mut said = Vec::new();
@@ -82,11 +86,13 @@ impl Session {
             if !self.masker.is_empty() {
                 redact(&mut event, &self.masker);
             }
+            let messages = event.take_messages();
             let stamped = StampedEvent { seq, at: &at, session_id: &self.id, event: &event, location: &place };
-            let body = serde_json::to_string(&stamped).map_err(unwritable)?;
+            let line = serde_json::to_string(&stamped).map_err(unwritable)?;
+            let body = event.stored(&line, messages).map_err(unwritable)?;
             updated_at.clone_from(&at);
             journal.push(JournalRow { seq, at, kind: event.kind().to_owned(), body });
-            events.push((place, event));
+            events.push((place, event, line));
         }
         if let Some(recorder) = &self.services.recorder {
             recorder.record(&calls, &self.masker).map_err(RunError::Recording)?;
@@ -131,8 +137,8 @@ impl Session {
         if let Some(job) = self.next_job.take() {
             self.mailbox.start(job);
         }
-        for (row, (place, event)) in commit.journal.iter().zip(&events) {
-            let committed = Committed { seq: row.seq, at: &row.at, place, event, line: &row.body };
+        for (row, (place, event, line)) in commit.journal.iter().zip(&events) {
+            let committed = Committed { seq: row.seq, at: &row.at, place, event, line };
             self.services.observer.committed(&committed);
         }
     }

@@ -1,6 +1,7 @@
 //! Outside effects of actions: announced before they begin, closed after, and never begun twice without somebody's word
 //! (docs/sessions.md). What becomes of an open one is decided in [`crate::program::interrupted_effects`].
 
+use bcc_lang::message::message::Message;
 use std::sync::PoisonError;
 
 use crate::program::event::Event;
@@ -36,14 +37,20 @@ impl Session {
     }
 
     /// The outside effect of the action `key`, if one is open, is closed with the action.
-    pub(crate) fn close_with(&mut self, key: &str, place: &EventLocation, summary: &str, draft: &mut CommitDraft) {
+    pub(crate) fn close_with(
+        &mut self,
+        key: &str,
+        place: &EventLocation,
+        summary: &'static str,
+        draft: &mut CommitDraft,
+    ) {
         if self.frames.get(key).is_none_or(|frame| frame.effect.is_none()) {
             return;
         }
         if let Some(effect) = self.frames.change(key).and_then(|frame| frame.effect.take()) {
             let OpenEffect { id: effect_id, kind, .. } = effect;
             self.begins(&effect_id);
-            draft.event(place, Event::EffectFinished { effect_id, kind, summary: summary.to_owned() });
+            draft.event(place, Event::EffectFinished { effect_id, kind, summary: Message::word(summary) });
         }
     }
 
@@ -58,7 +65,7 @@ impl Session {
         for OpenEffect { id: effect_id, kind, .. } in left {
             let summary = if self.is_due(&effect_id) { "not begun" } else { "left; nobody knows how far it came" };
             self.begins(&effect_id);
-            draft.event_before_end(&place, Event::EffectFinished { effect_id, kind, summary: summary.to_owned() });
+            draft.event_before_end(&place, Event::EffectFinished { effect_id, kind, summary: Message::word(summary) });
         }
     }
 

@@ -1,5 +1,7 @@
 //! `for_each`: a topic runs once for each element of a list (docs/actions/, "Repetition").
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use serde_json::Value;
 
 use crate::program::event::Event;
@@ -34,27 +36,26 @@ impl Session {
         let list =
             each.list.eval(&self.names_for(program, (Some(phase), Some(topic)))).map_err(|error| SessionFailure {
                 code: "expression-failed",
-                message: format!(
+                message: msg!(
                     "the list of `{}`, `{}`, cannot be evaluated: {}",
                     topic.id,
                     each.list.source(),
                     error.message
                 ),
-                help: error.help.map(String::from),
+                help: error.help,
             })?;
         let mut items = match list {
             Value::Array(items) => items,
             Value::Null => vec![],
             _ => {
-                let message =
-                    format!("`for_each` of `{}` needs a list, but `{}` is none", topic.id, each.list.source());
-                let help = "declare the variable with `type: list`, or extract it with `type: list`".to_owned();
+                let message = msg!("`for_each` of `{}` needs a list, but `{}` is none", topic.id, each.list.source());
+                let help = Message::word("declare the variable with `type: list`, or extract it with `type: list`");
                 return Err(SessionFailure { code: "for-each-not-a-list", message, help: Some(help) });
             }
         };
         let taken = self.frames.get(above).map_or(0, |frame| frame.taken) as usize;
         if taken >= MOST_ELEMENTS && items.len() > taken {
-            let message = format!(
+            let message = msg!(
                 "`{}` ran for {MOST_ELEMENTS} elements; the list has {}, and the others are left out",
                 topic.id,
                 items.len()
@@ -63,7 +64,7 @@ impl Session {
         }
         if taken >= items.len() || taken >= MOST_ELEMENTS {
             if taken == 0 {
-                let why = format!("its list is empty: {}", each.list.source());
+                let why = msg!("its list is empty: {}", each.list.source());
                 draft.event(&place, Event::Skipped { name: topic.id.clone(), why });
             }
             self.next_child(above);
@@ -94,9 +95,9 @@ impl Session {
     ) -> Result<(), SessionFailure> {
         let at = self.services.clock.at(self.last_seq + 1);
         let stored = Stored { value: element, source: "for_each".into(), round: None, at };
-        let unwritable = |error: serde_json::Error| SessionFailure::new(error.to_string());
+        let unwritable = |error: serde_json::Error| SessionFailure::new(Message::text(error.to_string()));
         let Some(written) = self.scopes.write(&each.element, stored.clone(), Some(Scope::Topic)) else {
-            return Err(SessionFailure::new(format!("`{}` has no scope", each.element)));
+            return Err(SessionFailure::new(msg!("`{}` has no scope", each.element)));
         };
         let sensitive = written.sensitive || from_sensitive;
         if sensitive {

@@ -16,7 +16,7 @@ pub enum RunError {
     Unreadable {
         id: String,
         /// What does not fit.
-        what: String,
+        what: Message,
     },
     #[error("there is no session `{0}` in this store")]
     NotFound(String),
@@ -31,33 +31,32 @@ pub enum RunError {
     BudgetTooSmall {
         id: String,
         /// What was used, and of how much.
-        what: String,
+        what: Message,
     },
     /// What was said to a model could not be written down, so nothing of it was committed.
     #[error("{0}")]
-    Recording(String),
+    Recording(Message),
     /// A value given for a variable does not fit it.
     #[error("{0}")]
-    Variable(String),
+    Variable(Message),
 }
 
 impl ToMessage for RunError {
     fn to_message(&self) -> Message {
         match self {
-            Self::Archive(error) => Message::rendered(error.to_string()),
+            Self::Archive(error) => error.to_message(),
             Self::Unreadable { id, what } => {
-                msg!("session `{id}` cannot be read from the store: {what}", what = Message::rendered(what.as_str()))
+                msg!("session `{id}` cannot be read from the store: {what}", what = what.clone())
             }
             Self::NotFound(id) => msg!("there is no session `{0}` in this store", id),
             Self::Final { id, status } => {
                 msg!("session `{id}` is {status}; it cannot go on", status = Message::word(status))
             }
             Self::Ahead(id) => msg!("session `{0}` was interrupted in the middle of a commit; open it again", id),
-            Self::BudgetTooSmall { id, what } => msg!(
-                "session `{id}` cannot go on with this budget: {what} are used already",
-                what = Message::rendered(what.as_str())
-            ),
-            Self::Recording(message) | Self::Variable(message) => Message::rendered(message.as_str()),
+            Self::BudgetTooSmall { id, what } => {
+                msg!("session `{id}` cannot go on with this budget: {what} are used already", what = what.clone())
+            }
+            Self::Recording(message) | Self::Variable(message) => message.clone(),
         }
     }
 }

@@ -1,5 +1,8 @@
 //! The frames of a session: where it is, as a tree keyed by instance path. Each frame is one row at rest.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
+use bcc_lang::message::stored;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -125,8 +128,8 @@ pub enum Insertion {
         /// Where the route says that it goes on; else it goes where it would have gone without a route.
         then: Option<Go>,
         /// What went wrong with the action, if anything did.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        failure: Option<String>,
+        #[serde(default, with = "stored::option", skip_serializing_if = "Option::is_none")]
+        failure: Option<Message>,
     },
     /// A trigger inserted it.
     Triggered {
@@ -137,8 +140,8 @@ pub enum Insertion {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         outside: bool,
         /// What the session fails with after it: the turn that it followed failed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        failure: Option<String>,
+        #[serde(default, with = "stored::option", skip_serializing_if = "Option::is_none")]
+        failure: Option<Message>,
     },
 }
 
@@ -166,10 +169,10 @@ impl Frames {
 
     /// The frames as stored.
     /// Errors: The key of a row that cannot be read.
-    pub fn from_rows(rows: &[FrameRow]) -> Result<Self, String> {
+    pub fn from_rows(rows: &[FrameRow]) -> Result<Self, Message> {
         let mut frames = Self::default();
         for row in rows {
-            let frame = serde_json::from_str(&row.state).map_err(|error| format!("frame `{}`: {error}", row.key))?;
+            let frame = serde_json::from_str(&row.state).map_err(|error| msg!("frame `{}`: {error}", row.key))?;
             frames.frames.insert(row.key.clone(), frame);
         }
         Ok(frames)

@@ -1,5 +1,6 @@
 //! The small part of a session that is written with every commit.
 
+use bcc_lang::message::message::Message;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -108,7 +109,7 @@ fn is_zero(count: &u32) -> bool {
 }
 
 impl Head {
-    pub fn summary(&self, answers: u64, reason: Option<String>) -> Summary {
+    pub fn summary(&self, answers: u64, reason: Option<Message>) -> Summary {
         Summary {
             answers,
             turns: self.turns,

@@ -1,5 +1,7 @@
 //! What is inserted: skills that an action calls, and skills or actions that a route or a trigger brings in.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -35,7 +37,7 @@ impl Session {
         let triggered = matches!(insertion, Insertion::Triggered { .. });
         let outside = matches!(insertion, Insertion::Triggered { outside: true, .. });
         if !triggered && lineage(key).filter(inserted).count() >= MOST_INSERTIONS {
-            let message = format!("`{id}` cannot run: {MOST_INSERTIONS} skills stand inside one another already");
+            let message = msg!("`{id}` cannot run: {MOST_INSERTIONS} skills stand inside one another already");
             let help = "skills that call each other must come to an end: give one of them a condition";
             return Err(SessionFailure { code: "too-deep", message, help: Some(help.into()) });
         }
@@ -58,7 +60,7 @@ impl Session {
         }
         Err(SessionFailure {
             code: "frame-unreadable",
-            message: format!("there is no skill and no action `{id}`"),
+            message: msg!("there is no skill and no action `{id}`"),
             help: None,
         })
     }
@@ -75,7 +77,7 @@ impl Session {
         let at = self.services.clock.at(self.last_seq + 1);
         let place = self.place_of(key);
         let source = place.action_id.clone().unwrap_or_default();
-        let unwritable = |error: serde_json::Error| SessionFailure::new(error.to_string());
+        let unwritable = |error: serde_json::Error| SessionFailure::new(Message::text(error.to_string()));
         for (name, value) in inputs {
             let sensitive = layer.declaration(&name).is_some_and(|declaration| declaration.sensitive);
             if sensitive {
@@ -152,7 +154,7 @@ impl Session {
         program: &Program,
         above: &str,
         ends: bool,
-        failure: Option<String>,
+        failure: Option<Message>,
     ) -> Result<(), SessionFailure> {
         if let Some(message) = failure {
             return Err(SessionFailure { code: "action-error", message, help: None });
@@ -210,7 +212,7 @@ fn fitting_inputs(skill: &Skill, inputs: Map<String, Value>) -> Result<Map<Strin
         Ok(value) => Ok((name, value)),
         Err(error) => Err(SessionFailure {
             code: "type-misfit",
-            message: format!("the skill `{}` cannot be given this: {error}", skill.id),
+            message: msg!("the skill `{}` cannot be given this: {error}", skill.id),
             help: None,
         }),
     };

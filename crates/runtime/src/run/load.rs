@@ -1,5 +1,8 @@
 //! A session at rest is taken up again: rows become frames, scopes and counters.
 
+use crate::program::stored_event::public_line;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -30,12 +33,12 @@ impl Session {
         let bare = Self::bare(parts);
         let (id, archive) = (bare.id.clone(), Arc::clone(&bare.archive));
         let row = archive.session(&id).await?.ok_or_else(|| RunError::NotFound(id.clone()))?;
-        let unreadable = |what: String| RunError::Unreadable { id: id.clone(), what };
-        let status = SessionStatus::parse(&row.status).ok_or_else(|| unreadable(format!("status `{}`", row.status)))?;
+        let unreadable = |what: Message| RunError::Unreadable { id: id.clone(), what };
+        let status = SessionStatus::parse(&row.status).ok_or_else(|| unreadable(msg!("status `{}`", row.status)))?;
         if status.is_final() {
             return Err(RunError::Final { id: id.clone(), status: status.name() });
         }
-        let head: Head = serde_json::from_str(&row.head).map_err(|error| unreadable(format!("head: {error}")))?;
+        let head: Head = serde_json::from_str(&row.head).map_err(|error| unreadable(msg!("head: {error}")))?;
         let frames = Frames::from_rows(&archive.frames(&id).await?).map_err(unreadable)?;
         let program = match replanned(&frames, &bare.base, bare.services.recheck.as_ref()).map_err(unreadable)? {
             Some(program) => Arc::new(program),
@@ -91,10 +94,12 @@ impl Session {
             let waiting = self.archive.last_of(&self.id, "waiting").await?;
             self.commit(draft).await?;
             if let Some(waiting) = waiting {
-                let unreadable =
-                    |error: serde_json::Error| RunError::Unreadable { id: self.id.clone(), what: error.to_string() };
+                let unreadable = |error: serde_json::Error| RunError::Unreadable {
+                    id: self.id.clone(),
+                    what: Message::text(error.to_string()),
+                };
                 let (place, event) = waiting_again(&waiting.body).map_err(unreadable)?;
-                let (at, line) = (waiting.at.as_str(), waiting.body.as_str());
+                let (at, line) = (waiting.at.as_str(), &*public_line(&waiting.body));
                 let committed = Committed { seq: waiting.seq, at, place: &place, event: &event, line };
                 self.services.observer.committed(&committed);
             }
@@ -124,7 +129,7 @@ fn waiting_again(line: &str) -> Result<(EventLocation, Event), serde_json::Error
 }
 
 /// The user's variables as a layer; without those that this program does not declare as global: they are other scripts'.
-pub(crate) fn user_layer(program: &Program, rows: &[VariableRow]) -> Result<ScopeLayer, String> {
+pub(crate) fn user_layer(program: &Program, rows: &[VariableRow]) -> Result<ScopeLayer, Message> {
     let own = rows.iter().filter(|row| program.globals.contains_key(&row.name));
     layer(Scope::Global, String::new(), &program.globals, own)
 }
@@ -154,7 +159,7 @@ fn open_scopes(
     frames: &Frames,
     rows: &[VariableRow],
     user_rows: &[VariableRow],
-) -> Result<(Scopes, Vec<Scopes>), String> {
+) -> Result<(Scopes, Vec<Scopes>), Message> {
     let (mut scopes, mut outer) = (Scopes::default(), Vec::new());
     scopes.push(user_layer(program, user_rows)?);
     let of = |scope: Scope, path: &str, declarations: &Arc<DeclarationMap>| {
@@ -166,20 +171,20 @@ fn open_scopes(
     let mut phase = None;
     let leaf = frames.leaf();
     for key in lineage(&leaf) {
-        let frame = frames.get(key).ok_or_else(|| format!("no frame `{}`", told(key)))?;
+        let frame = frames.get(key).ok_or_else(|| msg!("no frame `{}`", told(key)))?;
         match &frame.at {
             FrameTarget::Phase => {
-                let found = program.phases.get(above.next).ok_or_else(|| format!("no phase for `{}`", told(key)))?;
+                let found = program.phases.get(above.next).ok_or_else(|| msg!("no phase for `{}`", told(key)))?;
                 scopes.push(of(Scope::Phase, key, &found.declarations)?);
                 phase = Some(found);
             }
             FrameTarget::Topic => {
                 let topic = phase.and_then(|phase| phase.topics.get(above.next));
-                let topic = topic.ok_or_else(|| format!("no topic for `{}`", told(key)))?;
+                let topic = topic.ok_or_else(|| msg!("no topic for `{}`", told(key)))?;
                 scopes.push(of(Scope::Topic, &public_path(key), &topic.declarations)?);
             }
             FrameTarget::Skill(id) => {
-                let skill = program.skills.get(id).ok_or_else(|| format!("no skill `{id}`"))?;
+                let skill = program.skills.get(id).ok_or_else(|| msg!("no skill `{id}`"))?;
                 let inside = Scopes::isolated(of(Scope::Topic, &skill_path(key), &skill.inputs)?);
                 outer.push(std::mem::replace(&mut scopes, inside));
             }
@@ -201,10 +206,10 @@ fn layer<'r>(
     path: String,
     declarations: &Arc<DeclarationMap>,
     rows: impl Iterator<Item = &'r VariableRow>,
-) -> Result<ScopeLayer, String> {
+) -> Result<ScopeLayer, Message> {
     let mut layer = ScopeLayer::new(scope, path, Arc::clone(declarations));
     for row in rows {
-        let value = serde_json::from_str(&row.value).map_err(|error| format!("variable `{}`: {error}", row.name))?;
+        let value = serde_json::from_str(&row.value).map_err(|error| msg!("variable `{}`: {error}", row.name))?;
         let stored = Stored { value, source: row.source.clone(), round: row.round, at: row.at.clone() };
         layer.put(row.name.clone(), stored);
     }

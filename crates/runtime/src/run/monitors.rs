@@ -113,7 +113,7 @@ impl Session {
             let (action_id, round) = (watched.action_id.clone(), watched.round);
             let asked = RequestedPlan { home: home.clone(), action_id, round, analysis: analysis.clone() };
             if let Some(why) = self.ask_for_plan(asked) {
-                Self::no_plan(&place, &why, draft);
+                Self::no_plan(&place, why, draft);
             }
         }
         let Some(frame) = self.frames.change(&home) else {

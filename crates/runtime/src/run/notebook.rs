@@ -1,5 +1,7 @@
 //! The notebook of a session at rest: its cells are rows, its state is one row that is written when it changed.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -59,7 +61,7 @@ pub(crate) fn fits(work: &TurnWork) -> Result<(), ActionError> {
     let mut bytes = Bytes(0);
     let written = work.cells.values().try_for_each(|cell| serde_json::to_writer(&mut bytes, cell));
     if work.cells.len() > MOST_CELLS || bytes.0 > MOST_CELL_BYTES || written.is_err() {
-        let message = format!(
+        let message = msg!(
             "one turn may write {MOST_CELLS} cells and {MOST_CELL_BYTES} bytes into the notebook, and this one wrote more"
         );
         return Err(ActionError::failed("notebook-too-much", message));
@@ -91,7 +93,7 @@ pub(crate) fn state_row(state: &NotebookState, at: String) -> Result<VariableRow
 }
 
 /// The state of the notebook among the variables of a session; a new one when there is none.
-pub fn state_of(rows: &[VariableRow]) -> Result<NotebookState, String> {
+pub fn state_of(rows: &[VariableRow]) -> Result<NotebookState, Message> {
     let Some(row) = rows.iter().find(|row| row.scope == NOTEBOOK) else { return Ok(NotebookState::default()) };
-    serde_json::from_str(&row.value).map_err(|error| format!("the state of its notebook: {error}"))
+    serde_json::from_str(&row.value).map_err(|error| msg!("the state of its notebook: {error}"))
 }

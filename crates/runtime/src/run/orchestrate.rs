@@ -1,6 +1,8 @@
 //! Plans for the rest of a topic: when one is asked for, what becomes of it, and how long it counts (docs/monitors.md,
 //! "Path 2"). What a plan may change is decided in [`crate::program::orchestration`].
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use tracing::error;
@@ -23,14 +25,14 @@ const OVER: &str = "the visit of the topic that it was made for is over";
 impl Session {
     /// Asks for a plan, when the topic allows it and nothing speaks against it. It is made beside the session. Gives why none is
     /// made though one was wanted; [`Session::no_plan`] tells that.
-    pub(crate) fn ask_for_plan(&mut self, asked: RequestedPlan) -> Option<String> {
+    pub(crate) fn ask_for_plan(&mut self, asked: RequestedPlan) -> Option<Message> {
         // What nobody has a budget for is not asked.
         if self.larger_budget().is_some() {
             return None;
         }
         let program = Arc::clone(&self.program);
         let Some(frame) = self.frames.get(&asked.home) else {
-            return may_plan(&self.base, &asked.home).then(|| OVER.to_owned());
+            return may_plan(&self.base, &asked.home).then(|| Message::word(OVER));
         };
         let (phase, topic) = self.topic_at(&program, &asked.home)?;
         let plans = frame.plans.as_deref().cloned().unwrap_or_default();
@@ -40,7 +42,7 @@ impl Session {
         }
         let Some(written) = self.services.recheck.actions(&topic.id) else {
             error!(topic_id = topic.id, "a topic that runs is not in its script");
-            return Some("the script has no such topic".to_owned());
+            return Some(Message::word("the script has no such topic"));
         };
         let actions = match plans.replay(written) {
             Ok(actions) => actions,
@@ -50,7 +52,10 @@ impl Session {
                     code = refused.code,
                     "the plans of a topic do not fit its actions: {refused}"
                 );
-                return Some(format!("the plans that were made before do not fit the topic: {refused}"));
+                return Some(msg!(
+                    "the plans that were made before do not fit the topic: {refused}",
+                    refused = refused.why
+                ));
             }
         };
         let mut place = self.place_of(&asked.home);
@@ -75,7 +80,7 @@ impl Session {
         }
         let home = asked.home.clone();
         if !self.planner.start(asked, context) {
-            return Some("another plan is being made".to_owned());
+            return Some(Message::word("another plan is being made"));
         }
         if let Some(frame) = self.frames.change(&home) {
             frame.plans.get_or_insert_default().asked += 1;
@@ -84,8 +89,8 @@ impl Session {
     }
 
     /// Tells that there is no plan, and why.
-    pub(crate) fn no_plan(place: &EventLocation, why: &str, draft: &mut CommitDraft) {
-        let message = format!("there is no plan for the rest of the topic: {why}");
+    pub(crate) fn no_plan(place: &EventLocation, why: Message, draft: &mut CommitDraft) {
+        let message = msg!("there is no plan for the rest of the topic: {why}");
         draft.event(place, Event::Warning { code: "plan-failed", message, help: None });
     }
 
@@ -97,7 +102,7 @@ impl Session {
         place.round = Some(asked.round);
         self.note_calls(&place, generated.calls, draft);
         if let Some(fault) = generated.fault {
-            Self::no_plan(&place, &fault, draft);
+            Self::no_plan(&place, fault, draft);
         }
         let Some(plan) = generated.plan else { return };
         let program = Arc::clone(&self.program);
@@ -178,7 +183,7 @@ pub(crate) fn replanned(
     frames: &Frames,
     program: &Program,
     recheck: &dyn crate::program::recheck::Recheck,
-) -> Result<Option<Program>, String> {
+) -> Result<Option<Program>, Message> {
     let leaf = frames.leaf();
     let planned = lineage(&leaf).find_map(|key| {
         let plans = frames.get(key)?.plans.as_deref()?;
@@ -186,6 +191,8 @@ pub(crate) fn replanned(
         Some((plans, phase.topics.get(frames.get(parent(key))?.next)?))
     });
     let Some((plans, topic)) = planned else { return Ok(None) };
-    let accepted = plans.program(&topic.id, recheck).map_err(|refused| format!("a plan of the topic: {refused}"))?;
+    let accepted = plans
+        .program(&topic.id, recheck)
+        .map_err(|refused| msg!("a plan of the topic: {refused}", refused = refused.why))?;
     Ok(accepted.map(|accepted| accepted.program))
 }

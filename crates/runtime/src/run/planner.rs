@@ -1,6 +1,7 @@
 //! Where a plan for the rest of a topic comes in: a model makes it beside the session, which never waits for it
 //! (docs/orchestration.md). One is made at a time.
 
+use bcc_lang::message::message::Message;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -70,7 +71,7 @@ impl Planner {
     }
 
     /// Lays down why a plan that was asked for is not made, unless something lies there.
-    pub fn failed(&self, asked: RequestedPlan, fault: String) {
+    pub fn failed(&self, asked: RequestedPlan, fault: Message) {
         let generated = Generated { fault: Some(fault), ..Generated::default() };
         self.shared.state().planned.get_or_insert(FinishedPlan { asked, generated });
         self.shared.arrived.notify_one();
@@ -122,7 +123,7 @@ struct Underway {
 impl Drop for Underway {
     fn drop(&mut self) {
         let Some(asked) = self.asked.take() else { return };
-        let fault = || Generated { fault: Some("it ended without a result".into()), ..Generated::default() };
+        let fault = || Generated { fault: Some(Message::word("it ended without a result")), ..Generated::default() };
         let generated = self.generated.take().unwrap_or_else(fault);
         let mut state = self.shared.state();
         state.asked = None;

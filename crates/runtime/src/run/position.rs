@@ -6,6 +6,8 @@ use crate::program::program::{Phase, Program, ProgramStep, Skill, Topic};
 use crate::program::routes::{Route, RouteLevel, RouteTable};
 use crate::run::frames::{Frame, FrameTarget, ROOT, component, id_of, lineage, public_path};
 use crate::run::session::Session;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use bcc_lang::script::routes::Go;
 
 /// The parts of the program that a frame points at.
@@ -32,8 +34,8 @@ pub(crate) struct Found<'p> {
 
 impl Found<'_> {
     /// Whose table it stands in, in words.
-    pub(crate) fn table(&self) -> String {
-        format!("on_exit of the {} `{}`", self.level.name(), self.id)
+    pub(crate) fn table(&self) -> Message {
+        msg!("on_exit of the {} `{}`", Message::word(self.level.name()), self.id)
     }
 }
 

@@ -1,6 +1,7 @@
 //! A session that is repeated to see what it was at some moment: it is led step by step, and its next turn can be tried without
 //! being taken.
 
+use bcc_lang::message::message::Message;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -85,7 +86,7 @@ impl Session {
     /// Errors: When the session stands at no action.
     pub async fn rehearse(&self, program: &Program, services: &Services) -> Result<Result<(), ActionError>, RunError> {
         let key = self.frames.leaf();
-        let unreadable = |what: &str| RunError::Unreadable { id: self.id.clone(), what: what.to_owned() };
+        let unreadable = |what: &'static str| RunError::Unreadable { id: self.id.clone(), what: Message::word(what) };
         let position = self.position(program, &key).ok_or_else(|| unreadable("its frames point at no action"))?;
         let frame = self.frames.get(&key).ok_or_else(|| unreadable("it has no frame"))?;
         let (place, routed) = (self.place_of(&key), position.routed(program));

@@ -11,6 +11,8 @@ use crate::run::draft::CommitDraft;
 use crate::run::frames::{FrameTarget, Insertion, ROOT, component, id_of, lineage, parent, told};
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use bcc_lang::script::routes::Go;
 
 /// How many routes that may lead in a circle are followed without an answer of the person between them.
@@ -90,15 +92,15 @@ impl Session {
                 let most = position.map_or(0, |position| position.topic.strategy.retries());
                 let retried = self.frames.get(key).map_or(0, |frame| frame.retries);
                 if retried < most {
-                    why = format!("{why}; retry {} of {most}", retried + 1);
+                    why = msg!("{why}; retry {} of {most}", retried + 1);
                     Go::Retry
                 } else {
-                    why = format!("{why} says retry, and {retried} of {most} retries are used");
+                    why = msg!("{why} says retry, and {retried} of {most} retries are used");
                     Go::Next
                 }
             }
             Go::Resume if completed => {
-                why = format!("{why} says resume, but the action has no rounds left");
+                why = msg!("{why} says resume, but the action has no rounds left");
                 Go::Next
             }
             other => other,
@@ -116,7 +118,7 @@ impl Session {
         (reason, level): (ExitReason, Option<RouteLevel>),
         route: String,
         from: &str,
-        why: String,
+        why: Message,
         draft: &mut CommitDraft,
     ) {
         let table = level.map(RouteLevel::name);
@@ -143,14 +145,14 @@ impl Session {
             let action = id_of(component(key));
             let message = match reason {
                 ExitReason::Error => {
-                    format!("the action `{action}` ended with an error: the reply of the model could not be read")
+                    msg!("the action `{action}` ended with an error: the reply of the model could not be read")
                 }
-                _ => format!("the action `{action}` ended with `{}`", reason.name()),
+                _ => msg!("the action `{action}` ended with `{}`", reason.name()),
             };
             return Err(SessionFailure {
                 code: "action-error",
                 message,
-                help: Some("`/why` tells what was tried".into()),
+                help: Some(Message::word("`/why` tells what was tried")),
             });
         }
         self.go(program, key, go, completed, draft)
@@ -163,7 +165,7 @@ impl Session {
         key: &str,
         (reason, completed): (ExitReason, bool),
         then: Option<Go>,
-        failure: Option<String>,
+        failure: Option<Message>,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         let then = match then {
@@ -225,7 +227,7 @@ impl Session {
                 Ok(())
             }
             Go::Fail => {
-                let message = format!("a route of `{id}` says that the session fails");
+                let message = msg!("a route of `{id}` says that the session fails");
                 Err(SessionFailure { code: "routed-to-fail", message, help: None })
             }
         }
@@ -240,7 +242,7 @@ impl Session {
     /// Begins an action again, unless that was done often enough.
     fn retry(&mut self, program: &Program, key: &str, draft: &mut CommitDraft) -> Result<(), SessionFailure> {
         let position =
-            self.position(program, key).ok_or_else(|| SessionFailure::new(format!("no action for `{}`", told(key))))?;
+            self.position(program, key).ok_or_else(|| SessionFailure::new(msg!("no action for `{}`", told(key))))?;
         let step = position.step;
         self.hop(format!("{} → retry", id_of(component(key))))?;
         if let Some(frame) = self.frames.change(key) {
@@ -275,7 +277,7 @@ impl Session {
         });
         let phases = || program.phases.iter().position(|phase| phase.id == target).map(|number| (number, None));
         let Some((phase, topic)) = topics.or_else(phases) else {
-            return Err(SessionFailure::new(format!("there is no topic and no phase `{target}`")));
+            return Err(SessionFailure::new(msg!("there is no topic and no phase `{target}`")));
         };
         let here = self.frames.get(ROOT).map(|root| root.next);
         let leaf = self.frames.leaf();
@@ -351,12 +353,12 @@ impl Session {
         let from = id_of(component(key)).to_owned();
         let Some(inserted) = self.inside(key) else { return Ok(()) };
         let what = id_of(component(&inserted)).to_owned();
-        let why = format!("no route is written for it in `{what}`, which ends with it");
+        let why = msg!("no route is written for it in `{what}`, which ends with it");
         self.routed(&place, (reason, level), "error".into(), &from, why, draft);
         let lost = lost.unwrap_or_else(|| SessionFailure {
             code: "action-error",
-            message: format!("the action `{from}` of `{what}` ended with `{}`", reason.name()),
-            help: Some("`/why` tells what was tried".into()),
+            message: msg!("the action `{from}` of `{what}` ended with `{}`", reason.name()),
+            help: Some(Message::word("`/why` tells what was tried")),
         });
         self.unwind(&inserted);
         self.insertion_failed(program, &inserted, lost, draft)
@@ -384,12 +386,13 @@ impl Session {
         if self.head.hops <= MOST_HOPS {
             return Ok(());
         }
-        let message = format!(
+        let message = msg!(
             "more than {MOST_HOPS} routes were followed without an answer of the person; the last were: {}",
             self.head.way.join("; ")
         );
-        let help = "give one of these routes another target, or let an action between them wait for an answer";
-        Err(SessionFailure { code: "endless-routes", message, help: Some(help.into()) })
+        let help =
+            Message::word("give one of these routes another target, or let an action between them wait for an answer");
+        Err(SessionFailure { code: "endless-routes", message, help: Some(help) })
     }
 }
 
@@ -407,6 +410,6 @@ fn usual(reason: ExitReason, completed: bool) -> Go {
 fn told_by(outcome: &Outcome) -> Option<SessionFailure> {
     let unreadable = outcome.metadata.get("parse_error").and_then(serde_json::Value::as_bool).unwrap_or(false);
     let fails = outcome.exit_reason.is_some_and(ExitReason::fails) && !unreadable;
-    let message = outcome.metadata.get("error_message").filter(|_| fails)?.as_str()?.to_owned();
-    Some(SessionFailure { code: "action-error", message, help: Some("`/why` tells what was tried".into()) })
+    let message = outcome.error_message().filter(|_| fails)?;
+    Some(SessionFailure { code: "action-error", message, help: Some(Message::word("`/why` tells what was tried")) })
 }

@@ -1,5 +1,7 @@
 //! A session while a process drives it.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
@@ -205,10 +207,10 @@ impl Session {
     }
 
     /// Tells that an answer changed nothing, so that whoever sent it need not wonder (docs/sessions.md).
-    async fn ignored(&mut self, code: &'static str, message: &str) -> Result<(), RunError> {
-        let help = self.head.waiting.as_ref().map(|awaited| format!("the answer that is awaited is `{awaited}`"));
+    async fn ignored(&mut self, code: &'static str, message: &'static str) -> Result<(), RunError> {
+        let help = self.head.waiting.as_ref().map(|awaited| msg!("the answer that is awaited is `{awaited}`"));
         let mut draft = CommitDraft::default();
-        draft.event(&self.place(), Event::Warning { code, message: message.to_owned(), help });
+        draft.event(&self.place(), Event::Warning { code, message: Message::word(message), help });
         self.commit(draft).await
     }
 

@@ -1,5 +1,6 @@
 //! A session begins: its first rows, and the walk to its first action.
 
+use bcc_lang::message::message::Message;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -132,7 +133,7 @@ impl Session {
         rows: &[VariableRow],
         draft: &mut CommitDraft,
     ) -> Result<(), RunError> {
-        let unreadable = |what: String| RunError::Unreadable { id: self.id.clone(), what };
+        let unreadable = |what: Message| RunError::Unreadable { id: self.id.clone(), what };
         let kept = user_layer(program, rows).map_err(unreadable)?;
         let mut fresh = CommitDraft::default();
         let mut global = self
@@ -140,7 +141,7 @@ impl Session {
             .map_err(|lost| RunError::Variable(lost.message))?;
         // What an earlier session of the user set stays; only what is new takes its first value.
         draft.user_variables.extend(fresh.user_variables.into_iter().filter(|row| kept.get(&row.name).is_none()));
-        let unwritable = |error: serde_json::Error| RunError::Variable(error.to_string());
+        let unwritable = |error: serde_json::Error| RunError::Variable(Message::text(error.to_string()));
         for (name, stored) in kept.values() {
             global.put(name, stored.clone());
         }
@@ -164,11 +165,12 @@ impl Session {
             let stored = Stored { value, source: "command_line".into(), round: None, at: at.clone() };
             let Some(written) = self.scopes.write(&name, stored.clone(), None) else { continue };
             if written.sensitive {
-                self.hide(&stored.value, draft).map_err(|error| RunError::Variable(error.to_string()))?;
+                self.hide(&stored.value, draft)
+                    .map_err(|error| RunError::Variable(Message::text(error.to_string())))?;
             }
             draft
                 .variable(written.scope, &written.path, &name, &stored, written.sensitive)
-                .map_err(|error| RunError::Variable(error.to_string()))?;
+                .map_err(|error| RunError::Variable(Message::text(error.to_string())))?;
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! The time of a session and of its topics: what is counted, and which topics are cut short when it runs out
 //! (docs/language.md).
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use serde::{Deserialize, Serialize};
 
 use crate::program::event::Event;
@@ -70,13 +72,13 @@ impl Session {
         // When nothing at all is left the session stops before its next turn, and one with more minutes goes on here:
         // nothing must be lost by then.
         if let Some(left) = left.filter(|left| *left > 0 && *left < needed) {
-            let why = format!(
+            let why = msg!(
                 "{} minutes are left, and the topics from `{}` on have time budgets of {}",
                 Resource::Minutes.number(left),
                 topic.id,
                 Resource::Minutes.number(needed)
             );
-            self.cut_short(topic, "time_short", &why, place, draft);
+            self.cut_short(topic, "time_short", why, place, draft);
             if topic.priority == Priority::Low {
                 return true;
             }
@@ -99,13 +101,13 @@ impl Session {
         if used < budget || decided {
             return false;
         }
-        let why = format!(
+        let why = msg!(
             "`{}` has used {} minutes, and its time budget is {}",
             topic.id,
             Resource::Minutes.number(used),
             Resource::Minutes.number(budget)
         );
-        self.cut_short(topic, "time_budget", &why, place, draft);
+        self.cut_short(topic, "time_budget", why, place, draft);
         if let Some(time) = self.frames.change(above).and_then(|frame| frame.time.as_mut()) {
             time.over = true;
             time.brief |= topic.priority == Priority::Medium;
@@ -138,7 +140,7 @@ impl Session {
         &self,
         topic: &Topic,
         reason: &'static str,
-        why: &str,
+        why: Message,
         place: &EventLocation,
         draft: &mut CommitDraft,
     ) {
@@ -148,7 +150,7 @@ impl Session {
             Priority::Medium => ("one_round", "each of its actions that follow has one round"),
             Priority::High => ("whole", "it runs whole"),
         };
-        let why = format!("{why}; its priority is {priority}: {then}");
+        let why = msg!("{why}; its priority is {priority}: {then}", then = Message::word(then));
         let event = Event::BudgetReached { reason, route: route.into(), from: topic.id.clone(), why: why.clone() };
         draft.event(place, event);
         if topic.priority == Priority::Low {

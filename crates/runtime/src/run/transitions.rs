@@ -1,5 +1,8 @@
 //! Moving between frames: into the next phase, topic and action, and out of those that are done.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -30,13 +33,13 @@ pub(crate) enum Arrived {
 #[derive(Debug)]
 pub(crate) struct SessionFailure {
     pub(crate) code: &'static str,
-    pub(crate) message: String,
-    pub(crate) help: Option<String>,
+    pub(crate) message: Message,
+    pub(crate) help: Option<Message>,
 }
 
 impl SessionFailure {
     /// A frame that points at nothing.
-    pub(crate) fn new(message: String) -> Self {
+    pub(crate) fn new(message: Message) -> Self {
         Self { code: "frame-unreadable", message, help: None }
     }
 
@@ -52,14 +55,14 @@ impl SessionFailure {
             }
             _ => "resume the session when the model can be reached; nothing is lost",
         };
-        Self { code: "model-failed", message: error.to_string(), help: Some(help.to_owned()) }
+        Self { code: "model-failed", message: error.to_message(), help: Some(Message::word(help)) }
     }
 
     /// What keeps an action, or the `set` of a route, from its work.
     pub(crate) fn of(error: ActionError) -> Self {
         match error {
             ActionError::Failed { code, message, help } => Self { code, message, help },
-            ActionError::Model(error) => Self { code: "model-failed", message: error.to_string(), help: None },
+            ActionError::Model(error) => Self { code: "model-failed", message: error.to_message(), help: None },
             ActionError::Source(error) => Self { code: error.code, message: error.message, help: error.help },
         }
     }
@@ -73,7 +76,7 @@ impl Session {
             let program = Arc::clone(&self.program);
             let key = self.frames.leaf();
             let Some(frame) = self.frames.get(&key).cloned() else {
-                return Err(SessionFailure::new(format!("no frame `{}`", told(&key))));
+                return Err(SessionFailure::new(msg!("no frame `{}`", told(&key))));
             };
             match &frame.at {
                 FrameTarget::Session => match program.phases.get(frame.next) {
@@ -83,7 +86,7 @@ impl Session {
                 FrameTarget::Phase => {
                     let phase = self.frames.get(ROOT).and_then(|root| program.phases.get(root.next));
                     let phase =
-                        phase.ok_or_else(|| SessionFailure::new(format!("no phase for frame `{}`", told(&key))))?;
+                        phase.ok_or_else(|| SessionFailure::new(msg!("no phase for frame `{}`", told(&key))))?;
                     match phase.topics.get(frame.next) {
                         None => self.leave(&key),
                         Some(topic) => self.try_topic(&program, (phase, topic), &key, draft)?,
@@ -91,7 +94,7 @@ impl Session {
                 }
                 FrameTarget::Topic | FrameTarget::Block(_) | FrameTarget::Skill(_) | FrameTarget::Single(_) => {
                     let steps = self.steps_of(&program, &key);
-                    let steps = steps.ok_or_else(|| SessionFailure::new(format!("no steps for `{}`", told(&key))))?;
+                    let steps = steps.ok_or_else(|| SessionFailure::new(msg!("no steps for `{}`", told(&key))))?;
                     match steps.get(frame.next) {
                         Some(_) if frame.at == FrameTarget::Topic && self.gives_up(&program, &key, draft) => {}
                         Some(step) => self.begin(&program, step, &key, draft)?,
@@ -345,9 +348,10 @@ impl Session {
                 Stored { value: declaration.value.clone(), source: "declare".into(), round: None, at: at.clone() };
             draft
                 .variable(scope, &layer.path, &declaration.name, &stored, declaration.sensitive)
-                .map_err(|error| SessionFailure::new(error.to_string()))?;
+                .map_err(|error| SessionFailure::new(Message::text(error.to_string())))?;
             if declaration.sensitive {
-                self.hide(&declaration.value, draft).map_err(|error| SessionFailure::new(error.to_string()))?;
+                self.hide(&declaration.value, draft)
+                    .map_err(|error| SessionFailure::new(Message::text(error.to_string())))?;
             }
             layer.put(declaration.name.clone(), stored);
         }
@@ -377,18 +381,18 @@ impl Session {
         match condition.truth(&self.names_for(program, within)) {
             Ok(true) => Ok(false),
             Ok(false) => {
-                let why = format!("its condition does not hold: {}", condition.source());
+                let why = msg!("its condition does not hold: {}", condition.source());
                 draft.event(place, Event::Skipped { name: name.to_owned(), why });
                 Ok(true)
             }
             Err(error) => Err(SessionFailure {
                 code: "expression-failed",
-                message: format!(
+                message: msg!(
                     "the condition of `{name}`, `{}`, cannot be evaluated: {}",
                     condition.source(),
                     error.message
                 ),
-                help: error.help.map(String::from),
+                help: error.help,
             }),
         }
     }

@@ -1,5 +1,7 @@
 //! Triggers: what must not wait for its turn (docs/triggers.md).
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use serde_json::{Map, Value, json};
 
 use crate::program::event::Event;
@@ -21,7 +23,7 @@ pub(crate) struct Look<'a> {
     /// Whether nothing was judged: no turn has seen the newest message yet, or the turn was about none.
     pub(crate) unjudged: bool,
     /// What the turn failed with, where it has no route.
-    pub(crate) failure: Option<&'a str>,
+    pub(crate) failure: Option<&'a Message>,
 }
 
 impl Session {
@@ -59,21 +61,18 @@ impl Session {
             }
             let why = match trigger.when.truth(&names) {
                 Ok(false) => continue,
-                Ok(true) => format!("`when` holds: {}", trigger.when.source()),
+                Ok(true) => msg!("`when` holds: {}", trigger.when.source()),
                 // Where no answer was judged there is no metadata, and this is asked again when one is.
                 Err(_) if look.unjudged && !fields_of("metadata", trigger.when.root()).is_empty() => continue,
                 Err(error) => {
-                    let message = format!(
+                    let message = msg!(
                         "the condition of the trigger `{}`, `{}`, cannot be evaluated, so it counts as fired: {}",
                         trigger.id,
                         trigger.when.source(),
                         error.message
                     );
-                    draft.event(
-                        place,
-                        Event::Error { code: "trigger-failed", message, help: error.help.map(String::from) },
-                    );
-                    format!("`when` cannot be evaluated: {}", trigger.when.source())
+                    draft.event(place, Event::Error { code: "trigger-failed", message, help: error.help });
+                    msg!("`when` cannot be evaluated: {}", trigger.when.source())
                 }
             };
             self.fire(program, &key, trigger, (why, look), draft)?;
@@ -97,7 +96,7 @@ impl Session {
         program: &Program,
         key: &str,
         trigger: &Trigger,
-        (why, look): (String, Look<'_>),
+        (why, look): (Message, Look<'_>),
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         let place = look.place;
@@ -116,7 +115,7 @@ impl Session {
             frame.held = held.or(frame.held.take());
         }
         let outside = self.scopes.is_isolated();
-        let failure = look.failure.map(str::to_owned);
+        let failure = look.failure.cloned();
         let insertion = Insertion::Triggered { trigger: trigger.id.clone(), ends: trigger.ends, outside, failure };
         self.insert(program, key, &trigger.insert, insertion, Map::new(), draft)
     }

@@ -1,5 +1,7 @@
 //! Turns: one after the other, each committed with all that it did, until something must be waited for.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::sync::Arc;
 
 use crate::program::cell_reader::NoCells;
@@ -136,7 +138,7 @@ impl Session {
         // A decision about time may have left a topic that a plan had changed.
         let program = Arc::clone(&self.program);
         let key = self.frames.leaf();
-        let unreadable = |what: &str| RunError::Unreadable { id: self.id.clone(), what: what.to_owned() };
+        let unreadable = |what: &'static str| RunError::Unreadable { id: self.id.clone(), what: Message::word(what) };
         let frame = self.frames.get(&key).ok_or_else(|| unreadable("it has no frame"))?;
         let position = self.position(&program, &key).ok_or_else(|| unreadable("its frames point at no action"))?;
         let place = self.place_of(&key);
@@ -190,7 +192,7 @@ impl Session {
             }
         };
         let failure = then.as_ref().err().map(|lost| lost.message.clone());
-        let look = Look { place: &here.place, unjudged: !answered, failure: failure.as_deref() };
+        let look = Look { place: &here.place, unjudged: !answered, failure: failure.as_ref() };
         let then = match self.look_at_triggers(&program, look, &mut draft) {
             Ok(true) => self.settled(&mut draft),
             Ok(false) => then,
@@ -262,8 +264,7 @@ impl Session {
             };
             frame.last = None;
             if frame.again > MOST_TURNS_IN_A_ROW {
-                let message =
-                    format!("the action took {MOST_TURNS_IN_A_ROW} turns in a row and did not come to an end");
+                let message = msg!("the action took {MOST_TURNS_IN_A_ROW} turns in a row and did not come to an end");
                 return Ok(Err(SessionFailure { code: "too-many-turns", message, help: None }));
             }
         }
@@ -331,7 +332,7 @@ impl Session {
         });
         let place = here.place.clone();
         self.keep_work(&place, work, draft)
-            .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_string() })?;
+            .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: Message::text(error.to_string()) })?;
         if advised {
             self.advice_used(here.home, &place, draft);
         }
@@ -386,7 +387,7 @@ impl Session {
         draft: &mut CommitDraft,
         does: impl FnOnce(&Turn<'_>) -> Result<(), ActionError>,
     ) -> Result<(), SessionFailure> {
-        let lost = || SessionFailure::new(format!("no action for `{}`", told(key)));
+        let lost = || SessionFailure::new(msg!("no action for `{}`", told(key)));
         let frame = self.frames.get(key).ok_or_else(lost)?;
         let position = self.position(program, key).or_else(|| last_of(program)).ok_or_else(lost)?;
         let place = self.place_of(key);
@@ -419,7 +420,7 @@ impl Session {
         turn.in_round(frame.round.unwrap_or(1));
         does(&turn).map_err(SessionFailure::of)?;
         let work = turn.into_work();
-        self.keep_work(&place, work, draft).map_err(|error| SessionFailure::new(error.to_string()))
+        self.keep_work(&place, work, draft).map_err(|error| SessionFailure::new(Message::text(error.to_string())))
     }
 
     fn wait(&mut self, what: WaitReason, place: &EventLocation, draft: &mut CommitDraft) {
@@ -460,7 +461,7 @@ impl Session {
         program: &Program,
         here: &ActionContext<'_>,
         outcome: Outcome,
-        (target, why): (String, String),
+        (target, why): (String, Message),
         draft: &mut CommitDraft,
     ) -> Result<NextStep, SessionFailure> {
         let ActionContext { key, place, kind, .. } = here;

@@ -30,7 +30,7 @@ pub fn junit(ran: &[TestResult], told: &dyn Fn(&TestResult) -> String) -> Result
 }
 
 fn case(ran: &TestResult, told: &dyn Fn(&TestResult) -> String) -> TestCase {
-    let why = ran.why.as_deref().unwrap_or_default();
+    let why = &*ran.why.as_ref().map(ToString::to_string).unwrap_or_default();
     let not_passed = |kind, message: &str, name: &str| {
         let mut status = TestCaseStatus::non_success(kind);
         status.set_message(attribute(&shortened(message))).set_type(name).set_description(text(&told(ran)));
@@ -41,7 +41,7 @@ fn case(ran: &TestResult, told: &dyn Fn(&TestResult) -> String) -> TestCase {
         TestStatus::Failed => {
             let message = match ran.failures.as_slice() {
                 [] => why.to_owned(),
-                [only] => only.message.clone(),
+                [only] => only.message.to_string(),
                 [first, others @ ..] => format!("{} (and {} more)", first.message, others.len()),
             };
             not_passed(NonSuccessKind::Failure, &message, "failed")
@@ -61,7 +61,7 @@ fn case(ran: &TestResult, told: &dyn Fn(&TestResult) -> String) -> TestCase {
         case.set_system_out(text(&transcript(&ran.transcript)));
     }
     if !ran.notes.is_empty() {
-        case.set_system_err(text(&ran.notes.join("\n")));
+        case.set_system_err(text(&ran.notes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")));
     }
     case
 }
@@ -141,7 +141,7 @@ mod tests {
             case: case.map(str::to_owned),
             number: 0,
             status,
-            why: why.map(str::to_owned),
+            why: why.map(bcc_lang::message::message::Message::text),
             failures: vec![],
             notes: vec![],
             snapshot: None,
@@ -161,7 +161,7 @@ mod tests {
         TestFailure {
             span: Span::default(),
             line: 3,
-            message: message.to_owned(),
+            message: bcc_lang::message::message::Message::text(message.to_owned()),
             expected,
             found,
             help: None,
@@ -177,7 +177,7 @@ mod tests {
     fn four() -> Vec<TestResult> {
         let passed = TestResult {
             transcript: vec![said(Speaker::Ai, "您好。\n怎么称呼您？"), said(Speaker::User, "小林 <3")],
-            notes: vec!["a reply was not asked for".to_owned()],
+            notes: vec![bcc_lang::message::message::Message::text("a reply was not asked for")],
             ..ran("tests/a.yaml", "greets", Some("小林"), TestStatus::Passed, None)
         };
         let failed = TestResult {

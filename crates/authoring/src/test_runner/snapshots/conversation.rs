@@ -1,5 +1,7 @@
 //! The snapshot of a conversation that was held: compared, or kept anew.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::msg;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -25,18 +27,18 @@ pub fn snapshot(test: &TestFile, written: &WrittenTest, session: &Session, anew:
     let now = match content(&wanted.value, &seen) {
         Ok(now) => now,
         Err(error) => {
-            (ran.status, ran.why) = (TestStatus::Broken, Some(error.to_string()));
+            (ran.status, ran.why) = (TestStatus::Broken, Some(error.to_message()));
             return;
         }
     };
     if anew {
         match update(&file, &now) {
             Ok(SnapshotOutcome::Same) => {}
-            Ok(SnapshotOutcome::New) => ran.notes.push(format!("the snapshot {name} is new")),
-            Ok(SnapshotOutcome::Changed) => ran.notes.push(format!("the snapshot {name} was written anew")),
+            Ok(SnapshotOutcome::New) => ran.notes.push(msg!("the snapshot {name} is new")),
+            Ok(SnapshotOutcome::Changed) => ran.notes.push(msg!("the snapshot {name} was written anew")),
             Err(why) => {
                 (ran.status, ran.why) =
-                    (TestStatus::Broken, Some(format!("the snapshot {name} cannot be written: {why}")));
+                    (TestStatus::Broken, Some(msg!("the snapshot {name} cannot be written: {why}")));
             }
         }
         return;
@@ -45,16 +47,16 @@ pub fn snapshot(test: &TestFile, written: &WrittenTest, session: &Session, anew:
         SnapshotComparison::Same => return,
         SnapshotComparison::Missing => {
             let help = "run the test with `--update` to keep it, and read what is kept";
-            (format!("there is no snapshot {name} yet"), String::new(), help)
+            (msg!("there is no snapshot {name} yet"), String::new(), help)
         }
         SnapshotComparison::Differs(difference) => {
             let help =
                 "`-` is what is kept, `+` what came now; when the new one is right, run the test with `--update`";
-            (format!("the conversation is not as the snapshot {name} keeps it"), difference, help)
+            (msg!("the conversation is not as the snapshot {name} keeps it"), difference, help)
         }
         SnapshotComparison::Unreadable(why) => {
             let help = "mend or delete the file; `--update` writes it anew";
-            (format!("the snapshot {name} cannot be read: {why}"), String::new(), help)
+            (msg!("the snapshot {name} cannot be read: {why}"), String::new(), help)
         }
     };
     ran.status = TestStatus::Failed;
@@ -66,7 +68,7 @@ pub fn snapshot(test: &TestFile, written: &WrittenTest, session: &Session, anew:
         expected: Message::text(""),
         exact: None,
         found: Message::text(found),
-        help: Some(help.to_owned()),
+        help: Some(Message::word(help)),
         said: ran.transcript.len(),
     });
 }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::model::message::{Message, Role};
+use crate::model::message::{ChatMessage, Role};
 use crate::model::request::ModelRequest;
 use crate::providers::http::config::{ServerConfig, Structured};
 use crate::providers::http::request_features::RequestFeatures;
@@ -47,7 +47,7 @@ pub(crate) fn encode(
 /// The system's words, and the rest in turns that begin and end with the user. A prompt that is all the system's is the
 /// user's, as a template without role lines is. The last turn is never the assistant's: the API would have it
 /// continued instead of answered.
-fn arrange(messages: &[Message]) -> (Option<String>, Vec<Turn<'_>>) {
+fn arrange(messages: &[ChatMessage]) -> (Option<String>, Vec<Turn<'_>>) {
     let mut system: Vec<&str> = Vec::new();
     let mut turns: Vec<Turn<'_>> = Vec::new();
     for message in messages.iter().filter(|message| !message.content.trim().is_empty()) {
@@ -126,8 +126,8 @@ mod tests {
     use super::*;
 
     fn arranged(messages: &[(Role, &str)]) -> (Option<String>, Vec<(&'static str, String)>) {
-        let messages: Vec<Message> =
-            messages.iter().map(|(role, content)| Message { role: *role, content: (*content).into() }).collect();
+        let messages: Vec<ChatMessage> =
+            messages.iter().map(|(role, content)| ChatMessage { role: *role, content: (*content).into() }).collect();
         let (system, turns) = arrange(&messages);
         (system, turns.into_iter().map(|turn| (turn.role, turn.content.into_owned())).collect())
     }

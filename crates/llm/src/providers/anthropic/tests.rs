@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::model::error::{ModelError, TimeoutPhase};
-use crate::model::message::{Message, Role};
+use crate::model::message::{ChatMessage, Role};
 use crate::model::provider::{NoLiveOutput, Provider};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Task};
@@ -36,9 +36,9 @@ fn config(server: &Server) -> ServerConfig {
 fn request() -> ModelRequest {
     ModelRequest {
         messages: vec![
-            Message { role: Role::System, content: "您是咨询师".into() },
-            Message { role: Role::Assistant, content: "您好".into() },
-            Message { role: Role::User, content: "你好".into() },
+            ChatMessage { role: Role::System, content: "您是咨询师".into() },
+            ChatMessage { role: Role::Assistant, content: "您好".into() },
+            ChatMessage { role: Role::User, content: "你好".into() },
         ],
         schema: Some(Arc::new(json!({ "type": "object" }))),
         task: Task {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::model::message::{Message, Role};
+use crate::model::message::{ChatMessage, Role};
 use crate::model::provider::NoLiveOutput;
 use crate::providers::rate_limiter::RateLimits;
 
@@ -33,7 +33,7 @@ impl Provider for Slow {
 }
 
 fn request(characters: usize) -> ModelRequest {
-    let messages = vec![Message { role: Role::User, content: "字".repeat(characters) }];
+    let messages = vec![ChatMessage { role: Role::User, content: "字".repeat(characters) }];
     ModelRequest { messages, max_tokens: Some(100), ..ModelRequest::default() }
 }
 

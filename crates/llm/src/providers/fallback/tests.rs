@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::model::error::TimeoutPhase;
 use crate::providers::http::fake::Heard;
+use bcc_lang::message::ToMessage;
 
 /// Says a piece, and then ends as it is told.
 struct Made {
@@ -95,7 +96,7 @@ async fn every_error_of_something_that_was_sent_passes_the_call_on() {
         let reply = reply.unwrap();
         assert_eq!((reply.text.as_str(), reply.attempts), ("hello", 5), "{error}");
         assert_eq!(reply.answered_by.as_deref(), Some("second"), "{error}");
-        let passed = PassedOver { model: "first".into(), error: error.to_string(), attempts: 3 };
+        let passed = PassedOver { model: "first".into(), error: error.to_message(), attempts: 3 };
         assert_eq!(reply.passed_over, [passed]);
         // What was heard of the first is taken back before the second speaks.
         assert_eq!(heard, "first|second", "{error}");

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::model::message::Message;
+use crate::model::message::ChatMessage;
 use crate::model::request::ModelRequest;
 use crate::providers::http::config::{ServerConfig, Structured};
 use crate::providers::http::request_features::RequestFeatures;
@@ -50,7 +50,7 @@ fn response_format(form: Structured, schema: &Value) -> Option<ResponseFormat<'_
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
-    messages: &'a [Message],
+    messages: &'a [ChatMessage],
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::model::error::{ModelError, TimeoutPhase};
-use crate::model::message::{Message, Role};
+use crate::model::message::{ChatMessage, Role};
 use crate::model::provider::{NoLiveOutput, Provider};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
@@ -38,8 +38,8 @@ fn config(base_url: &str) -> ServerConfig {
 fn request() -> ModelRequest {
     ModelRequest {
         messages: vec![
-            Message { role: Role::System, content: "您是咨询师".into() },
-            Message { role: Role::User, content: "你好".into() },
+            ChatMessage { role: Role::System, content: "您是咨询师".into() },
+            ChatMessage { role: Role::User, content: "你好".into() },
         ],
         task: Task {
             purpose: Purpose::Action,

@@ -1,11 +1,13 @@
 //! Whether a prompt is the one that was recorded, and where it is not.
 
-use std::fmt::Write;
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::model::message::{Message, Role};
+use crate::model::message::{ChatMessage, Role};
 
 /// What stands in a recording in the place of a sensitive value, where its line does not say otherwise: it may have been
 /// anything.
@@ -26,8 +28,8 @@ const MOST_PAIRS: usize = 250_000;
 
 /// What is different between the messages that were recorded and those that are sent now, as unified lines; `None` when
 /// nothing is. What stands under `mark`, a masked value of the recording, is like any text, and one time of the engine is like any other.
-pub fn differences(recorded: &[Message], now: &[Message], mark: &str) -> Option<String> {
-    let same = |(recorded, now): (&Message, &Message)| {
+pub fn differences(recorded: &[ChatMessage], now: &[ChatMessage], mark: &str) -> Option<Message> {
+    let same = |(recorded, now): (&ChatMessage, &ChatMessage)| {
         recorded.role == now.role && alike(&recorded.content, &now.content, mark)
     };
     if recorded.len() == now.len() && recorded.iter().zip(now).all(same) {
@@ -38,19 +40,17 @@ pub fn differences(recorded: &[Message], now: &[Message], mark: &str) -> Option<
         let (then, now) = pair;
         let number = place + 1;
         match then.role == now.role {
-            true => told.line(&format!("message {number} ({}):", name(now.role))),
-            false => {
-                told.line(&format!("message {number} was of {}, and is now of {}:", name(then.role), name(now.role)))
-            }
+            true => told.line(msg!("message {number} ({}):", name(now.role))),
+            false => told.line(msg!("message {number} was of {}, and is now of {}:", name(then.role), name(now.role))),
         }
         told.message(&then.content, &now.content, mark);
     }
     for (number, message) in recorded.iter().enumerate().skip(now.len()) {
-        told.line(&format!("message {} ({}) is not there any more:", number + 1, name(message.role)));
+        told.line(msg!("message {} ({}) is not there any more:", number + 1, name(message.role)));
         message.content.lines().for_each(|line| told.marked('-', line));
     }
     for (number, message) in now.iter().enumerate().skip(recorded.len()) {
-        told.line(&format!("message {} ({}) was not there:", number + 1, name(message.role)));
+        told.line(msg!("message {} ({}) was not there:", number + 1, name(message.role)));
         message.content.lines().for_each(|line| told.marked('+', line));
     }
     Some(told.end())
@@ -87,26 +87,24 @@ fn alike(recorded: &str, now: &str, mark: &str) -> bool {
 /// What is told, up to its most lines.
 #[derive(Default)]
 struct Told {
-    text: String,
-    lines: usize,
+    lines: Vec<Message>,
     left_out: usize,
 }
 
 impl Told {
-    fn line(&mut self, line: &str) {
-        if self.lines >= MOST_LINES {
+    fn line(&mut self, line: Message) {
+        if self.lines.len() >= MOST_LINES {
             self.left_out += 1;
-            return;
+        } else {
+            self.lines.push(line);
         }
-        self.lines += 1;
-        let mut characters = line.chars();
-        let shown: String = characters.by_ref().take(MOST_CHARS).collect();
-        let more = if characters.next().is_some() { "…" } else { "" };
-        let _ = writeln!(self.text, "{shown}{more}");
     }
 
     fn marked(&mut self, mark: char, line: &str) {
-        self.line(&format!("{mark} {line}"));
+        let mut characters = line.chars();
+        let shown: String = characters.by_ref().take(MOST_CHARS.saturating_sub(2)).collect();
+        let more = if characters.next().is_some() { "…" } else { "" };
+        self.line(Message::text(format!("{mark} {shown}{more}")));
     }
 
     fn message(&mut self, then: &str, now: &str, mark: &str) {
@@ -118,7 +116,7 @@ impl Told {
         for (place, (mark, line)) in steps.iter().enumerate() {
             if changed.iter().any(|changed| changed.abs_diff(place) <= AROUND) {
                 if last.is_some_and(|last| last + 1 != place) || (last.is_none() && place > 0) {
-                    self.line("  …");
+                    self.line(Message::text("  …"));
                 }
                 self.marked(*mark, line);
                 last = Some(place);
@@ -126,11 +124,11 @@ impl Told {
         }
     }
 
-    fn end(mut self) -> String {
+    fn end(mut self) -> Message {
         if self.left_out > 0 {
-            let _ = writeln!(self.text, "… and {} lines more", self.left_out);
+            self.lines.push(msg!("… and {} lines more", self.left_out));
         }
-        self.text.trim_end().to_owned()
+        Message::list(Joint::Line, self.lines)
     }
 }
 
@@ -194,12 +192,12 @@ fn middle<'t>(then: &[&'t str], now: &[&'t str], mark: &str) -> Vec<(char, &'t s
 mod tests {
     use super::*;
 
-    fn user(content: &str) -> Message {
-        Message { role: Role::User, content: content.to_owned() }
+    fn user(content: &str) -> ChatMessage {
+        ChatMessage { role: Role::User, content: content.to_owned() }
     }
 
     fn differ(then: &str, now: &str) -> Option<String> {
-        differences(&[user(then)], &[user(now)], MASK)
+        differences(&[user(then)], &[user(now)], MASK).map(|told| told.to_string())
     }
 
     #[test]
@@ -240,14 +238,14 @@ mod tests {
     #[test]
     fn what_differs_is_shown_as_unified_lines_by_message() {
         let then = [
-            Message { role: Role::System, content: "规则".into() },
+            ChatMessage { role: Role::System, content: "规则".into() },
             user("一\n二\n三\n四\n五\n六\n七\n八\n九"),
             user("电话 ***"),
         ];
         let now = [
-            Message { role: Role::System, content: "规则".into() },
+            ChatMessage { role: Role::System, content: "规则".into() },
             user("一\n二\n三\n四\n伍\n五点五\n六\n七\n八\n九\n十"),
-            Message { role: Role::Assistant, content: "电话 5".into() },
+            ChatMessage { role: Role::Assistant, content: "电话 5".into() },
             user("more"),
         ];
         insta::assert_snapshot!(differences(&then, &now, MASK).unwrap(), @"

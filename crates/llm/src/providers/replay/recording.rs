@@ -3,7 +3,7 @@
 //! Strictly, a call gets the reply of the recorded call of the same purpose, instance, round and number, and its prompt must be
 //! the recorded one. By order, the calls of an action get its replies one after the other, whatever they ask.
 
-use bcc_lang::message::message::Message as UserMessage;
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::model::error::ModelError;
-use crate::model::message::Message;
+use crate::model::message::ChatMessage;
 use crate::model::provider::{LiveObserver, Provider, ReplyPolicy};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task};
@@ -42,7 +42,7 @@ pub(crate) struct Line {
     pub(crate) path: Option<String>,
     pub(crate) round: u32,
     pub(crate) call: u32,
-    pub(crate) messages: Option<Vec<Message>>,
+    pub(crate) messages: Option<Vec<ChatMessage>>,
     pub(crate) text: Option<String>,
     pub(crate) error: Option<String>,
     /// Whether the turn went on though this call failed.
@@ -92,7 +92,7 @@ impl Line {
     }
 }
 
-pub(crate) fn lines(text: &str) -> Result<Vec<Line>, UserMessage> {
+pub(crate) fn lines(text: &str) -> Result<Vec<Line>, Message> {
     let mut lines = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let number = index + 1;
@@ -137,7 +137,7 @@ impl Recording {
     /// Reads a recording. `name` is how errors call the file.
     pub fn parse(name: &str, text: &str, by: ReplayMatching) -> Result<Self, ModelError> {
         let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-        let wrong = |problem: UserMessage| ModelError::Config { message: msg!("the recording {name}: {problem}") };
+        let wrong = |problem: Message| ModelError::Config { message: msg!("the recording {name}: {problem}") };
         let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         if !first.trim_start().starts_with('{') {
             let problem =
@@ -170,7 +170,7 @@ impl Recording {
     /// The recorded call that this one is, and its place in the recording.
     fn find(&self, request: &ModelRequest) -> Result<(usize, &Line), ModelError> {
         let task = &request.task;
-        let missing = |help: UserMessage| ModelError::NoReply { key: describe(task), help };
+        let missing = |help: Message| ModelError::NoReply { key: describe(task), help };
         if self.by == ReplayMatching::Order {
             let key = (task.purpose, task.action_id.clone());
             let done = self.replayed().of.get(&key).copied().unwrap_or(0);

@@ -14,6 +14,8 @@ mod parser;
 mod tests;
 mod text;
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use serde_json::{Map, Value};
 
 use crate::reply::extract::{after_thinking, closing_brace, fenced_contents};
@@ -41,16 +43,16 @@ type Refusal = (&'static str, usize);
 ///
 /// # Errors
 /// Why it cannot be mended without guessing, and where; never quotes the text.
-pub fn object(text: &str) -> Result<(Map<String, Value>, Vec<RepairRecord>), String> {
+pub fn object(text: &str) -> Result<(Map<String, Value>, Vec<RepairRecord>), Message> {
     let reply = after_thinking(text);
     let from = text.len() - reply.len();
     let fenced = fenced_contents(reply).map(|start| from + start).find(|&start| begins(text, start));
     let RepairedText { object, mut mends, .. } = match (in_prose(text, from), fenced) {
         (Some(start), Some(fenced)) if start < fenced => around_or_behind(text, start, fenced),
         (_, Some(start)) | (Some(start), None) => object_at(text, start),
-        (None, None) => return Err("there is no object that could be mended".to_owned()),
+        (None, None) => return Err(Message::word("there is no object that could be mended")),
     }
-    .map_err(|(why, at)| format!("cannot be mended at byte {at}: {why}"))?;
+    .map_err(|(why, at)| msg!("cannot be mended at byte {at}: {why}"))?;
     mends.sort_by_key(|mend| mend.at);
     Ok((object, mends))
 }

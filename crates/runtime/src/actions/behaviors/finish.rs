@@ -1,5 +1,7 @@
 //! The end of a behavior: what changes in the context, how it is judged, and where the session goes on.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use serde_json::{Map, Value, json};
 
 use crate::actions::behaviors::config::{BehaviorSource, LoopConfig};
@@ -26,7 +28,7 @@ struct Verdict {
     achieved: bool,
     /// `reflection`, `transition`, `interrupted`, or `nobody`.
     by: &'static str,
-    why: String,
+    why: Message,
 }
 
 /// Where the session goes on after a behavior.
@@ -110,7 +112,7 @@ impl LoopConfig {
         if let Some(plan) = plan.or(said.workflow_update.as_ref()) {
             match plan.check() {
                 Ok(()) => state.workflow_pending = Some(plan.clone()),
-                Err(refusal) => turn.warn("bad-plan", format!("a plan was not taken: {}", refusal.message), None),
+                Err(refusal) => turn.warn("bad-plan", msg!("a plan was not taken: {}", refusal.message), None),
             }
         }
         // An action may have completed the step; another plan that takes its place now completes nothing.
@@ -124,11 +126,12 @@ impl LoopConfig {
         let then = self.then(turn, &mut state, &frame, (wanted, &verdict, goes_on, moved_on), &at);
         let (by, why) = match &then {
             AfterBehavior::Over(ExitReason::MaxRoundsReached) if !verdict.achieved => {
-                ("bound", format!("the loop had {} behaviors, as many as it may have", frame.behaviors))
+                ("bound", msg!("the loop had {} behaviors, as many as it may have", frame.behaviors))
             }
             _ => (verdict.by, verdict.why.clone()),
         };
-        let why = cut_in_the_middle(&why, MOST_TOLD);
+        let mut why = why;
+        why.change_texts(&mut |text| *text = cut_in_the_middle(text, MOST_TOLD));
         turn.tell_notebook(Event::Behavior {
             behavior_id: current.id.clone(),
             iteration: current.iteration,
@@ -152,7 +155,7 @@ impl LoopConfig {
                 Ok(Flow::Onward)
             }
             AfterBehavior::Topic(topic) => {
-                let why = format!("{} moves the session there", self.source_in_words());
+                let why = msg!("{} moves the session there", self.source_in_words());
                 Ok(Flow::Goto(Box::new(outcome(ExitReason::ExitCriteriaMet)), topic, why))
             }
             AfterBehavior::Over(reason) => Ok(Flow::done(outcome(reason))),
@@ -209,14 +212,14 @@ impl LoopConfig {
         let there = match plan::meant(state, stage, step, at) {
             Ok(there) => there?,
             Err(refusal) => {
-                let message = format!("{} moves to where it cannot: {}", self.source_in_words(), refusal.message);
-                turn.warn("unknown-step", message, Some("the session stays where it is"));
+                let message = msg!("{} moves to where it cannot: {}", self.source_in_words(), refusal.message);
+                turn.warn("unknown-step", message, Some(Message::word("the session stays where it is")));
                 return None;
             }
         };
         let elsewhere = plan::is_topic(turn.program, &there) && there.step != turn.topic.id;
         if elsewhere && state.moves >= MOST_MOVES {
-            let message = format!("{} moved the session {MOST_MOVES} times; it stays here now", self.source_in_words());
+            let message = msg!("{} moved the session {MOST_MOVES} times; it stays here now", self.source_in_words());
             turn.warn("too-many-moves", message, None);
             return None;
         }
@@ -228,7 +231,14 @@ impl LoopConfig {
         turn.last_round(self.max_behaviors)
     }
 
-    fn outcome(&self, turn: &Turn<'_>, frame: &LoopFrame, reason: ExitReason, achieved: bool, why: &str) -> Outcome {
+    fn outcome(
+        &self,
+        turn: &Turn<'_>,
+        frame: &LoopFrame,
+        reason: ExitReason,
+        achieved: bool,
+        why: &Message,
+    ) -> Outcome {
         let fields = [
             ("current_round", Value::from(frame.behaviors)),
             ("max_rounds", Value::from(self.last(turn))),
@@ -237,7 +247,7 @@ impl LoopConfig {
             ("behaviors", Value::from(frame.behaviors)),
             ("actions_executed", Value::from(frame.executed)),
             ("actions_failed", Value::from(frame.failed)),
-            ("why", Value::from(why)),
+            ("why", json!(why)),
         ];
         let metadata: Map<String, Value> = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Outcome { metadata, ..Outcome::done(reason) }
@@ -256,21 +266,21 @@ fn moves(transition: &Transition) -> bool {
 /// Reflection decides, else the transition; `metadata` never does. An action that ended the step counts as a transition that says so.
 fn verdict(current: &Current, judged: Option<&Reflection>, said: &Transition, completed: bool) -> Verdict {
     if current.cut_short {
-        return Verdict { achieved: false, by: "interrupted", why: "the behavior was cut short".to_owned() };
+        return Verdict { achieved: false, by: "interrupted", why: Message::word("the behavior was cut short") };
     }
     if let Some(judged) = judged {
         let judgement = &judged.transition;
         if let Some(achieved) = judged.target_achieved.or(judgement.target_achieved) {
             let why = if judged.reason.is_empty() { &judgement.reason } else { &judged.reason };
-            return Verdict { achieved, by: "reflection", why: why.clone() };
+            return Verdict { achieved, by: "reflection", why: Message::text(why.clone()) };
         }
     }
     match said.target_achieved {
-        Some(achieved) => Verdict { achieved, by: "transition", why: said.reason.clone() },
+        Some(achieved) => Verdict { achieved, by: "transition", why: Message::text(said.reason.clone()) },
         None if completed => {
-            Verdict { achieved: true, by: "transition", why: "an action completed the step".to_owned() }
+            Verdict { achieved: true, by: "transition", why: Message::word("an action completed the step") }
         }
-        None => Verdict { achieved: false, by: "nobody", why: said.reason.clone() },
+        None => Verdict { achieved: false, by: "nobody", why: Message::text(said.reason.clone()) },
     }
 }
 
@@ -278,17 +288,17 @@ fn verdict(current: &Current, judged: Option<&Reflection>, said: &Transition, co
 /// sensitive; what no script declares goes to the notebook.
 fn update(turn: &Turn<'_>, state: &mut NotebookState, update: &ContextUpdate) {
     if update.variables.len() > MOST_SET {
-        let message = format!("a response sets more than {MOST_SET} variables; those beyond were left out");
+        let message = msg!("a response sets more than {MOST_SET} variables; those beyond were left out");
         turn.warn("context-left-out", message, None);
     }
     for (name, value) in update.variables.iter().take(MOST_SET) {
         let declared = turn.work().scopes.declaration(name).is_some();
         if declared {
             if let Err(error) = turn.set(name, value.clone(), None) {
-                turn.warn("variable-misfit", format!("a response sets what it cannot: {error}"), None);
+                turn.warn("variable-misfit", msg!("a response sets what it cannot: {error}"), None);
             }
         } else if let Err(refusal) = state.keep_variable(name, value.clone()) {
-            let message = format!("a variable of a response was left out: {}", refusal.message);
+            let message = msg!("a variable of a response was left out: {}", refusal.message);
             turn.warn("context-left-out", message, None);
         }
     }

@@ -1,5 +1,6 @@
 //! A model as the source of behaviors: what its prompts get, and how its replies are read.
 
+use bcc_lang::message::message::Message;
 use serde_json::{Value, json};
 
 use crate::actions::behaviors::config::{BEHAVIOR, LoopConfig, REFLECTION, ServerRequest};
@@ -59,7 +60,7 @@ impl LoopConfig {
         frame: &LoopFrame,
         current: &Current,
         asked: &ServerRequest,
-    ) -> Result<Result<Reflection, String>, ActionError> {
+    ) -> Result<Result<Reflection, Message>, ActionError> {
         let state = turn.notebook_state();
         let target = self.target_of(turn, &state)?;
         let mut names = self.names(turn, &state, &target, Some(&current.counts)).await?;
@@ -122,7 +123,7 @@ impl LoopConfig {
         asked: &ServerRequest,
         names: TemplateNames,
         inputs: Vec<(String, Value)>,
-    ) -> Result<Result<Value, String>, ActionError> {
+    ) -> Result<Result<Value, Message>, ActionError> {
         let Question { name, version, shape, target, round } = question;
         let exchange = turn
             .exchange(Ask {
@@ -149,17 +150,17 @@ impl LoopConfig {
                 return Ok(Ok(list));
             }
             if begins_with_list(&exchange.raw) {
-                return Ok(Err("it begins with a list of actions that cannot be read".to_owned()));
+                return Ok(Err(Message::word("it begins with a list of actions that cannot be read")));
             }
         }
         Ok(match exchange.reading {
             // It is kept in a frame, which must be read again.
             Ok(reply) if deeper_than(&Value::Object(reply.came.clone()), MOST_LEVELS) => {
-                Err("it is nested too deep".to_owned())
+                Err(Message::word("it is nested too deep"))
             }
             // The older names are read, too, so what counts is what came and not what it was bent to.
             Ok(reply) => Ok(Value::Object(reply.came)),
-            Err(_) => Err("no JSON object can be read in it".to_owned()),
+            Err(_) => Err(Message::word("no JSON object can be read in it")),
         })
     }
 }

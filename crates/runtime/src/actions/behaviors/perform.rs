@@ -1,5 +1,7 @@
 //! The actions of a behavior, one in each turn: those of the frame, or those of a stream as they arrive.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use serde_json::{Map, Value};
 
 use crate::actions::behaviors::config::{BehaviorSource, LoopConfig};
@@ -29,7 +31,7 @@ enum Next {
     /// Nothing: all of its actions are done.
     End,
     /// Nothing: the rest of it is lost, for this reason.
-    Lost(String),
+    Lost(Message),
 }
 
 impl LoopConfig {
@@ -45,8 +47,9 @@ impl LoopConfig {
                 Next::Action(action) => self.begin_action(turn, &mut current, &action).await?,
                 Next::End => return self.carried_out(turn, frame, current).await,
                 Next::Lost(why) => {
-                    let message = format!("a behavior of {} was cut short: {why}", self.source_in_words());
-                    let help = "what was done of it counts; the source is told, and asked for the next one";
+                    let message = msg!("a behavior of {} was cut short: {why}", self.source_in_words());
+                    let help =
+                        Message::word("what was done of it counts; the source is told, and asked for the next one");
                     turn.warn("behavior-cut-short", message, Some(help));
                     INTERRUPTED.clone_into(&mut current.counts.last_action_result);
                     current.cut_short = true;
@@ -68,7 +71,7 @@ impl LoopConfig {
         }
         let Some(name) = current.arriving.take() else { return Next::End };
         let Some(mut arriving) = turn.services.outside.arriving.take(&name) else {
-            return Next::Lost("the process that heard it ended".to_owned());
+            return Next::Lost(Message::word("the process that heard it ended"));
         };
         loop {
             match arriving.next().await {
@@ -113,8 +116,8 @@ impl LoopConfig {
         let mut notes = Vec::new();
         let read = read_noting(action, &mut notes);
         for note in notes {
-            let message = format!("an action of {} was passed over in part: {note}", self.source_in_words());
-            turn.warn("action-passed-over", message, Some("the rest of the action was carried out"));
+            let message = msg!("an action of {} was passed over in part: {note}", self.source_in_words());
+            turn.warn("action-passed-over", message, Some(Message::word("the rest of the action was carried out")));
         }
         match read {
             Ok(Read::Known(action)) => {
@@ -128,8 +131,9 @@ impl LoopConfig {
                 self.go_on(turn, current, under_way).await
             }
             Ok(Read::Other { name, .. }) => {
-                let message = format!("there is no action `{}`: it was skipped", shortened(&name));
-                let help = "use a notebook action or a kind of the project (`[kinds]` of bcc-script.toml)";
+                let message = msg!("there is no action `{}`: it was skipped", shortened(&name));
+                let help =
+                    Message::word("use a notebook action or a kind of the project (`[kinds]` of bcc-script.toml)");
                 turn.warn("unknown-action", message, Some(help));
                 Ok(None)
             }
@@ -190,8 +194,7 @@ impl LoopConfig {
                 PerformedAction { success: true, ms, ..PerformedAction::default() }
             }
             Ok(CustomOutcome::Done(outcome)) => {
-                let told = outcome.metadata.get("error_message").and_then(Value::as_str);
-                let error = told.map_or_else(|| "it ended with an error".to_owned(), str::to_owned);
+                let error = outcome.error_message().unwrap_or(Message::word("it ended with an error"));
                 PerformedAction { ms, ..PerformedAction::default() }.failed(turn, &how, error)
             }
             Err(ActionError::Failed { message, .. }) => {
@@ -246,6 +249,6 @@ fn count(counts: &mut Feedback, done: &PerformedAction) {
         SUCCESS.clone_into(&mut counts.last_action_result);
     } else {
         counts.actions_failed += 1;
-        counts.last_action_result = done.error.clone().unwrap_or_else(|| "failed".to_owned());
+        counts.last_action_result = done.error.as_ref().map_or_else(|| "failed".to_owned(), ToString::to_string);
     }
 }

@@ -1,5 +1,7 @@
 //! What a source of behaviors is shown, and what its answers become.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::VecDeque;
 
 use async_trait::async_trait;
@@ -101,32 +103,34 @@ impl LoopConfig {
     }
 
     /// An answer that cannot be used: the source is asked again in the next turn, a few times; then the session stops.
-    pub fn again(&self, turn: &Turn<'_>, mut frame: LoopFrame, fault: &str) -> Result<Flow, ActionError> {
+    pub fn again(&self, turn: &Turn<'_>, mut frame: LoopFrame, fault: &Message) -> Result<Flow, ActionError> {
         frame.rubbish += 1;
         let source = self.source_in_words();
         if frame.rubbish > MOST_AGAIN {
             return Err(ActionError::Source(ServerError {
                 code: "behavior-unreadable",
-                message: format!("{source} gave {} answers in a row that cannot be used: {fault}", frame.rubbish),
+                message: msg!("{source} gave {} answers in a row that cannot be used: {fault}", frame.rubbish),
                 help: Some(match &self.source {
                     BehaviorSource::Model(_) => {
-                        "resume the session, with another model if need be; nothing is lost".to_owned()
+                        Message::word("resume the session, with another model if need be; nothing is lost")
                     }
-                    BehaviorSource::Server(_) => "mend the server and resume the session; nothing is lost".to_owned(),
+                    BehaviorSource::Server(_) => {
+                        Message::word("mend the server and resume the session; nothing is lost")
+                    }
                 }),
             }));
         }
-        let message = format!("{source} gave an answer that cannot be used, and is asked again: {fault}");
+        let message = msg!("{source} gave an answer that cannot be used, and is asked again: {fault}");
         turn.warn("behavior-unreadable", message, None);
         turn.keep(&frame)?;
         Ok(Flow::Onward)
     }
 
     /// Who sends behaviors, in a sentence.
-    pub fn source_in_words(&self) -> String {
+    pub fn source_in_words(&self) -> Message {
         match &self.source {
-            BehaviorSource::Model(_) => "the model".to_owned(),
-            BehaviorSource::Server(name) => format!("the behavior server `{name}`"),
+            BehaviorSource::Model(_) => Message::word("the model"),
+            BehaviorSource::Server(name) => msg!("the behavior server `{name}`"),
         }
     }
 
@@ -152,9 +156,12 @@ impl LoopConfig {
     }
 
     pub fn warn_of_many(&self, turn: &Turn<'_>) {
-        let message =
-            format!("a behavior had more than {} actions; those beyond were not carried out", self.max_actions);
-        turn.warn("too-many-actions", message, Some("`max_actions` of the loop says how many there may be"));
+        let message = msg!("a behavior had more than {} actions; those beyond were not carried out", self.max_actions);
+        turn.warn(
+            "too-many-actions",
+            message,
+            Some(Message::word("`max_actions` of the loop says how many there may be")),
+        );
     }
 
     /// What the source is shown.
@@ -233,7 +240,7 @@ pub struct FirstPiece {
 }
 
 /// What came of asking: the beginning of an answer and what still arrives, or why there is none that can be used.
-pub type SourceAnswer = Result<(FirstPiece, Option<Box<dyn ResponseStream>>), String>;
+pub type SourceAnswer = Result<(FirstPiece, Option<Box<dyn ResponseStream>>), Message>;
 
 /// Asks a server, and waits until something of its answer is there.
 async fn first_pieces(server: &dyn BehaviorServer, observation: &Value) -> Result<SourceAnswer, ActionError> {
@@ -260,7 +267,7 @@ async fn first_pieces(server: &dyn BehaviorServer, observation: &Value) -> Resul
 }
 
 /// Whether an error is one of the answer, after which the server is asked again, or one of the server, which stops the session.
-pub fn unusable<T>(error: ServerError) -> Result<Result<T, String>, ActionError> {
+pub fn unusable<T>(error: ServerError) -> Result<Result<T, Message>, ActionError> {
     match error.code {
         "server-rubbish" | "server-flood" => Ok(Err(error.message)),
         _ => Err(ActionError::Source(error)),
@@ -270,7 +277,7 @@ pub fn unusable<T>(error: ServerError) -> Result<Result<T, String>, ActionError>
 impl Current {
     /// Takes over what stands around actions: the id and the purpose of the behavior now, the rest when it ends.
     /// Errors: What is wrong with it, when it cannot be read.
-    pub fn surround(&mut self, state: &mut NotebookState, around: Value) -> Result<(), String> {
+    pub fn surround(&mut self, state: &mut NotebookState, around: Value) -> Result<(), Message> {
         let Response { behavior_id, iteration, target, actions, notes, .. } =
             response(&around).map_err(|rubbish| rubbish.message)?;
         for note in notes {
@@ -287,7 +294,7 @@ impl Current {
         self.actions.extend(actions);
         self.around = without_actions(around);
         if self.around.to_string().len() > MOST_KEPT {
-            return Err(format!("what stands around its actions is larger than {MOST_KEPT} bytes"));
+            return Err(msg!("what stands around its actions is larger than {MOST_KEPT} bytes"));
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! Reading `output` from a configuration, and writing what a reply extracted into variables.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde_json::{Map, Value};
 
@@ -207,7 +209,7 @@ pub fn write_outputs(turn: &Turn<'_>, outputs: &[OutputVariable], reply: &Map<St
                 }
                 _ => {
                     let message = msg!("`{}` is no list, so nothing can be added to it", output.get);
-                    turn.warn("output-not-written", message, Some("declare it with `type: list`"));
+                    turn.warn("output-not-written", message, Some(Message::word("declare it with `type: list`")));
                     continue;
                 }
             }
@@ -218,7 +220,7 @@ pub fn write_outputs(turn: &Turn<'_>, outputs: &[OutputVariable], reply: &Map<St
             Ok(shown) => {
                 extracted.insert(output.get.clone(), shown);
             }
-            Err(error) => turn.warn("output-not-written", error.to_string(), None),
+            Err(error) => turn.warn("output-not-written", error.to_message(), None),
         }
     }
     extracted

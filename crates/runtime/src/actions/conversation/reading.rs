@@ -1,5 +1,6 @@
 //! From a reply to an outcome: metrics, suggestion, exit reason, and the outcome of a reply that cannot be read.
 
+use crate::program::messages::parse_messages;
 use serde_json::{Map, Value, json};
 
 use crate::program::exchange::Exchange;
@@ -104,6 +105,7 @@ pub fn outcome(
 ) -> Outcome {
     let metadata = metadata(Some(&mut exchange), rounds, reason);
     let ai_message = content(&exchange).map(str::to_owned);
+    let messages = exchange.reading.as_ref().err().map(parse_messages).unwrap_or_default();
     let (progress_suggestion, metrics) = judged.map(|judged| (judged.suggestion, judged.metrics)).unwrap_or_default();
     Outcome {
         success: true,
@@ -115,6 +117,7 @@ pub fn outcome(
         exit_reason: reason,
         metadata,
         debug_info: exchange.debug_info,
+        messages,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The rounds of a talk (docs/actions/, "Rounds"): one message of ours and one answer, judged by a model call.
 
 use async_trait::async_trait;
+use bcc_lang::message::msg;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -185,7 +186,7 @@ impl Conversation {
     fn nothing_is_missing(&self, turn: &Turn<'_>) -> bool {
         let missing = still_missing(turn, &self.model.outputs);
         if !missing.is_empty() {
-            let message = format!("EXIT counts as no: nothing was extracted yet for {}", missing.join(", "));
+            let message = msg!("EXIT counts as no: nothing was extracted yet for {}", missing.join(", "));
             turn.warn("required-missing", message, None);
         }
         missing.is_empty()
@@ -204,8 +205,7 @@ impl Conversation {
             ignored.push("progress_suggestion");
         }
         if !ignored.is_empty() {
-            let message =
-                format!("an opening turn has no answer to judge: {} of its reply ignored", ignored.join(", "));
+            let message = msg!("an opening turn has no answer to judge: {} of its reply ignored", ignored.join(", "));
             turn.warn("opening-ignored", message, None);
         }
     }

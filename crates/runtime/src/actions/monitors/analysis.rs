@@ -1,5 +1,6 @@
 //! What the monitors share: which metrics they take, how they ask, and how advice is put together.
 
+use bcc_lang::message::ToMessage;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -60,7 +61,7 @@ pub async fn analyse(monitor: &dyn Monitor, watched: &WatchedTurn, context: &Mon
         Ok(prepared) => prepared,
         Err(fault) => {
             error!(monitor = monitor.name(), action_id = watched.action_id, "no prompt for a monitor: {fault}");
-            return AnalysisResult { prompt_error: Some(fault.to_string()), ..AnalysisResult::default() };
+            return AnalysisResult { prompt_error: Some(fault.to_message()), ..AnalysisResult::default() };
         }
     };
     let front = template.front();

@@ -66,7 +66,7 @@ impl AuthorAction {
         match read(&value) {
             Ok(Read::Known(action)) => Ok(*action),
             Ok(Read::Other { .. }) => Err(ActionError::failed("no-such-action", msg!("`{id}` is no notebook action"))),
-            Err(fault) => Err(ActionError::failed("no-such-action", format!("`{id}`: {}", fault.message))),
+            Err(fault) => Err(ActionError::failed("no-such-action", msg!("`{id}`: {}", fault.message))),
         }
     }
 
@@ -308,7 +308,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
             Err(ActionFault { field, message }) => ("wrong-type", field, message),
         };
         let span = field.and_then(|field| fields.take(field)).map_or(fields.span(), |node| node.span);
-        fields.findings().report(Diagnostic::error(slug, Message::rendered(message), fields.file(), span));
+        fields.findings().report(Diagnostic::error(slug, message, fields.file(), span));
         None
     }
 }

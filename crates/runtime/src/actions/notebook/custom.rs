@@ -1,5 +1,9 @@
 //! Carries out a kind of the project, turn by turn: for actions of YAML, and for those that a model or a server sends.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
+use bcc_lang::message::stored;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -40,8 +44,8 @@ pub struct Progress {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub given_up: bool,
     /// What went wrong first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    failure: Option<String>,
+    #[serde(default, with = "stored::option", skip_serializing_if = "Option::is_none")]
+    failure: Option<Message>,
 }
 
 /// What follows.
@@ -103,7 +107,7 @@ pub async fn advance(
                     progress.failed(refused);
                     continue;
                 }
-                let summary = format!("`{}`: runs {}", kind.name, command.first().map_or("", String::as_str));
+                let summary = msg!("`{}`: runs {}", kind.name, command.first().map_or("", String::as_str));
                 match decide(turn, || Announced { kind: COMMAND, summary }) {
                     Decision::First(flow) => return Ok(CustomOutcome::On(flow)),
                     Decision::Carry => carry_out(turn, kind, (part, command), inputs, progress).await,
@@ -113,7 +117,7 @@ pub async fn advance(
                     }
                     Decision::Fail => {
                         progress.given_up = true;
-                        progress.failed(given_up().to_string());
+                        progress.failed(given_up().to_message());
                     }
                 }
                 // What was carried out is committed before anything else begins.
@@ -151,7 +155,7 @@ impl Progress {
         self.parts += 1;
     }
 
-    fn failed(&mut self, failure: String) {
+    fn failed(&mut self, failure: Message) {
         self.failure.get_or_insert(failure);
         self.called = false;
         self.parts += 1;
@@ -170,7 +174,7 @@ impl Progress {
         if part == Part::After {
             given.insert("success".into(), self.failure.is_none().into());
             given.insert("result".into(), self.result.clone().map_or(Value::Null, Value::Object));
-            given.insert("error".into(), self.failure.clone().map_or(Value::Null, Value::from));
+            given.insert("error".into(), json!(self.failure));
         }
         given
     }
@@ -184,8 +188,8 @@ impl Progress {
         note("success", self.failure.is_none().into());
         if let Some(failure) = self.failure.take() {
             note("exit_reason", ExitReason::Failed.name().into());
-            note("error", failure.as_str().into());
-            note("error_message", failure.into());
+            note("error", json!(failure));
+            note("error_message", json!(failure));
             note("action_id", json!(turn.place.action_id));
             let outcome = Outcome::done(ExitReason::Failed);
             return Outcome { success: false, metadata, ..outcome };
@@ -199,17 +203,17 @@ impl Progress {
 }
 
 /// Why no command may run here; it is told how to allow it.
-fn refused(turn: &Turn<'_>) -> Option<String> {
+fn refused(turn: &Turn<'_>) -> Option<Message> {
     let refused = turn.services.outside.permits.may(COMMAND).err()?;
-    turn.warn("not-allowed", refused.message.as_str(), Some(&refused.help));
+    turn.warn("not-allowed", refused.message.clone(), Some(refused.help));
     Some(refused.message)
 }
 
 /// The call of a skill with what it takes of `given`. What a model sends is checked here: a skill that is given what it cannot take
 /// ends the action, and not the session.
-fn call(turn: &Turn<'_>, skill: &str, given: Map<String, Value>, part: Part) -> Result<Call, String> {
+fn call(turn: &Turn<'_>, skill: &str, given: Map<String, Value>, part: Part) -> Result<Call, Message> {
     let found = turn.program.skills.get(skill);
-    let found = found.ok_or_else(|| format!("the skill `{skill}` is none of those that the session began with"))?;
+    let found = found.ok_or_else(|| msg!("the skill `{skill}` is none of those that the session began with"))?;
     let layer = ScopeLayer::new(Scope::Topic, "", Arc::clone(&found.inputs));
     let (mut inputs, mut dropped) = (Map::new(), 0_usize);
     for (name, value) in given {
@@ -218,19 +222,23 @@ fn call(turn: &Turn<'_>, skill: &str, given: Map<String, Value>, part: Part) -> 
             continue;
         }
         let value = fitting(Some(&layer), &name, value)
-            .map_err(|error| format!("the skill `{skill}` cannot be given this: {error}"))?;
+            .map_err(|error| msg!("the skill `{skill}` cannot be given this: {error}"))?;
         inputs.insert(name, value);
     }
     if part == Part::Itself && dropped > 0 {
-        let message = format!("{dropped} fields that the skill `{skill}` does not take are left out");
-        turn.warn("unknown-input", message, Some("list them under `inputs:` of the skill, or do not send them"));
+        let message = msg!("{dropped} fields that the skill `{skill}` does not take are left out");
+        turn.warn(
+            "unknown-input",
+            message,
+            Some(Message::word("list them under `inputs:` of the skill, or do not send them")),
+        );
     }
     let lacks = |name: &&String| {
         let needed = found.inputs.get(*name).is_none_or(|input| input.value.is_null());
         needed && inputs.get(*name).is_none_or(Value::is_null)
     };
     match found.takes.iter().find(lacks) {
-        Some(lacking) => Err(format!("the skill `{skill}` needs its input `{lacking}`, which is not given")),
+        Some(lacking) => Err(msg!("the skill `{skill}` needs its input `{lacking}`, which is not given")),
         None => Ok(Call { skill: skill.to_owned(), inputs }),
     }
 }
@@ -254,13 +262,13 @@ async fn carry_out(
     let directory = permits.directory.as_path();
     let ran =
         run(&ProcessRequest { command, directory, input: input.as_bytes(), hidden: &permits.hidden, timeout }).await;
-    let which = format!("the command {} `{}`", part.word(), kind.name);
+    let which = msg!("the command {} `{}`", part.word(), kind.name);
     let ran = match ran {
         Ok(ran) => ran,
         Err(error) => {
             turn.close_effect("it could not be started");
-            turn.warn("command-not-started", format!("{which}: {error}"), Some(&error.help));
-            progress.failed(format!("{which} could not be started: {error}"));
+            turn.warn("command-not-started", msg!("{which}: {error}"), Some(error.help.clone()));
+            progress.failed(msg!("{which} could not be started: {error}"));
             return;
         }
     };
@@ -278,10 +286,10 @@ async fn carry_out(
             progress.done(part, result_of(&ran.stdout));
             return;
         }
-        ProcessEnd::Code(code) => format!("{which} ended with exit code {code}"),
-        ProcessEnd::Signal(signal) => format!("{which} was ended by signal {signal}"),
+        ProcessEnd::Code(code) => msg!("{which} ended with exit code {code}"),
+        ProcessEnd::Signal(signal) => msg!("{which} was ended by signal {signal}"),
         ProcessEnd::TimedOut => {
-            format!("{which} took longer than {} and was stopped", humantime::format_duration(timeout))
+            msg!("{which} took longer than {} and was stopped", humantime::format_duration(timeout))
         }
     };
     turn.close_effect("it failed");

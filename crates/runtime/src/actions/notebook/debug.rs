@@ -1,6 +1,9 @@
 //! `auto_debug`: code that failed is mended by a model and runs again, a few times at most. What it gave is committed before
 //! any model is asked, and each run is announced as an effect of its own.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use serde_json::{Value, json};
 
 use crate::actions::notebook::perform::{ActionOrigin, PerformStep, RunningAction};
@@ -64,11 +67,7 @@ pub async fn mend(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep
     let exchange = match ask(turn, &cell, running.mended).await {
         Ok(exchange) => exchange,
         Err(ActionError::Failed { message, help, .. }) => {
-            turn.warn(
-                "auto-debug-failed",
-                format!("the model was not asked to mend the code: {message}"),
-                help.as_deref(),
-            );
+            turn.warn("auto-debug-failed", msg!("the model was not asked to mend the code: {message}"), help);
             return Ok(PerformStep::Done(Box::new(running.so_far)));
         }
         Err(error) => return Err(error),
@@ -107,10 +106,10 @@ fn take(turn: &Turn<'_>, mut cell: Cell, code: String, explanation: &str, mended
 }
 
 async fn ask(turn: &Turn<'_>, cell: &Cell, attempt: u32) -> Result<Exchange, ActionError> {
-    let failed = |why: String| ActionError::failed("reply-shape", why);
+    let failed = |why: Message| ActionError::failed("reply-shape", why);
     let schema: Value = serde_json::from_str(embedded::reply(TEMPLATE).unwrap_or_default())
-        .map_err(|error| failed(error.to_string()))?;
-    let shape = ReplyShape::new(&schema, &[]).map_err(|error| failed(error.to_string()))?;
+        .map_err(|error| failed(Message::text(error.to_string())))?;
+    let shape = ReplyShape::new(&schema, &[]).map_err(|error| failed(error.to_message()))?;
     let code = cut_in_the_middle(&cell.content, MOST_CODE);
     let mut names = turn.names(1);
     for name in ["tone", "exit"] {

@@ -90,7 +90,7 @@ impl NotebookKind {
             result.into_iter().for_each(|(name, value)| tell(&name, value));
         }
         if reason.fails() {
-            tell("error_message", done.error.into());
+            tell("error_message", json!(done.error));
         }
         // What its code does wrong is no failure of the action, unless the author wants that.
         let success = !reason.fails();

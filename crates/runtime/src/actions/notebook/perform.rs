@@ -1,6 +1,9 @@
 //! Carries out one action on the notebook: for the kinds of YAML, for models and for servers. What runs code takes several
 //! turns: whoever carries it out keeps a [`RunningAction`] in its frame and gives it to [`advance`].
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
+use bcc_lang::message::stored;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -69,7 +72,8 @@ pub struct PerformedAction {
     /// The response of docs/notebook.md: `{"success": false, "error", "action_id"}` when it did not.
     pub result: Value,
     /// What is wrong, when it did not: nothing that anybody said.
-    pub error: Option<String>,
+    #[serde(with = "stored::option")]
+    pub error: Option<Message>,
     pub cells_added: u32,
     pub sections_added: u32,
     pub executed: u32,
@@ -84,7 +88,7 @@ pub struct PerformedAction {
     pub refused: Option<&'static str>,
     /// What to do about that.
     #[serde(skip)]
-    pub help: Option<String>,
+    pub help: Option<Message>,
     /// Of code that was interrupted: whether the author, or a person, lets the action fail for it.
     #[serde(skip)]
     pub given_up: bool,
@@ -92,7 +96,7 @@ pub struct PerformedAction {
 
 impl PerformedAction {
     /// The same, as a failure.
-    pub fn failed(self, turn: &Turn<'_>, how: &PerformOptions, error: impl Into<String>) -> Self {
+    pub fn failed(self, turn: &Turn<'_>, how: &PerformOptions, error: impl Into<Message>) -> Self {
         let error = error.into();
         let action_id = how.action_id.as_deref().or(turn.place.action_id.as_deref());
         let result = failure(&error, action_id.unwrap_or_default());
@@ -130,9 +134,9 @@ impl RunningAction {
 
     pub fn announcement(&self) -> Announced {
         let summary = match self.mended {
-            0 => format!("runs the code of `{}`", self.cell_id),
+            0 => msg!("runs the code of `{}`", self.cell_id),
             times => {
-                format!("runs the code of `{}`, mended by a model ({times} of at most {})", self.cell_id, debug::MOST)
+                msg!("runs the code of `{}`, mended by a model ({times} of at most {})", self.cell_id, debug::MOST)
             }
         };
         Announced { kind: EXEC, summary }

@@ -5,6 +5,8 @@ use crate::notebook::cell::{Cell, CellEnd, CellKind};
 use crate::notebook::kernel::contract::OnResume;
 use crate::program::flow::ActionError;
 use crate::program::turn::Turn;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 
 /// The most cells that run again.
 const MOST_AGAIN: usize = 500;
@@ -23,14 +25,14 @@ pub async fn before(turn: &Turn<'_>, next: &Cell) -> Result<Option<String>, Acti
         turn.warn(
             "kernel-memory-gone",
             "the kernel begins with an empty memory: what earlier cells defined is gone",
-            Some("`session.kernel: { on_resume: rerun }` runs the earlier cells again first"),
+            Some(Message::word("`session.kernel: { on_resume: rerun }` runs the earlier cells again first")),
         );
         return Ok(None);
     }
     let Some(earlier) = earlier(turn, next).await? else {
         turn.warn(
             "kernel-memory-gone",
-            format!(
+            msg!(
                 "the kernel begins with an empty memory: more than {MOST_AGAIN} cells ran before, too many to run again"
             ),
             None,
@@ -44,10 +46,10 @@ pub async fn before(turn: &Turn<'_>, next: &Cell) -> Result<Option<String>, Acti
         let id = &cell.id;
         let message = match ended {
             Ok(CellEnd::Ok | CellEnd::Error) => continue,
-            Ok(CellEnd::Died) => format!(
+            Ok(CellEnd::Died) => msg!(
                 "the kernel began with an empty memory; of {all} earlier cells {done} ran again, then it died of `{id}`"
             ),
-            _ => format!(
+            _ => msg!(
                 "the kernel began with an empty memory; of {all} earlier cells {done} ran again, then `{id}` did not come to its end"
             ),
         };
@@ -56,7 +58,7 @@ pub async fn before(turn: &Turn<'_>, next: &Cell) -> Result<Option<String>, Acti
     }
     turn.warn(
         "kernel-memory-gone",
-        format!("the kernel began with an empty memory; earlier cells ran again first: {all}"),
+        msg!("the kernel began with an empty memory; earlier cells ran again first: {all}"),
         None,
     );
     Ok(Some(format!("Ran earlier cells again: {all}")))

@@ -1,5 +1,7 @@
 //! Runs the code of one cell, in the turn that its effect is due in; or decides what becomes of code that was interrupted.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -24,7 +26,7 @@ pub async fn run(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep,
         Decision::Carry => {
             let Some(cell) = turn.cell(&running.cell_id).await? else {
                 turn.close_effect("the cell is not there");
-                let message = "the cell is no longer in the notebook".to_owned();
+                let message = Message::word("the cell is no longer in the notebook");
                 return Ok(PerformStep::Done(Box::new(refused(turn, running, "no-such-cell", message))));
             };
             execute(turn, running, cell).await
@@ -72,7 +74,9 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
         turn.warn(
             "kernel-died",
             "the kernel ended while it ran the code of a cell; what it had in memory is gone",
-            Some("the next code starts it anew; `session.kernel: { on_resume: rerun }` runs the cells before again"),
+            Some(Message::word(
+                "the next code starts it anew; `session.kernel: { on_resume: rerun }` runs the cells before again",
+            )),
         );
     }
     let mut done = std::mem::take(&mut running.so_far);
@@ -97,7 +101,7 @@ fn not_run(turn: &Turn<'_>, running: RunningAction, error: KernelError) -> Perfo
     PerformStep::Done(Box::new(done))
 }
 
-fn refused(turn: &Turn<'_>, running: RunningAction, code: &'static str, message: String) -> PerformedAction {
+fn refused(turn: &Turn<'_>, running: RunningAction, code: &'static str, message: Message) -> PerformedAction {
     let done = PerformedAction { refused: Some(code), cell_id: Some(running.cell_id), ..running.so_far };
     let done = done.failed(turn, &running.how, message);
     tell(turn, EXEC, running.how.by, &done, vec![]);
@@ -117,16 +121,16 @@ const fn told(ended: CellEnd) -> &'static str {
 
 /// What is wrong with code that did not run through. The name of an error is a word of the code's language, and nothing else
 /// of what the code says is repeated.
-fn error_of(execution: &Execution, timeout: Duration) -> Option<String> {
+fn error_of(execution: &Execution, timeout: Duration) -> Option<Message> {
     match execution.ended {
         CellEnd::Ok => None,
         CellEnd::Error => Some(match execution.outputs.iter().rev().find_map(error_name) {
-            Some(name) => format!("Code execution failed: {name}"),
-            None => "Code execution failed".to_owned(),
+            Some(name) => msg!("Code execution failed: {name}", name = name),
+            None => Message::word("Code execution failed"),
         }),
-        CellEnd::TimedOut => Some(format!("Code execution took longer than {} seconds", timeout.as_secs_f64())),
-        CellEnd::Died => Some("Code execution failed: the kernel died".to_owned()),
-        CellEnd::Interrupted => Some("Code execution was interrupted".to_owned()),
+        CellEnd::TimedOut => Some(msg!("Code execution took longer than {} seconds", timeout.as_secs_f64())),
+        CellEnd::Died => Some(Message::word("Code execution failed: the kernel died")),
+        CellEnd::Interrupted => Some(Message::word("Code execution was interrupted")),
     }
 }
 

@@ -1,5 +1,7 @@
 //! A behavior server, ready to be asked.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::fmt;
 use std::time::Duration;
 
@@ -39,11 +41,11 @@ impl fmt::Debug for HttpServer {
     }
 }
 
-fn unusable(settings: &ServerSettings, why: &str) -> ServerError {
+fn unusable(settings: &ServerSettings, why: &Message) -> ServerError {
     ServerError {
         code: "server-unknown",
-        message: format!("the behavior server `{name}` cannot be used: {why}", name = settings.name),
-        help: Some("`bcc-script schema config` lists what `[behavior_servers]` may contain".to_owned()),
+        message: msg!("the behavior server `{name}` cannot be used: {why}", name = settings.name),
+        help: Some(Message::word("`bcc-script schema config` lists what `[behavior_servers]` may contain")),
     }
 }
 
@@ -57,11 +59,11 @@ impl HttpServer {
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, application/x-ndjson, text/event-stream"));
         if let Some(token) = &settings.token {
             let value = secret(&format!("Bearer {}", token.expose_secret().trim()))
-                .ok_or_else(|| unusable(&settings, "its token cannot be sent in a header"))?;
+                .ok_or_else(|| unusable(&settings, &Message::word("its token cannot be sent in a header")))?;
             headers.insert(AUTHORIZATION, value);
         }
         let client = client(&actions, None, Some(settings.connect_timeout))
-            .map_err(|_| unusable(&settings, "the HTTP client cannot be set up"))?;
+            .map_err(|_| unusable(&settings, &Message::word("the HTTP client cannot be set up")))?;
         Ok(Self { settings, client, headers, actions, reflection })
     }
 

@@ -1,5 +1,7 @@
 //! Why a behavior server gave nothing that can be used. No message holds anything that the server sent beyond its status.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::time::Duration;
 
 use crate::effects::behaviors::ServerError;
@@ -31,58 +33,60 @@ impl ServerFault {
         let (code, message, help) = match self {
             Self::Unreachable => (
                 "server-unreachable",
-                format!("the behavior server `{name}` cannot be reached"),
-                format!("see that it runs, and that `url` of `[behavior_servers.{name}]` is right"),
+                msg!("the behavior server `{name}` cannot be reached"),
+                msg!("see that it runs, and that `url` of `[behavior_servers.{name}]` is right"),
             ),
             Self::Broken(BodyError::CutOff) => (
                 "server-unreachable",
-                format!("the connection to the behavior server `{name}` broke in the middle of its answer"),
-                "see what the server wrote down; the session can be resumed".to_owned(),
+                msg!("the connection to the behavior server `{name}` broke in the middle of its answer"),
+                Message::word("see what the server wrote down; the session can be resumed"),
             ),
             Self::Status(status, _) => (
                 "server-refused",
-                format!("the behavior server `{name}` answered with status {status}"),
+                msg!("the behavior server `{name}` answered with status {status}"),
                 match status {
-                    401 | 403 => format!("check `token_env` or `token_file` of `[behavior_servers.{name}]`"),
-                    404 | 405 => format!("check `url` and `paths` of `[behavior_servers.{name}]`"),
-                    300..=399 => "it leads elsewhere, which is not followed: write that address as `url`".to_owned(),
-                    _ => "see what the server wrote down; the session can be resumed".to_owned(),
+                    401 | 403 => msg!("check `token_env` or `token_file` of `[behavior_servers.{name}]`"),
+                    404 | 405 => msg!("check `url` and `paths` of `[behavior_servers.{name}]`"),
+                    300..=399 => {
+                        Message::word("it leads elsewhere, which is not followed: write that address as `url`")
+                    }
+                    _ => Message::word("see what the server wrote down; the session can be resumed"),
                 },
             ),
             Self::Broken(BodyError::Late(waited, after)) => {
                 let after = humantime::format_duration(*after);
                 let (message, setting) = match waited {
                     TimeoutPhase::FirstToken => (
-                        format!("the behavior server `{name}` did not begin to answer within {after}"),
+                        msg!("the behavior server `{name}` did not begin to answer within {after}"),
                         "first_byte_timeout",
                     ),
                     TimeoutPhase::Idle => {
-                        (format!("the behavior server `{name}` fell silent for {after} in its answer"), "idle_timeout")
+                        (msg!("the behavior server `{name}` fell silent for {after} in its answer"), "idle_timeout")
                     }
                     TimeoutPhase::Total => {
-                        (format!("the behavior server `{name}` did not end its answer within {after}"), "timeout")
+                        (msg!("the behavior server `{name}` did not end its answer within {after}"), "timeout")
                     }
                 };
                 (
                     "server-timeout",
                     message,
-                    format!("if it needs longer, raise `{setting}` of `[behavior_servers.{name}]`"),
+                    msg!("if it needs longer, raise `{setting}` of `[behavior_servers.{name}]`"),
                 )
             }
             Self::Broken(BodyError::Rubbish(what)) => (
                 "server-rubbish",
-                format!("what the behavior server `{name}` sent is no answer: {what}"),
-                "`bcc-script schema protocol-response` prints what it may send".to_owned(),
+                msg!("what the behavior server `{name}` sent is no answer: {what}"),
+                Message::word("`bcc-script schema protocol-response` prints what it may send"),
             ),
             Self::Broken(BodyError::Flood(bytes)) => (
                 "server-flood",
-                format!("the behavior server `{name}` sent more than {bytes} bytes"),
-                "send a shorter answer".to_owned(),
+                msg!("the behavior server `{name}` sent more than {bytes} bytes"),
+                Message::word("send a shorter answer"),
             ),
             Self::Reported => (
                 "server-refused",
-                format!("the behavior server `{name}` reports an error"),
-                "see what the server wrote down; the session can be resumed".to_owned(),
+                msg!("the behavior server `{name}` reports an error"),
+                Message::word("see what the server wrote down; the session can be resumed"),
             ),
         };
         ServerError { code, message, help: Some(help) }

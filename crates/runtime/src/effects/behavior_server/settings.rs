@@ -1,5 +1,7 @@
 //! How a behavior server is reached, and what is refused before anything is sent.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::fmt;
 use std::time::Duration;
 
@@ -119,13 +121,13 @@ impl ServerSettings {
     ///
     /// # Errors
     /// Why `url` is no address that can be asked, without repeating it: it may carry a password.
-    pub fn endpoint(&self, endpoint: Endpoint) -> Result<Url, String> {
-        let mut url = Url::parse(self.url.trim()).map_err(|error| format!("`url` is no address ({error})"))?;
+    pub fn endpoint(&self, endpoint: Endpoint) -> Result<Url, Message> {
+        let mut url = Url::parse(self.url.trim()).map_err(|error| msg!("`url` is no address ({error})"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
-            return Err("`url` must begin with http:// or https://".to_owned());
+            return Err(Message::word("`url` must begin with http:// or https://"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("`url` carries a user name or a password; use `token_env`".to_owned());
+            return Err(Message::word("`url` carries a user name or a password; use `token_env`"));
         }
         url.set_fragment(None);
         let mut rest = self.paths.segments(endpoint);
@@ -171,10 +173,10 @@ mod tests {
     fn an_address_that_cannot_be_asked_is_refused_without_repeating_it() {
         for url in ["", "secret", "ftp://secret/", "http://", "http://ann:secret@h/"] {
             let error = ServerSettings::new("n", url).endpoint(Endpoint::Actions).unwrap_err();
-            assert!(error.contains("`url`") && !error.contains("secret"), "{error}");
+            assert!(error.to_string().contains("`url`") && !error.to_string().contains("secret"), "{error}");
         }
         let settings =
             ServerSettings { token: Some("secret".into()), ..ServerSettings::new("n", "http://h/?key=secret") };
-        assert!(!format!("{settings:?}").contains("secret"));
+        assert!(!msg!("{settings:?}").to_string().contains("secret"));
     }
 }

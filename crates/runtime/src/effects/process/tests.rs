@@ -130,6 +130,6 @@ async fn what_cannot_be_started_is_told_with_what_to_do() {
     for (command, message, help) in table {
         let command: Vec<String> = command.into_iter().map(str::to_owned).collect();
         let error = run_in(directory.path(), &command, b"", LONG).await.unwrap_err();
-        assert!(error.message.contains(message) && error.help.contains(help), "{error:?}");
+        assert!(error.message.to_string().contains(message) && error.help.to_string().contains(help), "{error:?}");
     }
 }

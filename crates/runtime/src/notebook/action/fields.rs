@@ -1,6 +1,7 @@
 //! The fields of one action: asked for by name, with their older names, turned into what they are when nothing is lost by it,
 //! and bounded.
 
+use bcc_lang::message::msg;
 use serde_json::{Map, Value};
 
 use crate::notebook::error::ActionFault;
@@ -59,16 +60,16 @@ impl Fields {
         match self.get(&[name]) {
             None => Ok(None),
             Some(Value::Object(fields)) => Ok(Some(fields)),
-            Some(_) => Err(fault(name, format!("`{name}` must be an object"))),
+            Some(_) => Err(fault(name, msg!("`{name}` must be an object"))),
         }
     }
 
     /// A text of at most [`MOST_CONTENT`] bytes. Numbers and booleans are taken as they are written.
     pub(crate) fn text(&self, names: &[&'static str]) -> Result<Option<String>, ActionFault> {
         let (Some(value), Some(name)) = (self.get(names), names.first().copied()) else { return Ok(None) };
-        let text = as_text(value).ok_or_else(|| fault(name, format!("`{name}` must be a text")))?;
+        let text = as_text(value).ok_or_else(|| fault(name, msg!("`{name}` must be a text")))?;
         if text.len() > MOST_CONTENT {
-            return Err(fault(name, format!("`{name}` is larger than {MOST_CONTENT} bytes")));
+            return Err(fault(name, msg!("`{name}` is larger than {MOST_CONTENT} bytes")));
         }
         Ok(Some(text))
     }
@@ -76,7 +77,7 @@ impl Fields {
     /// As [`Fields::text`], and it must be there.
     pub(crate) fn needed(&self, names: &[&'static str]) -> Result<String, ActionFault> {
         let name = names.first().copied().unwrap_or_default();
-        self.text(names)?.ok_or_else(|| fault(name, format!("`{name}` is missing")))
+        self.text(names)?.ok_or_else(|| fault(name, msg!("`{name}` is missing")))
     }
 
     /// An id or a name: one line of at most [`MOST_NAME`] characters. One of nothing but spaces is none.
@@ -85,10 +86,10 @@ impl Fields {
         let name = names.first().copied().unwrap_or_default();
         let text = text.trim();
         if text.chars().count() > MOST_NAME {
-            return Err(fault(name, format!("`{name}` is longer than {MOST_NAME} characters")));
+            return Err(fault(name, msg!("`{name}` is longer than {MOST_NAME} characters")));
         }
         if text.chars().any(char::is_control) {
-            return Err(fault(name, format!("`{name}` must be one line")));
+            return Err(fault(name, msg!("`{name}` must be one line")));
         }
         Ok(Some(text.to_owned()).filter(|text| !text.is_empty()))
     }
@@ -96,7 +97,7 @@ impl Fields {
     /// As [`Fields::name`], and it must be there.
     pub(crate) fn needed_name(&self, names: &[&'static str]) -> Result<String, ActionFault> {
         let name = names.first().copied().unwrap_or_default();
-        self.name(names)?.ok_or_else(|| fault(name, format!("`{name}` is missing")))
+        self.name(names)?.ok_or_else(|| fault(name, msg!("`{name}` is missing")))
     }
 
     /// True or false, also as a text.
@@ -107,7 +108,7 @@ impl Fields {
             (Value::Bool(truth), _) => Ok(Some(*truth)),
             (_, Some("true")) => Ok(Some(true)),
             (_, Some("false")) => Ok(Some(false)),
-            _ => Err(fault(name, format!("`{name}` must be true or false"))),
+            _ => Err(fault(name, msg!("`{name}` must be true or false"))),
         }
     }
 
@@ -119,7 +120,7 @@ impl Fields {
             Value::String(text) => text.trim().parse().ok(),
             _ => None,
         };
-        number.map(Some).ok_or_else(|| fault(name, format!("`{name}` must be a whole number from 0 on")))
+        number.map(Some).ok_or_else(|| fault(name, msg!("`{name}` must be a whole number from 0 on")))
     }
 
     /// At most [`MOST_PIECES`] texts, which are at most [`MOST_CONTENT`] bytes together; one text alone is a list of it.
@@ -127,12 +128,12 @@ impl Fields {
         let Some(value) = self.get(&[name]) else { return Ok(vec![]) };
         let items = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
         if items.len() > MOST_PIECES {
-            return Err(fault(name, format!("`{name}` has more than {MOST_PIECES} items")));
+            return Err(fault(name, msg!("`{name}` has more than {MOST_PIECES} items")));
         }
         let texts: Option<Vec<String>> = items.iter().map(as_text).collect();
-        let texts = texts.ok_or_else(|| fault(name, format!("`{name}` must be a list of texts")))?;
+        let texts = texts.ok_or_else(|| fault(name, msg!("`{name}` must be a list of texts")))?;
         if texts.iter().map(String::len).sum::<usize>() > MOST_CONTENT {
-            return Err(fault(name, format!("`{name}` is larger than {MOST_CONTENT} bytes")));
+            return Err(fault(name, msg!("`{name}` is larger than {MOST_CONTENT} bytes")));
         }
         Ok(texts)
     }
@@ -141,12 +142,12 @@ impl Fields {
     pub(crate) fn names(&self, name: &'static str, most: usize) -> Result<Vec<String>, ActionFault> {
         let texts = self.texts(name)?;
         if texts.len() > most {
-            return Err(fault(name, format!("`{name}` has more than {most} items")));
+            return Err(fault(name, msg!("`{name}` has more than {most} items")));
         }
         let mut names: Vec<String> = Vec::new();
         for text in texts {
             if !is_id(&text) {
-                return Err(fault(name, format!("an item of `{name}` is empty, too long, or more than one line")));
+                return Err(fault(name, msg!("an item of `{name}` is empty, too long, or more than one line")));
             }
             if !names.contains(&text) {
                 names.push(text);

@@ -1,5 +1,6 @@
 //! The forms in which an action is written: with `action` or `type`, plain or wrapped, under its own name or an older one.
 
+use bcc_lang::message::message::Message;
 use serde_json::{Map, Value};
 
 use crate::notebook::action::NAMES;
@@ -42,11 +43,11 @@ pub(crate) fn unwrapped(value: &Value) -> Result<(String, Map<String, Value>), A
             _ => {
                 return Err(fault(
                     "action",
-                    "the name of an action is empty, too long, or more than one line".to_owned(),
+                    Message::word("the name of an action is empty, too long, or more than one line"),
                 ));
             }
         };
         return Ok((name, fields));
     }
-    Err(fault("action", "an action is an object that names its kind in `action`".to_owned()))
+    Err(fault("action", Message::word("an action is an object that names its kind in `action`")))
 }

@@ -1,5 +1,7 @@
 //! Reads the fields of each action.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use serde_json::{Map, Value};
 
 use crate::notebook::action::fields::{Fields, MOST_EXTRA, snake};
@@ -78,11 +80,11 @@ pub(crate) fn action(
 }
 
 fn missing(name: &'static str) -> ActionFault {
-    fault(name, format!("`{name}` is missing"))
+    fault(name, msg!("`{name}` is missing"))
 }
 
 fn empty(name: &'static str) -> ActionFault {
-    fault(name, format!("`{name}` is empty"))
+    fault(name, msg!("`{name}` is empty"))
 }
 
 fn add(fields: &Fields, notes: &mut Vec<ActionFault>) -> Result<AddAction, ActionFault> {
@@ -97,12 +99,12 @@ fn add(fields: &Fields, notes: &mut Vec<ActionFault>) -> Result<AddAction, Actio
     };
     let run = should_execute.unwrap_or_default();
     if run && kind != CellKind::Code {
-        let message = "`should_execute` runs code only, and this cell is text".to_owned();
+        let message = Message::word("`should_execute` runs code only, and this cell is text");
         notes.push(fault("should_execute", message));
     }
     let store_id = fields.name(&["store_id"])?;
     if store_id.as_deref().is_some_and(|id| !is_cell_id(id)) {
-        let message = format!(
+        let message = msg!(
             "`store_id` must be 1 to {MOST_CELL_ID} letters of a to z, digits, `-` and `_`, beginning with a letter or digit, and not `{LAST_ADDED}`"
         );
         return Err(fault("store_id", message));
@@ -127,9 +129,9 @@ fn shot_type(fields: &Fields, notes: &mut Vec<ActionFault>) -> Result<(CellKind,
         "dialogue" | "observation" | "text" | "markdown" => CellKind::Markdown,
         "action" | "code" => CellKind::Code,
         _ => {
-            let message =
-                "`shot_type` must be dialogue, observation, text or markdown for text, action or code for code"
-                    .to_owned();
+            let message = Message::word(
+                "`shot_type` must be dialogue, observation, text or markdown for text, action or code for code",
+            );
             notes.push(fault("shot_type", message));
             return Ok((CellKind::Markdown, None));
         }
@@ -154,7 +156,7 @@ fn title(fields: &Fields) -> Result<String, ActionFault> {
 fn event(fields: &Fields) -> Result<String, ActionFault> {
     let event = fields.needed_name(&["event_type"])?;
     if !event.chars().all(|c| c.is_alphanumeric() || c == '_') {
-        return Err(fault("event_type", "`event_type` must be of letters, digits and `_`".to_owned()));
+        return Err(fault("event_type", Message::word("`event_type` must be of letters, digits and `_`")));
     }
     Ok(event)
 }
@@ -174,7 +176,7 @@ fn metadata(fields: &Fields) -> Result<Metadata, ActionFault> {
             "extra" => match value {
                 Value::Null => {}
                 Value::Object(more) => extra.extend(more.clone()),
-                _ => return Err(fault("extra", "`extra` must be an object".to_owned())),
+                _ => return Err(fault("extra", Message::word("`extra` must be an object"))),
             },
             "should_execute" => {}
             name if METADATA.contains(&name) => {
@@ -188,7 +190,7 @@ fn metadata(fields: &Fields) -> Result<Metadata, ActionFault> {
         }
     }
     if !extra.is_empty() && serde_json::to_string(&extra).map_or(usize::MAX, |text| text.len()) > MOST_EXTRA {
-        return Err(fault("metadata", format!("`metadata` is larger than {MOST_EXTRA} bytes")));
+        return Err(fault("metadata", msg!("`metadata` is larger than {MOST_EXTRA} bytes")));
     }
     let all = Fields::of(&all);
     Ok(Metadata {

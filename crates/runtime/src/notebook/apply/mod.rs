@@ -1,5 +1,6 @@
 //! What the eleven actions do to a notebook (docs/notebook.md): pure functions from a state to the next one.
 
+use bcc_lang::message::message::Message;
 use serde_json::{Map, Value, json};
 
 use crate::notebook::action::{ExecAction, LAST_ADDED, NotebookAction};
@@ -32,7 +33,7 @@ impl NotebookChange {
 }
 
 /// The result of an action that failed (docs/notebook.md).
-pub fn failure(error: &str, action_id: &str) -> Value {
+pub fn failure(error: &Message, action_id: &str) -> Value {
     json!({"success": false, "error": error, "action_id": action_id})
 }
 

@@ -1,5 +1,6 @@
 //! What a session asks of its kernel, whatever the kernel is.
 
+use bcc_lang::message::message::Message;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -63,8 +64,8 @@ pub struct Execution {
 pub struct KernelError {
     /// A stable slug: `exec-not-allowed`, `no-kernel`, `kernel-did-not-start`, …
     pub code: &'static str,
-    pub message: String,
-    pub help: Option<String>,
+    pub message: Message,
+    pub help: Option<Message>,
 }
 
 /// The kernel of one session. It starts when code first runs, and ends with the session, with the process, or when it idles.
@@ -95,8 +96,8 @@ impl Default for NoKernel {
     fn default() -> Self {
         Self(KernelError {
             code: "exec-not-allowed",
-            message: "code may not run here".to_owned(),
-            help: Some("allow it in bcc-script.toml: `allow = [\"exec\"]` in `[project]`".to_owned()),
+            message: Message::word("code may not run here"),
+            help: Some(Message::word("allow it in bcc-script.toml: `allow = [\"exec\"]` in `[project]`")),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! A Jupyter kernel for a session: it lives in a thread of its own, so that it is watched, and idles out, whatever the session
 //! waits for, and whatever clock the session has.
 
+use bcc_lang::message::message::Message;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -85,8 +86,8 @@ impl Drop for JupyterKernel {
 fn gone() -> KernelError {
     KernelError {
         code: "kernel-did-not-start",
-        message: "the kernel was stopped before the code could run".to_owned(),
-        help: Some("run the code again: the kernel starts anew".to_owned()),
+        message: Message::word("the kernel was stopped before the code could run"),
+        help: Some(Message::word("run the code again: the kernel starts anew")),
     }
 }
 

@@ -1,5 +1,7 @@
 //! A kernel that runs: connected, and asked one thing at a time.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::io::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -264,8 +266,8 @@ fn pump(mut from: Receiving, identity: &Identity, wanted: Option<Arc<Mutex<Wante
 fn cannot_start(spec: &KernelSpec, why: &str) -> KernelError {
     KernelError {
         code: "kernel-did-not-start",
-        message: format!("the kernel `{}` did not start: {why}", spec.name),
-        help: Some("`bcc-script doctor` tells which kernels there are; `session.kernel` chooses one".to_owned()),
+        message: msg!("the kernel `{}` did not start: {why}", spec.name),
+        help: Some(Message::word("`bcc-script doctor` tells which kernels there are; `session.kernel` chooses one")),
     }
 }
 

@@ -1,5 +1,8 @@
 //! The kernels that are installed on this machine (kernel specs of Jupyter), and the one that a name means.
 
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Read as _;
@@ -100,14 +103,16 @@ fn find_in(
 /// What is said when there is no kernel `name`.
 pub fn missing(name: &str, specs: &[KernelSpec]) -> KernelError {
     let help = match specs {
-        [] => format!("no kernel is installed: {HOW_TO_GET}"),
+        [] => msg!("no kernel is installed: {HOW_TO_GET}", HOW_TO_GET = Message::word(HOW_TO_GET)),
         specs => {
-            let names: Vec<String> = specs.iter().map(|spec| format!("`{}`", spec.name)).collect();
-            let names = names.join(", ");
-            format!("these are installed: {names}; `session.kernel` chooses one; {HOW_TO_GET}")
+            let names = Message::list(Joint::Item, specs.iter().map(|spec| Message::text(format!("`{}`", spec.name))));
+            msg!(
+                "these are installed: {names}; `session.kernel` chooses one; {HOW_TO_GET}",
+                HOW_TO_GET = Message::word(HOW_TO_GET)
+            )
         }
     };
-    KernelError { code: "no-kernel", message: format!("there is no kernel `{name}`"), help: Some(help) }
+    KernelError { code: "no-kernel", message: msg!("there is no kernel `{name}`"), help: Some(help) }
 }
 
 /// The Python that counts: that of the virtual environment, else the first one on the search path.
@@ -236,7 +241,13 @@ mod tests {
         let jupyter = root.path().join("share/jupyter");
         let error = found("julia", &variables(&[("JUPYTER_PATH", &jupyter)])).unwrap_err();
         let help = error.help.unwrap();
-        assert_eq!((error.code, error.message.as_str()), ("no-kernel", "there is no kernel `julia`"));
-        assert!(help.contains("`ir`") && help.contains("pip install ipykernel") && !help.contains("broken"), "{help}");
+        assert_eq!(error.code, "no-kernel");
+        assert_eq!(error.message, "there is no kernel `julia`");
+        assert!(
+            help.to_string().contains("`ir`")
+                && help.to_string().contains("pip install ipykernel")
+                && !help.to_string().contains("broken"),
+            "{help}"
+        );
     }
 }

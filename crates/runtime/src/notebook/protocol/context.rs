@@ -1,5 +1,7 @@
 //! Changes of the context that come with a response (docs/protocol.md).
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use serde_json::{Map, Value};
 
 use crate::notebook::action::fields::Fields;
@@ -30,7 +32,7 @@ pub struct ContextUpdate {
 impl ContextUpdate {
     /// Takes over the todo list and the progress of sections. Variables are the caller's: declared ones go through the turn.
     /// Gives what was left out because it is too much or of a wrong type, in words without what was sent.
-    pub fn apply(&self, state: &mut NotebookState) -> Vec<String> {
+    pub fn apply(&self, state: &mut NotebookState) -> Vec<Message> {
         let mut left_out = Vec::new();
         match &self.todo {
             None => {}
@@ -52,7 +54,7 @@ impl ContextUpdate {
 }
 
 /// Adds items at the end: no empty ones, none twice, none that are too much.
-fn add(list: &mut Vec<String>, items: &[String], left_out: &mut Vec<String>) {
+fn add(list: &mut Vec<String>, items: &[String], left_out: &mut Vec<Message>) {
     let (mut long, mut many) = (0_usize, 0_usize);
     for item in items.iter().map(|item| item.trim()).filter(|item| !item.is_empty()) {
         if item.len() > MOST_TODO_BYTES {
@@ -65,15 +67,15 @@ fn add(list: &mut Vec<String>, items: &[String], left_out: &mut Vec<String>) {
         }
     }
     if long > 0 {
-        left_out.push(format!("{long} items of the todo list are longer than {MOST_TODO_BYTES} bytes"));
+        left_out.push(msg!("{long} items of the todo list are longer than {MOST_TODO_BYTES} bytes"));
     }
     if many > 0 {
-        left_out.push(format!("the todo list is full at {MOST_TODO} items: {many} were left out"));
+        left_out.push(msg!("the todo list is full at {MOST_TODO} items: {many} were left out"));
     }
 }
 
 /// Takes over what was sent of the progress of sections: each field alone, null for nothing.
-fn progress(state: &mut NotebookState, sent: &Map<String, Value>, left_out: &mut Vec<String>) {
+fn progress(state: &mut NotebookState, sent: &Map<String, Value>, left_out: &mut Vec<Message>) {
     let is_sent = |name: &str| sent.contains_key(name);
     let fields = Fields::of(sent);
     let mut note = |fault: ActionFault| left_out.push(fault.message);

@@ -1,5 +1,6 @@
 //! Reads an observation back, in the newer form and in every older one, into one and the same view of the state.
 
+use bcc_lang::message::message::Message;
 use serde_json::{Map, Value};
 
 use crate::notebook::protocol::brief::text_of;
@@ -83,7 +84,7 @@ pub struct ObservedRequest {
 /// Errors: When it is no object, or holds neither a location nor a context.
 pub fn read_observation(value: &Value) -> Result<ObservedRequest, UnreadableResponse> {
     let Value::Object(outer) = value else {
-        return Err(UnreadableResponse { message: "an observation is an object".to_owned() });
+        return Err(UnreadableResponse { message: Message::word("an observation is an object") });
     };
     let mut notes = Vec::new();
     let outer = newer(PayloadObject::Request, outer, &mut notes);
@@ -94,7 +95,7 @@ pub fn read_observation(value: &Value) -> Result<ObservedRequest, UnreadableResp
     let (location, context) = (part("location", &mut notes), part("context", &mut notes));
     if location.is_none() && context.is_none() {
         return Err(UnreadableResponse {
-            message: "an observation holds `location` and `context`; this holds neither".to_owned(),
+            message: Message::word("an observation holds `location` and `context`; this holds neither"),
         });
     }
     let feedback = part("behavior_feedback", &mut notes).map(|sent| newer(PayloadObject::Feedback, &sent, &mut notes));

@@ -1,5 +1,6 @@
 //! What comes back to an observation (docs/protocol.md), in the new form and every older one.
 
+use bcc_lang::message::message::Message;
 use serde_json::{Map, Value, json};
 
 use crate::notebook::protocol::brief::{cut, size};
@@ -84,7 +85,7 @@ impl Reflection {
 #[error("{message}")]
 pub struct UnreadableResponse {
     /// What is wrong. Holds nothing that was sent beyond names of fields.
-    pub message: String,
+    pub message: Message,
 }
 
 /// The fields that make an object a response or a judgement.
@@ -103,8 +104,8 @@ const FIELDS: [&str; 12] = [
     "reason",
 ];
 
-fn rubbish(message: &str) -> UnreadableResponse {
-    UnreadableResponse { message: message.to_owned() }
+fn rubbish(message: &'static str) -> UnreadableResponse {
+    UnreadableResponse { message: Message::word(message) }
 }
 
 /// Reads a response in any form: that of docs/protocol.md, a list of actions alone, `{"actions": […]}` or `{"steps": […]}`, one action alone,
@@ -165,7 +166,11 @@ fn is_action(object: &Map<String, Value>) -> bool {
 }
 
 /// The object with the names of today, out of what it may be wrapped in.
-fn opened(whole: &Value, otherwise: &str, notes: &mut Vec<String>) -> Result<Map<String, Value>, UnreadableResponse> {
+fn opened(
+    whole: &Value,
+    otherwise: &'static str,
+    notes: &mut Vec<String>,
+) -> Result<Map<String, Value>, UnreadableResponse> {
     let Value::Object(whole) = whole else { return Err(rubbish(otherwise)) };
     let mut whole = newer(PayloadObject::Response, whole, notes);
     let known = |whole: &Map<String, Value>| FIELDS.iter().any(|field| whole.contains_key(*field));

@@ -1,5 +1,7 @@
 //! What the four changes of a plan do to the list of a topic's actions, and what each of them refuses.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use serde_json::{Map, Value};
 
 use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanChange, PlanRefusal, Position};
@@ -53,11 +55,11 @@ impl PlanEdit<'_> {
         let modifications = plan.modifications.clone().map(Value::Object);
         for part in plan.new_action.iter().chain(modifications.iter()) {
             if deeper_than(part, MOST_DEPTH) {
-                let why = format!("what the plan brings along is nested more than {MOST_DEPTH} deep");
+                let why = msg!("what the plan brings along is nested more than {MOST_DEPTH} deep");
                 return Err(PlanRefusal::new("plan-too-large", why));
             }
             if part.to_string().len() > MOST_BYTES {
-                let why = format!("what the plan brings along is longer than {MOST_BYTES} bytes");
+                let why = msg!("what the plan brings along is longer than {MOST_BYTES} bytes");
                 return Err(PlanRefusal::new("plan-too-large", why));
             }
         }
@@ -77,7 +79,7 @@ impl PlanEdit<'_> {
         let mut taken = Vec::new();
         self.actions.iter().for_each(|action| ids_within(action, &mut taken));
         if taken.contains(&id.as_str()) {
-            let why = format!("the id `{}` is taken by another action of this topic", shortened(&id));
+            let why = msg!("the id `{}` is taken by another action of this topic", shortened(&id));
             return Err(PlanRefusal::new("id-taken", why));
         }
         let at = match &plan.target_position {
@@ -91,7 +93,7 @@ impl PlanEdit<'_> {
             Some(position) => self.named(position)?,
         };
         if at < self.now.first_to_come() {
-            return Err(too_late("the place for the new action has been passed"));
+            return Err(too_late(&Message::word("the place for the new action has been passed")));
         }
         let mut list = self.actions.to_vec();
         list.insert(at.min(list.len()), new);
@@ -109,7 +111,7 @@ impl PlanEdit<'_> {
         };
         let fields = renamed(given);
         if let Some(fixed) = fields.keys().find(|name| FIXED.contains(&name.as_str())) {
-            let why = format!("a plan changes fields of an action's config only, and not its `{fixed}`");
+            let why = msg!("a plan changes fields of an action's config only, and not its `{fixed}`");
             return Err(PlanRefusal::new("field-fixed", why));
         }
         cases_lead_nowhere(&fields)?;
@@ -123,10 +125,8 @@ impl PlanEdit<'_> {
         }
         let is_current = self.now.begun && at == self.now.at;
         if is_current && let Some(other) = fields.keys().find(|name| !OF_THE_CURRENT.contains(&name.as_str())) {
-            let why = format!(
-                "of the current action only `content` and `exit` can change, and not its `{}`",
-                shortened(other)
-            );
+            let why =
+                msg!("of the current action only `content` and `exit` can change, and not its `{}`", shortened(other));
             return Err(PlanRefusal::new("field-fixed", why));
         }
         self.not_skipped(at)?;
@@ -182,7 +182,7 @@ impl PlanEdit<'_> {
         let mut chosen: Vec<&Value> = Vec::with_capacity(order.len());
         for (place, id) in order.iter().enumerate() {
             if order.iter().take(place).any(|earlier| earlier == id) {
-                let why = format!("`order` names `{}` twice", shortened(id));
+                let why = msg!("`order` names `{}` twice", shortened(id));
                 return Err(PlanRefusal::new("order-incomplete", why));
             }
             let at = self.by_id(id)?;
@@ -196,7 +196,7 @@ impl PlanEdit<'_> {
         let mut chosen = chosen.into_iter();
         for slot in list.iter_mut().skip(self.now.first_to_come()).filter(|action| !is_skipped(action)) {
             let Some(next) = chosen.next() else {
-                let why = format!("`order` leaves out `{}`, which is to come: it must name each once", id_of(slot));
+                let why = msg!("`order` leaves out `{}`, which is to come: it must name each once", id_of(slot));
                 return Err(PlanRefusal::new("order-incomplete", why));
             };
             *slot = next.clone();
@@ -231,20 +231,20 @@ impl PlanEdit<'_> {
         };
         let length = self.actions.len();
         (index < length).then_some(index).ok_or_else(|| {
-            let why = format!("the topic has no action with the index {index}: it has {length}, counted from 0");
+            let why = msg!("the topic has no action with the index {index}: it has {length}, counted from 0");
             PlanRefusal::new("unknown-action", why)
         })
     }
 
     fn by_id(&self, id: &str) -> Result<usize, PlanRefusal> {
         self.actions.iter().position(|action| id_of(action) == id).ok_or_else(|| {
-            PlanRefusal::new("unknown-action", format!("the topic has no action with the id `{}`", shortened(id)))
+            PlanRefusal::new("unknown-action", msg!("the topic has no action with the id `{}`", shortened(id)))
         })
     }
 
     fn not_skipped(&self, at: usize) -> Result<(), PlanRefusal> {
         match self.actions.get(at).filter(|action| is_skipped(action)) {
-            Some(action) => Err(PlanRefusal::new("not-to-come", format!("`{}` is skipped already", id_of(action)))),
+            Some(action) => Err(PlanRefusal::new("not-to-come", msg!("`{}` is skipped already", id_of(action)))),
             None => Ok(()),
         }
     }
@@ -253,18 +253,18 @@ impl PlanEdit<'_> {
     fn passed(&self, at: usize) -> PlanRefusal {
         let id = self.actions.get(at).map(id_of).unwrap_or_default();
         if self.now.begun && at == self.now.at {
-            return too_late(&format!("`{id}` has begun"));
+            return too_late(&msg!("`{id}` has begun"));
         }
-        too_late(&format!("`{id}` is done"))
+        too_late(&msg!("`{id}` is done"))
     }
 }
 
-fn too_late(what: &str) -> PlanRefusal {
-    PlanRefusal::new("too-late", format!("{what}; a plan changes only what is still to come"))
+fn too_late(what: &Message) -> PlanRefusal {
+    PlanRefusal::new("too-late", msg!("{what}; a plan changes only what is still to come"))
 }
 
 fn incomplete(change: &str, field: &str) -> PlanRefusal {
-    PlanRefusal::new("plan-incomplete", format!("a plan to {change} needs `{field}`"))
+    PlanRefusal::new("plan-incomplete", msg!("a plan to {change} needs `{field}`"))
 }
 
 /// Refuses an action that a plan brings along when it, or one inside it, would say where the conversation goes. Where that
@@ -292,7 +292,7 @@ fn cases_lead_nowhere(config: &Map<String, Value>) -> Result<(), PlanRefusal> {
 }
 
 fn brings(name: &str) -> PlanRefusal {
-    let why = format!("a plan brings no `{name}` along: where the conversation goes is for the script to say");
+    let why = msg!("a plan brings no `{name}` along: where the conversation goes is for the script to say");
     PlanRefusal::new("field-fixed", why)
 }
 

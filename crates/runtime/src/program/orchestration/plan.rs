@@ -1,5 +1,7 @@
 //! The plan of an orchestrator, and the moment of a topic's visit for which it was made.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::stored;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -131,11 +133,12 @@ pub struct PlanRefusal {
     /// A stable slug.
     pub code: String,
     /// A sentence. Names ids of actions and fields, never what a person said.
-    pub why: String,
+    #[serde(with = "stored")]
+    pub why: Message,
 }
 
 impl PlanRefusal {
-    pub fn new(code: &str, why: impl Into<String>) -> Self {
+    pub fn new(code: &str, why: impl Into<Message>) -> Self {
         Self { code: code.to_owned(), why: why.into() }
     }
 }

@@ -1,5 +1,7 @@
 //! The plans of one visit of a topic: what its frame keeps, and how its actions are put together again from the script.
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tracing::error;
@@ -130,7 +132,7 @@ impl Plans {
             reason: reason.to_owned(),
             route: plan.action.name(),
             from: from.to_owned(),
-            why: refused.map_or_else(|| plan.reason.clone(), |refused| refused.why.clone()),
+            why: refused.map_or_else(|| Message::text(plan.reason.clone()), |refused| refused.why.clone()),
             accepted: refused.is_none(),
             plan: serde_json::to_value(plan).unwrap_or_default(),
             original: ids(original),
@@ -152,8 +154,8 @@ fn not_sound(faults: &[String]) -> PlanRefusal {
     let listed = faults.iter().take(MOST_FAULTS).cloned().collect::<Vec<_>>().join("; ");
     let more = faults.len().saturating_sub(MOST_FAULTS);
     let why = match more {
-        0 => format!("the topic would not be a sound script: {listed}"),
-        _ => format!("the topic would not be a sound script: {listed}; and {more} more"),
+        0 => msg!("the topic would not be a sound script: {listed}"),
+        _ => msg!("the topic would not be a sound script: {listed}; and {more} more"),
     };
     PlanRefusal::new("does-not-check", why)
 }

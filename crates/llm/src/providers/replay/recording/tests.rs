@@ -31,7 +31,7 @@ fn request(purpose: Purpose, path: &str, (round, call): (u32, u32), prompt: &str
         call,
         ..Task::default()
     };
-    let messages = vec![Message { role: Role::User, content: prompt.into() }];
+    let messages = vec![ChatMessage { role: Role::User, content: prompt.into() }];
     ModelRequest { messages, task, ..ModelRequest::default() }
 }
 

@@ -1,0 +1,158 @@
+//! Events as the store holds them: the line that `--json` writes, and in front of it what its sentences were made from, so that they can be
+//! shown in another language later (docs/languages.md). Programs never see that part.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use bcc_lang::message::message::Message;
+use bcc_lang::message::stored::StoredMessage;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value, json};
+
+use crate::program::event::Event;
+
+/// The field that holds them, by JSON pointer. It comes first, where no field of an event stands.
+const FIELD: &str = "_messages";
+const START: &str = "{\"_messages\":";
+
+impl Event {
+    /// The messages of its fields, by JSON pointer.
+    fn messages(&self) -> Vec<(&str, &Message)> {
+        match self {
+            Self::Skipped { why, .. }
+            | Self::Routed { why, .. }
+            | Self::Triggered { why, .. }
+            | Self::Orchestrated { why, .. }
+            | Self::Behavior { why, .. }
+            | Self::BudgetReached { why, .. } => vec![("/why", why)],
+            Self::EffectStarted { summary, .. } | Self::EffectFinished { summary, .. } => vec![("/summary", summary)],
+            Self::Warning { message, help, .. } | Self::Error { message, help, .. } => {
+                std::iter::once(("/message", message)).chain(help.iter().map(|help| ("/help", help))).collect()
+            }
+            Self::NotebookAction { error, .. } => error.iter().map(|error| ("/error", error)).collect(),
+            Self::ModelCall(call) => call.error.iter().map(|error| ("/error", error)).collect(),
+            Self::SessionCompleted { summary } | Self::SessionFailed { summary } | Self::SessionStopped { summary } => {
+                summary.reason.iter().map(|reason| ("/summary/reason", reason)).collect()
+            }
+            Self::Outcome { .. }
+            | Self::SessionStarted { .. }
+            | Self::SessionResumed { .. }
+            | Self::PhaseEntered { .. }
+            | Self::TopicEntered { .. }
+            | Self::ActionStarted { .. }
+            | Self::MessageDiscarded { .. }
+            | Self::Message { .. }
+            | Self::VariableSet { .. }
+            | Self::MonitorFeedback { .. }
+            | Self::Cell(_)
+            | Self::Waiting { .. } => Vec::new(),
+        }
+    }
+
+    /// Takes out of an outcome what its texts were made from, so that its line for programs does not hold it.
+    pub(crate) fn take_messages(&mut self) -> BTreeMap<String, StoredMessage> {
+        match self {
+            Self::Outcome { outcome, .. } => std::mem::take(&mut outcome.messages),
+            _ => BTreeMap::new(),
+        }
+    }
+
+    /// What the store keeps of the event, whose line for programs is `line`, with what was taken out of it before.
+    ///
+    /// # Errors
+    /// When a message cannot be written as JSON, which no message does.
+    pub(crate) fn stored(
+        &self,
+        line: &str,
+        taken: BTreeMap<String, StoredMessage>,
+    ) -> Result<String, serde_json::Error> {
+        let own = self.messages().into_iter().filter(|(_, message)| !matches!(message, Message::Text(_)));
+        let mut messages = taken;
+        messages.extend(own.map(|(pointer, message)| (pointer.to_owned(), StoredMessage(message.clone()))));
+        match line.strip_prefix('{').filter(|_| !messages.is_empty()) {
+            Some(rest) => Ok(format!("{START}{},{rest}", serde_json::to_string(&messages)?)),
+            None => Ok(line.to_owned()),
+        }
+    }
+}
+
+/// The line of a stored event as `--json` writes it.
+pub fn public_line(stored: &str) -> Cow<'_, str> {
+    let Some(after) = stored.strip_prefix(START) else { return Cow::Borrowed(stored) };
+    let mut values = serde_json::Deserializer::from_str(after).into_iter::<IgnoredAny>();
+    match values.next() {
+        Some(Ok(_)) => {
+            let rest = after.get(values.byte_offset()..).unwrap_or_default();
+            Cow::Owned(format!("{{{}", rest.strip_prefix(',').unwrap_or(rest)))
+        }
+        _ => Cow::Borrowed(stored),
+    }
+}
+
+/// Takes the messages out of an event that was stored, as programs see it.
+pub fn make_public(event: &mut Value) {
+    if let Some(fields) = event.as_object_mut() {
+        fields.remove(FIELD);
+    }
+}
+
+/// Copies the messages of a stored event to a row that has the same texts at the same pointers.
+pub fn keep_messages(event: &Value, row: &mut Map<String, Value>) {
+    if let Some(messages) = event.get(FIELD) {
+        row.insert(FIELD.to_owned(), messages.clone());
+    }
+}
+
+/// A value with the messages of its texts, as a stored event has them.
+pub fn with_messages(mut value: Value, messages: &[(&str, &StoredMessage)]) -> Value {
+    if let Some(fields) = value.as_object_mut() {
+        let messages = messages.iter().map(|(pointer, message)| ((*pointer).to_owned(), json!(message)));
+        fields.insert(FIELD.to_owned(), Value::Object(messages.collect()));
+    }
+    value
+}
+
+/// A message that was stored as a value of its own; nothing to read where it cannot be one.
+pub fn stored_message(stored: Value) -> Message {
+    StoredMessage::deserialize(stored).map_or_else(|_| Message::default(), |stored| stored.0)
+}
+
+/// The text at a pointer of a stored event as a message; the text itself where an earlier version stored it.
+pub fn message_at(event: &Value, pointer: &str) -> Message {
+    let stored = event.get(FIELD).and_then(|messages| messages.get(pointer));
+    match stored.and_then(|stored| StoredMessage::deserialize(stored).ok()) {
+        Some(StoredMessage(message)) => message,
+        None => Message::text(event.pointer(pointer).and_then(Value::as_str).unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bcc_lang::message::language::Language;
+    use bcc_lang::message::msg;
+
+    #[test]
+    fn what_is_stored_is_the_line_for_programs_and_what_its_sentences_were_made_from() {
+        let why = msg!("its condition does not hold: {}", "_messages > 3");
+        let event = Event::Skipped { name: "a".into(), why };
+        let line = serde_json::to_string(&event).unwrap();
+        let stored = event.stored(&line, BTreeMap::new()).unwrap();
+        assert_eq!(public_line(&stored), line);
+        let value: Value = serde_json::from_str(&stored).unwrap();
+        assert_eq!(message_at(&value, "/why").render(Language::Chinese), "它的条件不成立：_messages > 3");
+        assert_eq!(message_at(&value, "/why").to_string(), value["why"]);
+        let mut public = value;
+        make_public(&mut public);
+        assert_eq!(public, serde_json::from_str::<Value>(&line).unwrap());
+    }
+
+    #[test]
+    fn a_line_of_an_earlier_version_is_public_as_it_is() {
+        let line = r#"{"seq":1,"why":"a","value":{"_messages":{"/why":"b"}}}"#;
+        assert_eq!(public_line(line), line);
+        let value: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(message_at(&value, "/why").to_string(), "a");
+    }
+}
