@@ -237,7 +237,7 @@ mod tests {
             ["Quiet|[3] print(1)", "Quiet|  100%␇", "Quiet|  <image/png>", "Error|  ✗ ZeroDivisionError: division"];
         assert_eq!(shown(&mut view, &code), expected);
         let late = json!({ "number": 3, "cell_type": "code", "content": "x", "ended": "timed_out" });
-        assert_eq!(shown(&mut view, &late), ["Words|│ x", "Error|  ✗ interrupted: it ran longer than it may"]);
+        assert_eq!(shown(&mut view, &late), ["Words|│ x", "Error|  ✗ interrupted: it exceeded the time limit"]);
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn log(environment: &Environment, quiet: bool) {
         return;
     }
     let filter = tracing_subscriber::EnvFilter::try_new(own_targets(filter)).unwrap_or_else(|error| {
-        report::note(&msg!("BCC_LOG is not understood ({error}); logging warnings"));
+        report::note(&msg!("BCC_LOG is invalid ({error}); logging warnings"));
         tracing_subscriber::EnvFilter::new(own_targets("bcc_script=warn"))
     });
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).try_init();

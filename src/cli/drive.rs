@@ -36,7 +36,7 @@ pub async fn drive(
     mut notebook: LiveNotebook,
 ) -> Result<Exit, EngineError> {
     let mut signals =
-        Signals::new().map_err(|error| EngineError::failed(msg!("signals cannot be listened to: {error}")))?;
+        Signals::new().map_err(|error| EngineError::failed(msg!("cannot listen for signals: {error}")))?;
     let mut source = front.source();
     let resume = hint.command(&session.id);
     notebook.begin(&session.id);
@@ -93,7 +93,7 @@ pub async fn drive(
                 InputLine::Unusable(why) if why.is_empty() => {}
                 InputLine::Unusable(why) => front.note(&why),
                 InputLine::End => {
-                    front.note(&msg!("saved; the session waits for an answer. Resume with: {resume}"));
+                    front.note(&msg!("saved; the session is waiting for an answer. Resume with: {resume}"));
                     return Ok(Exit::Waiting);
                 }
                 InputLine::Interrupted => return Ok(interrupted(front, &resume)),

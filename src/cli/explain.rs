@@ -52,9 +52,9 @@ fn unknown(name: &str) -> EngineError {
     let offered: Vec<String> =
         near.into_iter().chain(others).take(MOST_OFFERED).map(|slug| format!("`{slug}`")).collect();
     let help = match offered.as_slice() {
-        [] => msg!("`bcc-script explain` lists all that there are"),
+        [] => msg!("`bcc-script explain` lists all diagnostics"),
         several => msg!(
-            "did you mean {}? `bcc-script explain` lists all",
+            "did you mean {}? `bcc-script explain` lists all diagnostics",
             Message::list(Joint::Or, several.iter().map(Message::text))
         ),
     };
@@ -71,8 +71,7 @@ fn list(styled: bool) -> String {
         text.push_str(&format!("{slug}  {severity}  {set}  {}\n", page.summary(chosen())));
     }
     let example = "deprecated-field=off";
-    let literal = "`bcc-script explain NAME` shows its page. To turn a configurable one off or to change its level, use `--rule {example}` or \
-                   `[rules]` in bcc-script.toml.";
+    let literal = "`bcc-script explain NAME` shows the page of a diagnostic. To turn off a configurable diagnostic or change its level, use `--rule {example}` or `[rules]` in bcc-script.toml.";
     text.push_str(&format!("\n{}\n", filled(literal, &[("example", example)])));
     text
 }

@@ -40,8 +40,8 @@ pub async fn export_as(
     let format = format.or_else(|| output.and_then(of_ending)).unwrap_or(ExportFormat::Json);
     if let Some(path) = output.filter(|path| path.is_dir()) {
         let path = path.display();
-        return Err(EngineError::usage(msg!("{path} is a directory, and the document is one file"))
-            .with_help("give the name of a file, as in `-o notebook.ipynb`"));
+        return Err(EngineError::usage(msg!("{path} is a directory, but the document is a single file"))
+            .with_help("specify a file name, as in `-o notebook.ipynb`"));
     }
     let form = match format {
         ExportFormat::Json => None,

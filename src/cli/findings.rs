@@ -92,9 +92,9 @@ fn summary(report: &ValidateReport) -> Message {
     let summary = human::summary(report.files, &report.diagnostics);
     match report.passed_over {
         0 => summary,
-        1 => msg!("{summary} (1 YAML file is no document of bcc-script and was passed over)"),
+        1 => msg!("{summary} (1 YAML file is not a bcc-script document and was skipped)"),
         passed_over => {
-            msg!("{summary} ({passed_over} YAML files are no documents of bcc-script and were passed over)")
+            msg!("{summary} ({passed_over} YAML files are not bcc-script documents and were skipped)")
         }
     }
 }

@@ -8,13 +8,13 @@ use bcc_lang::message::msg;
 pub fn told(file: &FixedFile) -> Message {
     let (name, count) = (file.after.name(), file.made.len());
     match &file.kept {
-        Some(kept) => msg!("{name}: not mended: {kept}; {}", Message::word(kept.help())),
-        None if count == 1 => msg!("{name}: 1 finding mended"),
-        None => msg!("{name}: {count} findings mended"),
+        Some(kept) => msg!("{name}: not fixed: {kept}; {}", Message::word(kept.help())),
+        None if count == 1 => msg!("{name}: 1 finding fixed"),
+        None => msg!("{name}: {count} findings fixed"),
     }
 }
 
 /// That fixes of a file were not tried, in a line.
 pub fn untried(name: &str) -> Message {
-    msg!("{name}: not all fixes were tried, because too many of them do not go together; make some by hand first")
+    msg!("{name}: not all fixes were tried, because too many of them conflict; make some by hand first")
 }

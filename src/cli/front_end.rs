@@ -1,6 +1,6 @@
 //! The three ways to talk to a session: a terminal, a pipe, a program.
 
-use crate::cli::language::Said;
+use crate::cli::language::Translate;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl FrontEnd {
     }
 
     /// Tells the driver something that is no part of the conversation.
-    pub fn note<T: Said + ?Sized>(self, text: &T) {
+    pub fn note<T: Translate + ?Sized>(self, text: &T) {
         match self {
             Self::Terminal => quiet(&said(text)),
             Self::Piped | Self::Json => report::note(text),

@@ -21,8 +21,8 @@ pub struct GraphArgs {
     /// Output format [default: mermaid, or dot if --output ends in .dot or .gv]
     #[arg(long, value_enum)]
     pub format: Option<DrawnAs>,
-    /// Level of detail: 1 phases, 2 topics, 3 actions with plain sequences grouped, 4 every action [default: the most
-    /// that is readable]
+    /// Level of detail: 1 phases, 2 topics, 3 actions with plain sequences grouped, 4 every action [default: the
+    /// most detailed level that is still readable]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=4))]
     pub depth: Option<u8>,
     /// Expand only this phase or topic; can be repeated
@@ -82,12 +82,12 @@ pub fn graph(options: &GraphArgs, environment: &Environment) -> Result<Exit, Eng
 fn may_hold_the_drawing(output: &Path, script: &Path) -> Result<(), EngineError> {
     let shown = output.display();
     if is_same_file(output, script) {
-        return Err(EngineError::usage(msg!("{shown} is the script itself, and the drawing would take its place"))
-            .with_help("nothing was written; give the drawing a file of its own"));
+        return Err(EngineError::usage(msg!("{shown} is the script itself, and the graph would overwrite it"))
+            .with_help("nothing was written; choose another file for the graph"));
     }
     if output.is_dir() {
-        return Err(EngineError::usage(msg!("{shown} is a directory, and the drawing is one file"))
-            .with_help("give the name of a file, as in `-o drawing.mmd`"));
+        return Err(EngineError::usage(msg!("{shown} is a directory, but the graph is a single file"))
+            .with_help("specify a file name, as in `-o drawing.mmd`"));
     }
     Ok(())
 }

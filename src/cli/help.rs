@@ -113,7 +113,7 @@ pub fn wrong(error: &Error, language: Language) -> Option<String> {
         let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage).to_owned();
         text.push_str(&format!("\n\n{}{usage}", language.said("Usage:")));
     }
-    text.push_str(&format!("\n\n{}\n", language.said("`--help` tells more.")));
+    text.push_str(&format!("\n\n{}\n", language.said("For more information, use `--help`.")));
     Some(text)
 }
 
@@ -136,7 +136,7 @@ fn what(error: &Error, language: Language) -> Option<String> {
     ];
     let filled = |literal: &str| Some(language.filled(literal, &values));
     match error.kind() {
-        ErrorKind::UnknownArgument => filled("there is no argument `{argument}` here"),
+        ErrorKind::UnknownArgument => filled("unexpected argument `{argument}`"),
         ErrorKind::InvalidSubcommand => filled("there is no command `{command}`"),
         ErrorKind::MissingSubcommand => filled("a command is missing"),
         ErrorKind::MissingRequiredArgument => filled("these arguments are missing: {argument}"),
@@ -148,18 +148,18 @@ fn what(error: &Error, language: Language) -> Option<String> {
         ErrorKind::ArgumentConflict => filled("`{argument}` cannot be given together with `{other}`"),
         ErrorKind::InvalidValue if of(ContextKind::InvalidValue).is_empty() => filled("`{argument}` needs a value"),
         ErrorKind::InvalidValue if of(ContextKind::ValidValue).is_empty() => {
-            filled("`{value}` is no value for `{argument}`")
+            filled("`{value}` is not a valid value for `{argument}`")
         }
-        ErrorKind::InvalidValue => filled("`{value}` is no value for `{argument}`; there are {valid}"),
+        ErrorKind::InvalidValue => filled("`{value}` is not a valid value for `{argument}`; valid values: {valid}"),
         ErrorKind::ValueValidation => {
             let why = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-            let told = filled("`{value}` is no value for `{argument}`")?;
+            let told = filled("`{value}` is not a valid value for `{argument}`")?;
             Some(if why.is_empty() { told } else { format!("{told}（{}）", language.said(&why)) })
         }
-        ErrorKind::TooFewValues => filled("`{argument}` needs {least} values, and has {found}"),
+        ErrorKind::TooFewValues => filled("`{argument}` needs at least {least} values, but has {found}"),
         ErrorKind::NoEquals => filled("`{argument}` needs an equals sign before its value"),
         ErrorKind::TooManyValues => filled("`{value}` is one value too many for `{argument}`"),
-        ErrorKind::InvalidUtf8 => filled("an argument is no text in UTF-8"),
+        ErrorKind::InvalidUtf8 => filled("an argument is not valid UTF-8"),
         _ => None,
     }
 }

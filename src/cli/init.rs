@@ -20,7 +20,7 @@ const NEXT: [&str; 3] = ["bcc-script run scripts/first_talk.yaml", "bcc-script v
 
 #[derive(Debug, Args)]
 pub struct InitArgs {
-    /// Project directory; created if missing, existing files are kept [default: the current directory]
+    /// Project directory; created if missing, existing files are not overwritten [default: the current directory]
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
     /// Name of the template scheme that is created for editing [default: own]
@@ -41,13 +41,15 @@ pub fn init(options: &InitArgs, language: Language, environment: &Environment) -
         tell(&line)?;
     }
     for path in &begun.kept {
-        report::note(&msg!("note: {path} was there before, and stays as it was"));
+        report::note(&msg!("note: {path} already exists and was not changed"));
     }
     if begun.kept.iter().any(|path| path == ".gitignore") {
-        report::note("note: `.bcc/`, where sessions are stored, belongs into `.gitignore`");
+        report::note("note: add `.bcc/`, where sessions are stored, to `.gitignore`");
     }
     if let Some(why) = &begun.untrusted {
-        report::note(&msg!("note: {why}, so the project is not trusted yet; `bcc-script trust` does that later"));
+        report::note(&msg!(
+            "note: {why}, so the project is not trusted yet; to trust it later, run `bcc-script trust`"
+        ));
     }
     print("")?;
     tell("Now try:")?;

@@ -35,7 +35,7 @@ pub fn of_option(given: &str) -> Result<Language, String> {
     match given {
         "en" => Ok(Language::English),
         "zh" => Ok(Language::Chinese),
-        _ => Err("there are `en` and `zh`".to_owned()),
+        _ => Err("valid values are `en` and `zh`".to_owned()),
     }
 }
 
@@ -50,35 +50,35 @@ pub fn chosen() -> Language {
 }
 
 /// What this program says, in the language of the person ([`Language::said`]). Never the words of people and models.
-pub fn said<T: Said + ?Sized>(text: &T) -> Cow<'_, str> {
+pub fn said<T: Translate + ?Sized>(text: &T) -> Cow<'_, str> {
     text.said(chosen())
 }
 
 /// What can be said to a person.
-pub trait Said {
+pub trait Translate {
     /// The text in a language.
     fn said(&self, language: Language) -> Cow<'_, str>;
 }
 
-impl Said for Message {
+impl Translate for Message {
     fn said(&self, language: Language) -> Cow<'_, str> {
         Cow::Owned(self.render(language))
     }
 }
 
-impl Said for str {
+impl Translate for str {
     fn said(&self, language: Language) -> Cow<'_, str> {
         language.said(self)
     }
 }
 
-impl Said for String {
+impl Translate for String {
     fn said(&self, language: Language) -> Cow<'_, str> {
         language.said(self)
     }
 }
 
-impl<T: Said + ?Sized> Said for &T {
+impl<T: Translate + ?Sized> Translate for &T {
     fn said(&self, language: Language) -> Cow<'_, str> {
         (**self).said(language)
     }

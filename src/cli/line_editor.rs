@@ -107,7 +107,7 @@ fn read(editor: &mut DefaultEditor) -> InputLine {
         }
     }
     if text.len() > MOST_ANSWER_BYTES {
-        return InputLine::Unusable(msg!("an answer longer than {MOST_ANSWER_BYTES} bytes was not taken"));
+        return InputLine::Unusable(msg!("an answer longer than {MOST_ANSWER_BYTES} bytes was not accepted"));
     }
     if text.trim().is_empty() {
         // An empty line at a prompt is a slip of the finger more often than an answer.

@@ -85,7 +85,7 @@ fn skip_line(reader: &mut impl BufRead) {
 
 fn input(line: Result<Vec<u8>, ()>, json: bool) -> InputLine {
     let Ok(bytes) = line else {
-        return InputLine::Unusable(msg!("an answer longer than {MOST_ANSWER_BYTES} bytes was not taken"));
+        return InputLine::Unusable(msg!("an answer longer than {MOST_ANSWER_BYTES} bytes was not accepted"));
     };
     // Bytes that are no text become replacement characters: an answer is never lost over its encoding.
     let text = match String::from_utf8(bytes) {
@@ -104,7 +104,7 @@ fn input(line: Result<Vec<u8>, ()>, json: bool) -> InputLine {
             // Likewise the beginning of one, as a program that died in the middle leaves it.
             Err(error) if text.trim_start().trim_start_matches('{').trim_start().starts_with('"') => {
                 return InputLine::Unusable(msg!(
-                    "a line that begins like a JSON object is none, and was not taken: {error}; send it whole, on one line"
+                    "a line that starts like a JSON object is not valid JSON and was not accepted: {error}; send the whole object on one line"
                 ));
             }
             Err(_) => {}

@@ -132,7 +132,7 @@ impl LiveNotebook {
             Ok(_) => live.failed = false,
             Err(error) if !live.failed => {
                 live.failed = true;
-                front.note(&msg!("{error}; the session goes on without it"));
+                front.note(&msg!("{error}; the session continues without it"));
             }
             Err(_) => {}
         }

@@ -29,12 +29,12 @@ pub fn man(options: &ManArgs, whole: Command) -> Result<Exit, EngineError> {
     };
     if directory.exists() && !directory.is_dir() {
         return Err(EngineError::usage(msg!(
-            "{path} is a file, and the pages need a directory",
+            "{path} is a file, but the pages need a directory",
             path = directory.display()
         )));
     }
     let written = all(&whole, directory)?;
-    tell(&msg!("{written} pages in {path}", path = directory.display()))?;
+    tell(&msg!("{written} pages written to {path}", path = directory.display()))?;
     Ok(Exit::Done)
 }
 
@@ -50,6 +50,6 @@ fn all(command: &Command, directory: &Path) -> Result<usize, EngineError> {
 fn page(command: Command) -> Result<(String, Vec<u8>), EngineError> {
     let man = clap_mangen::Man::new(command).source(concat!("bcc-script ", env!("CARGO_PKG_VERSION")));
     let mut page = Vec::new();
-    man.render(&mut page).map_err(|error| EngineError::failed(msg!("a page cannot be made: {error}")))?;
+    man.render(&mut page).map_err(|error| EngineError::failed(msg!("a page cannot be generated: {error}")))?;
     Ok((man.get_filename(), page))
 }

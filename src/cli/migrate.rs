@@ -60,8 +60,8 @@ pub fn migrate(options: &MigrateArgs, environment: &Environment) -> Result<Exit,
 
 fn would(file: &FixedFile) -> Message {
     match file.made.len() {
-        1 => msg!("{}: 1 older form", file.after.name()),
-        count => msg!("{}: {count} older forms", file.after.name()),
+        1 => msg!("{}: 1 legacy form", file.after.name()),
+        count => msg!("{}: {count} legacy forms", file.after.name()),
     }
 }
 
@@ -100,24 +100,24 @@ fn summary(report: &FixReport, options: &MigrateArgs) -> Message {
     };
     let (nothing, all_well) = (report.mended.is_empty(), report.left.is_empty());
     if nothing && all_well {
-        return msg!("{files} looked at: all of them in today's form");
+        return msg!("{files} checked: no legacy forms found");
     }
     let changed = report.mended.iter().filter(|file| file.kept.is_none()).count();
     match (changed, options.write, all_well) {
-        (0, true, true) => msg!("{files} looked at: none changed"),
-        (0, true, false) => msg!("{files} looked at: none changed; what is told above is left to do by hand"),
-        (count, true, true) => msg!("{files} looked at: {count} changed"),
+        (0, true, true) => msg!("{files} checked: none changed"),
+        (0, true, false) => msg!("{files} checked: none changed; the items above must be changed by hand"),
+        (count, true, true) => msg!("{files} checked: {count} changed"),
         (count, true, false) => {
-            msg!("{files} looked at: {count} changed; what is told above is left to do by hand")
+            msg!("{files} checked: {count} changed; the items above must be changed by hand")
         }
-        (0, false, _) => msg!("{files} looked at: none would change; what is told above is left to do by hand"),
-        (count, false, true) if options.check => msg!("{files} looked at: {count} would change"),
+        (0, false, _) => msg!("{files} checked: none would change; the items above must be changed by hand"),
+        (count, false, true) if options.check => msg!("{files} checked: {count} would change"),
         (count, false, false) if options.check => {
-            msg!("{files} looked at: {count} would change; what is told above is left to do by hand")
+            msg!("{files} checked: {count} would change; the items above must be changed by hand")
         }
-        (count, false, true) => msg!("{files} looked at: {count} would change; `--write` writes it"),
+        (count, false, true) => msg!("{files} checked: {count} would change; use `--write` to write the changes"),
         (count, false, false) => msg!(
-            "{files} looked at: {count} would change; what is told above is left to do by hand; `--write` writes the rest"
+            "{files} checked: {count} would change; the items above must be changed by hand; use `--write` to write the rest"
         ),
     }
 }

@@ -79,7 +79,7 @@ fn shown(listing: &ModelListing, project: &Project) -> Result<(), EngineError> {
         print(&plain(&table(&rows)))?;
         print("")?;
     }
-    print(&plain(&said(&msg!("A script without a `model:` asks `{}`: {}.", listing.default, listing.why))))?;
+    print(&plain(&said(&msg!("A script without `model:` uses `{}`: {}.", listing.default, listing.why))))?;
     if listing.models.is_empty() {
         print(&said(
             "To configure a model, set an API key such as OPENAI_API_KEY and BCC_MODEL, or add `[models.default]` to bcc-script.toml.",
@@ -97,10 +97,10 @@ fn shown(listing: &ModelListing, project: &Project) -> Result<(), EngineError> {
         let command = format!("bcc-script trust {}", quoted(&project.directory));
         let sends = listing.models.iter().any(|model| model.provider.sends());
         report::note(&if sends {
-            msg!("this configuration is not trusted, so nothing is sent to its servers: read it, then say `{command}`")
+            msg!("this configuration is not trusted, so nothing is sent to its servers: read it, then run `{command}`")
         } else {
             msg!(
-                "this configuration is not trusted, so what it allows scripts does not count: read it, then say `{command}`"
+                "this configuration is not trusted, so the permissions it grants to scripts are ignored: read it, then run `{command}`"
             )
         });
     }

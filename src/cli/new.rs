@@ -31,7 +31,7 @@ pub enum NewKind {
     Script(NewArgs),
     /// Create skills/NAME.yaml, actions that scripts can call
     Skill(NewArgs),
-    /// Create tests/NAME.yaml, a test that records what the script says now
+    /// Create tests/NAME.yaml, a test that records the current output of the script
     Test {
         #[command(flatten)]
         named: NewArgs,
@@ -101,14 +101,14 @@ pub fn new(
             let request = NewScheme { project: &project.directory, scheme: &named.name, from: Some(&from), names: &[] };
             let made = new_scheme(&request)?;
             if made.written.is_empty() {
-                let error = EngineError::usage(msg!("{} is there already, and nothing was changed", made.shown));
+                let error = EngineError::usage(msg!("{} already exists; nothing was changed", made.shown));
                 return Err(error.with_help("choose another name"));
             }
             for name in &made.written {
                 print(&format!("{}/{name}", made.shown))?;
             }
             for name in &made.kept {
-                report::note(&msg!("note: {}/{name} was there before, and stays as it was", made.shown));
+                report::note(&msg!("note: {}/{name} already exists and was not changed", made.shown));
             }
             next(&format!("bcc-script templates list --scheme {}", named.name))
         }

@@ -1,6 +1,6 @@
 //! What goes to standard output, and documents that go to files instead.
 
-use crate::cli::language::Said;
+use crate::cli::language::Translate;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -25,7 +25,7 @@ pub fn write(bytes: &[u8]) -> io::Result<bool> {
 
 /// [`write`] with the failure that most commands have.
 pub fn write_out(bytes: &[u8]) -> Result<(), EngineError> {
-    let written = write(bytes).map_err(|error| msg!("standard output cannot be written: {error}"));
+    let written = write(bytes).map_err(|error| msg!("cannot write to standard output: {error}"));
     written.map(drop).map_err(EngineError::failed)
 }
 
@@ -36,7 +36,7 @@ pub fn print(text: &str) -> Result<(), EngineError> {
 }
 
 /// A sentence of this program, in the language of the person.
-pub fn tell<T: Said + ?Sized>(text: &T) -> Result<(), EngineError> {
+pub fn tell<T: Translate + ?Sized>(text: &T) -> Result<(), EngineError> {
     print(&said(text))
 }
 

@@ -41,14 +41,14 @@ pub struct RenderArgs {
     /// Set a variable; can be repeated
     #[arg(long = "var", value_name = "NAME=VALUE", conflicts_with = "session")]
     pub variables: Vec<String>,
-    /// Set variables from a JSON or YAML file; without --script these are the only names of the template
+    /// Set variables from a JSON or YAML file; without --script these are the only names available to the template
     #[arg(long = "vars", value_name = "FILE", conflicts_with = "session")]
     pub variables_file: Option<PathBuf>,
     /// Round whose call to render: 1 is the opening, later ones judge the answer of that round [default: 1; with
     /// --session, the last round]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
     pub round: Option<u32>,
-    /// Answer of the user in that round; if repeated, the earlier ones belong to the rounds before
+    /// Answer of the user in that round; if repeated, earlier answers belong to earlier rounds
     #[arg(long = "answer", value_name = "TEXT", requires = "script")]
     pub answers: Vec<String>,
     /// Current time to assume
@@ -112,13 +112,13 @@ async fn of_now(options: &RenderArgs, project: &Project) -> Result<Exit, EngineE
     let prompt = match (&request.script, &request.action, &request.name) {
         (Some(script), Some(action), _) => of_action(project, &request, script, action).await?,
         (None, None, Some(name)) if looks_like_a_script(name) => {
-            return Err(EngineError::usage(msg!("`{name}` is no name of a template"))
-                .with_help("a script is named with `--script`, its action with `--action`"));
+            return Err(EngineError::usage(msg!("`{name}` is not the name of a template"))
+                .with_help("specify a script with `--script`, and its action with `--action`"));
         }
         (None, None, Some(name)) if request.round == 1 => of_template(project, &request, name)?,
         _ => {
             return Err(EngineError::usage("an action or a round needs a script or a session")
-                .with_help("say which with `--script FILE` or `--session ID`"));
+                .with_help("specify it with `--script FILE` or `--session ID`"));
         }
     };
     show(&prompt, options.json)?;

@@ -42,7 +42,7 @@ pub fn head(prompt: &Prompt) -> String {
         add(&msg!("temperature {temperature}"));
     }
     if let Some(most) = prompt.max_tokens {
-        add(&msg!("at most {most} tokens of reply"));
+        add(&msg!("at most {most} reply tokens"));
     }
     add(&match count {
         1 => msg!("1 message, about {tokens} tokens"),
@@ -99,11 +99,11 @@ pub fn lacks(prompt: &Prompt) -> Vec<Message> {
     }
     if prompt.unknown.len() > MOST_PLACES {
         let more = prompt.unknown.len() - MOST_PLACES;
-        lines.push(msg!("{more} more places use undefined names"));
+        lines.push(msg!("{more} more locations use undefined names"));
     }
     for lack in prompt.empty.iter().filter(|lack| lack.reached).take(MOST_PLACES) {
         let told = lack.told();
-        lines.push(msg!("empty: {told} is known and has no value yet"));
+        lines.push(msg!("empty: {told} is defined but has no value yet"));
     }
     lines
 }
@@ -131,7 +131,7 @@ pub fn changed(changed: &PromptComparison, color: bool) -> String {
             let then = messages(&changed.then, &[], color);
             let why = said(why);
             let why = if color { format!("{RED}{}{OFF}", plain(&why)) } else { why.into_owned() };
-            return format!("{then}\n\n{}\n{} {why}", said("── now ──"), said("there is no such prompt now:"));
+            return format!("{then}\n\n{}\n{} {why}", said("── now ──"), said("this prompt is no longer sent:"));
         }
     };
     if changed.same {
@@ -152,15 +152,15 @@ pub fn changed(changed: &PromptComparison, color: bool) -> String {
             }
             (Some(then), Some(now)) => {
                 let (number, before, after) = (number + 1, role(then.role), role(now.role));
-                msg!("── {number} · {before} then, {after} now ──")
+                msg!("── {number} · was {before}, now {after} ──")
             }
             (Some(then), None) => {
                 let (number, role) = (number + 1, role(then.role));
-                msg!("── {number} · {role} · only then ──")
+                msg!("── {number} · {role} · only in the sent prompt ──")
             }
             (None, Some(now)) => {
                 let (number, role) = (number + 1, role(now.role));
-                msg!("── {number} · {role} · only now ──")
+                msg!("── {number} · {role} · only in the current prompt ──")
             }
             (None, None) => Message::default(),
         };

@@ -5,7 +5,7 @@ use bcc_lang::message::msg;
 use std::io::{IsTerminal, Write};
 
 use crate::cli::exit::Exit;
-use crate::cli::language::{Said, chosen, said};
+use crate::cli::language::{Translate, chosen, said};
 use crate::cli::terminal::plain;
 use bcc_engine::error::EngineError;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -20,7 +20,7 @@ pub fn color() -> bool {
 
 /// One line of standard error, without what would move a cursor: names and messages may come from anywhere. That nobody
 /// reads it is no reason to end a conversation. It is said in the language of the person.
-pub fn note<T: Said + ?Sized>(text: &T) {
+pub fn note<T: Translate + ?Sized>(text: &T) {
     note_as_it_is(&said(text));
 }
 
@@ -29,7 +29,7 @@ pub fn note_as_it_is(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", plain(text));
 }
 
-pub fn quiet<T: Said + ?Sized>(text: &T) {
+pub fn quiet<T: Translate + ?Sized>(text: &T) {
     quiet_as_it_is(&said(text));
 }
 

@@ -23,7 +23,7 @@ use bcc_runtime::program::limits::Budget;
 pub struct RunArgs {
     /// Script to run
     pub file: PathBuf,
-    /// Session id; resumes the unfinished session of this id, if there is one
+    /// Session id; resumes the unfinished session with this id, if there is one
     #[arg(long, value_name = "ID", help_heading = "Session")]
     pub session: Option<String>,
     /// User whose global variables the session uses [default: default]
@@ -35,8 +35,8 @@ pub struct RunArgs {
     /// Set variables from a JSON or YAML file
     #[arg(long = "vars", value_name = "FILE", help_heading = "Session")]
     pub variables_file: Option<PathBuf>,
-    /// Override the budget of the script: turns, model_calls, tokens, minutes, each a total for the session; can be
-    /// repeated. Later resumes keep it
+    /// Override the budget of the script: turns, model_calls, tokens, minutes, each a total for the session; can
+    /// be repeated. Also applies to later resumes
     #[arg(long, value_name = "NAME=NUMBER[,…]", help_heading = "Session")]
     pub budget: Vec<String>,
     /// Model to use: a name from bcc-script.toml, `offline`, or `replay:FILE`
@@ -69,7 +69,7 @@ pub struct RunArgs {
     /// Keep this file up to date with the notebook of the session (.ipynb, .md or .html)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub notebook: Option<PathBuf>,
-    /// Seed for everything that is random
+    /// Seed for all random choices
     #[arg(long, value_name = "N", help_heading = "Reproducible runs")]
     pub seed: Option<u64>,
     /// Start the clock at this time and advance it 1 ms per event

@@ -55,7 +55,7 @@ fn unknown(name: &str) -> EngineError {
     let names: Vec<&str> = list().into_iter().map(|(name, _)| name).collect();
     let help = match near_miss(name, names.iter().copied()) {
         Some(near) => msg!("did you mean `{near}`?"),
-        None => msg!("there are {}", Message::list(Joint::Item, names.into_iter().map(Message::text))),
+        None => msg!("use one of {}", Message::list(Joint::Item, names.into_iter().map(Message::text))),
     };
     EngineError::usage(msg!("there is no schema `{name}`")).with_help(help)
 }

@@ -103,8 +103,8 @@ pub struct ResumeArgs {
     /// First print the events after this sequence number again
     #[arg(long, value_name = "SEQ", requires = "json")]
     pub after: Option<u64>,
-    /// Raise the budget: turns, model_calls, tokens, minutes, each a total since the start of the session, such as
-    /// turns=400; can be repeated. Later resumes keep it
+    /// Raise the budget: turns, model_calls, tokens, minutes, each a total since the start of the session, such
+    /// as turns=400; can be repeated. Also applies to later resumes
     #[arg(long, value_name = "NAME=NUMBER[,…]")]
     pub budget: Vec<String>,
     /// Use another model from now on
@@ -183,8 +183,8 @@ fn located(store: &StoreArgs, environment: &Environment) -> Result<PathBuf, Engi
 fn existing(store: &StoreArgs, environment: &Environment, access: Access) -> Result<Arc<dyn Store>, EngineError> {
     let path = located(store, environment)?;
     if !path.exists() {
-        return Err(EngineError::usage(msg!("there is no store {path}", path = path.display()))
-            .with_help("run a script first, or say where the store is with `--store`"));
+        return Err(EngineError::usage(msg!("there is no store at {path}", path = path.display()))
+            .with_help("run a script first, or specify the store with `--store`"));
     }
     let archive = match access {
         Access::Write => open(&path)?,
@@ -199,7 +199,7 @@ fn existing(store: &StoreArgs, environment: &Environment, access: Access) -> Res
 
 async fn list(store: &StoreArgs, environment: &Environment) -> Result<Exit, EngineError> {
     if store.store.is_none() && !located(store, environment)?.exists() {
-        report::note("no sessions yet: `bcc-script run FILE` begins one");
+        report::note("no sessions yet: `bcc-script run FILE` starts one");
         return Ok(Exit::Done);
     }
     let archive = existing(store, environment, Access::Read)?;
@@ -223,8 +223,8 @@ async fn resume(options: ResumeArgs, environment: Environment, front: FrontEnd) 
     let project = Project::of(Path::new("."), None, options.trust, &environment)?;
     let path = store_path(&project, &environment, options.store.store.as_deref());
     if !path.exists() {
-        return Err(EngineError::usage(msg!("there is no store {path}", path = path.display()))
-            .with_help("say where the store is with `--store`"));
+        return Err(EngineError::usage(msg!("there is no store at {path}", path = path.display()))
+            .with_help("specify the store with `--store`"));
     }
     let budget = asked(&options.budget)?;
     let notebook = LiveNotebook::asked(options.notebook.as_deref(), Some(&options.id))?;
@@ -280,11 +280,12 @@ async fn write_again(archive: &dyn Store, id: &str, after: u64, before: u64) -> 
 
 async fn prune(older_than: &str, store: &StoreArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let age = humantime::parse_duration(older_than).map_err(|error| {
-        EngineError::usage(msg!("`{older_than}` is no duration: {error}")).with_help("write for example 30d or 12h")
+        EngineError::usage(msg!("`{older_than}` is not a duration: {error}"))
+            .with_help("write, for example, 30d or 12h")
     })?;
     let age = jiff::SignedDuration::try_from(age)
-        .map_err(|_| EngineError::usage(msg!("`{older_than}` is longer than this program can count")))?;
-    let before = now().checked_sub(age).map_err(|_| EngineError::usage(msg!("`{older_than}` reaches back too far")))?;
+        .map_err(|_| EngineError::usage(msg!("`{older_than}` is longer than the longest supported duration")))?;
+    let before = now().checked_sub(age).map_err(|_| EngineError::usage(msg!("`{older_than}` goes back too far")))?;
     let archive = existing(store, environment, Access::Write)?;
     let deleted = archive.prune(&stamp(before)).await?;
     for id in &deleted {

@@ -110,8 +110,8 @@ fn show(options: &ShowArgs, environment: &Environment) -> Result<Exit, EngineErr
     let text = served.file.readable()?;
     let overridden = served.overrides.iter().copied().map(CatalogEntry::shown).collect::<Vec<_>>().join(", ");
     report::quiet(&match overridden.as_str() {
-        "" => msg!("{}, as the scheme `{scheme}` is served it", served.file.shown()),
-        files => msg!("{}, as the scheme `{scheme}` is served it; it overrides {files}", served.file.shown()),
+        "" => msg!("{}, as used by the scheme `{scheme}`", served.file.shown()),
+        files => msg!("{}, as used by the scheme `{scheme}`; it overrides {files}", served.file.shown()),
     });
     let shown = if std::io::stdout().is_terminal() { plain(text) } else { text.to_owned() };
     write_out(shown.as_bytes())?;
@@ -137,7 +137,7 @@ fn new(options: &NewTemplatesArgs, environment: &Environment) -> Result<Exit, En
 /// What was kept, and what to do next.
 fn told(made: &MadeScheme, scheme: &str, from: &str, directory: &Path, environment: &Environment) {
     if !made.kept.is_empty() {
-        report::note(&msg!("there already, and left as it is: {}", made.kept.join(", ")));
+        report::note(&msg!("already present and not changed: {}", made.kept.join(", ")));
     }
     if made.written.is_empty() {
         report::note("nothing was written");
@@ -150,12 +150,12 @@ fn told(made: &MadeScheme, scheme: &str, from: &str, directory: &Path, environme
         ));
     }
     let against = if from == DEFAULT_SCHEME || from == scheme { String::new() } else { format!(" --against {from}") };
-    report::note(&msg!("`bcc-script templates diff --scheme {scheme}{against}` shows what you change"));
+    report::note(&msg!("`bcc-script templates diff --scheme {scheme}{against}` shows your changes"));
     if from == DEFAULT_SCHEME {
-        report::note("files that you do not change may be deleted: the default scheme serves them");
+        report::note("files that you do not change can be deleted: the default scheme provides them");
     } else {
         report::note(&msg!(
-            "keep all of the files: what `{scheme}` lacks comes from the default scheme, not from `{from}`"
+            "keep all of the files: templates that `{scheme}` lacks come from the default scheme, not from `{from}`"
         ));
     }
 }

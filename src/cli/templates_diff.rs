@@ -68,12 +68,12 @@ pub fn diff(options: &DiffArgs, environment: &Environment) -> Result<Exit, Engin
         && let Some(other) = nearer(&shelf, &scheme)
     {
         report::note(&msg!(
-            "`{scheme}` is nearer to the scheme `{other}`: `bcc-script templates diff --scheme {scheme} --against {other}` compares with that"
+            "`{scheme}` is closer to the scheme `{other}`: `bcc-script templates diff --scheme {scheme} --against {other}` compares it with that scheme"
         ));
     }
     let same = found.iter().all(|difference| difference.same);
     if same {
-        report::quiet(&msg!("the templates of the scheme `{scheme}` are those of {other}"));
+        report::quiet(&msg!("the templates of the scheme `{scheme}` are the same as those of {other}"));
     }
     Ok(match found.iter().any(|difference| difference.fault.is_some()) {
         true => Exit::Usage,
@@ -89,21 +89,19 @@ fn told(difference: &TemplateDifference, scheme: &str, other: &Message) {
         report::note(fault);
     }
     if difference.mistaken {
-        report::note(&msg!("{name}: one of the two has a mistake, which `bcc-script templates check` tells"));
+        report::note(&msg!("{name}: one of the two files has an error; `bcc-script templates check` shows it"));
     }
     let quoted = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     if !difference.lacks_fields.is_empty() {
         let fields = quoted(&difference.lacks_fields);
-        report::note(&msg!("{name}: {other} asks for these fields of the reply, and `{scheme}` does not: {fields}"));
+        report::note(&msg!("{name}: {other} asks for these fields of the reply, but `{scheme}` does not: {fields}"));
     }
     if !difference.lacks_names.is_empty() {
         let names = quoted(&difference.lacks_names);
-        report::note(&msg!("{name}: {other} uses these names, and `{scheme}` does not: {names}"));
+        report::note(&msg!("{name}: {other} uses these names, but `{scheme}` does not: {names}"));
     }
     if difference.line_ends {
-        report::note(&msg!(
-            "{name}: one of the two files ends its lines with CR LF; that is not shown as a difference"
-        ));
+        report::note(&msg!("{name}: one of the two files has CR LF line endings; this is not shown as a difference"));
     }
 }
 

@@ -58,7 +58,7 @@ pub fn list(options: &ListArgs, environment: &Environment) -> Result<Exit, Engin
     if let Some(error) = &broken {
         report::error(error);
     } else if let Some(chosen) = chosen.filter(|chosen| options.scheme.is_none() && !has(&found, chosen)) {
-        report::note(&msg!("bcc-script.toml asks for the scheme `{chosen}`, and there is none of that name"));
+        report::note(&msg!("bcc-script.toml specifies the scheme `{chosen}`, which does not exist"));
     }
     for CatalogError { path, why, .. } in &found.faults {
         report::note(&on_one_line(&format!("{path}: {why}")));
@@ -90,7 +90,9 @@ fn many(schemes: &[SchemeEntry]) -> Result<(), EngineError> {
     }
     print(&plain(&table(&rows)))?;
     print("")?;
-    tell("own: a file of the project for this scheme; built-in: the binary's; default: what the scheme `default` has")?;
+    tell(
+        "own: a file of the project for this scheme; built-in: a template in the binary; default: the template of the scheme `default`",
+    )?;
     print("")?;
     let own = schemes.iter().flat_map(|scheme| scheme.templates.iter().filter(|it| layer(it, scheme) == OWN));
     let head = ["FILE", "OVERRIDES", "DESCRIPTION"].map(word).to_vec();
@@ -100,7 +102,7 @@ fn many(schemes: &[SchemeEntry]) -> Result<(), EngineError> {
         print(&plain(&table(&rows)))
     } else {
         tell(
-            "The project has no templates of its own. `bcc-script templates new SCHEME` copies those of the binary into it.",
+            "The project has no templates of its own. `bcc-script templates new SCHEME` copies the built-in templates into it.",
         )
     }
 }
@@ -160,7 +162,7 @@ fn unused(listing: &TemplateListing, only: bool) -> Result<(), EngineError> {
         .schemes
         .iter()
         .filter(idle)
-        .map(|scheme| msg!("scheme `{}`: no script of this project names it, nor does bcc-script.toml", scheme.name))
+        .map(|scheme| msg!("scheme `{}`: not used by any script of this project or by bcc-script.toml", scheme.name))
         .collect();
     let of_others = |fault: &&CatalogError| {
         let scheme = fault.path.strip_prefix("_system/config/custom/").and_then(|path| path.split_once('/'));

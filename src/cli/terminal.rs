@@ -62,7 +62,7 @@ impl Observer for Terminal {
             Event::Message { role: Speaker::Ai, message_id, text } => shown.whole(message_id, text),
             Event::MessageDiscarded { message_id } => shown.discard(message_id),
             Event::Outcome { outcome, .. } if outcome.metadata.get("parse_error") == Some(&Value::Bool(true)) => {
-                quiet(&said("(the model's reply could not be read; /why tells more)"));
+                quiet(&said("(the model's reply could not be read; /why shows details)"));
             }
             Event::Error { message, help, .. } => {
                 shown.end_line();
@@ -148,7 +148,7 @@ impl Shown {
     fn taken_back(&mut self) {
         if self.message.is_some() {
             self.end_line();
-            quiet(&said("(the words above do not count)"));
+            quiet(&said("(the text above was discarded)"));
         }
     }
 
@@ -163,18 +163,18 @@ impl Shown {
 fn notice(event: &Event) -> Option<String> {
     match event {
         Event::Triggered { reason, route, .. } => {
-            Some(filled("(trigger {reason}: {route}; /why tells more)", &[("reason", reason), ("route", route)]))
+            Some(filled("(trigger {reason}: {route}; /why shows details)", &[("reason", reason), ("route", route)]))
         }
         Event::Orchestrated { accepted: true, .. } => {
-            Some(said("(a plan changed what is to come in this topic; /plan shows it)").into_owned())
+            Some(said("(a plan changed the rest of this topic; /plan shows the change)").into_owned())
         }
-        Event::BudgetReached { why, .. } => Some(filled("(budget: {why}; /why tells more)", &[("why", &said(why))])),
+        Event::BudgetReached { why, .. } => Some(filled("(budget: {why}; /why shows details)", &[("why", &said(why))])),
         // A failure is told as an error.
         Event::Routed { reason, route, from, .. }
             if !matches!(route.as_str(), "next" | "resume" | "fail" | "error") =>
         {
             let values = [("reason", *reason), ("from", from), ("route", route)];
-            Some(filled("({reason} at {from}: {route}; /why tells more)", &values))
+            Some(filled("({reason} at {from}: {route}; /why shows details)", &values))
         }
         _ => None,
     }
@@ -237,7 +237,7 @@ mod tests {
                 table: None,
             }
         };
-        let told = Some("(user_blocked at ask: insert: comfort, then: resume; /why tells more)".to_owned());
+        let told = Some("(user_blocked at ask: insert: comfort, then: resume; /why shows details)".to_owned());
         assert_eq!(notice(&routed("insert: comfort, then: resume")), told);
         for route in ["next", "resume", "fail", "error"] {
             assert_eq!(notice(&routed(route)), None, "{route}");

@@ -106,8 +106,8 @@ pub fn test(options: &TestArgs, environment: &Environment) -> Result<Exit, Engin
     let tests = find(&request, environment)?;
     let outcome = run(&tests, &request, environment)?;
     if outcome.ran.is_empty() && !tests.files.is_empty() {
-        let message = msg!("there is nothing to test: no test has `{}`", options.filter.as_deref().unwrap_or_default());
-        let help = "`--filter` takes a part of a test's name, of a case's, or of the path of its file";
+        let message = msg!("nothing to test: no test matches `{}`", options.filter.as_deref().unwrap_or_default());
+        let help = "`--filter` takes part of the name of a test or a case, or of the path of its file";
         return Err(EngineError::usage(message).with_help(help));
     }
     let mut found = tests.diagnostics.clone();
@@ -133,7 +133,7 @@ pub fn test(options: &TestArgs, environment: &Environment) -> Result<Exit, Engin
         keep(file, junit(&outcome.ran, &|ran| case(ran, false, Language::English))?.as_bytes())?;
     }
     for file in &outcome.stale {
-        report::note(&msg!("note: no test keeps the snapshot {file} any more; delete it"));
+        report::note(&msg!("note: no test uses the snapshot {file} any more; delete it"));
     }
     let enough = covered(options, &outcome.ran)?;
     let failed = outcome.ran.iter().any(|ran| ran.failed()) || tests.unreadable() > 0 || !enough;
@@ -163,11 +163,10 @@ fn covered(options: &TestArgs, ran: &[TestResult]) -> Result<bool, EngineError> 
     let Some(least) = options.coverage_min.filter(|least| !total.reaches(*least)) else { return Ok(true) };
     let (percent, covered, all) = (total.percent(), total.covered.to_string(), total.total.to_string());
     let values = [("percent", percent.as_str()), ("covered", &covered), ("all", &all), ("least", &least.to_string())];
-    let literal =
-        "error: {percent} of what the scripts hold ran ({covered} of {all}), and `--coverage-min` asks for {least}%";
+    let literal = "error: coverage is {percent} ({covered} of {all}), but `--coverage-min` requires {least}%";
     report::note_as_it_is(&filled(literal, &values));
     if options.coverage.is_none() {
-        report::note("help: `--coverage` tells what never ran");
+        report::note("help: `--coverage` shows what never ran");
     }
     Ok(false)
 }

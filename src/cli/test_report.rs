@@ -61,7 +61,7 @@ fn story(ran: &TestResult, paint: Paint, out: &mut String) {
     let hidden = said.saturating_sub(MOST_LINES);
     if hidden > 0 {
         let hidden = hidden.to_string();
-        let _ = writeln!(out, "    {}", paint.language.filled("… {hidden} lines before", &[("hidden", &hidden)]));
+        let _ = writeln!(out, "    {}", paint.language.filled("… {hidden} earlier lines", &[("hidden", &hidden)]));
     }
     for line in ran.transcript.iter().take(said).skip(hidden) {
         spoken(line, paint, out);
@@ -141,8 +141,8 @@ pub fn summary(ran: &[TestResult], unreadable: usize, passed_over: usize, langua
     let failed = count(TestStatus::Failed) + count(TestStatus::Broken) + unreadable;
     let others = match passed_over {
         0 => "",
-        1 => " (1 YAML file is no test and was passed over)",
-        _ => " ({passed_over} YAML files are no tests and were passed over)",
+        1 => " (1 YAML file is not a test and was skipped)",
+        _ => " ({passed_over} YAML files are not tests and were skipped)",
     };
     let others = language.filled(others, &[("passed_over", &passed_over.to_string())]);
     let number = |number: usize| number.to_string();

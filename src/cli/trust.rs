@@ -45,7 +45,7 @@ pub fn trust(options: &TrustArgs, environment: &Environment) -> Result<Exit, Eng
             match given {
                 TextOrEnv::Text(proxy) if proxy == "none" => {}
                 TextOrEnv::Text(proxy) => report::note(&msg!("  … through the proxy {}", address(proxy))),
-                TextOrEnv::Env(variable) => report::note(&msg!("  … through the proxy that {variable} names")),
+                TextOrEnv::Env(variable) => report::note(&msg!("  … through the proxy specified in {variable}")),
             }
         }
         for (header, given) in &model.headers {
@@ -62,7 +62,7 @@ pub fn trust(options: &TrustArgs, environment: &Environment) -> Result<Exit, Eng
         }
     }
     for (name, server) in &project.config.behavior_servers {
-        report::note(&msg!("  the behavior server `{name}` may be sent sessions at {}", address(&server.url)));
+        report::note(&msg!("  sessions may be sent to the behavior server `{name}` at {}", address(&server.url)));
         if let Some(variable) = &server.token_env {
             report::note(&msg!("  … with the token in the environment variable {variable}"));
         }
@@ -73,6 +73,6 @@ pub fn trust(options: &TrustArgs, environment: &Environment) -> Result<Exit, Eng
     if !project.config.project.allow.is_empty() {
         report::note(&msg!("  scripts may: {}", project.config.project.allow.join(", ")));
     }
-    report::note("when the file changes, it must be trusted anew");
+    report::note("if the file changes, it must be trusted again");
     Ok(Exit::Done)
 }

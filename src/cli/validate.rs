@@ -25,7 +25,7 @@ pub struct ValidateArgs {
     /// .bcc/]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Check against the templates of this scheme, whatever scripts and projects set
+    /// Check against the templates of this scheme, regardless of what scripts and projects set
     #[arg(long, value_name = "SCHEME")]
     pub scheme: Option<String>,
     #[command(flatten)]

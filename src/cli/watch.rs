@@ -137,7 +137,7 @@ fn renew(
 
 fn unwatchable(error: &notify::Error) -> EngineError {
     EngineError::failed(msg!("the folders cannot be watched: {error}"))
-        .with_help("leave `--watch` out, or name fewer folders")
+        .with_help("omit `--watch`, or specify fewer folders")
 }
 
 /// A line between two reports for people; a program tells them apart by themselves.
@@ -152,7 +152,7 @@ fn separate(reporting: &Reporting) {
 }
 
 fn end_on_signals(news: Sender<News>) -> Result<(), EngineError> {
-    let failed = |error: std::io::Error| EngineError::failed(msg!("signals cannot be waited for: {error}"));
+    let failed = |error: std::io::Error| EngineError::failed(msg!("cannot wait for signals: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let mut signals = {
         let _inside = runtime.enter();

@@ -76,15 +76,15 @@ fn model(lines: &str) -> String {
 
 /// Lines of a model; what `validate` marks; a part of the message; a part of the help.
 const MISTAKES: [(&str, &str, &str, &str); 66] = [
-    ("temperature = -0.5", "-0.5", "expected a number from 0 up", "`bcc-script schema config`"),
-    ("temperature = nan", "nan", "expected a number from 0 up", "`bcc-script schema config`"),
+    ("temperature = -0.5", "-0.5", "expected a non-negative number", "`bcc-script schema config`"),
+    ("temperature = nan", "nan", "expected a non-negative number", "`bcc-script schema config`"),
     ("temperature = \"warm\"", "\"warm\"", "invalid type", "`bcc-script schema config`"),
     ("max_tokens = 0", "0", "a whole number from 1 to", "`bcc-script schema config`"),
     ("max_tokens = 1.5", "1.5", "a whole number from 1 to", "`bcc-script schema config`"),
     ("max_token = 5", "max_token", "unknown field `max_token`", "did you mean `max_tokens`?"),
-    ("timeout = \"soon\"", "\"soon\"", "`soon` is no duration", "`bcc-script schema config`"),
-    ("timeout = \"0s\"", "\"0s\"", "between nothing and a day", "`bcc-script schema config`"),
-    ("idle_timeout = \"2 days\"", "\"2 days\"", "between nothing and a day", "`bcc-script schema config`"),
+    ("timeout = \"soon\"", "\"soon\"", "`soon` is not a valid duration", "`bcc-script schema config`"),
+    ("timeout = \"0s\"", "\"0s\"", "more than zero and at most one day", "`bcc-script schema config`"),
+    ("idle_timeout = \"2 days\"", "\"2 days\"", "more than zero and at most one day", "`bcc-script schema config`"),
     ("first_token_timeout = 20", "20", "invalid type", "`bcc-script schema config`"),
     ("max_attempts = 0", "0", "from 1 to 20", "`bcc-script schema config`"),
     ("max_attempts = 21", "21", "from 1 to 20", "`bcc-script schema config`"),
@@ -100,52 +100,52 @@ const MISTAKES: [(&str, &str, &str, &str); 66] = [
     ("request_per_minute = 3", "request_per_minute", "unknown field", "did you mean `requests_per_minute`?"),
     ("structured = \"json_schem\"", "\"json_schem\"", "there is no form `json_schem`", "did you mean `json_schema`?"),
     ("structured = true", "true", "invalid type", "`bcc-script schema config`"),
-    ("price = { input = -1, output = 2 }", "-1", "expected a number from 0 up", "`bcc-script schema config`"),
-    ("price = { input = 1, output = inf }", "inf", "expected a number from 0 up", "`bcc-script schema config`"),
+    ("price = { input = -1, output = 2 }", "-1", "expected a non-negative number", "`bcc-script schema config`"),
+    ("price = { input = 1, output = inf }", "inf", "expected a non-negative number", "`bcc-script schema config`"),
     ("price = { input = 1 }", "{ input = 1 }", "missing field `output`", "`bcc-script schema config`"),
     ("price = { input = 1, output = 2, chached = 3 }", "chached", "unknown field", "did you mean `cached`?"),
     ("price = { input = 1, output = 2, per = 0 }", "0", "from 1 to", "`bcc-script schema config`"),
-    ("price = { input = 1, output = 2, currency = \"\" }", "\"\"", "one short word", "`bcc-script schema config`"),
+    ("price = { input = 1, output = 2, currency = \"\" }", "\"\"", "a single short word", "`bcc-script schema config`"),
     (
         "price = { input = 1, output = 2, currency = \"US dollars\" }",
         "\"US dollars\"",
-        "one short word",
+        "a single short word",
         "`bcc-script schema config`",
     ),
     ("price = 3", "3", "invalid type", "`bcc-script schema config`"),
     ("fallback = \"local\"", "\"local\"", "invalid type", "`bcc-script schema config`"),
-    ("fallback = [\"locl\"]", "\"locl\"", "names `locl`, and there is no such model", "did you mean `local`?"),
+    ("fallback = [\"locl\"]", "\"locl\"", "names `locl`, but there is no such model", "did you mean `local`?"),
     ("fallback = [\"local\", \"elsewhere\"]", "\"elsewhere\"", "no such model", "[models.elsewhere]"),
     ("fallback = [\"offline\", \"offline\"]", "\"offline\"", "names `offline` twice", "keep the first"),
-    ("fallback = [\"main\"]", "\"main\"", "in a circle: `main` → `main`", "remove one"),
-    ("base_url = \"localhost:11434\"", "\"localhost:11434\"", "must begin with http://", "http://localhost"),
-    ("base_url = \"somewhere\"", "\"somewhere\"", "is no address", "http://localhost"),
-    ("base_url = \"ftp://h/v1\"", "\"ftp://h/v1\"", "must begin with http://", "http://localhost"),
-    ("base_url = \"http://ann:q7-geheim@h/v1\"", "http", "carries a user name or a password", "api_key_env"),
+    ("fallback = [\"main\"]", "\"main\"", "form a cycle: `main` → `main`", "remove one"),
+    ("base_url = \"localhost:11434\"", "\"localhost:11434\"", "must start with http://", "http://localhost"),
+    ("base_url = \"somewhere\"", "\"somewhere\"", "is not a valid URL", "http://localhost"),
+    ("base_url = \"ftp://h/v1\"", "\"ftp://h/v1\"", "must start with http://", "http://localhost"),
+    ("base_url = \"http://ann:q7-geheim@h/v1\"", "http", "contains a user name or a password", "api_key_env"),
     ("api_key = \"q7-geheim\"", "api_key", "unknown field `api_key`", "api_key_env = "),
-    ("api_key_env = \"A\"\napi_key_file = \"b\"", "\"b\"", "both `api_key_env` and `api_key_file`", "keep one"),
-    ("api_key_env = \"q7-geheim\"", "***", "no name of an environment variable", "put the key into"),
-    ("api_key_file = \"sk-q7geheimq7geheim84JskWQ\"", "***", "no name of a file", "put the key into"),
-    ("proxy = { env = \"http://q7-geheim\" }", "proxy", "no name of an environment variable", "put the address"),
-    ("headers = { X-A = { env = \"q7-geheim\" } }", "X-A", "no name of an environment variable", "put the whole"),
-    ("proxy = \"proxy.example\"", "\"proxy.example\"", "`proxy` is no address", "\"none\""),
-    ("proxy = \"socks5://h:1\"", "\"socks5://h:1\"", "`proxy` must begin with", "\"none\""),
-    ("proxy = \"http://ann:q7-geheim@h:1\"", "http", "carries a user name or a password", "{ env = \"NAME\" }"),
-    ("proxy = 8080", "8080", "expected a text, or { env", "`bcc-script schema config`"),
-    ("headers = { Authorization = \"Bearer q7-geheim\" }", "***", "carries a secret", "Authorization = { env ="),
-    ("headers = { X-Api-Key = \"q7-geheim\" }", "***", "carries a secret", "X-Api-Key = { env ="),
-    ("headers = { Cookie = \"s=q7-geheim\" }", "***", "carries a secret", "Cookie = { env ="),
-    ("headers = { Authorization = 7743 }", "****", "expected a text, or { env", "`bcc-script schema config`"),
+    ("api_key_env = \"A\"\napi_key_file = \"b\"", "\"b\"", "`api_key_env` and `api_key_file` are both set", "keep one"),
+    ("api_key_env = \"q7-geheim\"", "***", "not a valid environment variable name", "put the key in"),
+    ("api_key_file = \"sk-q7geheimq7geheim84JskWQ\"", "***", "is not a file name", "put the key in"),
+    ("proxy = { env = \"http://q7-geheim\" }", "proxy", "not a valid environment variable name", "put the address"),
+    ("headers = { X-A = { env = \"q7-geheim\" } }", "X-A", "not a valid environment variable name", "put the whole"),
+    ("proxy = \"proxy.example\"", "\"proxy.example\"", "`proxy` is not a valid URL", "\"none\""),
+    ("proxy = \"socks5://h:1\"", "\"socks5://h:1\"", "`proxy` must start with", "\"none\""),
+    ("proxy = \"http://ann:q7-geheim@h:1\"", "http", "contains a user name or a password", "{ env = \"NAME\" }"),
+    ("proxy = 8080", "8080", "expected a string, or { env", "`bcc-script schema config`"),
+    ("headers = { Authorization = \"Bearer q7-geheim\" }", "***", "contains a secret", "Authorization = { env ="),
+    ("headers = { X-Api-Key = \"q7-geheim\" }", "***", "contains a secret", "X-Api-Key = { env ="),
+    ("headers = { Cookie = \"s=q7-geheim\" }", "***", "contains a secret", "Cookie = { env ="),
+    ("headers = { Authorization = 7743 }", "****", "expected a string, or { env", "`bcc-script schema config`"),
     ("headers = { X-Team = { en = \"A\" } }", "{ en", "unknown field `en`", "did you mean `env`?"),
     ("headers = { X-Team = {} }", "{}", "missing field `env`", "`bcc-script schema config`"),
-    ("headers = { \"X Team\" = \"a\" }", "\"a\"", "cannot be the name of a header", "letters, digits"),
+    ("headers = { \"X Team\" = \"a\" }", "\"a\"", "is not a valid header name", "letters, digits"),
     ("headers = { X-Team = \"咨询\\n\" }", "\"咨询", "cannot be sent as a header", "ASCII"),
     ("headers = { Content-Type = \"text/plain\" }", "\"text/plain\"", "set by the program", "remove it"),
-    ("headers = { x-a = \"1\", X-A = \"2\" }", "\"1\"", "stands there twice", "keep one"),
-    ("extra = { messages = [] }", "[]", "`extra` cannot set `messages`", "they are the prompt"),
+    ("headers = { x-a = \"1\", X-A = \"2\" }", "\"1\"", "appears twice", "keep one"),
+    ("extra = { messages = [] }", "[]", "`extra` cannot set `messages`", "they contain the prompt"),
     ("extra = { response_format = { type = \"text\" } }", "response_format", "cannot set", "`structured`"),
     ("extra = { since = 2026-01-01 }", "{", "`since` is a date", "`bcc-script schema config`"),
-    ("extra = { top_p = nan }", "{", "`top_p` is no number", "`bcc-script schema config`"),
+    ("extra = { top_p = nan }", "{", "`top_p` is a number that JSON cannot represent", "`bcc-script schema config`"),
     ("extra = [1]", "[1]", "invalid type", "`bcc-script schema config`"),
 ];
 
@@ -187,10 +187,10 @@ fn what_a_model_lacks_is_told_at_its_name() {
         ("model = \"m\"", "missing field `provider`", "`bcc-script schema config`"),
         ("provider = \"openai\"", "needs `model`", "add `model = \"…\"`"),
         ("provider = \"anthropic\"", "needs `model`", "add `model = \"…\"`"),
-        ("provider = \"anthropic\"\nmodel = \" \"", "`model` is empty", "the server's name"),
+        ("provider = \"anthropic\"\nmodel = \" \"", "`model` is empty", "the model's name on the server"),
         (
             "provider = \"anthropic\"\nmodel = \"m\"\nstructured = \"json_schema\"",
-            "cannot be \"json_schema\" for a model of provider `anthropic`",
+            "cannot be \"json_schema\" for a model with provider `anthropic`",
             "write \"auto\", \"tool\", \"off\"",
         ),
         ("provider = \"replay\"", "needs `file`", "add `file = \"…\"`"),
@@ -211,7 +211,7 @@ fn what_a_model_lacks_is_told_at_its_name() {
 #[test]
 fn nothing_that_sends_anything_is_called_offline() {
     let text = "[models.offline]\nprovider = \"openai\"\nmodel = \"m\"\n";
-    assert!(refused(text).to_string().contains("`offline` belongs to the built-in responder"));
+    assert!(refused(text).to_string().contains("`offline` is reserved for the built-in responder"));
     assert_eq!(findings("[models.offline]\nprovider = \"offline\"\n").len(), 0);
 }
 
@@ -237,7 +237,7 @@ fn a_circle_of_fallbacks_is_told_once_and_a_chain_of_chains_is_none() {
     let circle = tables(&[("a", "\"b\""), ("b", "\"d\", \"c\""), ("c", "\"a\""), ("d", "")]);
     let found = findings(&circle);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].message.to_string().contains("[models.c]: the fallbacks go in a circle: `a` → `b` → `c` → `a`"));
+    assert!(found[0].message.to_string().contains("[models.c]: the fallbacks form a cycle: `a` → `b` → `c` → `a`"));
     assert_eq!((found[0].file.slice(found[0].span), found[0].file.line_column(found[0].span.start).0), ("\"a\"", 9));
     let diamond = tables(&[("a", "\"b\", \"c\""), ("b", "\"d\""), ("c", "\"d\""), ("d", "\"offline\"")]);
     assert!(findings(&diamond).is_empty());
@@ -301,7 +301,7 @@ fn the_schema_for_editors_has_the_keys_that_are_read() {
 #[test]
 fn the_schema_for_editors_takes_what_is_read_and_refuses_what_cannot_be_read() {
     /// What only the reader can tell: lengths of time, and what JSON has no form for.
-    const FINER: [&str; 3] = ["`0s`", "`2 days`", "is no number that JSON has"];
+    const FINER: [&str; 3] = ["`0s`", "`2 days`", "is a number that JSON cannot represent"];
     let schema = schema();
     for text in [WHOLE, "", "[models.a]\nprovider = \"offline\"\nrepair = true\nproxy = \"none\"\n"] {
         assert!(schema.is_valid(&value(text)), "{text}");

@@ -292,7 +292,7 @@ fn scripts_in_the_oldest_nesting_become_todays_and_run_to_their_end() {
 #[test]
 fn what_is_not_sure_is_left_and_told() {
     let table = [
-        ("sessions:\n  - session: a\n    phases: []\n  - session: b\n    phases: []\n", "a file of its own"),
+        ("sessions:\n  - session: a\n    phases: []\n  - session: b\n    phases: []\n", "in its own file"),
         ("sessions:\n  session: a\n  phases: []\n", "write one `session:`"),
         (
             "sessions: &a\n  - &b\n    session: x\n    phases: &c\n      - phase: y\n        steps: []\nx-more: *c\n",
@@ -302,7 +302,7 @@ fn what_is_not_sure_is_left_and_told() {
             "sessions:\n- session: a\n  phases:\n  - phase: b\n    steps:\n    - topic: c\n      actions:\n      - &x { type: ai_say, content: d }\n      - *x\n",
             "an alias repeats",
         ),
-        ("sessions:\n- session: a\n  session: b\n  phases: []\n", "stands more than once"),
+        ("sessions:\n- session: a\n  session: b\n  phases: []\n", "appears more than once"),
     ];
     for (text, told) in table {
         let place = Place::with(text);

@@ -216,7 +216,7 @@ impl Level {
         let unknown = found.iter().find(|found| found.message.to_string().contains("zzzzzzzz"));
         let unknown = unknown.unwrap_or_else(|| panic!("{} takes any field", self.definition));
         let help = unknown.help.as_ref().unwrap().to_string();
-        let list = help.split_once("known here: ");
+        let list = help.split_once("allowed here: ");
         let list = list.map_or("", |(_, list)| list.split(';').next().unwrap());
         list.split(", ").filter(|name| !name.is_empty()).map(str::to_owned).collect()
     }

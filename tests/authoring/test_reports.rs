@@ -125,7 +125,7 @@ fn a_snapshot_is_asked_for_kept_compared_and_masked() {
     assert_eq!(other.status, TestStatus::Failed);
     assert!(other.failures[0].found.to_string().contains('-'), "{}", other.failures[0].found);
     let written = one(&folder, true);
-    assert!(written.notes.iter().any(|note| note.to_string().contains("written anew")), "{:?}", written.notes);
+    assert!(written.notes.iter().any(|note| note.to_string().contains("was updated")), "{:?}", written.notes);
     assert_eq!(one(&folder, false).status, TestStatus::Passed);
 }
 
@@ -188,7 +188,7 @@ expect: { status: completed, variables: { user_name: 小周 } }
     let expected = ["怎么称呼您？", "你好", "您是？", "随便聊聊", "昵称也好。", "小周", "好的。", "再见，小周。"];
     assert_eq!(said, expected);
     assert!(
-        ran.notes.iter().any(|note| note.to_string().starts_with("the simulated person: 2 calls of ")),
+        ran.notes.iter().any(|note| note.to_string().starts_with("simulated person: 2 calls to ")),
         "{:?}",
         ran.notes
     );
@@ -202,7 +202,7 @@ fn a_simulated_person_who_comes_to_no_end_fails_unless_that_is_fine() {
     let folder = project(&[("a.yaml", &played("{ persona: 谁, turns: 3 }", replies, 3))]);
     let ran = one(&folder, false);
     assert_eq!(ran.status, TestStatus::Failed);
-    assert_eq!(ran.failures[0].message, "the simulated person spoke 3 times, and the session still waits");
+    assert_eq!(ran.failures[0].message, "the simulated person sent 3 messages, but the session is still waiting");
     write_test(&folder, "a.yaml", &played("{ persona: 谁, turns: 3, bound: ok }", replies, 3));
     let ran = one(&folder, false);
     assert_eq!(ran.status, TestStatus::Passed, "{:?} {:?}", ran.why, ran.failures);
@@ -218,7 +218,7 @@ fn a_simulated_person_who_is_silent_or_stuck_fails_with_what_to_do() {
     );
     write_test(&folder, "a.yaml", &played("{ persona: 谁 }", "[嗯, 嗯, 嗯, 嗯]", 4));
     let ran = one(&folder, false);
-    assert_eq!(ran.failures[0].message, "the simulated person said the same 3 times in a row");
+    assert_eq!(ran.failures[0].message, "the simulated person said the same thing 3 times in a row");
     assert!(ran.failures[0].help.is_some());
     let essay = "长".repeat(5_000);
     write_test(&folder, "a.yaml", &played("{ persona: 谁, turns: 1, bound: ok }", &format!("[{essay}]"), 1));

@@ -16,7 +16,7 @@ use bcc_runtime::program::models::ModelProviders;
 use bcc_runtime::program::program::Program;
 use bcc_runtime::run::session::SessionPause;
 use bcc_store::contract::Store;
-use behaving::{Answer, Log, Said, Shared, World};
+use behaving::{Answer, Log, Shared, Translate, World};
 use mortal::{Death, MortalArchive};
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ fn nobody() -> Arc<dyn ModelProviders> {
 
 fn said(replies: &[(&str, &str)]) -> Arc<dyn ModelProviders> {
     let replies = replies.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
-    stage::Only::without_monitors(Some(Arc::new(Said(replies, Mutex::default()))))
+    stage::Only::without_monitors(Some(Arc::new(Translate(replies, Mutex::default()))))
 }
 
 /// What a session came to.

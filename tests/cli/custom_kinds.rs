@@ -125,7 +125,7 @@ fn what_is_no_json_object_is_a_text_and_what_is_missing_is_told() {
     let finished = run(&home);
     assert_eq!(set(&finished), json!({ "said": "two words" }));
     let warned = finished.events().into_iter().find(|event| event["code"] == "output-missing").unwrap();
-    assert!(warned["message"].as_str().unwrap().contains("gave no `missing`"), "{warned}");
+    assert!(warned["message"].as_str().unwrap().contains("did not return `missing`"), "{warned}");
 }
 
 #[test]
@@ -179,14 +179,14 @@ fn a_failure_of_any_part_fails_the_session_where_no_route_is_written_for_it() {
             "command = [\"/bin/sh\", \"-c\", \"echo secret words >&2; exit 3\"]",
             "the command of `work` ended with exit code 3",
         ),
-        ("command = [\"/bin/sh\", \"-c\", \"kill -9 $$\"]", "the command of `work` was ended by signal 9"),
+        ("command = [\"/bin/sh\", \"-c\", \"kill -9 $$\"]", "the command of `work` was terminated by signal 9"),
         (
             &format!("command = [\"{long}\"]\ntimeout = \"200ms\""),
             "the command of `work` took longer than 200ms and was stopped",
         ),
         (
             "command = [\"no-such-program\"]",
-            "the command of `work` could not be started: the program `no-such-program` is not there",
+            "the command of `work` could not be started: the program `no-such-program` was not found",
         ),
         ("skill = \"failing\"", "the skill `failing` ended with an error: "),
         ("command = [\"true\"]\nafter = { command = [\"false\"] }", "the command after `work` ended with exit code 1"),
@@ -362,17 +362,20 @@ fn the_check_knows_the_kinds_of_the_project() {
     let table = [
         ("- action_type: gret\n  action_id: a\n", "did you mean `greet`?"),
         ("- action_type: elsewhere\n  action_id: a\n", ", around, greet, lost"),
-        ("- action_type: greet\n  action_id: a\n", "needs its input `name`, which is not given here"),
-        ("- action_type: greet\n  action_id: a\n", "give it under `config:`"),
+        ("- action_type: greet\n  action_id: a\n", "requires the input `name`, which is missing here"),
+        ("- action_type: greet\n  action_id: a\n", "add `name: …` under `config:`"),
         ("- action_type: greet\n  action_id: a\n  config: { nam: Ann }\n", "has no input `nam`"),
         ("- action_type: greet\n  action_id: a\n  config: { name: Ann, loud: very }\n", "declared as boolean"),
         ("- action_type: greet\n  action_id: a\n  config: { name: Ann, output: [lin] }\n", "has no output `lin`"),
         ("- action_type: greet\n  action_id: a\n  config: { name: \"{{ nobody }}\" }\n", "`nobody`"),
-        ("- action_type: lost\n  action_id: a\n", "the kind `lost` runs the skill `greetin`, which is not there"),
-        ("- action_type: lost\n  action_id: a\n", "did you mean `greeting`? It stands in bcc-script.toml"),
+        (
+            "- action_type: lost\n  action_id: a\n",
+            "the action type `lost` runs the skill `greetin`, which does not exist",
+        ),
+        ("- action_type: lost\n  action_id: a\n", "did you mean `greeting`? The name is set in bcc-script.toml"),
         (
             "- action_type: around\n  action_id: a\n  config: { name: Ann }\n",
-            "the kind `around` runs the skill `nowhere`",
+            "the action type `around` runs the skill `nowhere`",
         ),
         ("- action_type: greet\n  action_id: a\n  config: { name: Ann }\n  on_exit: { rejected: end }\n", "rejected"),
     ];
@@ -393,9 +396,9 @@ fn a_table_that_cannot_be_is_told_where_it_stands() {
         "- action_type: ai_say\n  action_id: a\n  config: { content: hi }\n",
     );
     let report = validated(&home);
-    assert!(report.contains("the kind `ai_ask`: the name belongs to a kind of the language"), "{report}");
+    assert!(report.contains("action type `ai_ask`: the name is already used by a built-in action type"), "{report}");
     assert!(
-        report.contains("the kind `a`: there is neither a skill nor a command")
+        report.contains("action type `a`: neither a skill nor a command is specified")
             && report.contains("bcc-script.toml:3:"),
         "{report}"
     );

@@ -127,7 +127,7 @@ fn a_project_is_made_where_trust_cannot_be_kept_and_says_so() {
     fs::write(home.path().join("config"), "a file").unwrap();
     let finished = home.finish(["init", "p"], "");
     assert_eq!(finished.code, Some(0), "{}", finished.err);
-    assert!(finished.err.contains("not trusted yet; `bcc-script trust`"), "{}", finished.err);
+    assert!(finished.err.contains("not trusted yet; to trust it later, run `bcc-script trust`"), "{}", finished.err);
     assert!(home.path().join("p/bcc-script.toml").is_file());
 }
 
@@ -256,7 +256,7 @@ fn what_a_repository_has_already_stays_and_is_told() {
     let finished = run_in(&home, home.path(), &["init", "p"], "");
     assert_eq!(finished.code, Some(0), "{}", finished.err);
     for name in ["README.md", ".gitignore"] {
-        assert!(finished.err.contains(&format!("{name} was there before, and stays as it was")), "{}", finished.err);
+        assert!(finished.err.contains(&format!("{name} already exists and was not changed")), "{}", finished.err);
         assert!(!finished.out.lines().any(|line| line == name), "{}", finished.out);
     }
     assert!(finished.err.contains("`.bcc/`"), "{}", finished.err);
@@ -289,10 +289,10 @@ fn a_second_project_is_not_begun_over_the_first_nor_inside_of_it() {
     let home = Home::new();
     let project = project(&home, "en");
     let before = tree(home.path());
-    refused_in(&home, home.path(), &["init", "p"], 2, &["p holds a project already", "bcc-script new script"]);
-    refused_in(&home, &project, &["init"], 2, &["holds a project already"]);
-    refused_in(&home, &project, &["init", "inner/deep"], 2, &["lies inside of the project", "--nested"]);
-    refused_in(&home, &project.join("scripts"), &["init"], 2, &["lies inside of the project"]);
+    refused_in(&home, home.path(), &["init", "p"], 2, &["p already contains a project", "bcc-script new script"]);
+    refused_in(&home, &project, &["init"], 2, &["already contains a project"]);
+    refused_in(&home, &project, &["init", "inner/deep"], 2, &["is inside the project", "--nested"]);
+    refused_in(&home, &project.join("scripts"), &["init"], 2, &["is inside the project"]);
     assert_eq!(tree(home.path()), before);
     done_in(&home, &project, &["init", "inner/deep", "--nested"]);
     done_in(&home, &project.join("inner/deep"), &["test"]);
@@ -305,14 +305,14 @@ fn a_place_that_cannot_be_a_project_is_refused_and_nothing_is_made() {
     symlink("nowhere", home.path().join("dangling")).unwrap();
     let before = tree(home.path());
     let table: [(&[&str], &str); 9] = [
-        (&["file"], "file is a file"),
-        (&["file/below"], "file is a file"),
-        (&["dangling"], "leads nowhere"),
-        (&["dangling/below"], "leads nowhere"),
+        (&["file"], "file is a file, but"),
+        (&["file/below"], "file is a file, so"),
+        (&["dangling"], "dangling is a broken link"),
+        (&["dangling/below"], "dangling is a broken link"),
         (&[""], "value is required"),
         (&["p", "--scheme", "../out"], "is a path"),
         (&["p", "--scheme", ""], "empty"),
-        (&["p", "--scheme", "default"], "no other scheme can be"),
+        (&["p", "--scheme", "default"], "no other scheme can use it"),
         (&["p", "--lang", "fr"], "fr"),
     ];
     for (arguments, why) in table {
@@ -331,7 +331,7 @@ fn a_directory_that_cannot_be_written_to_is_told_and_left_as_it_is() {
     let home = Home::new();
     // Nobody makes a directory there, whoever they are.
     if Path::new("/proc/self").is_dir() {
-        let told = ["cannot be written", "nothing was left behind"];
+        let told = ["cannot be written", "no files were left behind"];
         refused_in(&home, home.path(), &["init", "/proc/bcc-project"], 1, &told);
     }
     let locked = home.path().join("locked");
@@ -341,7 +341,7 @@ fn a_directory_that_cannot_be_written_to_is_told_and_left_as_it_is() {
     let may_write = fs::write(locked.join("probe"), "").is_ok();
     let _ = fs::remove_file(locked.join("probe"));
     if !may_write {
-        refused_in(&home, home.path(), &["init", "locked"], 1, &["cannot be written", "nothing was left behind"]);
+        refused_in(&home, home.path(), &["init", "locked"], 1, &["cannot be written", "no files were left behind"]);
         refused_in(&home, home.path(), &["init", "locked/new"], 1, &["cannot be written"]);
     } else {
         eprintln!("SKIPPED: this user may write to any directory, so a locked one tells nothing");
@@ -363,7 +363,7 @@ fn a_failure_in_the_middle_takes_away_what_was_made_before_it() {
     fs::create_dir_all(&deep).unwrap();
     let finished = home.finish(["init", deep.to_str().unwrap()], "");
     assert_eq!(finished.code, Some(1), "{}", finished.err);
-    assert!(finished.err.contains("nothing was left behind") && finished.err.contains("_system"), "{}", finished.err);
+    assert!(finished.err.contains("no files were left behind") && finished.err.contains("_system"), "{}", finished.err);
     assert_eq!(fs::read_dir(&deep).unwrap().count(), 0);
 }
 

@@ -95,11 +95,14 @@ fn a_directory_without_a_project_is_no_problem_and_stays_empty() {
     let home = Home::with(&[]);
     let report = home.doctor(&[]);
     assert!(report.ok());
-    report.has("project", &["note: there is no bcc-script.toml, _system/ or .bcc/ here or above", "`bcc-script init`"]);
+    report.has(
+        "project",
+        &["note: there is no bcc-script.toml, _system/ or .bcc/ in this directory or above it", "`bcc-script init`"],
+    );
     report.has("configuration", &["note: there is no bcc-script.toml"]);
     report.has("models", &["offline responder"]);
     report.has("templates", &["ok: the default templates can be rendered"]);
-    report.has("store", &["ok: ", "is not there yet"]);
+    report.has("store", &["ok: ", "does not exist yet"]);
     report.has("kernels", &["kernel"]);
     report.has("locale", &["ok: LC_ALL=C.UTF-8"]);
     report.has("language", &["English, because of LC_ALL=C.UTF-8"]);
@@ -135,7 +138,7 @@ fn errors_of_scripts_are_counted() {
     let home = Home::with(&[("scripts/s.yaml", &SCRIPT.replace("content", "contend"))]);
     let report = home.doctor(&[("BCC_PROJECT", ".")]);
     assert!(!report.ok());
-    report.has("project", &["as `BCC_PROJECT` says"]);
+    report.has("project", &["as specified by `BCC_PROJECT`"]);
     report.has("scripts", &["problem: ", "errors: 1", "`bcc-script validate` shows them"]);
 }
 
@@ -151,8 +154,8 @@ fn a_broken_configuration_is_told_and_the_rest_is_looked_at() {
         let report = home.doctor(&[]);
         assert!(!report.ok());
         report.has("configuration", &["problem: ", part]);
-        report.has("models", &["note: what models there are is not known"]);
-        report.has("store", &["is not there yet"]);
+        report.has("models", &["note: the models are unknown"]);
+        report.has("store", &["does not exist yet"]);
         assert!(!report.0.to_string().contains("geheim"), "{}", report.0);
         let json = ["validate", "--format", "json"];
         for arguments in [["doctor"].as_slice(), &["validate"], &json, &["run", "scripts/s.yaml"]] {
@@ -173,18 +176,15 @@ fn keys_trust_and_the_rights_of_key_files_are_told_and_no_key_is_shown() {
     let report = home.doctor(&[]);
     report.has(
         "configuration",
-        &["problem: others on this machine may read the key of model `a` in key.txt", "chmod 600"],
+        &["problem: other users of this machine can read the key of model `a` in key.txt", "chmod 600"],
     );
     report
         .has("trust", &["problem: bcc-script.toml is not trusted", "`a` at http://127.0.0.1:9", "`bcc-script trust "]);
     report.has(
         "models",
-        &[
-            "model `a` (openai q) has its key, from key.txt",
-            "problem: model `b` (openai q) has no key: B_KEY is missing",
-        ],
+        &["model `a` (openai q) has a key, from key.txt", "problem: model `b` (openai q) has no key: B_KEY is missing"],
     );
-    report.has("models", &["note: no model was asked", "doctor --ask", "models check"]);
+    report.has("models", &["note: it was not checked whether the models answer", "doctor --ask", "models check"]);
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(home.run(&["trust"], &[]).status.code(), Some(0));
     let report = home.doctor(&[("B_KEY", "geheim-9876543210")]);
@@ -226,8 +226,10 @@ fn what_lies_beside_the_schemes_is_no_problem() {
     let report = home.doctor(&[]);
     let told = report.of("templates");
     assert!(!told.contains("problem: "), "{told}");
-    report
-        .has("templates", &["note: _system/config/custom/empty: it holds no template", "ok: the scheme `mine` can be"]);
+    report.has(
+        "templates",
+        &["note: _system/config/custom/empty: it contains no template", "ok: the scheme `mine` can be"],
+    );
     assert_eq!(told.lines().count(), 3, "{told}");
     // What keeps a scheme from being read is one.
     std::fs::create_dir(home.project().join(custom).join("torn")).unwrap();
@@ -244,11 +246,14 @@ fn what_is_allowed_and_not_trusted_is_told() {
     assert!(!report.ok());
     report.has(
         "trust",
-        &["problem: bcc-script.toml is not trusted, so what `[project] allow` lets scripts do", "`bcc-script trust "],
+        &[
+            "problem: bcc-script.toml is not trusted, so the permissions that `[project] allow` grants to scripts",
+            "`bcc-script trust ",
+        ],
     );
     let listed = home.run(&["models", "list"], &[]);
     let told = String::from_utf8(listed.stderr).unwrap();
-    assert!(told.contains("what it allows scripts does not count"), "{told}");
+    assert!(told.contains("the permissions it grants to scripts are ignored"), "{told}");
     assert_eq!(home.run(&["trust"], &[]).status.code(), Some(0));
     home.doctor(&[]).has("trust", &["ok: bcc-script.toml is trusted"]);
 }
@@ -277,7 +282,7 @@ fn sessions_are_counted_and_a_lock_that_was_left_behind_holds_nobody_up() {
     std::fs::write(locks.join("1.lock"), format!("process {} since 2026-01-01T00:00:00Z", std::process::id())).unwrap();
     let report = home.doctor(&[]);
     if Path::new("/proc/self").exists() {
-        report.has("store", &["note: a lock was left behind by process 4294967294"]);
+        report.has("store", &["note: process 4294967294 since 2026-01-01T00:00:00Z left a lock behind"]);
     }
     report.has("store", &[&format!("note: a session is in use by process {}", std::process::id())]);
 }
@@ -287,7 +292,7 @@ fn a_store_that_cannot_be_read_is_told_and_left_as_it_is() {
     let home = Home::with(&[(".bcc/sessions.db", "this is no database, and longer than nothing at all")]);
     let report = home.doctor(&[]);
     assert!(!report.ok());
-    report.has("store", &["problem: ", "cannot be read", "`--store` or BCC_STORE names another"]);
+    report.has("store", &["problem: ", "cannot be read", "another store with `--store` or BCC_STORE"]);
     let home = Home::with(&[("scripts/s.yaml", SCRIPT)]);
     let store = home.0.path().join("store.db");
     assert_eq!(home.run(&["run", "scripts/s.yaml", "--store", store.to_str().unwrap()], &[]).status.code(), Some(3));
@@ -307,15 +312,12 @@ fn schemas_of_another_release_are_told_with_how_to_write_them_anew() {
     let report = home.doctor(&[]);
     report.has(
         "editors",
-        &[
-            "note: schemas/script.schema.json is not the one of this release",
-            "schema script > schemas/script.schema.json",
-        ],
+        &["note: schemas/script.schema.json does not match this release", "schema script > schemas/script.schema.json"],
     );
     let schema = home.run(&["schema", "script"], &[]).stdout;
     std::fs::write(home.project().join("schemas/script.schema.json"), schema).unwrap();
     let report = home.doctor(&[]);
-    assert_eq!(report.of("editors"), "ok: the schemas of `script` are those of this release | -");
+    assert_eq!(report.of("editors"), "ok: the schemas for `script` match this release | -");
 }
 
 #[test]
@@ -324,5 +326,5 @@ fn a_project_that_does_not_exist_is_told() {
     let output = home.run(&["doctor", "--project", "nowhere"], &[]);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("problem  project") && text.contains("help: mend `--project`"), "{text}");
+    assert!(text.contains("problem  project") && text.contains("help: fix `--project`"), "{text}");
 }

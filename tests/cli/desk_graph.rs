@@ -266,7 +266,7 @@ fn a_drawing_takes_the_place_of_no_script_and_of_no_folder() {
     }
     let finished = program(&["graph", "s.yaml", "-o", "folder"], home.path());
     assert_eq!(finished.code, Some(2));
-    assert!(finished.err.contains("folder is a directory, and the drawing is one file"));
+    assert!(finished.err.contains("folder is a directory, but the graph is a single file"));
 }
 
 #[test]

@@ -205,9 +205,13 @@ fn an_action_is_found_wherever_it_stands_and_gets_what_is_declared_or_given() {
     assert!(bye.contains("再见，小林。") && bye.contains("认识上海的人"), "{bye}");
     let wrong = desk.render(&["--script", "script.yaml", "--action", "bye", "--var", "nmae=x"]);
     assert_eq!(wrong.code, Some(2));
-    assert!(wrong.err.contains("no variable `nmae`") && wrong.err.contains("did you mean `name`?"), "{}", wrong.err);
+    assert!(
+        wrong.err.contains("the variable `nmae` is not visible") && wrong.err.contains("did you mean `name`?"),
+        "{}",
+        wrong.err
+    );
     let skill = desk.render(&["--script", "script.yaml", "--action", "soothe"]);
-    assert!(skill.err.contains("stands in the skill `comfort`"), "{}", skill.err);
+    assert!(skill.err.contains("is in the skill `comfort`"), "{}", skill.err);
 }
 
 #[test]
@@ -233,14 +237,14 @@ fn the_prompts_of_monitors_and_planners_are_rendered_with_placeholders() {
 fn an_action_that_asks_no_model_is_told_so_and_what_to_do() {
     let desk = Desk::new(SCRIPT);
     for (options, told) in [
-        (&["--action", "ask_pin"][..], "`--answer TEXT` shows the call that judges the answer to them"),
-        (&["--action", "move"], "`move` is `set` and asks no model"),
-        (&["--action", "check"], "inside of it stand `sum_up`"),
-        (&["--action", "bye", "--answer", "好"], "`bye` waits for no answer in round 1"),
+        (&["--action", "ask_pin"][..], "`--answer TEXT` shows the call that judges the answer to it"),
+        (&["--action", "move"], "`move` is of type `set` and asks no model"),
+        (&["--action", "check"], "it contains the actions `sum_up`"),
+        (&["--action", "bye", "--answer", "好"], "`bye` does not wait for an answer in round 1"),
         (&["--action", "ask_name", "--round", "4"], "at most 3 rounds"),
         (&["--action", "ask_name", "--answer", "a", "--answer", "b"], "2 answers are too many for round 1"),
         (&["--action", "ask_nmae"], "did you mean `ask_name`?"),
-        (&["--action", "ask_name", "--scheme", "../x"], "`../x` is no name of a template scheme"),
+        (&["--action", "ask_name", "--scheme", "../x"], "`../x` is not a valid name for a template scheme"),
     ] {
         let done = desk.render(&[&["--script", "script.yaml"], options].concat());
         assert_eq!(done.code, Some(2), "{options:?}: {}", done.err);
@@ -269,8 +273,8 @@ fn undefined_names_are_marked_at_their_place_and_those_without_a_value_are_told_
             "undefined: `用户命` at _system/config/default/ai_ask_v1.md:4:6",
             "undefined: `later` at _system/config/default/ai_ask_v1.md:5:53 (not reached this time)",
             "undefined: `部分` at _system/config/default/part.md:2:4",
-            "empty: `name` at _system/config/default/ai_ask_v1.md:4:16 is known and has no value yet",
-            "empty: `pin` at _system/config/default/ai_ask_v1.md:4:26 is known and has no value yet",
+            "empty: `name` at _system/config/default/ai_ask_v1.md:4:16 is defined but has no value yet",
+            "empty: `pin` at _system/config/default/ai_ask_v1.md:4:26 is defined but has no value yet",
         ]
     );
     let json = desk.action("ask_name", &["--var", "name=小林"]);
@@ -297,13 +301,14 @@ fn a_template_alone_gets_the_given_names_and_no_others() {
     let given = desk.render(&[&alone[..], &["--var", "who=林"]].concat());
     assert_eq!(given.code, Some(1));
     assert!(
-        given.err.contains("_system/config/custom/gentle/ai_say_v2.md:4:26: `who.x` holds nothing"),
+        given.err.contains("_system/config/custom/gentle/ai_say_v2.md:4:26: `who.x` has no value"),
         "{}",
         given.err
     );
     let given = desk.json(&["ai_say", "--var", "who=林"]);
     assert!(said(&given["messages"])[0].1.contains('林'));
-    for (name, told) in [("ai_sya", "did you mean"), ("ai_say_v9", "there is version 1"), ("script.yaml", "`--script`")]
+    for (name, told) in
+        [("ai_sya", "did you mean"), ("ai_say_v9", "available versions: 1"), ("script.yaml", "`--script`")]
     {
         let done = desk.render(&[name]);
         assert_eq!(done.code, Some(2), "{}", done.err);
@@ -395,7 +400,7 @@ fn a_changed_template_is_shown_beside_what_was_sent_then() {
     desk.template("default/ai_ask_v1.md", "{{ broken");
     let broken = desk.render(&["--session", "s", "--action", "ask_name"]);
     assert_eq!(broken.code, Some(1), "{}", broken.err);
-    assert!(broken.out.contains("规则二") && broken.out.contains("there is no such prompt now"), "{}", broken.out);
+    assert!(broken.out.contains("规则二") && broken.out.contains("this prompt is no longer sent"), "{}", broken.out);
     assert!(broken.out.contains("_system/config/default/ai_ask_v1.md:1"), "{}", broken.out);
 }
 
@@ -418,9 +423,9 @@ fn what_is_not_there_of_a_session_is_told_with_what_there_is() {
     let desk = Desk::talked(SCRIPT);
     for (options, told) in [
         (&["--session", "x", "--action", "ask_name"][..], "sessions list"),
-        (&["--session", "s", "--action", "move"], "those that did are `ask_name`, `ask_pin`, `bye`"),
-        (&["--session", "s", "--action", "ask_name", "--round", "9"], "it did in round 1, 2"),
-        (&["--session", "s", "--action", "bye", "--call", "2"], "it has 1, numbered from 1"),
+        (&["--session", "s", "--action", "move"], "actions that asked a model are `ask_name`, `ask_pin`, `bye`"),
+        (&["--session", "s", "--action", "ask_name", "--round", "9"], "it asked a model in these rounds: 1, 2"),
+        (&["--session", "s", "--action", "bye", "--call", "2"], "its calls are numbered from 1 to 1"),
         (&["--session", "s", "--action", "bye", "--store", "none.db"], "there is no store"),
     ] {
         let done = desk.render(options);

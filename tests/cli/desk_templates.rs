@@ -125,11 +125,11 @@ fn what_is_unused_is_told_where_it_is_sure_and_nowhere_else() {
     home.put("_system/config/custom/other/ai_ask_v1.md", "{{ task }}");
     let unused = reasons(&listed(&home, ""), "unused");
     let expected = [
-        ("custom/gentle/ai_ask_v3.md", "no script of this project asks for version 3 of `ai_ask`"),
-        ("custom/gentle/ai_say_v2.md", "no script of this project asks for version 2 of `ai_say`"),
+        ("custom/gentle/ai_ask_v3.md", "no script of this project uses version 3 of `ai_ask`"),
+        ("custom/gentle/ai_say_v2.md", "no script of this project uses version 2 of `ai_say`"),
         ("default/ai-ask.md", "did you mean `ai_ask_v1.md`?"),
-        ("default/alone.md", "no other template pulls it in"),
-        ("default/plan_create_v1.md", "comes with a later release"),
+        ("default/alone.md", "no other template includes it"),
+        ("default/plan_create_v1.md", "is planned for a later release"),
     ];
     assert_eq!(unused.len(), expected.len(), "{unused:?}");
     for ((path, why), (file, reason)) in unused.iter().zip(expected) {
@@ -137,7 +137,7 @@ fn what_is_unused_is_told_where_it_is_sure_and_nowhere_else() {
         assert!(why.contains(reason), "{path}: {why}");
     }
     let told = run(&home, "list").out;
-    assert!(told.contains("scheme `other`: no script") && !told.contains("scheme `gentle`:"), "{told}");
+    assert!(told.contains("scheme `other`: not used by any script") && !told.contains("scheme `gentle`:"), "{told}");
     // Where a script cannot be read, it may ask for anything.
     home.put("scripts/torn.yaml", [0xff, 0xfe, b'x']);
     let unused = reasons(&listed(&home, ""), "unused");
@@ -175,13 +175,13 @@ fn every_fault_is_told_and_the_rest_is_listed() {
         (format!("{gentle}/ai_ask_v1.md"), "larger than 1048576 bytes"),
         (format!("{gentle}/ai_say_v1.md"), "not UTF-8"),
         (format!("{gentle}/ai_think_v1.md"), "it is a folder"),
-        (format!("{gentle}/persona_v1.md"), "line 1: `persona_v1.md` is this very template"),
+        (format!("{gentle}/persona_v1.md"), "line 1: `persona_v1.md` is this template itself"),
         (format!("{gentle}/ai_ask_monitor_v1.md"), "line 1: `ai_ask_monitor_v1.md` extends itself"),
-        (format!("{gentle}/ai_ask_v2.md"), "a link to a file outside of the project"),
-        (format!("{gentle}/ai_say_v2.md"), "a link that leads nowhere"),
-        ("_system/config/custom/default".to_owned(), "never looked into"),
-        ("_system/config/custom/a b".to_owned(), "no scheme can have this name"),
-        ("_system/config/custom/empty".to_owned(), "holds no template"),
+        (format!("{gentle}/ai_ask_v2.md"), "a link to a file outside the project"),
+        (format!("{gentle}/ai_say_v2.md"), "a broken link"),
+        ("_system/config/custom/default".to_owned(), "it is ignored"),
+        ("_system/config/custom/a b".to_owned(), "this cannot be the name of a scheme"),
+        ("_system/config/custom/empty".to_owned(), "contains no template"),
     ];
     let faults = reasons(&listed(&home, ""), "faults");
     for (path, why) in &table {
@@ -266,7 +266,7 @@ fn show_gives_every_byte_and_says_beside_it_where_they_come_from() {
     assert_eq!(text, odd);
     assert_eq!(
         note,
-        "_system/config/custom/gentle/ai_ask_v1.md, as the scheme `gentle` is served it; it overrides built-in \
+        "_system/config/custom/gentle/ai_ask_v1.md, as used by the scheme `gentle`; it overrides built-in \
          _system/config/default/ai_ask_v1.md\n"
     );
     for (name, text) in [
@@ -283,9 +283,9 @@ fn show_gives_every_byte_and_says_beside_it_where_they_come_from() {
     for (name, help) in [
         ("ai_aks", "did you mean `ai_ask`?"),
         ("safty.md --scheme gentle", "did you mean `safety`"),
-        ("ai_ask --version 7", "there is version 1"),
-        ("ai_ask_v7", "there is version 1"),
-        ("ai_ask_v1 --version 7", "leave one of the two out"),
+        ("ai_ask --version 7", "available versions: 1"),
+        ("ai_ask_v7", "available versions: 1"),
+        ("ai_ask_v1 --version 7", "remove one of the two"),
         ("weather", "`bcc-script templates list --scheme default`"),
         ("ai_ask --scheme gentel", "did you mean `gentle`?"),
         ("ai_ask --scheme ..", "without a folder"),
@@ -336,15 +336,15 @@ fn diff_tells_what_the_other_scheme_asks_for_and_this_one_does_not() {
     let file = "_system/config/custom/gentle/ai_ask_v1.md";
     home.put(file, ENGLISH_ASK.replace("BRIEF", "SHORT").replace("topic_goal", "phase_goal"));
     let told = run(&home, "diff ai_ask --scheme gentle --against english").err;
-    assert!(told.contains("these fields of the reply, and `gentle` does not: `BRIEF`"), "{told}");
-    assert!(told.contains("uses these names, and `gentle` does not: `topic_goal`"), "{told}");
+    assert!(told.contains("these fields of the reply, but `gentle` does not: `BRIEF`"), "{told}");
+    assert!(told.contains("uses these names, but `gentle` does not: `topic_goal`"), "{told}");
     home.put(file, ENGLISH_ASK.replace('\n', "\r\n"));
     let finished = run(&home, "diff ai_ask --scheme gentle --against english");
     assert_eq!((finished.code, finished.out.as_str()), (Some(1), ""));
     assert!(finished.err.contains("CR LF"), "{}", finished.err);
     home.put(file, "{% if task %}");
     let told = run(&home, "diff ai_ask --scheme gentle --against english").err;
-    assert!(told.contains("has a mistake") && !told.contains("these fields"), "{told}");
+    assert!(told.contains("has an error") && !told.contains("these fields"), "{told}");
 }
 
 #[test]
@@ -354,11 +354,11 @@ fn new_copies_what_is_asked_for_overwrites_nothing_and_says_what_to_do_next() {
     assert_eq!(finished.code, Some(0));
     assert_eq!(finished.out, "_system/config/custom/gentle/ai_ask_v1.md\n_system/config/custom/gentle/persona_v1.md\n");
     assert!(finished.err.contains("`template_scheme: gentle`") && finished.err.contains("--against english"));
-    assert!(finished.err.contains("comes from the default scheme, not from `english`"), "{}", finished.err);
+    assert!(finished.err.contains("come from the default scheme, not from `english`"), "{}", finished.err);
     home.put("_system/config/custom/gentle/ai_ask_v1.md", "mine");
     let finished = run(&home, "new gentle --from english");
     assert_eq!(finished.out.lines().count(), 8);
-    assert!(finished.err.contains("left as it is: ai_ask_v1.md, persona_v1.md"), "{}", finished.err);
+    assert!(finished.err.contains("not changed: ai_ask_v1.md, persona_v1.md"), "{}", finished.err);
     let kept = fs::read_to_string(home.path().join("_system/config/custom/gentle/ai_ask_v1.md")).unwrap();
     assert_eq!(kept, "mine");
     assert!(run(&home, "new gentle").err.contains("nothing was written"));

@@ -71,7 +71,7 @@ fn a_session_that_was_left_anywhere_goes_on_to_the_end_that_it_would_have_had() 
 fn an_effect_that_was_open_is_asked_about_and_a_loop_that_a_budget_stopped_goes_on() {
     let home = with_store();
     let effect = done(home.finish(["sessions", "resume", "effect_open", "--trust"], "skip\nyes\n"));
-    assert!(effect.contains("Say `again` to do it again, `skip`"), "{effect}");
+    assert!(effect.contains("Answer `again` to run it again, `skip`"), "{effect}");
     assert!(effect.contains("Shall we go on after no minutes?"), "{effect}");
     let looped = done(home.finish(["sessions", "resume", "loop_stopped", "--budget", "turns=200"], ""));
     assert!(looped.contains("### advice") && looped.contains("The report is done."), "{looped}");

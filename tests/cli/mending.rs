@@ -280,7 +280,7 @@ fn validate_fix_mends_what_is_sure_and_reports_what_is_left() {
     home.put("scripts/c.yaml", NEW);
     let finished = run(&home, &["validate", "--fix", "--format", "json"]);
     assert_eq!(finished.code, Some(1), "{}", finished.err);
-    assert_eq!(finished.err, "scripts/a.yaml: 3 findings mended\n");
+    assert_eq!(finished.err, "scripts/a.yaml: 3 findings fixed\n");
     let report: Value = serde_json::from_str(&finished.out).unwrap();
     let rules: Vec<&str> =
         report["diagnostics"].as_array().unwrap().iter().map(|found| found["rule"].as_str().unwrap()).collect();
@@ -303,7 +303,7 @@ fn rules_that_are_off_and_findings_that_are_allowed_are_not_mended() {
     let finished = run(&home, &["validate", "--fix"]);
     assert_eq!(
         (finished.code, finished.err.as_str()),
-        (Some(0), "scripts/a.yaml: 1 finding mended\n1 file, nothing to report\n")
+        (Some(0), "scripts/a.yaml: 1 finding fixed\n1 file, nothing to report\n")
     );
     assert_eq!(fs::read_to_string(&file).unwrap(), allowed.replace("content_template", "content"));
 }
@@ -315,17 +315,20 @@ fn migrate_shows_checks_and_writes() {
     home.put("scripts/b.yaml", NEW.replace("goal: 放松", "tnoe: 温和"));
     let shown = run(&home, &["migrate"]);
     insta::assert_snapshot!(shown.out);
-    assert_eq!((shown.code, shown.err.as_str()), (Some(0), "2 files looked at: 1 would change; `--write` writes it\n"));
+    assert_eq!(
+        (shown.code, shown.err.as_str()),
+        (Some(0), "2 files checked: 1 would change; use `--write` to write the changes\n")
+    );
     let checked = run(&home, &["migrate", "--check"]);
     assert_eq!((checked.code, checked.out.as_str()), (Some(1), ""));
-    assert_eq!(checked.err, "scripts/a.yaml: 3 older forms\n2 files looked at: 1 would change\n");
+    assert_eq!(checked.err, "scripts/a.yaml: 3 legacy forms\n2 files checked: 1 would change\n");
     assert_eq!(fs::read_to_string(&file).unwrap(), OLD, "nothing is written unasked");
     let written = run(&home, &["migrate", "--write", "scripts/a.yaml"]);
     assert_eq!((written.code, written.out.as_str()), (Some(0), ""));
-    assert_eq!(written.err, "scripts/a.yaml: 3 findings mended\n1 file looked at: 1 changed\n");
+    assert_eq!(written.err, "scripts/a.yaml: 3 findings fixed\n1 file checked: 1 changed\n");
     assert_eq!(fs::read_to_string(&file).unwrap(), NEW);
     let again = run(&home, &["migrate", "--check"]);
-    assert_eq!((again.code, again.err.as_str()), (Some(0), "2 files looked at: all of them in today's form\n"));
+    assert_eq!((again.code, again.err.as_str()), (Some(0), "2 files checked: no legacy forms found\n"));
 }
 
 #[test]
@@ -339,10 +342,10 @@ fn migrate_lists_what_is_left_with_its_place_and_help() {
     for part in [
         "conflicting-spellings",
         "scripts/a.yaml:13:17",
-        "keep the one that you mean",
+        "keep the one you want",
         "yaml-syntax",
         "not-text",
-        "3 files looked at: none changed; what is told",
+        "3 files checked: none changed; the items above",
     ] {
         assert!(finished.err.contains(part), "{part}: {}", finished.err);
     }
@@ -370,7 +373,7 @@ fn a_template_is_mended_too() {
     );
     let finished = run(&home, &["validate", "--fix", "--rule", "template-lacks-field=off"]);
     assert!(
-        finished.err.starts_with("_system/config/default/ai_say_v1.md: 1 finding mended\n"),
+        finished.err.starts_with("_system/config/default/ai_say_v1.md: 1 finding fixed\n"),
         "{}{}",
         finished.out,
         finished.err
@@ -411,7 +414,7 @@ fn files_that_would_lose_something_are_left_and_told() {
     let finished = run(&home, &["validate", "--fix"]);
     assert_eq!(finished.code, Some(1));
     for part in
-        ["scripts/linked.yaml: not mended: it has 2 names", "scripts/readonly.yaml: not mended: it is read-only"]
+        ["scripts/linked.yaml: not fixed: it has 2 hard links", "scripts/readonly.yaml: not fixed: it is read-only"]
     {
         assert!(finished.err.contains(part), "{part}: {}", finished.err);
     }
@@ -442,7 +445,7 @@ fn a_folder_into_which_nobody_may_write_is_left_as_it_is() {
     let finished = Running::start(command).finish();
     fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
     assert_eq!(finished.code, Some(1), "{}", finished.err);
-    assert!(finished.err.contains("scripts/a.yaml: not mended: Permission denied"), "{}", finished.err);
+    assert!(finished.err.contains("scripts/a.yaml: not fixed: Permission denied"), "{}", finished.err);
     assert_eq!(fs::read_to_string(&file).unwrap(), OLD);
 }
 
@@ -456,7 +459,7 @@ fn a_full_disk_leaves_the_old_file() {
     command.env_clear().envs(home.variables()).current_dir(home.path());
     let finished = Running::start(command).finish();
     assert_eq!(finished.code, Some(1), "{}", finished.err);
-    assert!(finished.err.contains("scripts/a.yaml: not mended: File too large"), "{}", finished.err);
+    assert!(finished.err.contains("scripts/a.yaml: not fixed: File too large"), "{}", finished.err);
     assert_eq!(fs::read_to_string(&file).unwrap(), OLD);
     assert_eq!(fs::read_dir(home.path().join("scripts")).unwrap().count(), 1, "nothing is left beside it");
 }
@@ -472,7 +475,7 @@ fn whoever_writes_a_whole_document_anew_is_told_what_is_wrong_with_it() {
         let written = run(&home, &["migrate", "--write"]);
         assert_eq!(written.code, Some(1), "{}", written.err);
         assert!(written.err.contains("error[unknown-key]") && written.err.contains("`contnt`"), "{}", written.err);
-        let summary = "1 file looked at: 1 changed; what is told above is left to do by hand\n";
+        let summary = "1 file checked: 1 changed; the items above must be changed by hand\n";
         assert!(written.err.ends_with(summary), "{}", written.err);
         assert!(fs::read_to_string(&file).unwrap().starts_with(today));
     }
@@ -486,7 +489,7 @@ fn a_file_of_which_nothing_can_be_said_is_not_in_todays_form() {
     let migrated = run(&home, &["migrate", "--write"]);
     assert_eq!(migrated.code, Some(1), "{}", migrated.err);
     // `sessions` is a slip of the pen for `session`: what stands below it is today's.
-    for part in ["a script begins with `session:`, and not with `sessions:`", "rename to `session`"] {
+    for part in ["a script starts with `session:`, not with `sessions:`", "rename to `session`"] {
         assert!(migrated.err.contains(part), "{part}: {}", migrated.err);
     }
     assert!(!migrated.err.contains("oldest"), "{}", migrated.err);

@@ -96,7 +96,7 @@ fn models_are_listed_with_everything_but_their_keys() {
     std::fs::write(directory.path().join("key.txt"), KEY).unwrap();
     let listed = program(directory.path(), &["models", "list", "--json", "--trust"], &[("TEAM", "a")]);
     let document = document(&listed);
-    assert_eq!(document["default"], json!({ "name": "default", "why": "[models.default] of bcc-script.toml" }));
+    assert_eq!(document["default"], json!({ "name": "default", "why": "[models.default] in bcc-script.toml" }));
     assert_eq!(document["trusted"], true);
     assert_eq!(document["models"].as_array().unwrap().len(), 3);
     let first = &document["models"][0];
@@ -133,7 +133,7 @@ fn without_a_configuration_the_list_says_what_answers_and_why() {
     assert!(plain.out.contains("[models.default]"), "{}", plain.out);
     let both = program(directory.path(), &["models", "list"], &[("OPENAI_API_KEY", KEY), ("ANTHROPIC_API_KEY", KEY)]);
     let notes = notes(&both);
-    assert!(notes.contains("openai is asked; BCC_MODEL=anthropic:NAME asks the other one"), "{notes}");
+    assert!(notes.contains("openai is used; to use the other one, set BCC_MODEL=anthropic:NAME"), "{notes}");
     assert!(notes.contains("the environment variable BCC_MODEL is not set"), "{notes}");
 }
 
@@ -208,12 +208,12 @@ fn a_check_fails_when_one_model_does_and_tells_why_and_tries_the_others() {
         [&yes, &yes, &no, &nothing, &yes, &nothing, &nothing, &nothing, &yes].map(Clone::clone)
     );
     for (number, part) in [
-        (1, "answered 401"),
+        (1, "returned 401"),
         (2, "cannot reach"),
         (3, "NOT_SET is not set"),
-        (4, "without a word"),
+        (4, "it returned no text"),
         (6, "cannot be read"),
-        (7, "did not begin its reply"),
+        (7, "did not start its reply"),
         (8, "larger than"),
     ] {
         assert!(models[number]["error"].as_str().unwrap().contains(part), "{}", models[number]);
@@ -226,7 +226,10 @@ fn a_check_fails_when_one_model_does_and_tells_why_and_tries_the_others() {
     assert_eq!(table.lines().count(), 3, "{table}");
     assert!(table.lines().nth(1).unwrap().starts_with("f_offline"), "{table}");
     let notes = notes(&one);
-    assert!(notes.contains("f_offline: built in, no AI") && notes.contains("b_refusing: error: "), "{notes}");
+    assert!(
+        notes.contains("f_offline: built in, rule-based, no AI") && notes.contains("b_refusing: error: "),
+        "{notes}"
+    );
 }
 
 #[test]
@@ -322,7 +325,7 @@ fn a_session_goes_on_with_the_next_model_of_the_chain() {
     let run = program(directory.path(), &["run", "talk.yaml", "--trust"], &[]);
     assert_eq!(run.code, Some(3));
     let notes = &run.err;
-    assert!(notes.contains("none of 2 models answered") && notes.contains("answered 503"), "{notes}");
+    assert!(notes.contains("none of the 2 models answered") && notes.contains("returned 503"), "{notes}");
 }
 
 #[test]
@@ -353,7 +356,7 @@ fn trusting_a_directory_says_what_each_model_may_do() {
         "model `default` may send the environment variable HEADER_KEY in the header Authorization",
         "model `default` may use the key in the environment variable TALK_KEY",
         "model `claude` may send conversations to https://api.anthropic.com\n",
-        "through the proxy that PROXY names",
+        "through the proxy specified in PROXY",
     ] {
         assert!(notes.contains(line), "{line}: {notes}");
     }

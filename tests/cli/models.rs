@@ -74,9 +74,9 @@ fn good_talk() -> Vec<Behaviour> {
 fn a_session_that_a_bad_server_stopped_goes_on_where_it_was_with_a_good_one() {
     let ask = Behaviour::Answers(reply("您好，请问怎么称呼？", "NO", Value::Null));
     let broken = [
-        ("hangs", Behaviour::Hangs, "did not begin its reply"),
-        ("answers 500", Behaviour::Refuses(500, "oops"), "answered 500"),
-        ("cuts the connection", Behaviour::CutsOff(reply("谢谢您。", "YES", json!("小林"))), "cut the connection"),
+        ("hangs", Behaviour::Hangs, "did not start its reply"),
+        ("answers 500", Behaviour::Refuses(500, "oops"), "returned 500"),
+        ("cuts the connection", Behaviour::CutsOff(reply("谢谢您。", "YES", json!("小林"))), "closed the connection"),
         ("floods", Behaviour::Floods, "larger than"),
         ("does not know the key", Behaviour::Refuses(401, "bad key sk-very-secret-key"), "401"),
     ];

@@ -222,7 +222,7 @@ fn a_kept_session_is_exported_in_every_form_and_its_sensitive_values_in_none() {
         assert_eq!(read(&home, &format!("out.{ending}")), format!("{}\n", by_format.trim_end()), "{ending}");
     }
     let shown = home.finish(["sessions", "show", "t"], "").out;
-    let counts = "- notebook “*** report”: 3 cells, 1 of them code; 1 ran, 0 of these failed\n";
+    let counts = "- notebook “*** report”: 3 cells, 1 of which are code; 1 ran, 0 of which failed\n";
     assert!(shown.contains(counts) && shown.contains("## Notebook\n\n- 关于***"), "{shown}");
     assert_eq!(shown.matches("3 cells").count(), 1, "{shown}");
     assert!(exported(&home, &[]).starts_with("{\n  \"version\": 1"), "json is still what is written without a format");
@@ -246,7 +246,7 @@ fn what_cannot_be_exported_is_told_and_leaves_nothing() {
     std::fs::create_dir(home.path().join("folder")).unwrap();
     for (arguments, code, why) in [
         (["sessions", "export", "u", "-o", "u.ipynb"], 2, "there is no session `u` in this store"),
-        (["sessions", "export", "t", "-o", "folder"], 2, "folder is a directory, and the document is one file"),
+        (["sessions", "export", "t", "-o", "folder"], 2, "folder is a directory, but the document is a single file"),
         (["sessions", "export", "t", "-o", ".bcc/sessions.db/x.md"], 1, "cannot be written"),
     ] {
         let finished = home.finish(arguments, "");
@@ -315,13 +315,13 @@ fn a_file_of_somebody_else_is_never_written_over() {
     home.file("mine.html", "<p>mine <!-- bcc-script notebook of session: s -->");
     home.file("broken.ipynb", "{");
     let table = [
-        ("mine.md", 2, "mine.md is there already, and no notebook of this session"),
-        ("mine.ipynb", 2, "is there already"),
-        ("mine.html", 2, "is there already"),
-        ("broken.ipynb", 2, "is there already"),
-        ("folder.md", 2, "is no file"),
-        ("notes.txt", 2, "its ending says no form"),
-        ("notebook", 2, "its ending says no form"),
+        ("mine.md", 2, "mine.md already exists and is not a notebook of this session"),
+        ("mine.ipynb", 2, "already exists"),
+        ("mine.html", 2, "already exists"),
+        ("broken.ipynb", 2, "already exists"),
+        ("folder.md", 2, "is not a regular file"),
+        ("notes.txt", 2, "its extension does not indicate a format"),
+        ("notebook", 2, "its extension does not indicate a format"),
         ("empty.md", 3, ""),
     ];
     for (name, code, why) in table {

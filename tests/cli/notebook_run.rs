@@ -194,7 +194,7 @@ fn a_script_that_runs_code_is_refused_before_anything_begins_unless_it_is_allowe
     let table = [
         (None, true, "the project does not allow `exec`"),
         (Some("[project]\nallow = [\"command\"]\n"), true, "the project does not allow `exec`"),
-        (Some(ALLOWED), false, "you have not said that you trust this project"),
+        (Some(ALLOWED), false, "you have not marked this project as trusted"),
     ];
     for (configuration, trust, why) in table {
         let home = Home::new();

@@ -192,7 +192,7 @@ fn a_session_that_was_killed_while_it_was_recorded_is_repeated_whole() {
 
     let resumed = talk.sessions(&["resume", "k", "--record", "k.jsonl"], "芝麻开门\n对\n");
     assert_eq!(resumed.code, Some(0), "{}", resumed.err);
-    assert!(!resumed.err.contains("lacks"), "{}", resumed.err);
+    assert!(!resumed.err.contains("is missing"), "{}", resumed.err);
     let text = fs::read_to_string(&path).unwrap();
     assert!(!text.contains("never committed") && !text.contains("芝麻开门"), "{text}");
     let again = talk.run("again", &["--replay", "k.jsonl"], ANSWERS);
@@ -203,7 +203,7 @@ fn a_session_that_was_killed_while_it_was_recorded_is_repeated_whole() {
     talk.run("gap", &["--model", &talk.replies, "--record", "g.jsonl"], "小林\n");
     talk.sessions(&["resume", "gap"], "芝麻开门\n");
     let told = talk.sessions(&["resume", "gap", "--record", "g.jsonl"], "对\n");
-    assert!(told.err.contains("lacks 1 calls"), "{}", told.err);
+    assert!(told.err.contains("is missing 1 calls"), "{}", told.err);
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn a_file_that_is_no_recording_of_the_session_is_left_alone() {
     let talk = Talk::new();
     talk.home.file("diary.txt", "mine");
     let refused = talk.recorded("a", "diary.txt");
-    assert_eq!((refused.code, refused.err.contains("is there already")), (Some(2), true), "{}", refused.err);
+    assert_eq!((refused.code, refused.err.contains("already exists")), (Some(2), true), "{}", refused.err);
     assert_eq!(fs::read_to_string(talk.home.path().join("diary.txt")).unwrap(), "mine");
     talk.run("b", &["--model", &talk.replies, "--record", "b.jsonl"], "小林\n");
     talk.run("c", &["--model", &talk.replies], "小林\n");
@@ -256,7 +256,7 @@ fn a_file_that_is_no_recording_of_the_session_is_left_alone() {
         let before = fs::read_to_string(talk.home.path().join(file)).unwrap();
         let refused = talk.sessions(&["resume", "c", "--record", file], "");
         assert_eq!(
-            (refused.code, refused.err.contains("no recording of session `c`")),
+            (refused.code, refused.err.contains("is not a recording of session `c`")),
             (Some(2), true),
             "{}",
             refused.err
@@ -296,7 +296,7 @@ fn a_recording_that_cannot_be_written_any_more_ends_the_run_and_loses_nothing_of
     assert!(finished.out.contains("cannot be written"), "{}", finished.out);
     let resumed = talk.sessions(&["resume", "full", "--record", "kept.jsonl"], "芝麻开门\n对\n");
     assert_eq!(resumed.code, Some(0), "{}", resumed.err);
-    assert!(!resumed.err.contains("lacks"), "{}", resumed.err);
+    assert!(!resumed.err.contains("is missing"), "{}", resumed.err);
     let again = talk.run("again", &["--replay", "kept.jsonl"], ANSWERS);
     assert_eq!(again.code, Some(0), "{}", again.err);
 }

@@ -143,5 +143,5 @@ fn a_reply_schema_of_the_project_must_hold_what_the_kind_reads() {
     std::fs::write(folder.join("ai_ask.json"), "{").unwrap();
     let refused = program(directory.path(), &["run", "talk.yaml"], "");
     assert_eq!(refused.code, Some(2));
-    assert!(refused.err.contains("`ai_ask` in schemas/replies/ is no JSON"), "{}", refused.err);
+    assert!(refused.err.contains("`ai_ask` in schemas/replies/ is not valid JSON"), "{}", refused.err);
 }

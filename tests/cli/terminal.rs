@@ -68,11 +68,11 @@ fn words_of_a_reply_that_is_asked_for_again_are_taken_back_before_others_are_sho
     let model = format!("replay:{}", replies.display());
     let mut terminal = Terminal::start(&home, &["run", script.to_str().unwrap(), "--model", &model], false);
     terminal.until("先这样说。");
-    terminal.until("(the words above do not count)");
+    terminal.until("(the text above was discarded)");
     terminal.until("那就这样问。");
     terminal.prompt();
     let shown = terminal.everything();
-    assert_eq!(shown.matches("(the words above do not count)").count(), 1, "{shown}");
+    assert_eq!(shown.matches("(the text above was discarded)").count(), 1, "{shown}");
     assert_eq!(shown.matches("那就这样问。").count(), 1, "{shown}");
     terminal.types(CTRL_D);
     assert_eq!(terminal.end(), Some(3));
@@ -138,7 +138,7 @@ fn commands_tell_what_the_author_wants_to_know_and_say_nothing_to_the_ai() {
         terminal.until(command);
     }
     terminal.answers("/nothing");
-    terminal.until("there is no command /nothing; /help lists them");
+    terminal.until("there is no command /nothing; /help lists the commands");
     terminal.answers("小林");
     terminal.answers("35");
     terminal.answers("芝麻开门");
@@ -174,7 +174,7 @@ fn why_tells_how_a_reply_was_read_and_prompt_what_was_sent() {
     let arguments = ["run", script.to_str().unwrap(), "--session", "t", "--model", &model];
     let mut terminal = Terminal::start(&home, &arguments, false);
     terminal.answers("小林");
-    terminal.until("the model's reply could not be read; /why tells more");
+    terminal.until("the model's reply could not be read; /why shows details");
     terminal.answers("/why");
     terminal.until("ask_name (round 1 of 3)");
     terminal.until("direct_parse → trim_and_parse → extract_json_block");
@@ -208,7 +208,7 @@ fn why_where_and_plan_tell_the_author_what_was_decided_and_notices_only_what_lea
     let straight = terminal.everything();
     assert!(!straight.contains("/why"), "a plain next is no news: {straight}");
     terminal.answers("说不出来");
-    terminal.until("(user_blocked at ask_mood: insert: comfort, then: resume; /why tells more)");
+    terminal.until("(user_blocked at ask_mood: insert: comfort, then: resume; /why shows details)");
     terminal.until("先深呼吸一下，好吗？");
     terminal.answers("/why");
     terminal.until("── your answer at start/ask_mood, round 1: \"说不出来\" ──");
@@ -219,16 +219,16 @@ fn why_where_and_plan_tell_the_author_what_was_decided_and_notices_only_what_lea
     terminal.until("begins       start/ask_mood/comfort/breathe (ai_ask)");
     terminal.answers("/where");
     terminal.until("family › start › breathe, round 1 of 1   (path start/ask_mood/comfort/breathe, session t)");
-    terminal.until("outside    ask_mood (ai_ask), round 1 of 3; waits for what is inside");
+    terminal.until("outside    ask_mood (ai_ask), round 1 of 3; waiting for the actions inside it");
     terminal.until("skill        comfort, inserted for user_blocked of ask_mood, then: resume");
     terminal.until("routes       1 of at most 100 since your last answer");
     terminal.answers("嗯");
     terminal.until("还能多说一点吗？");
     terminal.answers("我不想活了");
-    terminal.until("(trigger crisis: insert: safety, then: resume; /why tells more)");
+    terminal.until("(trigger crisis: insert: safety, then: resume; /why shows details)");
     terminal.until("你现在安全吗？");
     terminal.answers("/where");
-    terminal.until("ask_mood (ai_ask), round 2 of 3, your answer is kept for it");
+    terminal.until("ask_mood (ai_ask), round 2 of 3, your answer is saved for it");
     terminal.until("inserted by the trigger crisis, then: resume");
     terminal.answers("/why 2");
     terminal.until("── your answer at start/ask_mood/comfort/breathe, round 1: \"嗯\" ──");
@@ -244,12 +244,12 @@ fn why_where_and_plan_tell_the_author_what_was_decided_and_notices_only_what_lea
     terminal.answers("/plan");
     terminal.until("the topic people@外婆:");
     terminal.until("▸ ask_story (ai_ask)");
-    terminal.until("no plan was made for it");
+    terminal.until("no plan was made for this topic");
     terminal.answers("/why all");
     terminal.until("enters       the phase 家庭 [family]");
     terminal.until("── your answer at start/ask_secret, round 1: \"***\" ──");
     terminal.answers("/why nonsense");
-    terminal.until("/why knows no `nonsense`");
+    terminal.until("/why does not accept `nonsense`");
     terminal.answers("她种花");
     terminal.until("is complete");
     assert_eq!(terminal.end(), Some(0));

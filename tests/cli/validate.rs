@@ -102,7 +102,7 @@ fn where_nothing_is_named_and_nothing_usual_is_there_the_call_is_wrong() {
     let finished = run(&home, &[]);
     assert_eq!((finished.code, finished.out.as_str()), (Some(2), ""));
     assert!(finished.err.contains("none of the folders scripts/, skills/, tests/, _system/"), "{}", finished.err);
-    assert!(finished.err.contains("help: name the files or folders"), "{}", finished.err);
+    assert!(finished.err.contains("help: specify files or folders"), "{}", finished.err);
     assert_eq!(run(&home, &["--project", "nowhere", "a.yaml"]).code, Some(2));
     assert_eq!(run(&home, &["--format", "xml", "a.yaml"]).code, Some(2));
 }

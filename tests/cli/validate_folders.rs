@@ -72,8 +72,8 @@ fn where_there_is_no_file_to_check_the_call_is_wrong() {
     home.put("others/compose.yaml", "services: {}\n");
     let call = |arguments: &[&str]| home.finish(["validate"].iter().chain(arguments), "");
     for (arguments, part) in [
-        (&["empty"][..], "there is nothing to check: no file below empty is"),
-        (&["empty", "others"], "no file below empty, others is"),
+        (&["empty"][..], "there is nothing to check: no file in empty is"),
+        (&["empty", "others"], "no file in empty, others is"),
         (&["--format", "json", "others"], "1 YAML file"),
     ] {
         let finished = call(arguments);
@@ -83,7 +83,7 @@ fn where_there_is_no_file_to_check_the_call_is_wrong() {
     fs::create_dir(home.path().join("scripts")).unwrap();
     let finished = call(&[]);
     assert_eq!(finished.code, Some(2), "{}", finished.err);
-    assert!(finished.err.contains("no file below scripts is"), "{}", finished.err);
+    assert!(finished.err.contains("no file in scripts is"), "{}", finished.err);
 }
 
 #[test]
@@ -147,7 +147,7 @@ base_url = \"https://llm.example/v1?token=sk-Vb3kQ9xT2mL7wR4nZ8pYc6Jd\"
     home.put("bcc-script.toml", configuration.replace("schem ", "scheme ").replace("\"warm\"", "0.4"));
     let run = home.finish(["run", "scripts/a.yaml"], "");
     assert!(run.code == Some(2) && !run.err.contains("geheim"), "{}", run.err);
-    assert!(run.err.contains("help: a key never stands in this file"), "{}", run.err);
+    assert!(run.err.contains("help: keys must not be stored in this file"), "{}", run.err);
 }
 
 #[test]

@@ -63,10 +63,10 @@ const ODD: [(&str, &str); 7] = [
     ("../lib/folder.yaml", "is a folder"),
     ("../lib", "is a folder"),
     ("../lib/pipe.yaml", "it is not a regular file"),
-    ("../lib/device.yaml", "outside of the project"),
+    ("../lib/device.yaml", "is outside the project"),
     ("../lib/dangling.yaml", "there is no"),
     ("../lib/nowhere.yaml", "there is no"),
-    ("../../../../../../../../etc/hostname", "outside of the project"),
+    ("../../../../../../../../etc/hostname", "is outside the project"),
 ];
 
 #[test]
@@ -74,10 +74,10 @@ fn a_test_whose_script_cannot_be_used_says_why() {
     let home = odd();
     let no_script = [
         ("''", "is empty"),
-        ("/etc/passwd", "begins at the root"),
-        ("/dev/zero", "begins at the root"),
-        ("../lib/notes.txt", "is no script"),
-        ("../lib/photo.jpg", "is no script"),
+        ("/etc/passwd", "is an absolute path"),
+        ("/dev/zero", "is an absolute path"),
+        ("../lib/notes.txt", "is not a script"),
+        ("../lib/photo.jpg", "is not a script"),
     ];
     for (path, part) in ODD.into_iter().chain(no_script) {
         home.put("tests/a.yaml", test(path));
@@ -93,8 +93,8 @@ fn a_script_whose_skills_cannot_be_used_says_why() {
     let no_skill = [
         ("''", "cannot be the path"),
         ("/etc/passwd", "cannot be the path"),
-        ("../lib/notes.txt", "holds no skill"),
-        ("../scripts/a.yaml", "holds no skill"),
+        ("../lib/notes.txt", "does not contain a skill"),
+        ("../scripts/a.yaml", "does not contain a skill"),
     ];
     for (path, part) in ODD.into_iter().chain(no_skill) {
         home.put("scripts/a.yaml", script(path));

@@ -197,7 +197,8 @@ fn check(name: &str, expect: &Expect, record: &Record) {
 fn decisions(events: &[Value]) -> Vec<String> {
     let words = |event: &Value, key: &str| event[key].as_str().unwrap_or_default().to_owned();
     let decided = |event: &&Value| {
-        let usual = words(event, "why") == "no route is written for it, and a completed action goes on";
+        let usual =
+            words(event, "why") == "no route is defined for it, and after a completed action the session continues";
         event["type"] == "triggered" || (event["type"] == "routed" && !usual)
     };
     let told = |event: &Value| {

@@ -84,7 +84,7 @@ async fn a_session_whose_handle_is_closed_rests_and_is_taken_up_where_it_was() {
     let (numbers, said) = talk(&mut session, &["3 times"]).await;
     assert!(numbers[0] == seen.last().unwrap() + 1 && !said.is_empty());
     let late = session.answer("more", None).await.unwrap_err().to_string();
-    assert!(late.contains("takes no answers any more"), "{late}");
+    assert!(late.contains("no longer accepts answers"), "{late}");
     assert_eq!(session.close().await.unwrap(), SessionPause::Completed);
     let over = engine.take_up("s", &ResumeRequest::default()).await.unwrap_err().to_string();
     assert!(over.contains("complete"), "{over}");

@@ -110,7 +110,7 @@ async fn a_monitor_that_hangs_for_hours_ends_at_the_limit_and_one_that_panics_en
     assert_eq!((arrival.feedback, arrival.analysed.analysis), (None, MonitorAnalysis::default()));
     assert_eq!(
         arrival.analysed.calls[0].error.as_ref().map(ToString::to_string).as_deref(),
-        Some("nothing came within 120 s")
+        Some("nothing was received within 120 s")
     );
     desk.start(&Seeded::new("panic", 0), "ask", "敷衍", 2);
     desk.mailbox.arrived().await;

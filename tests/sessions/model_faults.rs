@@ -72,9 +72,9 @@ fn request() -> ModelRequest {
 }
 
 #[derive(Default)]
-struct Heard(String);
+struct CapturedDeltas(String);
 
-impl LiveObserver for Heard {
+impl LiveObserver for CapturedDeltas {
     fn text(&mut self, piece: &str) {
         assert!(!piece.is_empty());
         self.0.push_str(piece);
@@ -89,7 +89,7 @@ type Outcome = (Result<String, &'static str>, u32);
 
 async fn ask(provider: &Arc<dyn Provider>, server: &Faulty, answers: Vec<Answer>) -> Outcome {
     server.answers(answers);
-    let mut heard = Heard::default();
+    let mut heard = CapturedDeltas::default();
     let outcome = match provider.complete(&request(), &mut heard).await {
         Ok(reply) => {
             assert_eq!(heard.0, reply.text, "what was heard is not what came");

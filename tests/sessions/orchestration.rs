@@ -26,9 +26,9 @@ use bcc_llm::reply::shape::ReplyShape;
 use bcc_runtime::program::analysis::{InterventionReason, MonitorAnalysis};
 use bcc_runtime::program::event::Event;
 use bcc_runtime::program::location::EventLocation;
-use bcc_runtime::program::orchestration::asking::{OrchestrationContext, PlanRequest};
 use bcc_runtime::program::orchestration::edits::{id_of, is_skipped};
-use bcc_runtime::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanRefusal, Revision};
+use bcc_runtime::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanError, Revision};
+use bcc_runtime::program::orchestration::plan_prompt::{OrchestrationContext, PlanRequest};
 use bcc_runtime::program::orchestration::plans::{Accepted, Plans};
 use bcc_runtime::program::orchestration::{Generated, MOST_ASKED, generate_orchestration_plan, should_orchestrate};
 use bcc_runtime::program::program::Program;
@@ -74,7 +74,7 @@ fn plan(reply: &Value, revision: Revision) -> OrchestrationPlan {
 }
 
 /// Runs one case and gives the plans of the visit with what became of the last one.
-fn run(case: &Value, recheck: &dyn Recheck) -> (Plans, Result<Accepted, PlanRefusal>) {
+fn run(case: &Value, recheck: &dyn Recheck) -> (Plans, Result<Accepted, PlanError>) {
     let index = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
     let cursor = Cursor { at: index(&case["at"]), begun: case["begun"].as_bool().unwrap_or(true) };
     let mut plans = Plans::default();
@@ -242,7 +242,7 @@ fn the_event_of_a_plan_tells_the_plan_and_the_actions_before_and_after() {
     assert!(came.is_ok());
     let analysis = needed();
     let original = recheck.actions(FAMILY).unwrap();
-    let told = |refused: Option<&PlanRefusal>| -> Event {
+    let told = |refused: Option<&PlanError>| -> Event {
         plans.told(&plans.applied[0].plan, refused, (&analysis, "ask_father"), &original)
     };
     let expected = json!({
@@ -254,8 +254,8 @@ fn the_event_of_a_plan_tells_the_plan_and_the_actions_before_and_after() {
         "now": ["greet", "ask_father", "ask_detail", "ask_mother", "check"],
     });
     assert_eq!(serde_json::to_value(told(None)).unwrap(), expected);
-    let refused = serde_json::to_value(told(Some(&PlanRefusal::new("too-late", "`rest` has begun")))).unwrap();
-    assert_eq!((&refused["accepted"], &refused["why"]), (&json!(false), &json!("`rest` has begun")));
+    let refused = serde_json::to_value(told(Some(&PlanError::new("too-late", "`rest` has already started")))).unwrap();
+    assert_eq!((&refused["accepted"], &refused["why"]), (&json!(false), &json!("`rest` has already started")));
 }
 
 #[test]
@@ -414,7 +414,10 @@ async fn a_model_that_is_not_there_or_never_answers_gives_no_plan_and_the_record
     let hangs = context(&script(), Some(Arc::new(Hangs)), &plans, CURRENT);
     let hung = generate_orchestration_plan(&needed(), &hangs).await;
     assert!(hung.plan.is_none());
-    assert_eq!(hung.calls[0].error.as_ref().map(ToString::to_string).as_deref(), Some("nothing came within 120 s"));
+    assert_eq!(
+        hung.calls[0].error.as_ref().map(ToString::to_string).as_deref(),
+        Some("nothing was received within 120 s")
+    );
 }
 
 fn shape() -> (Value, ReplyShape) {

@@ -180,7 +180,7 @@ async fn rest(session: &mut Session, long: Duration) {
 
 const SOON: Duration = Duration::from_secs(1);
 
-const OVER: &str = "there is no plan for the rest of the topic: the visit of the topic that it was made for is over";
+const OVER: &str = "there is no plan for the rest of the topic: the visit to the topic that it was made for is over";
 
 #[tokio::test(start_paused = true)]
 async fn where_a_topic_allows_no_plans_nobody_reads_the_script_for_one() {
@@ -262,9 +262,7 @@ async fn plans_that_do_not_fit_the_topic_any_more_are_told() {
     answer(&mut session, "还行").await;
     assert_eq!(
         world.warnings().await,
-        [
-            "there is no plan for the rest of the topic: the plans that were made before do not fit the topic: every action \
-          of the topic is done"
-        ]
+        ["there is no plan for the rest of the topic: the earlier plans do not fit the topic: every action \
+          of the topic is done"]
     );
 }

@@ -148,10 +148,10 @@ impl World {
 }
 
 /// A model that gives these texts by the action's round and kind: `behavior 1`, `reflection 1`, …; `*` for any other.
-pub(crate) struct Said(pub(crate) BTreeMap<String, String>, pub(crate) Mutex<Vec<ModelRequest>>);
+pub(crate) struct Translate(pub(crate) BTreeMap<String, String>, pub(crate) Mutex<Vec<ModelRequest>>);
 
 #[async_trait]
-impl Provider for Said {
+impl Provider for Translate {
     fn name(&self) -> &str {
         "said"
     }

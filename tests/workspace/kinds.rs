@@ -105,7 +105,8 @@ fn asked(level: &Level) -> BTreeSet<String> {
     if told.contains("it has no fields at all") {
         return BTreeSet::new();
     }
-    let (_, list) = told.split_once("known here: ").unwrap_or_else(|| panic!("{} {}: {told}", level.kind, level.place));
+    let (_, list) =
+        told.split_once("allowed here: ").unwrap_or_else(|| panic!("{} {}: {told}", level.kind, level.place));
     let (list, _) = list.split_once(';').unwrap();
     list.split(", ").map(str::to_owned).filter(|name| !NOT_OFFERED.contains(&name.as_str())).collect()
 }

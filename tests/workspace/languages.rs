@@ -306,7 +306,7 @@ fn the_commands_of_the_terminal_answer_in_chinese() {
     terminal.answers("no files");
     terminal.answers("/help");
     let help = terminal.until("会接到下一行");
-    assert!(help.contains("/vars     查看变量"), "{help}");
+    assert!(help.contains("/vars     变量"), "{help}");
     terminal.answers("/why");
     let why = terminal.until("/why");
     let why = why + &terminal.until("已完成");

@@ -8,6 +8,7 @@ mod docs;
 mod kinds;
 mod languages;
 mod layers;
+mod names;
 mod own_scripts;
 mod people;
 mod schemas;

@@ -297,7 +297,7 @@ fn the_command_prints_every_schema_and_lists_their_names() {
 #[test]
 fn a_name_that_there_is_not_is_wrong_usage_with_a_near_one() {
     for (name, help) in
-        [("skil", "did you mean `skill`?"), ("ai-ask", "did you mean `ai_ask`?"), ("zzzz", "there are script, ")]
+        [("skil", "did you mean `skill`?"), ("ai-ask", "did you mean `ai_ask`?"), ("zzzz", "use one of script,")]
     {
         let output = run(&[name]);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{name}");

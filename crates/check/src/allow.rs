@@ -88,20 +88,20 @@ fn complaints(file: &Arc<SourceFile>, allow: &Allow, unused: impl Fn(usize) -> b
             None => {
                 let message = msg!("there is no diagnostic `{slug}`");
                 Diagnostic::warning("useless-allow", message, file, *span)
-                    .with_near(near(slug), || msg!("`bcc-script explain` lists all that there are"))
+                    .with_near(near(slug), || msg!("`bcc-script explain` lists all diagnostics"))
             }
             Some(page) if !page.adjustable => warn(
-                msg!("`{slug}` cannot be silenced: a script in which it is found cannot run"),
-                "mend what is found, and remove this",
+                msg!("`{slug}` cannot be silenced: a script with this problem cannot run"),
+                "fix the problem, and remove this",
             ),
             Some(_) if unused(number) => match allow.target {
                 Some(line) => warn(
-                    msg!("there is no `{slug}` in line {line}, so nothing is silenced"),
-                    "remove this, or move it to the line that it is about: to its end, or to a line of its own above it",
+                    msg!("there is no `{slug}` on line {line}, so nothing is silenced"),
+                    "remove this, or move it to the end of the line that it applies to, or to a separate line above that line",
                 ),
                 None => warn(
-                    msg!("nothing stands below this comment, so no `{slug}` is silenced"),
-                    "remove this, or move it above the line that it is about, or to the end of that line",
+                    msg!("there is nothing below this comment, so no `{slug}` is silenced"),
+                    "remove this, or move it above the line that it applies to, or to the end of that line",
                 ),
             },
             Some(_) => return None,
@@ -112,9 +112,9 @@ fn complaints(file: &Arc<SourceFile>, allow: &Allow, unused: impl Fn(usize) -> b
 }
 
 fn malformed(file: &Arc<SourceFile>, allow: &Allow) -> Diagnostic {
-    let message = "this comment is not written as one that silences something, so it does not";
+    let message = "this comment does not have the form of a comment that silences diagnostics, so it has no effect";
     let form = allow.form.written("name");
-    let help = msg!("write `{form}`, with a comma between several names");
+    let help = msg!("write `{form}`; separate several names with commas");
     let found = Diagnostic::warning("useless-allow", message, file, allow.comment).with_help(help);
     let names = meant(file, allow);
     let known = !names.is_empty() && names.iter().all(|name| page(name).is_some());

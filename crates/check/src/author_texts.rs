@@ -19,8 +19,7 @@ use bcc_lang::template::text::Text;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
 /// What to do about a text that minijinja cannot read, where nothing more exact is known.
-const TEXT_HELP: &str = "every `{{` needs its `}}`, every `{%` its `%}`, every `{% if … %}` its `{% endif %}`; \
-                         braces that a person should read are written `{{ '{{' }}`";
+const TEXT_HELP: &str = "every `{{` needs a `}}`, every `{%` a `%}`, every `{% if … %}` an `{% endif %}`; literal braces are written `{{ '{{' }}`";
 
 impl Checker<'_> {
     /// Compiles an author text; older placeholders are read.
@@ -75,7 +74,7 @@ impl Checker<'_> {
     fn older_placeholder(&self, words: &TextField, range: &Range<usize>, today: &str) {
         let older = words.text.get(range.clone()).unwrap_or_default();
         let span = locate_bytes(self.file, &words.node, range.clone());
-        let message = msg!("`{older}` is an older spelling of `{today}`");
+        let message = msg!("`{older}` is a deprecated spelling of `{today}`");
         let diagnostic = Diagnostic::warning("deprecated-placeholder", message, self.file, span);
         let plain = words.node.as_scalar().is_some_and(|scalar| scalar.style == ScalarStyle::Plain);
         let here = vec![Edit::replace(span, today)];

@@ -169,7 +169,7 @@ impl Checker<'_> {
         }
         fields.finish_with(|key| {
             let outside = ["condition", "action_type", "action_id", "on_exit", "on_interrupted"];
-            outside.contains(&key).then(|| msg!("`{key}` stands beside `config`, not inside of it"))
+            outside.contains(&key).then(|| msg!("`{key}` belongs next to `config`, not inside it"))
         });
         let condition = match condition {
             Some(None) => return None,
@@ -220,13 +220,13 @@ impl Checker<'_> {
         }
         match self.action_ids.get(&id.value) {
             Some(first) if *first == id.span => {
-                let message = msg!("the `{name}` `{}` is used twice, because an alias repeats it", id.value);
-                let help = "write the action out where the alias (`*…`) stands, with an id of its own";
+                let message = msg!("the `{name}` `{}` is used twice because an alias repeats it", id.value);
+                let help = "write out the action in place of the alias (`*…`), with an id of its own";
                 self.findings.report(Diagnostic::error("duplicate-id", message, self.file, id.span).with_help(help));
             }
             Some(first) => {
                 let message = msg!("the `{name}` `{}` is used twice", id.value);
-                let help = "give each its own: histories, replies and routes go by it";
+                let help = "give each a unique id: histories, replies and routes refer to it";
                 let diagnostic = Diagnostic::error("duplicate-id", message, self.file, id.span).with_help(help);
                 self.findings.report(diagnostic.with_related("first used here", self.file, *first));
             }
@@ -239,17 +239,18 @@ impl Checker<'_> {
     fn unknown_kind(&self, kind: &Spanned<String>) {
         let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
         if LATER_KINDS.contains(&kind.value.as_str()) {
-            let message = msg!("`{}` is a kind of the language, but this release cannot run it yet", kind.value);
-            let help = msg!("this release knows {}", names.join(", "));
+            let message =
+                msg!("`{}` is an action type of the language, but this release cannot run it yet", kind.value);
+            let help = msg!("this release supports {}", names.join(", "));
             self.findings.report(Diagnostic::error("not-supported-yet", message, self.file, kind.span).with_help(help));
             return;
         }
         let near = near_miss(&kind.value, names.iter().copied());
         let help = match near {
             Some(near) => msg!("did you mean `{near}`?"),
-            None => msg!("kinds are {}", names.join(", ")),
+            None => msg!("action types are {}", names.join(", ")),
         };
-        let message = msg!("there is no kind of action `{}`", shortened(&kind.value));
+        let message = msg!("there is no action type `{}`", shortened(&kind.value));
         let diagnostic = Diagnostic::error("unknown-kind", message, self.file, kind.span).with_help(help);
         self.findings.report(diagnostic.with_replacement(near));
     }

@@ -27,7 +27,7 @@ impl CollectedDeclarations {
         if let Some(first) = self.places.get(name) {
             let message = msg!("`{name}` is declared twice in the same scope");
             let diagnostic = Diagnostic::error("duplicate-variable", message, file, declared.span);
-            let help = "keep one of them, or give one another name";
+            let help = "keep only one of them, or rename one";
             findings.report(diagnostic.with_help(help).with_related("first declared here", file, *first));
             return;
         }
@@ -56,13 +56,11 @@ pub fn check_list(list: &[Declared], place: Scope, file: &Arc<SourceFile>, findi
         let name = &declared.declaration.name;
         if let Some(scope) = declared.scope.filter(|scope| *scope > place) {
             let message = msg!(
-                "`{name}` is declared for a {place}, but asks for the narrower scope `{scope}`",
+                "`{name}` is declared in a {place}, but has the narrower scope `{scope}`",
                 place = Message::word(place.name())
             );
-            let help = msg!(
-                "put it into the `declare` of that {scope}, or leave `scope` out",
-                scope = Message::word(scope.name())
-            );
+            let help =
+                msg!("move it to the `declare` of that {scope}, or omit `scope`", scope = Message::word(scope.name()));
             findings.report(Diagnostic::error("scope-too-narrow", message, file, declared.span).with_help(help));
         }
         reserved(name, declared.span, file, findings);
@@ -71,8 +69,9 @@ pub fn check_list(list: &[Declared], place: Scope, file: &Arc<SourceFile>, findi
 
 pub fn reserved(name: &str, span: Span, file: &Arc<SourceFile>, findings: &Findings) {
     if ENGINE_NAMES.contains(&name) {
-        let message = msg!("`{name}` is a name that the engine gives, so a variable of that name could never be read");
-        let help = msg!("choose another name; the engine gives {}", ENGINE_NAMES.join(", "));
+        let message =
+            msg!("the name `{name}` is provided by the engine, so a variable with that name could never be read");
+        let help = msg!("choose another name; the engine provides {}", ENGINE_NAMES.join(", "));
         findings.report(Diagnostic::error("reserved-name", message, file, span).with_help(help));
     }
 }

@@ -28,22 +28,23 @@ impl DocumentPathError {
         example: &'static str,
     ) -> (Message, Message) {
         let (what, from) = (Message::word(what), Message::word(from));
-        let begins = msg!("the path begins at the folder of this {from}, as in `{example}`");
+        let begins = msg!("the path is relative to the folder of this {from}, as in `{example}`");
         match self {
             Self::Empty => (msg!("the path of the {what} is empty"), begins),
-            Self::Absolute => (msg!("`{shown}` begins at the root of this machine"), begins),
+            Self::Absolute => (msg!("`{shown}` is an absolute path"), begins),
             Self::Outside => (
-                msg!("`{shown}` lies outside of the project"),
-                msg!("copy the {what} into the project: its documents may use the files of the project only"),
+                msg!("`{shown}` is outside the project"),
+                msg!("copy the {what} into the project: documents of a project can only use files of that project"),
             ),
             Self::Absent => (msg!("there is no file `{shown}`"), begins),
             Self::Folder => (
                 msg!("`{shown}` is a folder"),
-                msg!("write the path of the {what} itself, with the name of the file, as in `{example}`"),
+                msg!("write the path of the {what} itself, including the file name, as in `{example}`"),
             ),
-            Self::Unreadable(why) => {
-                (msg!("`{shown}` cannot be read: {why}"), msg!("check that it is a file, and that you may read it"))
-            }
+            Self::Unreadable(why) => (
+                msg!("`{shown}` cannot be read: {why}"),
+                msg!("check that it is a file, and that you have permission to read it"),
+            ),
         }
     }
 }

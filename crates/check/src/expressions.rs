@@ -95,10 +95,10 @@ fn advice(message: &str) -> Option<&'static str> {
         return Some("close the text with the quote that opens it");
     }
     if message.contains("is empty") {
-        return Some("write what must hold, as in `age >= 18`, or leave the field out");
+        return Some("write a condition, as in `age >= 18`, or omit the field");
     }
     if ["<", ">", "<=", ">=", "==", "!="].iter().any(|sign| message.ends_with(&format!("unexpected `{sign}`"))) {
-        return Some("write what is compared on both sides, as in `age > 18 and age < 60`");
+        return Some("write a value on both sides of the comparison, as in `age > 18 and age < 60`");
     }
     message.contains("unexpected end of input").then_some("something is missing at the end")
 }

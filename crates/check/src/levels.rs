@@ -45,7 +45,7 @@ pub enum LevelError {
     #[error("`{slug}` cannot be set to `{level}`")]
     UnknownLevel { slug: String, level: String },
     /// The rule finds what keeps scripts from running.
-    #[error("`{slug}` cannot be set to `{level}`: a script in which it is found cannot run")]
+    #[error("`{slug}` cannot be set to `{level}`: a script with this problem cannot run")]
     Fixed { slug: String, level: String },
     #[error("`{text}` does not set a level")]
     NoPair { text: String },
@@ -55,14 +55,14 @@ impl LevelError {
     pub fn help(&self) -> Message {
         match self {
             Self::UnknownRule { near: Some(near), .. } => msg!("did you mean `{near}`?"),
-            Self::UnknownRule { near: None, .. } => msg!("`bcc-script explain` lists all that there are"),
+            Self::UnknownRule { near: None, .. } => msg!("`bcc-script explain` lists all diagnostics"),
             Self::UnknownLevel { .. } => msg!("a level is `off`, `warn` or `error`"),
             Self::Fixed { slug, .. } => {
                 msg!(
-                    "mend what is found; `bcc-script explain {slug}` tells how, and `bcc-script explain` which can be set"
+                    "fix the problem; `bcc-script explain {slug}` describes how, and `bcc-script explain` shows which diagnostics can be set"
                 )
             }
-            Self::NoPair { .. } => msg!("write a name, `=` and `off`, `warn` or `error`: `unused-variable=off`"),
+            Self::NoPair { .. } => msg!("write a name, `=`, and `off`, `warn` or `error`, as in `unused-variable=off`"),
         }
     }
 }
@@ -175,7 +175,7 @@ mod tests {
             ("deprecated-field=no", "`deprecated-field` cannot be set to `no`", "`off`, `warn` or `error`"),
             ("deprecated-field=Off", "cannot be set to `Off`", "`off`, `warn` or `error`"),
             ("unknown-kind=off", "`unknown-kind` cannot be set to `off`: a script", "explain unknown-kind"),
-            ("unknown-kind=warn", "cannot run", "mend what is found"),
+            ("unknown-kind=warn", "cannot run", "fix the problem"),
             ("deprecated-field", "`deprecated-field` does not set a level", "`unused-variable=off`"),
             ("=off", "`=off` does not set a level", "`=`"),
         ];

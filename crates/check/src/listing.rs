@@ -41,5 +41,5 @@ fn listed<'n>(names: impl Iterator<Item = &'n str>, several: impl Fn(Vec<Message
         shown.push(Message::text("…"));
         return Message::list(Joint::Item, shown);
     }
-    if shown.is_empty() { msg!("something that is there") } else { several(shown) }
+    if shown.is_empty() { msg!("an existing name") } else { several(shown) }
 }

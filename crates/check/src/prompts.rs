@@ -67,7 +67,7 @@ impl Checker<'_> {
             let used = template.names().iter().find(|used| used.name == name && !used.optional);
             let place = match used {
                 Some(used) => Message::text(format!("{}:{}", template.file(), template.line(used))),
-                None => msg!("{} (in what it includes)", template.file()),
+                None => msg!("{} (in an included template)", template.file()),
             };
             let message = msg!("the template {place} uses `{}`, which is not known here", shortened(name));
             // Other actions with this template would only say the same again.
@@ -76,9 +76,9 @@ impl Checker<'_> {
             }
             let help = match near_miss(name, engine.map(|name| -> &str { name }).chain(self.known.names())) {
                 Some(near) => msg!("did you mean `{near}` in the template?"),
-                None => {
-                    Message::word("declare it in the script, or let the template do without: `{{ … | default('') }}`")
-                }
+                None => Message::word(
+                    "declare it in the script, or make it optional in the template: `{{ … | default('') }}`",
+                ),
             };
             let diagnostic = Diagnostic::error("unknown-template-name", message, self.file, at.span()).with_help(help);
             self.findings.report(at_name(diagnostic, self.templates, &template, name));
@@ -101,7 +101,7 @@ impl Checker<'_> {
         let Some(schema) = self.reply_schemas.get(name) else {
             let near = near_miss(name, self.reply_schemas.keys().map(String::as_str));
             let help = near.map_or_else(
-                || msg!("put it into schemas/replies/ of the project"),
+                || msg!("put it into the project's schemas/replies/"),
                 |near| msg!("did you mean `{near}`?"),
             );
             report(msg!("the reply schema `{name}` {by} does not exist"), help);
@@ -129,12 +129,12 @@ impl Checker<'_> {
             report(message, msg!("`{kind}` reads these fields; add them to the schema's `properties`"));
             return None;
         }
-        // Said here, where the template is known, so that an action's outputs are all that can be wrong with the rest.
+        // Reported here, where the template is known, so that an action's outputs are all that can be wrong with the rest.
         if asked.is_some()
             && let Err(error) = ReplyShape::new(schema, &[])
         {
             let message = msg!("the reply schema `{name}` {by} cannot be used: {error}");
-            report(message, msg!("fix the schema that the template names as its `output_schema`"));
+            report(message, msg!("fix the schema that the template specifies as its `output_schema`"));
             return None;
         }
         Some(schema.clone())

@@ -115,10 +115,10 @@ fn follow(
             open.push_back(id.value);
         } else if !findings.broken().holds(id.span) {
             let (rule, what) =
-                if inserted { ("unknown-insert", "skill and no action") } else { ("unknown-skill", "skill") };
+                if inserted { ("unknown-insert", "skill or action") } else { ("unknown-skill", "skill") };
             let message =
                 msg!("there is no {what} `{}` that can be read", shortened(&id.value), what = Message::word(what));
-            let help = "some files of skills cannot be read: mend them, or correct the name";
+            let help = "some skill files cannot be read: fix them, or correct the name";
             findings.report(Diagnostic::error(rule, message, file, id.span).with_help(help));
             let about = |file: &&crate::library::BrokenFile| {
                 file.diagnostics.iter().any(|found| found.file.text().contains(&id.value))

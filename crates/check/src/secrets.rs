@@ -14,10 +14,8 @@ const MOST: usize = 100;
 /// A warning for each text of the file that looks like a secret.
 pub fn secrets(file: &Arc<SourceFile>) -> Vec<Diagnostic> {
     let told = |secret: &bcc_lang::source::secrets::Secret| {
-        let message =
-            msg!("this looks like {}, which everybody can read who gets the file", Message::word(secret.kind));
-        let help = "take it back at the service that gave it, and leave it out of the file: bcc-script reads a key from the \
-                    environment variable that `api_key_env` in bcc-script.toml names";
+        let message = msg!("this looks like {}, which anyone with the file can read", Message::word(secret.kind));
+        let help = "revoke it at the service that issued it, and remove it from the file: bcc-script reads a key from the environment variable that `api_key_env` in bcc-script.toml specifies";
         Diagnostic::warning("secret", message, file, secret.span).with_help(help)
     };
     file.secrets().iter().take(MOST).map(told).collect()

@@ -132,12 +132,13 @@ fn wrong_script(path: &Spanned<String>, tested: &TestedScript, file: &Arc<Source
         }
         TestedScript::Absent(None) => (
             msg!("there is no script `{shown}`"),
-            msg!("the path begins at the folder of this test, as in `../scripts/intake.yaml`"),
+            msg!("the path is relative to the folder of this test, as in `../scripts/intake.yaml`"),
         ),
         TestedScript::Refused(refused) => refused.words(&shown, "script", "test", "../scripts/intake.yaml"),
-        TestedScript::Other => {
-            (msg!("the file `{shown}` is no script"), msg!("a script begins with `session:`; write the path of one"))
-        }
+        TestedScript::Other => (
+            msg!("the file `{shown}` is not a script"),
+            msg!("a script starts with `session:`; write the path of a script"),
+        ),
     };
     Some(Diagnostic::error("missing-script", message, file, path.span).with_help(help))
 }
@@ -177,7 +178,7 @@ fn named(test: &WrittenTest, script: &ScriptOutline, file: &Arc<SourceFile>, tol
         if action == "*" || script.actions.contains(action) || !seen.insert(action.clone()) {
             continue;
         }
-        let message = msg!("the script has no action `{}`, so nothing asks for these replies", shortened(action));
+        let message = msg!("the script has no action `{}`, so these replies are never used", shortened(action));
         let name = Spanned { value: replies.asker.written(), span: replies.span };
         report(&name, action, message, actions(), "actions");
     }

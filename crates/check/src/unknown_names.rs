@@ -104,7 +104,7 @@ fn only_below(facts: &SemanticModel<'_>, used: &Use, definition: &Definition) ->
     };
     let (message, help) = if set_together(facts, used, span, definition) {
         (
-            msg!("`{name}` is not known here: this `set` gives it its value, and reads all values before it sets any"),
+            msg!("`{name}` is not known here: this `set` assigns it, and reads all values before it assigns any"),
             msg!("`set` `{name}` in an action before this one, or declare `{name}`"),
         )
     } else if own && matches!(used.at.body, CalleeBody::Topic(..) | CalleeBody::Phase(_)) {
@@ -118,12 +118,12 @@ fn only_below(facts: &SemanticModel<'_>, used: &Use, definition: &Definition) ->
         )
     } else {
         (
-            msg!("`{name}` is not known here: it gets its value only further down"),
-            msg!("put what gives it its value before this place, or declare `{name}`"),
+            msg!("`{name}` is not known here: it is assigned only further down"),
+            msg!("move what assigns it before this point, or declare `{name}`"),
         )
     };
     Diagnostic::error("unknown-name", message, facts.file, span).with_help(help).with_related(
-        "it gets its value here",
+        "it is assigned here",
         facts.file,
         definition.span,
     )
@@ -152,13 +152,13 @@ fn nowhere(facts: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse, outside:
     let (word, certain) = (word.map(|(word, _)| word), word.is_some_and(|(_, certain)| certain));
     let near = word.map(str::to_owned).or_else(|| unknown.near.clone());
     let help = match &near {
-        _ if word == Some("none") => msg!("null is written `none` here, and asked for with `x is none`"),
+        _ if word == Some("none") => msg!("null is written `none` here; test for it with `x is none`"),
         Some(near) if word.is_some() => msg!("it is written `{near}` here"),
         Some(near) => msg!("did you mean `{near}`?"),
         None if in_skill && outside => {
-            msg!("a skill sees its own inputs only: add it to `inputs`, and give it where the skill is called")
+            msg!("a skill can use only its own inputs: add it to `inputs`, and pass it where the skill is called")
         }
-        None => msg!("declare it, or let an action before this one extract it"),
+        None => msg!("declare it, or extract it in an earlier action"),
     };
     let message = msg!("`{}` is not known here", shortened(name));
     let diagnostic = Diagnostic::error("unknown-name", message, facts.file, span);
@@ -210,7 +210,7 @@ fn meant(facts: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse) -> Option<
         let joined = format!("{}_{name}", left.get(start..)?);
         let known = facts.names().places(&joined).is_some_and(|places| !places.definitions.is_empty());
         return known.then(|| Meant {
-            help: msg!("a name has no `-`, which subtracts: did you mean `{joined}`?"),
+            help: msg!("a name cannot contain `-`, which subtracts: did you mean `{joined}`?"),
             repair: fixed(start..range.end, joined),
             certain: false,
         });
@@ -221,14 +221,13 @@ fn meant(facts: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse) -> Option<
     let (left, right) = (before.trim_end(), after.trim_start());
     if OF_REPLIES.contains(&name) {
         let help = msg!(
-            "`{name}` belongs to the model's reply and is never a variable: let the action's `output` extract what you need"
+            "`{name}` belongs to the model's reply and is never a variable: extract what you need with the action's `output`"
         );
         return Some(Meant { help, repair: None, certain: false });
     }
     let sentence = || !name.is_ascii() && name.chars().nth(4).is_some() && unknown.near.is_none();
     if left.is_empty() && right.is_empty() && sentence() {
-        let help = "a condition is no sentence: let an action extract a variable of type boolean and write its name, or \
-                    compare one, as in `age >= 18`";
+        let help = "a condition is not a sentence: extract a boolean variable in an action and write its name, or write a comparison, as in `age >= 18`";
         return Some(Meant { help: Message::word(help), repair: None, certain: false });
     }
     let ends = |rest: &str| {
@@ -244,7 +243,7 @@ fn meant(facts: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse) -> Option<
         return None;
     }
     let text = if scalar.style == ScalarStyle::SingleQuoted { format!("\"{name}\"") } else { format!("'{name}'") };
-    let help = msg!("if a text is meant, put it in quotes: {text}");
+    let help = msg!("if you mean a text, put it in quotes: {text}");
     let repair = if unknown.near.is_none() { fixed(range.clone(), text) } else { None };
     Some(Meant { help, repair, certain: true })
 }
@@ -254,11 +253,11 @@ fn out_of_scope(facts: &SemanticModel<'_>, used: &Use, definition: &Definition) 
     let holder = definition.holder();
     let part = facts.seen.parts.get(&holder);
     let how = match part {
-        Some(part) if part.end <= used.order => "which ended before this place",
+        Some(part) if part.end <= used.order => "which ended before this point",
         Some(_) if begin(&facts.seen, ActionPosition { body: holder, action: None }) > used.order => {
-            "which begins only after this place"
+            "which starts only after this point"
         }
-        _ => "which this place is not part of",
+        _ => "which does not contain this point",
     };
     let message = msg!("`{name}` belongs to {}, {how}", facts.part_name(holder), how = Message::word(how));
     let wide = match (definition.to, used.at.body.phase()) {
@@ -268,24 +267,24 @@ fn out_of_scope(facts: &SemanticModel<'_>, used: &Use, definition: &Definition) 
     let help = match definition.how {
         AssignmentKind::Element => {
             msg!(
-                "an element of `for_each` is known in its topic alone: `set` another variable to it there, and use that one"
+                "an element of `for_each` is known only in its topic: `set` another variable to it there, and use that variable"
             )
         }
         AssignmentKind::Declared => {
             msg!(
-                "move it to the `declare` of the {wide}, so that it lasts as long as it is needed",
+                "move it to the `declare` of the {wide}, so that it is available as long as it is needed",
                 wide = Message::word(wide.name())
             )
         }
         AssignmentKind::Written | AssignmentKind::Input if definition.scope.is_some() => {
-            msg!("write `scope: {wide}` there, so that it lasts as long as it is needed")
+            msg!("write `scope: {wide}` there, so that it is available as long as it is needed")
         }
         AssignmentKind::Written | AssignmentKind::Input => {
             msg!("declare `{name}` in the {wide} instead", wide = Message::word(wide.name()))
         }
     };
     Diagnostic::error("out-of-scope", message, facts.file, used.place.span(facts.file)).with_help(help).with_related(
-        "its scope is given here",
+        "its scope is specified here",
         facts.file,
         definition.span,
     )

@@ -239,7 +239,11 @@ pub(crate) fn unique_ids<'a>(
         if let Some(first) = seen.get(id.value.as_str()) {
             let message = msg!("the `{name}` `{}` is used twice", id.value);
             let diagnostic = Diagnostic::error("duplicate-id", message, file, id.span);
-            findings.report(diagnostic.with_help("give each its own").with_related("first used here", file, *first));
+            findings.report(diagnostic.with_help("give each a unique id").with_related(
+                "first used here",
+                file,
+                *first,
+            ));
             continue;
         }
         seen.insert(&id.value, id.span);

@@ -41,7 +41,7 @@ impl ConfiguredServers {
         let known: Vec<&str> = self.project.config.behavior_servers.keys().map(String::as_str).collect();
         let help = match near_miss(name, known.iter().copied()) {
             Some(near) => msg!("did you mean `{near}`?"),
-            None => msg!("write {} with its `url` into {CONFIG_FILE}", table_of("behavior_servers", name)),
+            None => msg!("add {} with its `url` to {CONFIG_FILE}", table_of("behavior_servers", name)),
         };
         refused("server-unknown", msg!("there is no behavior server `{name}`"), help)
     }
@@ -50,9 +50,9 @@ impl ConfiguredServers {
         let (place, directory) = (table_of("behavior_servers", name), self.project.directory.display());
         refused(
             "server-unknown",
-            msg!("{place} in {CONFIG_FILE} would send the session to a server, and {directory} is not trusted"),
+            msg!("{place} in {CONFIG_FILE} would send the session to a server, but {directory} is not trusted"),
             msg!(
-                "read the file; if it does what you want, say `bcc-script trust {}` once, or `--trust` for this run",
+                "read the file; if it does what you want, run `bcc-script trust {}` once, or use `--trust` for this run",
                 quoted(&self.project.directory)
             ),
         )
@@ -79,7 +79,7 @@ impl ConfiguredServers {
             .map_err(|error| missing(msg!("{place}: the token file {file} cannot be read: {error}")))?;
         let whole = bytes.len() as u64 <= MOST_TOKEN_BYTES;
         let token = String::from_utf8(bytes).ok().filter(|_| whole);
-        let token = token.ok_or_else(|| missing(msg!("{place}: the token file {file} holds no token")))?;
+        let token = token.ok_or_else(|| missing(msg!("{place}: the token file {file} contains no token")))?;
         Ok(Some(SecretString::from(token.trim().to_owned())))
     }
 }

@@ -97,7 +97,7 @@ pub fn table(export: &Value, language: Language) -> String {
     let none = Vec::new();
     let calls = export.get("model_calls").and_then(Value::as_array).unwrap_or(&none);
     if calls.is_empty() {
-        return language.said("no model was asked yet").into_owned();
+        return language.said("no model has been called yet").into_owned();
     }
     let head = ["seq", "action", "round", "for", "model", "in", "out", "first", "total", "tries", "read", "cost"];
     let rows = calls.iter().map(|call| row(call, language));
@@ -126,7 +126,7 @@ fn row(call: &Value, language: Language) -> Vec<String> {
     let ms = |name: &str| seconds(call.get(name).and_then(Value::as_u64));
     let mut model = text(call, "/model");
     for passed in call.get("passed_over").and_then(Value::as_array).into_iter().flatten() {
-        let _ = write!(model, " {}", language.filled("(not {model})", &[("model", &text(passed, "/model"))]));
+        let _ = write!(model, " {}", language.filled("(instead of {model})", &[("model", &text(passed, "/model"))]));
     }
     let again = if call.get("reask").and_then(Value::as_u64).is_some_and(|reask| reask > 0) { ", again" } else { "" };
     let cost = call
@@ -159,10 +159,10 @@ fn read(call: &Value) -> String {
     let strategy = ParseStrategy::ALL.into_iter().find(|strategy| u64::from(strategy.number()) == count);
     let mut read = strategy.map_or_else(|| count.to_string(), |strategy| strategy.name().to_owned());
     if call.get("bent").and_then(Value::as_array).is_some_and(|bent| !bent.is_empty()) {
-        read.push_str(", bent");
+        read.push_str(", coerced");
     }
     if call.get("cut_off") == Some(&Value::Bool(true)) {
-        read.push_str(", cut off");
+        read.push_str(", truncated");
     }
     read
 }
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn every_call_and_every_sum_stands_in_its_column() {
         insta::assert_snapshot!(table(&json!({ "model_calls": calls() }), Language::English));
-        assert_eq!(table(&json!({ "model_calls": [] }), Language::English), "no model was asked yet");
+        assert_eq!(table(&json!({ "model_calls": [] }), Language::English), "no model has been called yet");
     }
 
     #[test]

@@ -312,7 +312,8 @@ impl Engine {
             return Ok(self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new())));
         };
         let start = start.parse::<jiff::Timestamp>().map_err(|_| {
-            EngineError::usage(msg!("`--clock {start}` is no time")).with_help("write it like 2026-11-21T20:00:00Z")
+            EngineError::usage(msg!("`--clock {start}` is not a valid time"))
+                .with_help("write a time such as 2026-11-21T20:00:00Z")
         })?;
         Ok(Arc::new(FixedClock::new(start)))
     }
@@ -336,12 +337,12 @@ impl Engine {
         observer: Arc<dyn Observer>,
     ) -> Result<OpenedSession, EngineError> {
         if row.script != program.id {
-            let message = msg!("session `{}` is of the script `{}`, not of `{}`", row.id, row.script, program.id);
-            return Err(EngineError::usage(message).with_help("choose another `--session`, or leave it out"));
+            let message = msg!("session `{}` belongs to the script `{}`, not to `{}`", row.id, row.script, program.id);
+            return Err(EngineError::usage(message).with_help("choose another `--session`, or omit it"));
         }
         if let Some(user) = request.user.as_ref().filter(|user| **user != row.user) {
-            let message = msg!("session `{}` is of the user `{}`, not of `{user}`", row.id, row.user);
-            return Err(EngineError::usage(message).with_help("choose another `--session`, or leave `--user` out"));
+            let message = msg!("session `{}` belongs to the user `{}`, not to `{user}`", row.id, row.user);
+            return Err(EngineError::usage(message).with_help("choose another `--session`, or omit `--user`"));
         }
         let RunRequest { model, record, replay, .. } = request.clone();
         let mut opened = self.resume_as(&row.id, &ResumeRequest { model, record, replay }, observer).await?;
@@ -353,11 +354,11 @@ impl Engine {
             ("--clock", request.clock.is_some()),
         ];
         for (option, _) in given.iter().filter(|(_, is_given)| *is_given) {
-            opened.notices.push(msg!("{option} changes nothing: the session goes on as it was begun"));
+            opened.notices.push(msg!("{option} has no effect: the session continues as it was started"));
         }
         if row.script_sha256 != sha256(pinned.script.text().as_bytes()) {
             opened.notices.push(msg!(
-                "the script was edited since this session began; the session goes on with what it began with"
+                "the script was edited after this session started; the session continues with the original version"
             ));
         }
         Ok(opened)
@@ -399,8 +400,8 @@ fn valid_session_id(id: &str) -> Result<(), EngineError> {
     const LONGEST: usize = 200;
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
     if id.is_empty() || id.chars().count() > LONGEST || !id.chars().all(allowed) {
-        return Err(EngineError::usage(msg!("`{id}` cannot be the id of a session"))
-            .with_help(msg!("ids are 1 to {LONGEST} letters, digits, `_`, `.` and `-`")));
+        return Err(EngineError::usage(msg!("`{id}` is not a valid session id"))
+            .with_help(msg!("an id consists of 1 to {LONGEST} letters, digits, `_`, `.` and `-`")));
     }
     Ok(())
 }

@@ -56,15 +56,15 @@ impl From<RunError> for EngineError {
             RunError::Unreadable { .. } => Self::failed(error.to_message())
                 .with_help("it was written by another release, or the store is damaged; nothing was changed"),
             RunError::NotFound(_) => {
-                Self::usage(error.to_message()).with_help("`bcc-script sessions list` shows what there is")
+                Self::usage(error.to_message()).with_help("run `bcc-script sessions list` to list the sessions")
             }
             RunError::Final { .. } => {
-                Self::usage(error.to_message()).with_help("begin a new one, with another id or without one")
+                Self::usage(error.to_message()).with_help("start a new one, with another id or without an id")
             }
             RunError::BudgetTooSmall { .. } => Self::usage(error.to_message())
-                .with_help("`--budget` says how much there may be in all, not how much more"),
+                .with_help("`--budget` sets the total budget, not an additional amount"),
             RunError::Recording(message) => Self::failed(message).with_help(
-                "the session is kept as it was after its last turn: resume it with `--record` and another file, or without",
+                "the session is saved as it was after its last turn: resume it with `--record` and another file, or without `--record`",
             ),
             RunError::Variable(message) => Self::usage(message),
         }

@@ -86,7 +86,7 @@ pub async fn document(archive: &dyn Store, id: &str, calls: bool) -> Result<Valu
 pub async fn kept(archive: &dyn Store, id: &str) -> Result<SessionRow, EngineError> {
     archive.session(id).await?.ok_or_else(|| {
         EngineError::usage(msg!("there is no session `{id}` in this store"))
-            .with_help("`bcc-script sessions list` shows what there is")
+            .with_help("run `bcc-script sessions list` to list the sessions")
     })
 }
 

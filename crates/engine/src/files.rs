@@ -96,7 +96,7 @@ pub fn reply_schema_files(project: &Path) -> Vec<(PathBuf, String, Result<String
             continue;
         };
         if files.len() == MOST_SCHEMAS {
-            files.push((folder, String::new(), Err(msg!("it holds more than {MOST_SCHEMAS} schemas"))));
+            files.push((folder, String::new(), Err(msg!("it contains more than {MOST_SCHEMAS} schemas"))));
             break;
         }
         let text = read_text(&path, MOST_TEMPLATE_BYTES);

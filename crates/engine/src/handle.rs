@@ -128,7 +128,7 @@ impl SessionHandle {
     /// # Errors
     /// When the store cannot take it, or the session rests already; then it was not taken.
     pub async fn answer(&self, text: &str, answer_id: Option<&str>) -> Result<TakenAnswer, EngineError> {
-        let gone = || EngineError::failed(msg!("the session `{}` takes no answers any more", self.id));
+        let gone = || EngineError::failed(msg!("the session `{}` no longer accepts answers", self.id));
         let (taken, told) = oneshot::channel();
         let answer = Answer { text: text.to_owned(), answer_id: answer_id.map(str::to_owned), taken };
         self.commands.send(answer).await.map_err(|_| gone())?;
@@ -141,7 +141,9 @@ impl SessionHandle {
     /// When the store failed. What was committed before stays.
     pub async fn close(self) -> Result<SessionPause, EngineError> {
         drop(self.commands);
-        self.task.await.map_err(|error| EngineError::failed(msg!("the task of `{}` broke off: {error}", self.id)))?
+        self.task
+            .await
+            .map_err(|error| EngineError::failed(msg!("the task of `{}` ended unexpectedly: {error}", self.id)))?
     }
 }
 

@@ -37,7 +37,7 @@ pub fn markdown(export: &Value, language: Language) -> String {
         let _ = writeln!(
             document,
             "{}",
-            filled("- open outside: {summary} ({kind}), announced and not known to have ended", &values)
+            filled("- open effect: {summary} ({kind}), announced but not known to have ended", &values)
         );
     }
     let used = export.get("session").map(told).unwrap_or_default();
@@ -103,7 +103,7 @@ fn notebook(document: &mut String, export: &Value, language: Language) {
     let title = notebook.get("title").and_then(Value::as_str).map(|title| format!(" “{title}”")).unwrap_or_default();
     let cells = counted(|_| true);
     let values = [("title", &*title), ("cells", &*cells), ("code", &*code), ("ran", &*ran), ("failed", &*failed)];
-    let told = "- notebook{title}: {cells} cells, {code} of them code; {ran} ran, {failed} of these failed";
+    let told = "- notebook{title}: {cells} cells, {code} of which are code; {ran} ran, {failed} of which failed";
     let _ = writeln!(document, "{}", language.filled(told, &values));
 }
 
@@ -111,7 +111,7 @@ fn advice(document: &mut String, export: &Value, language: Language) {
     let advice = |row: &&Value| row.pointer("/analysis/feedback_for_action").is_some_and(Value::is_string);
     for (number, row) in list(export, "monitor_feedback").filter(advice).enumerate() {
         if number == 0 {
-            let _ = writeln!(document, "\n## {}\n", language.said("What monitors advised"));
+            let _ = writeln!(document, "\n## {}\n", language.said("Monitor advice"));
         }
         let field = |pointer: &str| row.pointer(pointer).map(shown).unwrap_or_default().replace('\n', " ");
         let used = if row.get("used") == Some(&Value::Bool(true)) { "used" } else { "not used" };

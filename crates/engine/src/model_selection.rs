@@ -57,7 +57,7 @@ pub fn voices(
 fn notices(project: &Project, chosen: &ChosenModel) -> Vec<Message> {
     let mut notices = chosen.notices.clone();
     if project.has_config && !project.trusted && !project.config.project.allow.is_empty() {
-        notices.push(msg!("`allow` does not count: {path} is not trusted", path = project.directory.display()));
+        notices.push(msg!("`allow` is ignored: {path} is not trusted", path = project.directory.display()));
     }
     notices
 }

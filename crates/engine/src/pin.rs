@@ -187,7 +187,7 @@ impl Pinned {
         let mut reply_schemas: BTreeMap<String, Value> = BTreeMap::new();
         for (kind, text) in &self.schemas {
             let schema = serde_json::from_str(text).map_err(|error| {
-                EngineError::usage(msg!("the reply schema `{kind}` in schemas/replies/ is no JSON: {error}"))
+                EngineError::usage(msg!("the reply schema `{kind}` in schemas/replies/ is not valid JSON: {error}"))
             })?;
             reply_schemas.insert(kind.clone(), schema);
         }

@@ -74,7 +74,7 @@ impl PinnedScript {
         let (program, found) = pinned.check(parse(&file)).map_err(|error| vec![error.to_string()])?;
         program.ok_or_else(|| {
             let faults: Vec<String> = found.iter().filter(|found| found.is_error()).map(told).collect();
-            if faults.is_empty() { vec![format!("the check gave no program")] } else { faults }
+            if faults.is_empty() { vec![format!("the check produced no program")] } else { faults }
         })
     }
 }

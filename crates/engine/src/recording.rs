@@ -69,8 +69,8 @@ impl FileRecorder {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if std::fs::metadata(&path).map_or(true, |found| !found.is_file() || found.len() > 0) {
-                    return Err(EngineError::usage(msg!("{shown} is there already, and would be overwritten"))
-                        .with_help("a session that begins is recorded in a new file: choose another name"));
+                    return Err(EngineError::usage(msg!("{shown} already exists and would be overwritten"))
+                        .with_help("a new session must be recorded in a new file: choose another name"));
                 }
                 std::fs::set_permissions(&path, Permissions::from_mode(0o600))
                     .map_err(|error| unwritable(&path, &error))?;
@@ -109,7 +109,7 @@ impl FileRecorder {
             recorder.begin(header)?;
             let notice = (!calls.is_empty()).then(|| {
                 msg!(
-                    "{path} begins in the middle of the session: it cannot be replayed from the beginning",
+                    "{path} starts in the middle of the session: it cannot be replayed from the beginning",
                     path = path.display()
                 )
             });
@@ -117,7 +117,7 @@ impl FileRecorder {
         }
         let text = read(path)?;
         let no_recording = || {
-            EngineError::usage(msg!("{} is no recording of session `{}`", path.display(), row.id))
+            EngineError::usage(msg!("{} is not a recording of session `{}`", path.display(), row.id))
                 .with_help("choose another file")
         };
         let mut lines = text.lines();
@@ -147,7 +147,7 @@ impl FileRecorder {
         OpenOptions::new().append(true).open(&path).map_err(|error| unwritable(&path, &error))?;
         let missing = calls.len().saturating_sub(recorded);
         let notice = (missing > 0).then(|| {
-            msg!("{path} lacks {missing} calls that were made while nothing was recorded", path = path.display())
+            msg!("{path} is missing {missing} calls that were made while recording was off", path = path.display())
         });
         Ok((Self { path, state: Mutex::default() }, notice))
     }
@@ -321,7 +321,7 @@ pub fn read(path: &Path) -> Result<String, EngineError> {
     if bytes.len() as u64 > MOST_RECORDING_BYTES {
         return Err(EngineError::usage(msg!("the recording {shown} is larger than {MOST_RECORDING_BYTES} bytes")));
     }
-    String::from_utf8(bytes).map_err(|_| EngineError::usage(msg!("the recording {shown} is no UTF-8 text")))
+    String::from_utf8(bytes).map_err(|_| EngineError::usage(msg!("the recording {shown} is not UTF-8 text")))
 }
 
 /// When each call of a session was, by the number of its event.
@@ -342,7 +342,7 @@ fn bounded(bytes: u64) -> io::Result<()> {
         return Ok(());
     }
     let why = format!(
-        "it would have more than {MOST_RECORDING_BYTES} bytes, and could not be replayed; resume the session with another file"
+        "it would be larger than {MOST_RECORDING_BYTES} bytes and could not be replayed; resume the session with another file"
     );
     Err(io::Error::other(why))
 }
@@ -367,7 +367,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 fn unwritable(path: &Path, error: &io::Error) -> EngineError {
     EngineError::failed(msg!("the recording {path} cannot be written: {error}", path = path.display()))
-        .with_help("choose a file in a folder that you may write to, with room on its disk")
+        .with_help("choose a file in a writable folder, on a disk with enough free space")
 }
 
 #[cfg(test)]

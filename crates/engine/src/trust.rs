@@ -25,7 +25,8 @@ struct Trusted {
 
 fn file(environment: &Environment) -> Result<PathBuf, EngineError> {
     environment.config_directory().map(|directory| directory.join("trust.json")).ok_or_else(|| {
-        EngineError::failed("there is no place for your own configuration").with_help("set HOME or XDG_CONFIG_HOME")
+        EngineError::failed("the location of your configuration cannot be determined")
+            .with_help("set HOME or XDG_CONFIG_HOME")
     })
 }
 
@@ -39,7 +40,7 @@ fn load(path: &Path) -> Result<Trusted, EngineError> {
     };
     serde_json::from_slice(&bytes).map_err(|error| {
         EngineError::failed(msg!("{path} is damaged: {error}", path = path.display()))
-            .with_help("remove it and trust your projects anew")
+            .with_help("remove it, then trust your projects again")
     })
 }
 

@@ -50,9 +50,9 @@ pub fn given_value(program: &Program, name: &str, value: Value) -> Result<Value,
 pub fn from_file(path: &Path) -> Result<serde_json::Map<String, Value>, EngineError> {
     let shown = path.display();
     let bytes = read_bounded(path, MOST_BYTES)
-        .map_err(|error| EngineError::usage(msg!("the variables {shown} cannot be read: {error}")))?;
+        .map_err(|error| EngineError::usage(msg!("the variables file {shown} cannot be read: {error}")))?;
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(EngineError::usage(msg!("the variables {shown} are larger than {MOST_BYTES} bytes")));
+        return Err(EngineError::usage(msg!("the variables file {shown} is larger than {MOST_BYTES} bytes")));
     }
     match serde_yaml::from_slice::<Value>(&bytes) {
         Ok(Value::Object(values)) => Ok(values),
@@ -64,10 +64,10 @@ pub fn from_file(path: &Path) -> Result<serde_json::Map<String, Value>, EngineEr
 fn declaration<'p>(program: &'p Program, name: &str) -> Result<&'p Declaration, EngineError> {
     program.declarations.get(name).or_else(|| program.globals.get(name)).ok_or_else(|| {
         let known = program.declarations.keys().chain(program.globals.keys()).map(String::as_str);
-        let error = EngineError::usage(msg!("the script has no variable `{name}` that could be given a value"));
+        let error = EngineError::usage(msg!("the script has no variable `{name}` that can be set"));
         match near_miss(name, known) {
             Some(near) => error.with_help(msg!("did you mean `{near}`?")),
-            None => error.with_help("variables of the session are listed under `declare` of the script"),
+            None => error.with_help("session variables are listed under `declare` in the script"),
         }
     })
 }
@@ -83,13 +83,13 @@ pub fn fitting(declaration: &Declaration, value: Value, typed: bool) -> Result<V
         {
             value = parsed;
         }
-        value = declared
-            .coerce(&value)
-            .ok_or_else(|| EngineError::usage(msg!("the value given for `{name}` is no {}", declared.name())))?;
+        value = declared.coerce(&value).ok_or_else(|| {
+            EngineError::usage(msg!("the value given for `{name}` is not of type {}", declared.name()))
+        })?;
     }
     if !declaration.choices.is_empty() && !declaration.choices.contains(&value) {
         let choices: Vec<String> = declaration.choices.iter().map(ToString::to_string).collect();
-        return Err(EngineError::usage(msg!("the value given for `{name}` is none of {}", choices.join(", "))));
+        return Err(EngineError::usage(msg!("the value given for `{name}` is not one of {}", choices.join(", "))));
     }
     Ok(value)
 }

@@ -103,7 +103,7 @@ pub(crate) fn argument(value: &TokenStream, spec: &str) -> TokenStream {
         return quote!({
             #[allow(unused_imports, reason = "one of the two gives the method")]
             use ::bcc_lang::message::argument::{OfDisplay as _, OfMessage as _};
-            (&&::bcc_lang::message::argument::Argument(&(#value))).message()
+            (&&::bcc_lang::message::argument::MessageArgument(&(#value))).message()
         });
     }
     let form = format!("{{:{spec}}}");

@@ -6,18 +6,17 @@ use bcc_lang::message::ToMessage;
 /// Why an archive did not do what it was asked. `store` is the path of the store, or `memory`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 pub enum StoreError {
-    #[error("there is no session {id:?} in the store {store}; `sessions list` shows those that are there")]
+    #[error("there is no session {id:?} in the store {store}; `sessions list` shows the existing ones")]
     NotFound { store: String, id: String },
-    #[error("the store {store} already has a session {id:?}; resume that one, or take another id")]
+    #[error("the store {store} already has a session {id:?}; resume that one, or choose another id")]
     Exists { store: String, id: String },
     #[error(
-        "the session {id:?} in the store {store} is at revision {found}, not {expected}: somebody else has moved it on; \
-         resume it from what is stored"
+        "the session {id:?} in the store {store} is at revision {found}, not {expected}: another process has changed it; resume it from what is stored"
     )]
     Conflict { store: String, id: String, expected: u64, found: u64 },
     /// The rows to append do not go on where the session ends. A fault of the program, not of the person.
     #[error(
-        "a commit to the session {id:?} in the store {store} brings {what} {found} where {expected} is next; please report it"
+        "a commit to the session {id:?} in the store {store} contains {what} {found}, but {expected} is expected next; please report it"
     )]
     Gap {
         store: String,
@@ -28,13 +27,14 @@ pub enum StoreError {
         found: u64,
     },
     /// An answer of this commit was already taken; nothing of the commit was written.
-    #[error("the session {id:?} in the store {store} has already taken this answer; go on without sending it again")]
+    #[error(
+        "the session {id:?} in the store {store} has already received this answer; continue without sending it again"
+    )]
     AnswerTaken { store: String, id: String },
     /// A cell of this commit has another id than the one with its number, or the id of another cell; nothing of the commit
     /// was written. A fault of the program, not of the person.
     #[error(
-        "a commit to the session {id:?} in the store {store} brings cell {number} under an id that is not its own; please \
-         report it"
+        "a commit to the session {id:?} in the store {store} contains cell {number} under an id that is not its own; please report it"
     )]
     CellMixedUp { store: String, id: String, number: u64 },
     #[error(
@@ -56,46 +56,44 @@ pub enum StoreError {
     Missing { store: String },
     /// The file is damaged, or is no SQLite file. It was left as it was.
     #[error(
-        "the store {store} cannot be read ({reason}); it was left as it is: restore it from a copy, or move it away to \
-         begin a new one"
+        "the store {store} cannot be read ({reason}); it was left unchanged: restore it from a backup, or move it away to start a new one"
     )]
     Corrupt { store: String, reason: String },
     /// The file is a database of another program. It was left as it was.
-    #[error("{store} is a database of another program; it was left as it is: name another store with `--store`")]
+    #[error("{store} is a database of another program; it was left unchanged: name another store with `--store`")]
     NotOurs { store: String },
     /// A newer version of this program has written the store. It was left as it was.
     #[error(
-        "the store {store} has layout {found}, and this version of bcc-script knows layouts up to {known}; it was left \
-         as it is: use a newer bcc-script"
+        "the store {store} has layout {found}, but this version of bcc-script supports only layouts up to {known}; it was left unchanged: use a newer bcc-script"
     )]
     Newer { store: String, found: u32, known: u32 },
     /// An older version has written the store, and it is only open for reading.
     #[error(
-        "the store {store} has the older layout {found} (now {known}); open it once where it can be written, then read it"
+        "the store {store} has the old layout {found} (the current one is {known}); open it once where it can be written, then read it"
     )]
     Outdated { store: String, found: u32, known: u32 },
     #[error(
-        "the store {store} can only be read; make the file and its directory writable, or name another store with `--store`"
+        "the store {store} is read-only; make the file and its directory writable, or name another store with `--store`"
     )]
     ReadOnly { store: String },
     /// There is no space left for what was to be written; nothing of it was.
     #[error(
-        "there is no space left for the store {store}; free some on its disk and resume: what was stored before is safe"
+        "there is no space left for the store {store}; free some on its disk and resume: what was already stored is safe"
     )]
     Full { store: String },
-    #[error(
-        "the store {store} cannot be opened; see who owns the file and its directory, and who may read and write there"
-    )]
+    #[error("the store {store} cannot be opened; check the owner and the permissions of the file and its directory")]
     Denied { store: String },
     #[error("{store} is not a file; name the file of the store, such as {store}/sessions.db")]
     NotAFile { store: String },
     /// Another process has kept the store locked for longer than this one waits.
-    #[error("the store {store} is locked by another process for too long; see what else has it open, and try again")]
+    #[error(
+        "the store {store} has been locked by another process for too long; check what else has it open, and try again"
+    )]
     Busy { store: String },
     /// A number that the store cannot hold. A fault of the program, not of the person.
     #[error("the store {store} cannot hold a number that large; please report it")]
     TooLarge { store: String },
     /// Anything else that the operating system or the database reports.
-    #[error("the store {store} cannot be used: {reason}; see to its disk and its directory, and try again")]
+    #[error("the store {store} cannot be used: {reason}; check its disk and its directory, and try again")]
     Io { store: String, reason: String },
 }

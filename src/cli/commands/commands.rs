@@ -10,16 +10,7 @@ use bcc_engine::error::EngineError;
 use bcc_runtime::run::session::Session;
 use bcc_store::contract::Store;
 
-const HELP: &str = "\
-/vars     the variables, and who set them
-/where    phase, topic, element, skill, action and round; what waits for what; what is left of the budget
-/why      what was decided since your last answer, and why: how the reply was read, routes, triggers, what was skipped
-/why 3    the same since your third-last answer; /why all since the beginning
-/why raw  the same with the raw replies
-/plan     the actions of this topic, and what plans changed of them
-/prompt   what was sent to the model last
-/quit     save and leave (so does Ctrl-D; Ctrl-C too)
-//…       say a line that begins with a slash; a line that ends in \\ goes on in the next";
+const HELP: &str = "/vars     the variables, and what set them\n/where    phase, topic, element, skill, action and round; what is waiting for what; the remaining budget\n/why      the decisions since your last answer, with reasons: how the reply was read, routes, triggers, what was skipped\n/why 3    the same since your third-last answer; /why all since the beginning\n/why raw  the same with the raw replies\n/plan     the actions of this topic, and what plans changed\n/prompt   the last prompt that was sent to the model\n/quit     save and leave (also Ctrl-D or Ctrl-C)\n//…       send a line that starts with a slash; a line that ends in \\ continues on the next line";
 
 pub async fn command(words: &str, session: &Session, archive: &dyn Store) -> Result<(), EngineError> {
     let (name, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
@@ -30,14 +21,14 @@ pub async fn command(words: &str, session: &Session, archive: &dyn Store) -> Res
         ("why", rest) => match WhyRequest::read(rest) {
             Some(asked) => why::why(session, archive, asked).await?,
             None => {
-                let literal = "/why knows no `{rest}`: write /why, /why 3, /why all, each with or without raw";
+                let literal = "/why does not accept `{rest}`: write /why, /why 3 or /why all, each with or without raw";
                 filled(literal, &[("rest", rest)])
             }
         },
         ("plan", "") => plan::plan(session, archive).await?,
         ("prompt", "") => prompt::prompt(&last(archive, &session.id, "outcome").await?),
         _ => filled(
-            "there is no command /{words}; /help lists them, and //{words} says it to the AI",
+            "there is no command /{words}; /help lists the commands, and //{words} sends it to the AI",
             &[("words", words)],
         ),
     };

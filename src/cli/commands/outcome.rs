@@ -31,12 +31,12 @@ pub fn outcome(outcome: &Value, call: &Value, raw: bool) -> Vec<String> {
     if outcome.pointer("/metadata/error_message").is_some_and(Value::is_string)
         && outcome.pointer("/debug_info/parse_error").is_none()
     {
-        lines.push(label("went wrong", &message(outcome, "/metadata/error_message")));
+        lines.push(label("error", &message(outcome, "/metadata/error_message")));
     }
     if let Some(reason) = outcome.pointer("/metadata/held_back").and_then(Value::as_str) {
         lines.push(label(
             "held back",
-            &filled("the reply called itself unsafe and was not said: {reason}", &[("reason", reason)]),
+            &filled("the model marked the reply as unsafe, so it was not shown: {reason}", &[("reason", reason)]),
         ));
     }
     for (name, metric) in fields(outcome, "metrics") {
@@ -49,7 +49,7 @@ pub fn outcome(outcome: &Value, call: &Value, raw: bool) -> Vec<String> {
     if raw && outcome.pointer("/debug_info/llm_response").is_some() {
         lines.push(format!("{}\n{}", said("raw reply:"), at("/debug_info/llm_response")));
     } else if outcome.pointer("/debug_info/parse_error").is_some() {
-        lines.push(said("  /why raw shows what the model wrote, /prompt what it was sent").into_owned());
+        lines.push(said("  /why raw shows what the model wrote, /prompt shows what was sent to it").into_owned());
     }
     lines
 }
@@ -66,7 +66,7 @@ fn completed(outcome: &Value) -> String {
             filled("{done}, exit reason {reason}: {words}", &values)
         }
         None if done == "yes" => said(done).into_owned(),
-        None if fields(outcome, "metrics").next().is_none() => said("no: it waits for an answer").into_owned(),
+        None if fields(outcome, "metrics").next().is_none() => said("no: it is waiting for an answer").into_owned(),
         None => said("no: nothing ended it, so it has another round").into_owned(),
     }
 }
@@ -74,15 +74,15 @@ fn completed(outcome: &Value) -> String {
 /// What an exit reason means, for people.
 fn in_words(reason: &str) -> &'static str {
     match reason {
-        "exit_criteria_met" => "what it was for is done",
-        "max_rounds_reached" => "the answered round was its last",
-        "user_blocked" => "the model says that the person cannot go on with this",
-        "off_topic" => "the model says that the person talks about something else",
-        "approved" => "somebody approved",
-        "rejected" => "somebody rejected",
-        "timed_out" => "nobody decided in time",
-        "branch_failed" => "a branch came to a bad end",
-        _ => "it could not do its work",
+        "exit_criteria_met" => "the goal is reached",
+        "max_rounds_reached" => "the last round was answered",
+        "user_blocked" => "according to the model, the person is stuck",
+        "off_topic" => "according to the model, the person is talking about something else",
+        "approved" => "it was approved",
+        "rejected" => "it was rejected",
+        "timed_out" => "there was no decision in time",
+        "branch_failed" => "a branch failed",
+        _ => "the action ended with an error",
     }
 }
 
@@ -90,7 +90,7 @@ fn in_words(reason: &str) -> &'static str {
 fn reading(outcome: &Value, call: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(attempts) = call.get("attempts").and_then(Value::as_u64).filter(|attempts| *attempts > 1) {
-        lines.push(label("model", &filled("answered at the {attempts}. try", &[("attempts", &attempts.to_string())])));
+        lines.push(label("model", &filled("answered on attempt {attempts}", &[("attempts", &attempts.to_string())])));
     }
     if let Some(reask) = call.get("reask").and_then(Value::as_u64).filter(|reask| *reask > 0) {
         let told = filled("the model was asked again {times} for this turn", &[("times", &times(reask))]);
@@ -117,13 +117,13 @@ fn reading(outcome: &Value, call: &Value) -> Vec<String> {
         kinds.dedup();
         let places = said(if repairs == 1 { "one place" } else { "several places" });
         let values = [("places", &*places), ("kinds", &kinds.join(", "))];
-        lines.push(label("mended", &filled("the reply was near-JSON, mended in {places}: {kinds}", &values)));
+        lines.push(label("mended", &filled("the reply was near-JSON and was repaired in {places}: {kinds}", &values)));
     }
     for bend in call.get("bent").and_then(Value::as_array).into_iter().flatten() {
         let field = |name: &str| bend.get(name).and_then(Value::as_str).unwrap_or_default();
         let became = match field("bending") {
-            "coerced" => "read as what was wanted",
-            _ => "left out or given its default",
+            "coerced" => "converted to the expected type",
+            _ => "omitted or set to its default",
         };
         let values = [
             ("path", field("path")),
@@ -142,7 +142,7 @@ fn reading(outcome: &Value, call: &Value) -> Vec<String> {
         };
         lines.push(said("the model's reply could not be read").into_owned());
         let values = [("count", text(error.get("retry_count"))), ("ways", list("strategies", " → "))];
-        lines.push(label("  tried", &filled("{count} ways: {ways}", &by_name(&values))));
+        lines.push(label("  tried", &filled("{count} strategies: {ways}", &by_name(&values))));
         let errors = error.get("errors").and_then(Value::as_array).map_or(0, Vec::len);
         let at = |number| message_at(outcome, &format!("/debug_info/parse_error/errors/{number}"));
         let errors = Message::list(Joint::Semicolon, (0..errors).map(at));

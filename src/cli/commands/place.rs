@@ -77,16 +77,16 @@ fn told(level: &LocationLevel, innermost: bool) -> String {
         told.push(told_round(round.into(), level.most_rounds));
     }
     if level.retries > 0 {
-        told.push(filled("begun again {times}", &[("times", &times(level.retries.into()))]));
+        told.push(filled("restarted {times}", &[("times", &times(level.retries.into()))]));
     }
     if let Some(brought) = &level.brought_by {
         told.push(said(brought).into_owned());
     }
     if level.holds_answer {
-        told.push(said("your answer is kept for it").into_owned());
+        told.push(said("your answer is saved for it").into_owned());
     }
     if level.advised {
-        told.push(said("a monitor's advice waits for its next turn").into_owned());
+        told.push(said("advice from a monitor is pending for its next turn").into_owned());
     }
     let name = match level.what {
         LocationKind::Phase => "phase",
@@ -97,7 +97,10 @@ fn told(level: &LocationLevel, innermost: bool) -> String {
         LocationKind::Action if innermost => "action",
         LocationKind::Action => "  outside",
     };
-    let waits =
-        if level.what == LocationKind::Action && !innermost { said("; waits for what is inside") } else { "".into() };
+    let waits = if level.what == LocationKind::Action && !innermost {
+        said("; waiting for the actions inside it")
+    } else {
+        "".into()
+    };
     label(name, &format!("{}{waits}", told.join(", ")))
 }

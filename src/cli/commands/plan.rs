@@ -10,7 +10,7 @@ use bcc_runtime::run::session::Session;
 use bcc_store::contract::Store;
 
 pub async fn plan(session: &Session, archive: &dyn Store) -> Result<String, EngineError> {
-    let Some(outline) = session.outline() else { return Ok(said("the session is in no topic").into_owned()) };
+    let Some(outline) = session.outline() else { return Ok(said("the session is not in a topic").into_owned()) };
     let mut plans = Vec::new();
     for mut event in events_of(archive, &session.id, "orchestrated").await? {
         let path = event.pointer("/location/path").and_then(Value::as_str).unwrap_or_default();
@@ -32,8 +32,8 @@ pub async fn plan(session: &Session, archive: &dyn Store) -> Result<String, Engi
             std::cmp::Ordering::Greater => " ",
         };
         let changed = match (written(id), runs(id)) {
-            (false, _) => ", put in by a plan",
-            (true, false) => ", left out by a plan",
+            (false, _) => ", added by a plan",
+            (true, false) => ", skipped by a plan",
             (true, true) => "",
         };
         lines.push(format!("  {mark} {id} ({kind}{})", said(changed)));
@@ -42,7 +42,7 @@ pub async fn plan(session: &Session, archive: &dyn Store) -> Result<String, Engi
         lines.push(label("as written", &ids(first, "original")));
     }
     if plans.is_empty() {
-        lines.push(said("no plan was made for it: these are the actions of the script").into_owned());
+        lines.push(said("no plan was made for this topic: these are the actions of the script").into_owned());
     }
     lines.extend(plans.iter().map(|plan| label("plan", &plan_told(plan))));
     Ok(lines.join("\n"))

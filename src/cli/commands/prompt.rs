@@ -7,7 +7,7 @@ use crate::cli::language::said;
 /// The messages that the turn of `outcome` sent.
 pub fn prompt(outcome: &Value) -> String {
     let messages = outcome.pointer("/debug_info/llm_prompt").and_then(Value::as_array);
-    let Some(messages) = messages else { return said("the last turn asked no model").into_owned() };
+    let Some(messages) = messages else { return said("the last turn did not call a model").into_owned() };
     let shown = messages.iter().map(|message| {
         let field = |name: &str| message.get(name).and_then(Value::as_str).unwrap_or_default();
         format!("[{}]\n{}", field("role"), field("content"))

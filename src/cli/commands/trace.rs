@@ -55,7 +55,7 @@ impl Trace<'_> {
             // The decision about the budget says so already.
             "skipped" if self.before(number).is_some_and(|before| is_same_decision(before, event)) => Vec::new(),
             "skipped" => one("skipped", &format!("{}: {}", get("name"), message(event, "/why"))),
-            "message_discarded" => one("taken back", &said("words that were shown do not count")),
+            "message_discarded" => one("discarded", &said("the text that was already shown")),
             "variable_set" if !self.is_extracted(event) => {
                 let value = short(event.get("value").unwrap_or(&Value::Null));
                 let values =
@@ -82,7 +82,7 @@ impl Trace<'_> {
                 lines
             }
             "waiting" if get("for") == "interrupted_effect" => {
-                one("waits", &said("for your word about what was interrupted"))
+                one("waits", &said("for your decision on what was interrupted"))
             }
             "waiting" => one("waits", &said("for your answer")),
             "effect_started" | "effect_finished" | "notebook_action" | "cell" | "behavior" => happened(event),
@@ -125,12 +125,12 @@ impl Trace<'_> {
         if event.pointer("/analysis/metadata/parse_error") == Some(&Value::Bool(true)) {
             return vec![label(
                 "monitor",
-                &format!("{of}: {}", said("it gave nothing that could be read, so it advises nothing")),
+                &format!("{of}: {}", said("its reply could not be read, so there is no advice")),
             )];
         }
         // A reply that was read has the number of the strategy that read it.
         if event.pointer("/analysis/metadata/parse_retry_count").and_then(Value::as_u64) == Some(0) {
-            return vec![label("monitor", &format!("{of}: {}", said("it gave no answer, so it advises nothing")))];
+            return vec![label("monitor", &format!("{of}: {}", said("it gave no reply, so there is no advice")))];
         }
         let (reason, strategy) = (analysis("intervention_reason"), analysis("strategy_suggestion"));
         let values =
@@ -143,7 +143,7 @@ impl Trace<'_> {
         }
         let seq = event.get("seq").and_then(Value::as_u64).unwrap_or_default();
         let used = match analysis("feedback_for_action") {
-            None | Some("") => "it advises the action nothing",
+            None | Some("") => "no advice for the action",
             Some(_) if self.used.contains(&seq) => "used by a turn below",
             Some(_) => "not used by any turn so far",
         };
@@ -157,7 +157,7 @@ impl Trace<'_> {
         let words = event.pointer("/analysis/feedback_for_action").map(short).filter(|_| !here);
         let words = words.map(|words| format!(": {words}")).unwrap_or_default();
         let values = [("action", action), ("round", &round), ("words", &words)];
-        filled("this turn was told what the monitor said of {action}, round {round}{words}", &values)
+        filled("this turn received the monitor's advice for {action}, round {round}{words}", &values)
     }
 }
 
@@ -167,10 +167,10 @@ fn happened(event: &Value) -> Vec<String> {
     let (kind, summary) = (get("kind"), message(event, "/summary"));
     let told = match get("type") {
         "effect_started" => {
-            label("effect", &filled("{kind} begins: {summary}", &[("kind", kind), ("summary", &summary)]))
+            label("effect", &filled("{kind} started: {summary}", &[("kind", kind), ("summary", &summary)]))
         }
         "effect_finished" => {
-            label("effect", &filled("{kind} ends: {summary}", &[("kind", kind), ("summary", &summary)]))
+            label("effect", &filled("{kind} finished: {summary}", &[("kind", kind), ("summary", &summary)]))
         }
         "notebook_action" => {
             let (by, cell) = (said(get("by")), get("cell_id"));
@@ -195,7 +195,8 @@ fn happened(event: &Value) -> Vec<String> {
         }
         _ => {
             let achieved = event.get("target_achieved") == Some(&Value::Bool(true));
-            let achieved = said(if achieved { "the target is achieved" } else { "the target is not achieved yet" });
+            let achieved =
+                said(if achieved { "the target has been achieved" } else { "the target has not been achieved yet" });
             let (iteration, why) = (text(event.get("iteration")), message(event, "/why"));
             let values = [
                 ("id", get("behavior_id")),
@@ -227,7 +228,7 @@ fn call(event: &Value) -> Vec<String> {
         Some(_) if unread && purpose == "action" => Vec::new(),
         Some(_) => {
             let values = [("purpose", &*said(purpose)), ("error", &*message(event, "/error"))];
-            vec![label("model", &filled("asked for the {purpose}: {error}", &values))]
+            vec![label("model", &filled("the call for the {purpose} failed: {error}", &values))]
         }
         None => Vec::new(),
     }
@@ -246,11 +247,11 @@ fn plan(event: &Value) -> Vec<String> {
 pub fn plan_told(event: &Value) -> String {
     let became = match event.get("accepted") {
         Some(Value::Bool(true)) => "accepted",
-        _ => "refused, and nothing changed",
+        _ => "refused, and nothing was changed",
     };
     let asked = match field(event, "reason") {
         "" => String::new(),
-        reason => format!("   {}", filled("(asked for because of {reason})", &[("reason", reason)])),
+        reason => format!("   {}", filled("(requested because of {reason})", &[("reason", reason)])),
     };
     format!("{} {}: {}{asked}", field(event, "route"), said(became), message(event, "/why"))
 }

@@ -19,8 +19,7 @@ pub fn variables(session: &Session) -> String {
         }
     }
     if session.scopes().is_isolated() {
-        let inside =
-            "this is inside of a skill, which sees no variables of the script; /where tells what waits outside";
+        let inside = "the session is inside a skill, which cannot access the variables of the script; /where shows what is waiting outside";
         let _ = writeln!(text, "{}", said(inside));
     }
     if text.is_empty() { said("no variable has a value yet").into_owned() } else { text.trim_end().to_owned() }

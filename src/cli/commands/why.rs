@@ -54,7 +54,7 @@ pub async fn why(session: &Session, archive: &dyn Store, asked: WhyRequest) -> R
         }
     }
     let lines = trace(&events, asked.raw);
-    Ok(if lines.is_empty() { said("nothing has come of anything yet").into_owned() } else { lines.join("\n") })
+    Ok(if lines.is_empty() { said("there is nothing to show yet").into_owned() } else { lines.join("\n") })
 }
 
 /// The seq of the answer that is the last but `answers - 1`; 1 when there are fewer.

@@ -29,7 +29,7 @@ fn a_route_that_may_mean_several_parts_is_left_and_told() {
         ("goto: 问好", phase("phase: 二", &["topic: 问好"]), "several parts"),
         ("goto: 收_尾", phase("phase: 二", &["topic: 收 尾"]), "nothing is called `收_尾`"),
         ("goto: 收尾_2", phase("phase: 收尾", &["topic: 收尾"]), "nothing is called `收尾_2`"),
-        ("insert: 问好", phase("phase: 二, id: 问好", &["topic: 收尾"]), "a skill may be meant"),
+        ("insert: 问好", phase("phase: 二, id: 问好", &["topic: 收尾"]), "this may refer to a skill"),
     ];
     for (route, phases, told) in table {
         for text in [
@@ -43,7 +43,7 @@ fn a_route_that_may_mean_several_parts_is_left_and_told() {
             let (made, left) = place.migrate();
             let shown = human(&left, false);
             assert_eq!((made, place.text()), (0, text), "{shown}");
-            assert!(shown.contains(told) && shown.contains("a name that no other has"), "{route}\n{shown}");
+            assert!(shown.contains(told) && shown.contains("a unique name"), "{route}\n{shown}");
             assert!(left[0].related.len() >= 2, "{shown}");
         }
     }

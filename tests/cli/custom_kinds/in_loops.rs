@@ -57,8 +57,8 @@ fn a_model_may_ask_for_kinds_of_the_project_and_what_is_wrong_with_one_is_counte
     let expected = [
         "greet: ok",
         "greet: ok",
-        "greet: the skill `greeting` needs its input `name`, which is not given",
-        "greet: the skill `greeting` cannot be given this: `name` is declared as string and cannot hold what it was given",
+        "greet: the skill `greeting` requires the input `name`, which is missing",
+        "greet: the skill `greeting` cannot accept this value: `name` is declared as string and cannot hold the given value",
         "break: the skill `failing` ended with an error",
         "note: ok",
         "refuse: the command of `refuse` ended with exit code 3",

@@ -128,13 +128,13 @@ fn a_script_that_no_test_can_be_about_is_refused_with_the_reason() {
     fs::write(project.join("scripts/fails.yaml"), fails).unwrap();
     let before = tree(&project);
     let table: [(&[&str], &[&str]); 7] = [
-        (&["t"], &["which script `t` tests", "--script"]),
+        (&["t"], &["the script that `t` tests is not specified", "--script"]),
         (&["t", "--script", "scripts/nowhere.yaml"], &["there is no file scripts/nowhere.yaml"]),
-        (&["t", "--script", "scripts"], &["scripts is a folder"]),
-        (&["t", "--script", "../outside.yaml"], &["outside of the project"]),
+        (&["t", "--script", "scripts"], &["scripts is a folder, but"]),
+        (&["t", "--script", "../outside.yaml"], &["is outside the project"]),
         (&["t", "--script", "scripts/broken.yaml"], &["error", "scripts/broken.yaml:"]),
         (&["t", "--script", "skills/small_step.yaml"], &["it is called by scripts"]),
-        (&["first_talk", "--script", "scripts/first_talk.yaml"], &["tests/first_talk.yaml is there already"]),
+        (&["first_talk", "--script", "scripts/first_talk.yaml"], &["tests/first_talk.yaml already exists"]),
     ];
     for (arguments, told) in table {
         let whole: Vec<&str> = ["new", "test"].iter().chain(arguments).copied().collect();
@@ -155,16 +155,16 @@ fn a_name_that_will_not_do_or_is_taken_changes_nothing() {
     symlink("nowhere", project.join("scripts/link.yaml")).unwrap();
     let before = tree(&project);
     let table: [(&str, &str, &str); 11] = [
-        ("script", "first_talk", "scripts/first_talk.yaml is there already"),
-        ("script", "other", "scripts/other.yml is there already"),
-        ("script", "link", "scripts/link.yaml is there already"),
-        ("skill", "small_step", "there is a skill `small_step` already"),
-        ("skill", "file", "skills/file.yaml is there already"),
+        ("script", "first_talk", "scripts/first_talk.yaml already exists"),
+        ("script", "other", "scripts/other.yml already exists"),
+        ("script", "link", "scripts/link.yaml already exists"),
+        ("skill", "small_step", "the skill `small_step` already exists"),
+        ("skill", "file", "skills/file.yaml already exists"),
         ("script", "../out", "is a path"),
-        ("script", "my talk", "`my_talk` would do"),
+        ("script", "my talk", "`my_talk` would be valid"),
         ("skill", "", "empty"),
-        ("script", ".hidden", "begins with `.`"),
-        ("scheme", "own", "is there already"),
+        ("script", ".hidden", "starts with `.`"),
+        ("scheme", "own", "_system/config/custom/own already exists"),
         ("scheme", "../x", "is a path"),
     ];
     for (what, name, told) in table {
@@ -173,7 +173,7 @@ fn a_name_that_will_not_do_or_is_taken_changes_nothing() {
     }
     fs::remove_dir_all(project.join("skills")).unwrap();
     fs::write(project.join("skills"), "a file").unwrap();
-    refused_in(&home, &project, &["new", "skill", "x"], 2, &["skills is a file, and a folder is needed"]);
+    refused_in(&home, &project, &["new", "skill", "x"], 2, &["skills is a file, but a folder is required"]);
 }
 
 #[test]
@@ -183,8 +183,8 @@ fn what_is_in_the_way_of_a_folder_is_told_as_what_it_is() {
     fs::create_dir(home.path().join("elsewhere")).unwrap();
     fs::write(home.path().join("file"), "").unwrap();
     for (leads, told) in [
-        ("../elsewhere", "skills is a link that leads out of the project"),
-        ("../nowhere", "skills is a link that leads nowhere"),
+        ("../elsewhere", "skills is a link to a location outside the project"),
+        ("../nowhere", "skills is a broken link"),
         ("../file", "skills is a link to a file"),
     ] {
         let _ = fs::remove_dir_all(project.join("skills"));
@@ -203,10 +203,10 @@ fn a_name_that_some_systems_cannot_keep_or_tell_from_another_is_refused() {
     fs::write(project.join("scripts/Other.yml"), "").unwrap();
     let before = tree(&project);
     for what in ["script", "skill", "test", "scheme"] {
-        refused_in(&home, &project, &["new", what, "com1"], 2, &["Windows keeps it for a device"]);
+        refused_in(&home, &project, &["new", what, "com1"], 2, &["Windows reserves it for a device"]);
     }
     for (what, name) in [("script", "First_Talk"), ("script", "other"), ("skill", "Small_step"), ("scheme", "OWN")] {
-        refused_in(&home, &project, &["new", what, name], 2, &["in case alone", "help: some systems"]);
+        refused_in(&home, &project, &["new", what, name], 2, &["only in case", "help: some systems"]);
     }
     assert_eq!(tree(&project), before);
 }
@@ -227,7 +227,7 @@ fn a_new_scheme_can_be_used_at_once() {
 fn outside_of_a_project_nothing_is_written() {
     let home = Home::new();
     let lonely = tempfile::tempdir().unwrap();
-    refused_in(&home, lonely.path(), &["new", "script", "x"], 2, &["belongs to no project", "bcc-script init"]);
+    refused_in(&home, lonely.path(), &["new", "script", "x"], 2, &["does not belong to a project", "bcc-script init"]);
     assert_eq!(tree(lonely.path()), BTreeMap::new());
     // With a project that has no schemas, nothing points at one.
     done_in(&home, lonely.path(), &["new", "script", "x", "--project", "."]);

@@ -36,11 +36,11 @@ fn both_prompts_of_a_loop_are_shown() {
 fn where_there_is_no_prompt_it_is_said_why() {
     let desk = Desk::new(SCRIPT);
     for (options, told) in [
-        (&["--action", "run"][..], "only when its code has failed"),
-        (&["exec", "--action", "run"], "`bcc-script templates render exec` shows the template alone"),
+        (&["--action", "run"][..], "only after its code has failed"),
+        (&["exec", "--action", "run"], "`bcc-script templates render exec` shows only the template"),
         (&["--action", "code"], "asks no model"),
-        (&["--action", "far"], "the behavior server `analysis` is asked here, and no model"),
-        (&["reflection", "--action", "unjudged"], "`unjudged` is not asked with the template `reflection`"),
+        (&["--action", "far"], "the behavior server `analysis` is asked here, not a model"),
+        (&["reflection", "--action", "unjudged"], "`unjudged` does not use the template `reflection`"),
         (&["behavior", "--action", "write", "--answer", "x"], "`write` takes no answer"),
         (&["ai_ask", "--action", "write"], "its templates are `behavior` and `reflection`"),
     ] {

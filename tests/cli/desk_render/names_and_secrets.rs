@@ -123,7 +123,7 @@ fn a_call_is_chosen_among_the_visits_of_an_action() {
     assert!(shown.err.contains(&format!("at `{path}` · call 2 of 2")), "{}", shown.err);
     let wrong = desk.render(&["--session", "s", "--action", "think", "--path", "nowhere"]);
     assert_eq!(wrong.code, Some(2));
-    assert!(wrong.err.contains(&format!("it did at `{other}`, `{path}`")), "{}", wrong.err);
+    assert!(wrong.err.contains(&format!("it asked a model at `{other}`, `{path}`")), "{}", wrong.err);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn render_and_show_mean_the_same_file_by_the_same_name() {
     for name in ["../x", "a/ai_ask_v1.md", "ai_ask_v9"] {
         let (rendered, shown) = (desk.render(&[name]), desk.home.finish(["templates", "show", name], ""));
         assert_eq!((rendered.code, &rendered.err), (Some(2), &shown.err));
-        let told = if name == "ai_ask_v9" { "there is version 1" } else { "named by their file alone" };
+        let told = if name == "ai_ask_v9" { "available versions: 1" } else { "specified by file name only" };
         assert!(rendered.err.contains(told), "{}", rendered.err);
     }
 }
@@ -188,10 +188,10 @@ fn a_name_that_is_not_that_of_the_prompt_of_an_action_is_refused() {
     let script = fs::read_to_string(desk.home.path().join("script.yaml")).unwrap();
     desk.home.file("script.yaml", &script.replace("goal: 道别", "goal: 道别, version: 2"));
     for (name, action, told) in [
-        ("ai_say_v1", "bye", "`bye` is asked with `ai_say_v2.md`, and not with `ai_say_v1.md`"),
-        ("ai_ask_v2", "ask_name", "`ask_name` is asked with `ai_ask_v1.md`, and not with `ai_ask_v2.md`"),
-        ("ai_ask_monitor", "move", "`move` is `set` and asks no model"),
-        ("../ai_ask", "ask_name", "named by their file alone"),
+        ("ai_say_v1", "bye", "`bye` uses the template `ai_say_v2.md`, not `ai_say_v1.md`"),
+        ("ai_ask_v2", "ask_name", "`ask_name` uses the template `ai_ask_v1.md`, not `ai_ask_v2.md`"),
+        ("ai_ask_monitor", "move", "`move` is of type `set` and asks no model"),
+        ("../ai_ask", "ask_name", "specified by file name only"),
         ("default:ai_ask", "ask_name", "`--scheme default`"),
     ] {
         let done = desk.render(&[name, "--script", "script.yaml", "--action", action]);
@@ -209,7 +209,7 @@ fn what_a_filter_could_not_take_is_told_with_the_names_that_nobody_knows() {
         for options in [&["ai_ask"][..], &["--script", "script.yaml", "--action", "ask_name"]] {
             let done = desk.render(options);
             assert_eq!(done.code, Some(1), "{source}: {}", done.err);
-            assert!(done.err.contains("nobody knows `n` here"), "{source} {options:?}: {}", done.err);
+            assert!(done.err.contains("`n` is not known here"), "{source} {options:?}: {}", done.err);
         }
     }
     desk.template("default/ai_ask_v1.md", "{{ [n, 1] }}");

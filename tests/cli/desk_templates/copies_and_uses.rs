@@ -57,9 +57,9 @@ fn a_scheme_that_is_nearer_to_another_one_than_the_default_is_told_so() {
     home.put("_system/config/custom/gentle/ai_ask_v1.md", ENGLISH_ASK.replace("You have one job", "One job"));
     let found = run(&home, "diff ai_ask --scheme gentle");
     assert_eq!(found.code, Some(1));
-    let told = "`bcc-script templates diff --scheme gentle --against english` compares with that";
+    let told = "`bcc-script templates diff --scheme gentle --against english` compares it with that scheme";
     assert!(found.err.contains(told), "{}", found.err);
-    assert!(!run(&home, "diff --scheme gentle --against english").err.contains("is nearer"));
+    assert!(!run(&home, "diff --scheme gentle --against english").err.contains("is closer"));
     home.put("_system/config/custom/gentle/ai_ask_v1.md", DEFAULT_ASK.replace("安全", "平安"));
-    assert!(!run(&home, "diff --scheme gentle").err.contains("is nearer"));
+    assert!(!run(&home, "diff --scheme gentle").err.contains("is closer"));
 }

@@ -42,9 +42,9 @@ fn a_script_with_code_is_refused_before_its_session_begins_where_it_is_not_allow
     let home = Home::new();
     home.file("script.yaml", SCRIPT);
     for (config, part) in [
-        ("", "write `allow = [\"exec\"]` into `[project]`"),
-        ("[project]\nallow = [\"command\"]\n", "write `allow = [\"exec\"]` into `[project]`"),
-        (ALLOWED, "say `bcc-script trust`"),
+        ("", "add `allow = [\"exec\"]` to `[project]`"),
+        ("[project]\nallow = [\"command\"]\n", "add `allow = [\"exec\"]` to `[project]`"),
+        (ALLOWED, "run `bcc-script trust`"),
     ] {
         home.file("bcc-script.toml", config);
         let (code, said) = run(&home, &[], None);
@@ -63,7 +63,10 @@ fn what_nobody_can_allow_is_told() {
     home.file("bcc-script.toml", "[project]\nallow = [\"exce\"]\n");
     let (code, said) = run(&home, &[], None);
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("`allow` names `exce`") && said.contains("did you mean `exec`?"), "{said}");
+    assert!(
+        said.contains("`exce` in `allow` is not a known permission") && said.contains("did you mean `exec`?"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -53,12 +53,12 @@ fn a_budget_that_cannot_be_is_refused_before_anything_changes() {
     let before = home.export("t");
     let wrong = [
         ("turns", "no `=`"),
-        ("turns=0", "no whole number above 0"),
-        ("turns=lots", "no whole number above 0"),
+        ("turns=0", "is not a whole number greater than 0"),
+        ("turns=lots", "is not a whole number greater than 0"),
         ("hours=2", "one of turns, model_calls, tokens, minutes"),
         ("turns=9,turns=8", "`turns` twice"),
-        ("turns=2", "2 of 2 turns are used already"),
-        ("tokens=9,turns=1", "2 of 1 turns are used already"),
+        ("turns=2", "2 of 2 turns are already used"),
+        ("tokens=9,turns=1", "2 of 1 turns are already used"),
     ];
     for (budget, told) in wrong {
         let finished = home.finish(["sessions", "resume", "t", "--budget", budget], "");

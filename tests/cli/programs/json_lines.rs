@@ -75,7 +75,7 @@ fn an_answer_whose_id_was_taken_is_ignored_with_a_committed_warning() {
     let codes: Vec<&str> =
         of_type(&events, "warning").iter().map(|warning| warning["code"].as_str().unwrap()).collect();
     assert_eq!(codes, ["answer-taken", "answer-unknown", "answer-taken", "answer-taken"]);
-    assert_eq!(of_type(&events, "warning")[0]["help"], "the answer that is awaited is `a2`");
+    assert_eq!(of_type(&events, "warning")[0]["help"], "the expected answer is `a2`");
     assert_eq!(said(&home), ["小林", "35", "***"]);
     // Told is kept, and what was taken stays taken in the next process.
     let again = home.finish(

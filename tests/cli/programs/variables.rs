@@ -23,9 +23,9 @@ fn variables_are_given_by_name_and_by_file_and_the_name_wins() {
 fn a_variable_that_cannot_be_given_is_told_before_anything_begins() {
     let cases = [
         ("nmae=x", "did you mean `name`?"),
-        ("age=many", "is no integer"),
+        ("age=many", "is not of type integer"),
         ("age", "has no `=`"),
-        ("visits=x", "is no integer"),
+        ("visits=x", "is not of type integer"),
     ];
     for (given, told) in cases {
         let home = Home::new();

@@ -51,7 +51,7 @@ async fn an_effect_that_never_began_is_closed_before_its_session_ends() {
     let told = told(archive.as_ref()).await;
     assert_eq!(
         told[1..],
-        ["triggered alarm", "finished e5: not begun", "session_completed"]
+        ["triggered alarm", "finished e5: not started", "session_completed"]
             .map(|line| line.replace("e5", &told[0]["started ".len()..]))
     );
     let frames = archive.frames(SESSION).await.unwrap();
@@ -67,7 +67,7 @@ async fn an_effect_whose_topic_is_left_is_closed() {
     session.advance().await.unwrap();
     let told = told(archive.as_ref()).await;
     assert_eq!(button(name).presses(), 0, "{told:?}");
-    assert!(told.iter().any(|line| line.ends_with(": not begun")), "{told:?}");
+    assert!(told.iter().any(|line| line.ends_with(": not started")), "{told:?}");
     let count = |what: &str| told.iter().filter(|line| line.starts_with(what)).count();
     assert_eq!(count("started"), count("finished"), "{told:?}");
 }

@@ -41,16 +41,16 @@ async fn the_word_of_the_person_decides() {
             "again",
             2,
             json!(2),
-            vec!["finished e5: interrupted; it is done again", "started e9", "…", "session_completed"],
+            vec!["finished e5: interrupted; it is run again", "started e9", "…", "session_completed"],
         ),
         (
             "  重试！",
             2,
             json!(2),
-            vec!["finished e5: interrupted; it is done again", "started e9", "…", "session_completed"],
+            vec!["finished e5: interrupted; it is run again", "started e9", "…", "session_completed"],
         ),
-        ("Skip.", 1, json!(null), vec!["finished e5: interrupted; it is not done", "session_completed"]),
-        ("跳过", 1, json!(null), vec!["finished e5: interrupted; it is not done", "session_completed"]),
+        ("Skip.", 1, json!(null), vec!["finished e5: interrupted; it is skipped", "session_completed"]),
+        ("跳过", 1, json!(null), vec!["finished e5: interrupted; it is skipped", "session_completed"]),
         (
             "`fail`",
             1,
@@ -109,7 +109,7 @@ async fn the_question_is_told_again_as_it_was_and_a_word_counts_once() {
     assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
     let second = waiting(archive.as_ref()).await;
     assert_ne!(second["answer_id"], first["answer_id"]);
-    assert!(second["prompt"].as_str().unwrap().starts_with("That was none of the words."), "{second}");
+    assert!(second["prompt"].as_str().unwrap().starts_with("That was not one of the expected answers."), "{second}");
     assert_eq!(session.answer("again", Some(id)).await.unwrap(), TakenAnswer::Before);
     assert_eq!(button(name).presses(), 1);
     let id = second["answer_id"].as_str().unwrap();
@@ -126,8 +126,8 @@ async fn the_question_is_told_again_as_it_was_and_a_word_counts_once() {
 #[tokio::test]
 async fn the_question_names_what_was_under_way_in_the_language_of_the_script() {
     for (more, begins) in [
-        (json!({}), "The program was stopped in the middle of this: the red button (press)."),
-        (json!({ "x-note": "按按钮" }), "程序中断时正在执行：the red button（press），不知道它做到了哪一步。"),
+        (json!({}), "The program was stopped during this operation: the red button (press)."),
+        (json!({ "x-note": "按按钮" }), "程序中断时正在执行：the red button（press），无法确定完成了多少。"),
     ] {
         let (program, archive) = interrupted(&format!("language-{begins}"), &more).await;
         let mut session = resume(&program, Arc::clone(&archive)).await;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bcc_runtime::notebook::action::{NotebookAction, Read, read};
 use bcc_runtime::notebook::apply::{apply, ran, target};
 use bcc_runtime::notebook::cell::{Cell, CellEnd, CellKind};
-use bcc_runtime::notebook::error::ActionRefusal;
+use bcc_runtime::notebook::error::ActionRejection;
 use bcc_runtime::notebook::kernel::contract::Execution;
 use bcc_runtime::notebook::state::NotebookState;
 use serde_json::{Map, Value, json};
@@ -47,14 +47,14 @@ impl Book {
         self.try_act(value).map_err(|refusal| refusal.to_string())
     }
 
-    pub(crate) fn try_act(&mut self, value: &Value) -> Result<Value, ActionRefusal> {
+    pub(crate) fn try_act(&mut self, value: &Value) -> Result<Value, ActionRejection> {
         match read(value) {
             Ok(Read::Known(action)) => self.carry_out(&action),
             other => panic!("{value}: {other:?}"),
         }
     }
 
-    pub(crate) fn carry_out(&mut self, action: &NotebookAction) -> Result<Value, ActionRefusal> {
+    pub(crate) fn carry_out(&mut self, action: &NotebookAction) -> Result<Value, ActionRejection> {
         let found = target(action, &self.state).and_then(|id| self.cells.values().find(|cell| cell.id == id).cloned());
         let change = apply(&mut self.state, action, found, AT)?;
         for cell in change.cells {

@@ -30,14 +30,14 @@ pub fn configuration(project: &Project, environment: &Environment) -> Vec<Doctor
     found.extend(own_kinds(project, environment));
     let path = project.directory.join(CONFIG_FILE);
     if mode(&path).is_some_and(|mode| mode & OTHERS_WRITE != 0) {
-        let note = DoctorFinding::note("configuration", msg!("others on this machine may write {CONFIG_FILE}"));
+        let note = DoctorFinding::note("configuration", msg!("other users of this machine can write to {CONFIG_FILE}"));
         found.push(note.with_help(msg!("`chmod go-w {}`", quoted(&path))));
     }
     for (name, table) in &project.config.models {
         let Some(file) = &table.api_key_file else { continue };
         let path = project.directory.join(file);
         if mode(&path).is_some_and(|mode| mode & OTHERS != 0) {
-            let message = msg!("others on this machine may read the key of model `{name}` in {file}");
+            let message = msg!("other users of this machine can read the key of model `{name}` in {file}");
             found.push(
                 DoctorFinding::problem("configuration", message).with_help(msg!("`chmod 600 {}`", quoted(&path))),
             );
@@ -58,10 +58,10 @@ fn own_kinds(project: &Project, environment: &Environment) -> Vec<DoctorFinding>
     };
     let mut found = Vec::new();
     if !skills.is_empty() {
-        found.push(DoctorFinding::ok("kinds", msg!("kinds of the project that run skills: {}", names(&skills))));
+        found.push(DoctorFinding::ok("kinds", msg!("action types of the project that run skills: {}", names(&skills))));
     }
     if !commands.is_empty() {
-        let message = msg!("kinds of the project that run commands: {}", names(&commands));
+        let message = msg!("action types of the project that run commands: {}", names(&commands));
         found.push(match permits(project, environment).may(COMMAND) {
             Ok(()) => DoctorFinding::ok("kinds", msg!("{message}; they are allowed")),
             Err(refused) => {
@@ -91,7 +91,9 @@ pub fn models(project: &Project, environment: &Environment) -> Vec<DoctorFinding
         found.push(DoctorFinding::ok("trust", msg!("{CONFIG_FILE} is trusted")));
     } else if listing.needs_trust {
         let message = match servers.as_slice() {
-            [] => msg!("{CONFIG_FILE} is not trusted, so what `[project] allow` lets scripts do does not count"),
+            [] => msg!(
+                "{CONFIG_FILE} is not trusted, so the permissions that `[project] allow` grants to scripts are ignored"
+            ),
             servers => {
                 msg!(
                     "{CONFIG_FILE} is not trusted, so nothing is sent to the models {}",
@@ -99,7 +101,7 @@ pub fn models(project: &Project, environment: &Environment) -> Vec<DoctorFinding
                 )
             }
         };
-        let help = msg!("read it, then say `bcc-script trust {}`", quoted(&project.directory));
+        let help = msg!("read it, then run `bcc-script trust {}`", quoted(&project.directory));
         found.push(DoctorFinding::problem("trust", message).with_help(help));
     }
     found.extend(listing.models.iter().flat_map(model));
@@ -108,7 +110,7 @@ pub fn models(project: &Project, environment: &Environment) -> Vec<DoctorFinding
             DoctorFinding::note("models", "no model is configured: the built-in offline responder answers (no AI)");
         found.push(note.with_help("set an API key such as OPENAI_API_KEY and the name of the model in BCC_MODEL, or add `[models.default]` to bcc-script.toml"));
     } else {
-        let message = msg!("a script without a `model:` asks `{}`: {}", listing.default, listing.why);
+        let message = msg!("a script without `model:` uses `{}`: {}", listing.default, listing.why);
         found.push(DoctorFinding::ok("models", message));
     }
     found.extend(listing.notices.iter().map(|notice| DoctorFinding::note("models", notice.clone())));
@@ -121,10 +123,10 @@ fn model(model: &ListedModel) -> Vec<DoctorFinding> {
     let about = msg!("model `{name}` ({}{asks})", model.provider.name());
     let mut found = vec![match (model.key, &model.key_from) {
         (KeyState::None, _) | (_, None) => DoctorFinding::ok("models", msg!("{about} needs no key")),
-        (KeyState::Set, Some(from)) => DoctorFinding::ok("models", msg!("{about} has its key, from {from}")),
+        (KeyState::Set, Some(from)) => DoctorFinding::ok("models", msg!("{about} has a key, from {from}")),
         (KeyState::Missing, Some(from)) => {
             DoctorFinding::problem("models", msg!("{about} has no key: {from} is missing"))
-                .with_help(msg!("set {from}, or write another place into {CONFIG_FILE}"))
+                .with_help(msg!("set {from}, or specify another location in {CONFIG_FILE}"))
         }
     }];
     let missing = |variable: &String| {

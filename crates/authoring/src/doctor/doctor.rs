@@ -42,7 +42,9 @@ pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<D
             found.extend(prompts::schemes(&project));
             found.extend(kernels::allowed(&project, environment));
         }
-        None => found.push(DoctorFinding::note("models", "what models there are is not known while it cannot be read")),
+        None => {
+            found.push(DoctorFinding::note("models", "the models are unknown because the configuration cannot be read"))
+        }
     }
     found.extend(scripts(&directory, environment));
     // Where sessions lie does not depend on the configuration, which may be broken.
@@ -64,12 +66,12 @@ fn directory(request: &DoctorRequest, environment: &Environment, found: &mut Vec
     let by = if request.project.is_some() { "--project" } else { "BCC_PROJECT" };
     match given_directory(request.project.as_deref(), environment) {
         Ok(Some(given)) => {
-            found.push(DoctorFinding::ok("project", msg!("{path}, as `{by}` says", path = given.display())));
+            found.push(DoctorFinding::ok("project", msg!("{path}, as specified by `{by}`", path = given.display())));
             return given;
         }
         Err(error) => found.push(
             DoctorFinding::problem("project", error.to_message())
-                .with_help(msg!("mend `{by}`; this directory was looked at")),
+                .with_help(msg!("fix `{by}`; the current directory was checked instead")),
         ),
         Ok(None) => {}
     }
@@ -80,11 +82,11 @@ fn directory(request: &DoctorRequest, environment: &Environment, found: &mut Vec
         DoctorFinding::ok("project", msg!("{}, because it has {}", directory.display(), marks.join(", ")))
     } else {
         let message = msg!(
-            "there is no {CONFIG_FILE}, _system/ or .bcc/ here or above: {path} counts as the project",
+            "there is no {CONFIG_FILE}, _system/ or .bcc/ in this directory or above it: {path} is used as the project",
             path = directory.display()
         );
         DoctorFinding::note("project", message)
-            .with_help("`bcc-script init` begins a project; scripts run without one too")
+            .with_help("`bcc-script init` creates a project; scripts also run without one")
     });
     directory
 }
@@ -110,9 +112,9 @@ async fn asked(request: &DoctorRequest, project: &Project, environment: &Environ
         return vec![];
     }
     if !request.ask {
-        let note = DoctorFinding::note("models", "no model was asked whether it answers");
+        let note = DoctorFinding::note("models", "it was not checked whether the models answer");
         return vec![note.with_help(
-            "`bcc-script doctor --ask` asks each for a word, `bcc-script models check` for all it supports",
+            "`bcc-script doctor --ask` sends each model a short prompt, `bcc-script models check` checks everything that it supports",
         )];
     }
     let checked = match check(project, environment, &names).await {
@@ -129,7 +131,7 @@ fn answer(checked: &ModelCheck) -> DoctorFinding {
     if checked.ok {
         return DoctorFinding::ok("models", msg!("model `{name}` answers"));
     }
-    let why = checked.error.as_ref().map_or_else(|| Message::word("it gave no answer"), Clone::clone);
+    let why = checked.error.as_ref().map_or_else(|| Message::word("it did not answer"), Clone::clone);
     DoctorFinding::problem("models", msg!("model `{name}` cannot be used: {why}")).with_any_help(checked.help.clone())
 }
 

@@ -29,13 +29,13 @@ pub fn editors(project: &Path, own: &OwnKinds) -> Vec<DoctorFinding> {
             current.push(name);
             continue;
         }
-        let note = DoctorFinding::note("editors", msg!("{file} is not the one of this release"));
+        let note = DoctorFinding::note("editors", msg!("{file} does not match this release"));
         let with = if own.is_empty() { "" } else { " --project ." };
         found.push(note.with_help(msg!("`bcc-script schema {name}{with} > {file}`")));
     }
     if !current.is_empty() {
         let named = listed(&current);
-        found.push(DoctorFinding::ok("editors", msg!("the schemas of {named} are those of this release")));
+        found.push(DoctorFinding::ok("editors", msg!("the schemas for {named} match this release")));
     }
     if current.is_empty() && found.is_empty() {
         let note = DoctorFinding::note("editors", msg!("there are no schemas for editors ({})", listed(&NAMES)));

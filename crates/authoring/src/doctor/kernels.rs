@@ -17,7 +17,8 @@ const USUAL: &str = "python3";
 /// Which kernels are installed, and whether the usual one is among them.
 pub(crate) fn kernels(environment: &Environment) -> Vec<DoctorFinding> {
     if cfg!(not(feature = "jupyter")) {
-        let note = DoctorFinding::note("kernels", "this bcc-script was built without kernels: it can run no code");
+        let note =
+            DoctorFinding::note("kernels", "this bcc-script was built without kernel support: it cannot run code");
         return vec![note.with_help("install it with its default features, or build it with `--features jupyter`")];
     }
     let variables = environment.without(|_| false);
@@ -30,9 +31,10 @@ pub(crate) fn kernels(environment: &Environment) -> Vec<DoctorFinding> {
     let usual = find(USUAL, &variables);
     vec![match (names.as_slice(), usual) {
         ([], Ok(_)) => {
-            let note =
-                DoctorFinding::note("kernels", "no kernel is installed, but there is a Python that may have one");
-            note.with_help("`python3 -m pip install ipykernel` makes sure that it has: scripts with code need it")
+            let note = DoctorFinding::note("kernels", "no kernel is installed, but Python was found and may have one");
+            note.with_help(
+                "scripts with code need a kernel: `python3 -m pip install ipykernel` makes sure that one is installed",
+            )
         }
         ([], Err(_)) => DoctorFinding::note("kernels", "no kernel is installed: scripts cannot run code")
             .with_help("`python3 -m pip install ipykernel` installs one"),
@@ -42,11 +44,10 @@ pub(crate) fn kernels(environment: &Environment) -> Vec<DoctorFinding> {
         ),
         (names, Err(_)) => {
             let message = msg!(
-                "these kernels are installed, but no `{USUAL}`: {}",
+                "`{USUAL}` is not installed, but these kernels are: {}",
                 Message::list(Joint::Item, names.iter().cloned())
             );
-            let help =
-                "`session.kernel` of a script chooses one; `python3 -m pip install ipykernel` installs the usual one";
+            let help = "select one with `session.kernel` in a script; `python3 -m pip install ipykernel` installs the default one";
             DoctorFinding::note("kernels", message).with_help(help)
         }
     }]

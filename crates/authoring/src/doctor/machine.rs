@@ -28,7 +28,7 @@ fn clock() -> DoctorFinding {
     let message = msg!("{} (time zone {zone})", stamp(time));
     if time.as_second() < SINCE {
         let problem = DoctorFinding::problem("clock", msg!("{message} cannot be right"));
-        return problem.with_help("set the clock of this machine: sessions keep times, and servers refuse wrong ones");
+        return problem.with_help("set the clock of this machine: sessions store times, and servers reject wrong ones");
     }
     DoctorFinding::ok("clock", message)
 }
@@ -37,10 +37,10 @@ fn terminal(terminals: &Terminals, environment: &Environment) -> DoctorFinding {
     let kind = environment.get("TERM").unwrap_or("unknown");
     match (terminals.input, terminals.output) {
         (true, true) if kind == "dumb" => {
-            DoctorFinding::note("terminal", "the terminal is `dumb`: lines are read as they come, without colours")
+            DoctorFinding::note("terminal", "the terminal is `dumb`: input is read line by line, without colours")
         }
-        (true, true) => DoctorFinding::ok("terminal", msg!("a terminal ({kind}): `run` talks to a person")),
-        _ => DoctorFinding::ok("terminal", "no terminal at both ends: `run` reads and writes lines"),
+        (true, true) => DoctorFinding::ok("terminal", msg!("a terminal ({kind}): `run` is interactive")),
+        _ => DoctorFinding::ok("terminal", "input or output is not a terminal: `run` reads and writes lines"),
     }
 }
 
@@ -50,7 +50,7 @@ fn first<'e>(environment: &'e Environment, names: &[&'static str]) -> Option<(&'
 }
 
 fn encoding(environment: &Environment) -> DoctorFinding {
-    let help = "`export LC_ALL=C.UTF-8`, or another locale of UTF-8";
+    let help = "run `export LC_ALL=C.UTF-8`, or use another UTF-8 locale";
     match first(environment, &["LC_ALL", "LC_CTYPE", "LANG"]) {
         Some((name, value)) => {
             let letters: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -59,13 +59,14 @@ fn encoding(environment: &Environment) -> DoctorFinding {
             } else {
                 DoctorFinding::note(
                     "locale",
-                    msg!("{name}={value} is no UTF-8; a terminal may show Chinese text wrongly"),
+                    msg!("{name}={value} is not a UTF-8 locale; a terminal may display Chinese text incorrectly"),
                 )
                 .with_help(help)
             }
         }
         None => {
-            let note = DoctorFinding::note("locale", "no locale is set; a terminal may show Chinese text wrongly");
+            let note =
+                DoctorFinding::note("locale", "no locale is set; a terminal may display Chinese text incorrectly");
             note.with_help(help)
         }
     }
@@ -78,11 +79,11 @@ fn spoken(language: Language, environment: &Environment) -> DoctorFinding {
     };
     let asked = Language::of_environment(|name| environment.get(name));
     let message = match first(environment, &["BCC_LANG", "LC_ALL", "LC_MESSAGES", "LANG"]) {
-        _ if asked != language => msg!("{name}, as `--lang` says"),
+        _ if asked != language => msg!("{name}, as specified by `--lang`"),
         Some((variable, value)) => {
-            msg!("{name}, because of {variable}={value}; `--lang en` or `--lang zh` chooses another")
+            msg!("{name}, because of {variable}={value}; use `--lang en` or `--lang zh` to change it")
         }
-        None => msg!("{name}, because nothing chooses another; `--lang zh` does"),
+        None => msg!("{name}, the default; use `--lang zh` to change it"),
     };
     DoctorFinding::ok("language", message)
 }

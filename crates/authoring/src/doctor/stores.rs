@@ -23,13 +23,15 @@ pub fn store(path: &Path) -> Vec<DoctorFinding> {
     let mut found = Vec::new();
     match look(path) {
         Ok(None) => {
-            found.push(DoctorFinding::ok("store", msg!("{shown} is not there yet: the first session makes it")))
+            found.push(DoctorFinding::ok("store", msg!("{shown} does not exist yet: the first session creates it")))
         }
         Ok(Some(seen)) => found.extend(told(path, &seen)),
         Err(error) => {
             let help = match error {
-                StoreError::Newer { .. } => "install the release that wrote it, or name another store with `--store`",
-                _ => "`--store` or BCC_STORE names another store",
+                StoreError::Newer { .. } => {
+                    "install the release that wrote it, or specify another store with `--store`"
+                }
+                _ => "specify another store with `--store` or BCC_STORE",
             };
             found.push(DoctorFinding::problem("store", error.to_message()).with_help(help));
         }
@@ -51,25 +53,30 @@ fn told(path: &Path, seen: &StoreInspection) -> Vec<DoctorFinding> {
         vec![DoctorFinding::ok("store", msg!("{shown}: layout {}, {size}, sessions: {total}{by_status}", seen.layout))];
     if seen.layout != 0 && seen.layout < seen.newest {
         let message =
-            msg!("the store has the older layout {}: the next session brings it to {}", seen.layout, seen.newest);
+            msg!("the store has the older layout {}: the next session upgrades it to {}", seen.layout, seen.newest);
         found.push(
-            DoctorFinding::note("store", message).with_help("copy it before, if an older release is to read it again"),
+            DoctorFinding::note("store", message)
+                .with_help("make a copy first if an older release still has to read it"),
         );
     }
     if access(path, Access::WRITE_OK).is_err() {
-        let problem = DoctorFinding::problem("store", msg!("{shown} cannot be written: no session can go on"));
-        found.push(problem.with_help("give yourself the right to write it, or name another store with `--store`"));
+        let problem = DoctorFinding::problem("store", msg!("{shown} cannot be written: no session can continue"));
+        found.push(
+            problem.with_help("give yourself permission to write to it, or specify another store with `--store`"),
+        );
     }
     if seen.log_bytes > 0 {
-        let message =
-            msg!("its write-ahead log holds {}: what was changed last is not counted here", self::size(seen.log_bytes));
+        let message = msg!(
+            "its write-ahead log contains {}: the latest changes are not counted here",
+            self::size(seen.log_bytes)
+        );
         let long = seen.log_bytes > LONG_LOG;
-        let help = "it shrinks when the next session ends; processes that never end keep it";
+        let help = "it shrinks when the next session ends; processes that keep running prevent this";
         found.push(DoctorFinding::note("store", message).with_any_help(long.then_some(Message::word(help))));
     }
     for holder in &seen.holders {
         let message = match alive(holder) {
-            Some(false) => msg!("a lock was left behind by {holder}, which is gone; it holds nobody up"),
+            Some(false) => msg!("{holder} left a lock behind and is no longer running; the lock has no effect"),
             _ => msg!("a session is in use by {holder}"),
         };
         found.push(DoctorFinding::note("store", message));
@@ -89,17 +96,18 @@ fn room(path: &Path) -> Vec<DoctorFinding> {
     let Some(place) = path.ancestors().skip(1).find(|directory| directory.is_dir()) else { return vec![] };
     let mut found = Vec::new();
     if access(place, Access::WRITE_OK).is_err() {
-        let problem = DoctorFinding::problem("store", msg!("nothing can be made in {path}", path = place.display()));
-        found.push(
-            problem.with_help("a store needs its log and its locks beside it; name another place with `--store`"),
-        );
+        let problem =
+            DoctorFinding::problem("store", msg!("no files can be created in {path}", path = place.display()));
+        found.push(problem.with_help(
+            "a store needs its log and its locks in the same directory; specify another location with `--store`",
+        ));
     }
     if let Ok(disk) = statvfs(place) {
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        let message = msg!("{} free where the store lies", size(free));
+        let message = msg!("{} free on the disk of the store", size(free));
         found.push(if free < LITTLE {
             DoctorFinding::problem("disk", message)
-                .with_help("make room: a session stops when its turn cannot be stored")
+                .with_help("free some disk space: a session stops if its turn cannot be stored")
         } else {
             DoctorFinding::ok("disk", message)
         });

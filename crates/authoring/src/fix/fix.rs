@@ -12,7 +12,7 @@ use crate::validate::request::ValidateRequest;
 use crate::validate::roots::nothing;
 use crate::validate::templates;
 use crate::validate::threads::on_threads;
-use crate::validate::validate::Prepared;
+use crate::validate::validate::PreparedValidation;
 use bcc_check::allow::allow;
 use bcc_engine::discovery::walk::{FileRole, FoundFile};
 use bcc_engine::environment::Environment;
@@ -63,7 +63,7 @@ impl FixReport {
 /// Errors: as those of [`validate`](crate::validate::validate::validate), also where no file was looked at. That one cannot be
 /// written is none: the report tells it.
 pub fn mend(request: &FixRequest, environment: &Environment) -> Result<FixReport, EngineError> {
-    let prepared = Prepared::of(&request.check, environment, false)?;
+    let prepared = PreparedValidation::of(&request.check, environment, false)?;
     let mut report = FixReport { files: 0, mended: Vec::new(), left: prepared.diagnostics.clone(), cut: Vec::new() };
     let mut passed_over = 0;
     let mut changed: Vec<(PathBuf, FixedFile)> = Vec::new();
@@ -107,7 +107,7 @@ enum One {
     },
 }
 
-fn one(found: &FoundFile, prepared: &Prepared, rules: Rules) -> One {
+fn one(found: &FoundFile, prepared: &PreparedValidation, rules: Rules) -> One {
     if found.role != FileRole::Document {
         return absent(found).map_or(One::Other, |absent| One::Looked { left: vec![absent], mended: None, cut: false });
     }
@@ -134,7 +134,7 @@ fn one(found: &FoundFile, prepared: &Prepared, rules: Rules) -> One {
 }
 
 /// The templates that can be mended. What is wrong with a template shows only beside the others of its project.
-fn of_templates(prepared: &Prepared, rules: Rules, left: &mut Vec<Diagnostic>) -> Vec<(PathBuf, FixedFile)> {
+fn of_templates(prepared: &PreparedValidation, rules: Rules, left: &mut Vec<Diagnostic>) -> Vec<(PathBuf, FixedFile)> {
     let mut projects: BTreeMap<&Path, BTreeMap<&str, &Path>> = BTreeMap::new();
     for found in &prepared.found {
         if let FileRole::Template { project, .. } = &found.role {

@@ -14,7 +14,7 @@ use bcc_lang::source::text::MAX_FILE_BYTES;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 pub enum WriteOutcome {
     /// It has several names. A new file would take the place of one, and the others would go on with the old text.
-    #[error("it has {0} names (hard links), and only one of them would get the new text")]
+    #[error("it has {0} hard links, and only one of them would be updated")]
     Linked(u64),
     /// Nobody may write to it, or not this user.
     #[error("it is read-only")]
@@ -23,7 +23,7 @@ pub enum WriteOutcome {
     #[error("it belongs to another user")]
     Foreign,
     /// Somebody else wrote to it in the meantime.
-    #[error("it changed while it was being mended")]
+    #[error("it changed while it was being fixed")]
     Changed,
     #[error("{0}")]
     Failed(String),
@@ -32,11 +32,11 @@ pub enum WriteOutcome {
 impl WriteOutcome {
     pub fn help(&self) -> &'static str {
         match self {
-            Self::Linked(_) => "mend one of them by hand, or make copies of them",
-            Self::ReadOnly => "make it writable, as with `chmod u+w`, if it may be changed",
-            Self::Foreign => "let its owner do this",
-            Self::Changed => "save what is open in an editor, and try again",
-            Self::Failed(_) => "nothing was changed in it: mend what the message says, and try again",
+            Self::Linked(_) => "fix one of them by hand, or replace them with copies",
+            Self::ReadOnly => "if it may be changed, make it writable, for example with `chmod u+w`",
+            Self::Foreign => "ask its owner to do this",
+            Self::Changed => "save the file if it is open in an editor, and try again",
+            Self::Failed(_) => "the file was not changed: fix the reported problem, and try again",
         }
     }
 }

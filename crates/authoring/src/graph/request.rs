@@ -77,8 +77,7 @@ pub fn graph(request: &GraphRequest, environment: &Environment) -> Result<DrawnG
     let large = drawing.arrows.len() > MOST_ARROWS || text.chars().count() > MOST_CHARACTERS;
     if request.format == GraphFormat::Mermaid && large {
         notices.push(format!(
-            "most viewers of Mermaid refuse more than {MOST_ARROWS} arrows or {MOST_CHARACTERS} characters: \
-             fold it with `--depth`, or draw it with `--format dot`"
+            "most Mermaid viewers reject more than {MOST_ARROWS} arrows or {MOST_CHARACTERS} characters: fold the graph with `--depth`, or draw it with `--format dot`"
         ));
     }
     Ok(DrawnGraph { text, depth, notices, diagnostics })
@@ -100,13 +99,13 @@ fn told(whole: &ScriptGraph, depth: Depth) -> Option<String> {
     match depth {
         Depth::All => None,
         Depth::Actions => Some(format!(
-            "{actions} actions: runs of plain ones are drawn as one box (`--depth 3`); `--depth 4` draws every action"
+            "{actions} actions: sequences of plain ones are drawn as one box (`--depth 3`); `--depth 4` draws every action"
         )),
         Depth::Topics => Some(format!(
-            "{actions} actions are folded into {topics} topics (`--depth 2`); `--only TOPIC` or `--only PHASE` unfolds one, `--depth 3` all"
+            "{actions} actions are folded into {topics} topics (`--depth 2`); `--only TOPIC` or `--only PHASE` unfolds one, `--depth 3` unfolds all"
         )),
         Depth::Phases => Some(format!(
-            "{actions} actions in {topics} topics are folded into phases (`--depth 1`); `--only PHASE` unfolds one, `--depth 2` all"
+            "{actions} actions in {topics} topics are folded into phases (`--depth 1`); `--only PHASE` unfolds one, `--depth 2` unfolds all"
         )),
     }
 }

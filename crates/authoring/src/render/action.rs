@@ -75,10 +75,8 @@ pub async fn of_action(
     let found = find(&program, action)?;
     let named = request.name.as_deref().map(typed).transpose()?;
     if let Some(name) = request.name.as_deref().filter(|name| name.starts_with(DEFAULT_PREFIX)) {
-        let message = msg!("`{name}` skips the scheme, and an action is asked with the templates of its scheme");
-        return Err(
-            EngineError::usage(message).with_help("`--scheme default` shows what it would be asked without one")
-        );
+        let message = msg!("`{name}` skips the scheme, but an action uses the templates of its scheme");
+        return Err(EngineError::usage(message).with_help("use `--scheme default` to see its prompt without a scheme"));
     }
     let listening = CapturingModels::default();
     let services = Services {
@@ -111,7 +109,7 @@ pub async fn of_action(
     if let Some(each) = found.topic.for_each.as_ref().filter(|_| empty_list) {
         let (id, topic, name) = (&found.step.id, &found.topic.id, &each.element);
         prompt.notes.push(format!(
-            "the list of the topic `{topic}` is empty here, so `{id}` would not run; `--var` gives the list, or `{name}` itself"
+            "the list of the topic `{topic}` is empty here, so `{id}` would not run; set the list or `{name}` itself with `--var`"
         ));
     }
     missing_names::note(&mut prompt, &program.templates, &marks);
@@ -125,8 +123,8 @@ fn is_meant(typed: &Typed<'_>, file: &str, action: &str) -> Result<(), EngineErr
     if file == name {
         return Ok(());
     }
-    Err(EngineError::usage(msg!("`{action}` is asked with `{file}`, and not with `{name}`")).with_help(
-        "the action chooses (`version` in its config); without `--script` and `--action`, a template is rendered alone",
+    Err(EngineError::usage(msg!("`{action}` uses the template `{file}`, not `{name}`")).with_help(
+        "the action selects the template (`version` in its config); without `--script` and `--action`, a template is rendered on its own",
     ))
 }
 
@@ -150,16 +148,16 @@ fn notes(scene: &Scene<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(skill) = skill {
         notes.push(format!(
-            "`{}` stands in the skill `{}`: the goals are those of the topic `{}`, and the inputs are those that `--var` gives",
+            "`{}` is in the skill `{}`: the goals are those of the topic `{}`, and the inputs are set with `--var`",
             step.id, skill.id, topic.id
         ));
     }
     let first = actions(scene.program).first().is_some_and(|first| first.step.id == step.id);
     if !first {
-        notes.push(format!("what is said before `{}` is not known here: the talk begins with it", step.id));
+        notes.push(format!("the conversation before `{}` is not known here: it starts with this action", step.id));
     }
     if step.condition.is_some() {
-        notes.push(format!("whether `{}` would run at all is not looked at: it has a `condition`", step.id));
+        notes.push(format!("whether `{}` would run at all is not checked: it has a `condition`", step.id));
     }
     notes
 }
@@ -167,7 +165,8 @@ fn notes(scene: &Scene<'_>) -> Vec<String> {
 fn clock(start: Option<&str>) -> Result<Arc<dyn Clock>, EngineError> {
     let Some(start) = start else { return Ok(Arc::new(SystemClock::new())) };
     let moment = start.parse::<jiff::Timestamp>().map_err(|_| {
-        EngineError::usage(msg!("`--clock {start}` is no time")).with_help("write it like 2026-11-21T20:00:00Z")
+        EngineError::usage(msg!("`--clock {start}` is not a valid time"))
+            .with_help("write a time such as 2026-11-21T20:00:00Z")
     })?;
     Ok(Arc::new(FixedClock::new(moment)))
 }
@@ -184,7 +183,7 @@ impl Scene<'_> {
         let most = round.max(1);
         if answers.len() > most as usize {
             return Err(EngineError::usage(msg!("{} answers are too many for round {most}", answers.len())).with_help(
-                "the last `--answer` is that of the wanted round, the one before it that of the round before",
+                "the last `--answer` is for the requested round, the one before it for the previous round",
             ));
         }
         let flow = self.turn(None, marks).await?;
@@ -195,9 +194,9 @@ impl Scene<'_> {
         let mut flow = flow;
         for number in 1..=most {
             if flow != Flow::Wait(WaitReason::Input) {
-                let what = msg!("`{id}` waits for no answer in round {number}, so there is no such call");
+                let what = msg!("`{id}` does not wait for an answer in round {number}, so there is no such call");
                 let help = if number == 1 {
-                    msg!("leave `--round` and `--answer` out")
+                    msg!("omit `--round` and `--answer`")
                 } else {
                     msg!("it has at most {} rounds (`max_rounds`)", number - 1)
                 };
@@ -211,8 +210,8 @@ impl Scene<'_> {
             let heard = self.listening.take().pop();
             if number == most {
                 return heard.ok_or_else(|| {
-                    EngineError::usage(msg!("`{id}` takes any answer, and asks no model about it")).with_help(
-                        "it is judged when `max_rounds` is 2 or more; leave `--answer` out to see its opening",
+                    EngineError::usage(msg!("`{id}` accepts any answer, and asks no model about it")).with_help(
+                        "answers are judged if `max_rounds` is 2 or more; omit `--answer` to see the opening",
                     )
                 });
             }
@@ -238,8 +237,8 @@ impl Scene<'_> {
             }
         }
         let id = &self.found.step.id;
-        Err(EngineError::usage(msg!("as it is configured, `{id}` is not asked with the template `{name}`"))
-            .with_help("leave NAME out to see what it is asked with"))
+        Err(EngineError::usage(msg!("with this configuration, `{id}` does not use the template `{name}`"))
+            .with_help("omit NAME to see what it uses"))
     }
 
     /// One turn. What it says belongs to the talk from here on.
@@ -312,24 +311,25 @@ impl Scene<'_> {
         let id = &step.id;
         if *flow == Flow::Wait(WaitReason::Input) {
             return EngineError::usage(msg!(
-                "`{id}` begins in its author's words (`delivery: verbatim`): no model is asked"
+                "`{id}` starts with its author's text (`delivery: verbatim`): no model is asked"
             ))
-            .with_help("`--answer TEXT` shows the call that judges the answer to them");
+            .with_help("`--answer TEXT` shows the call that judges the answer to it");
         }
         if KINDS.iter().any(|known| known.name() == step.kind && !known.asks_first()) {
             return EngineError::usage(msg!(
-                "`{id}` asks a model only when its code has failed, and only with `auto_debug: true`: before that there is no prompt"
+                "`{id}` asks a model only after its code has failed, and only with `auto_debug: true`: before that, there is no prompt"
             ))
             .with_help(msg!(
-                "`bcc-script templates render {}` shows the template alone; with `--session ID` in place of `--script`, what was sent in a kept session is shown",
+                "`bcc-script templates render {}` shows only the template; with `--session ID` instead of `--script`, it shows what was sent in a stored session",
                 step.kind
             ));
         }
         let deeper: Vec<&str> =
             step.action.blocks().into_iter().flat_map(|steps| steps.iter()).map(|step| step.id.as_str()).collect();
-        let error = EngineError::usage(msg!("`{id}` is `{}` and asks no model as it is configured", step.kind));
+        let error =
+            EngineError::usage(msg!("`{id}` is of type `{}` and asks no model with this configuration", step.kind));
         if !deeper.is_empty() {
-            return error.with_help(msg!("inside of it stand {}", listed(&deeper)));
+            return error.with_help(msg!("it contains the actions {}", listed(&deeper)));
         }
         let all = actions(self.program);
         let asks = |kind: &str| KINDS.iter().any(|known| known.name() == kind && known.asks());
@@ -338,7 +338,7 @@ impl Scene<'_> {
         if asking.is_empty() {
             error
         } else {
-            error.with_help(msg!("actions that may ask one are {}", listed(&asking)))
+            error.with_help(msg!("actions that can ask a model are {}", listed(&asking)))
         }
     }
 }

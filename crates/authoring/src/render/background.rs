@@ -17,8 +17,8 @@ use bcc_runtime::actions::KINDS;
 use bcc_runtime::program::analysis::{AnalysisResult, MonitorAnalysis, WatchedTurn};
 use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::program::monitor::{Monitor, MonitorContext, USUAL_LIMIT, monitor_names};
-use bcc_runtime::program::orchestration::asking::{OrchestrationContext, PlanRequest};
 use bcc_runtime::program::orchestration::plan::Cursor;
+use bcc_runtime::program::orchestration::plan_prompt::{OrchestrationContext, PlanRequest};
 use bcc_runtime::program::orchestration::plans::Plans;
 use bcc_runtime::program::orchestration::{Generated, ORCHESTRATOR, generate_orchestration_plan};
 use bcc_runtime::program::outcome::Outcome;
@@ -40,7 +40,7 @@ pub(crate) async fn asked(
     if prompts.iter().any(|(own, _)| *own == name) {
         if request.round > 1 || !request.answers.is_empty() {
             let message = msg!("`{}` takes no answer, so its first round is the only one", scene.found.step.id);
-            return Err(EngineError::usage(message).with_help("leave `--round` and `--answer` out"));
+            return Err(EngineError::usage(message).with_help("omit `--round` and `--answer`"));
         }
         return scene.asked_with(name, marks).await;
     }
@@ -49,15 +49,16 @@ pub(crate) async fn asked(
     let id = &scene.found.step.id;
     if name != ORCHESTRATOR && monitor.is_none_or(|monitor| monitor.name() != name) {
         if !asks {
-            let message = msg!("`{id}` is `{kind}` and asks no model, so it is asked with no template `{name}`");
+            let message =
+                msg!("`{id}` is of type `{kind}` and asks no model, so it does not use the template `{name}`");
             return Err(EngineError::usage(message));
         }
         let own: Vec<&str> =
             if prompts.is_empty() { vec![kind] } else { prompts.iter().map(|(own, _)| *own).collect() };
         let others: Vec<&str> = own.into_iter().chain(monitor.map(Monitor::name)).collect();
         let others = others.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and ");
-        let error = EngineError::usage(msg!("`{id}` is asked with no template `{name}`"));
-        return Err(error.with_help(msg!("its templates are {others}; leave NAME out to see its own prompt")));
+        let error = EngineError::usage(msg!("`{id}` does not use the template `{name}`"));
+        return Err(error.with_help(msg!("its templates are {others}; omit NAME to see its own prompt")));
     }
     // The talk as it is by then, with the answer that is looked at.
     let round = request.round.max(1);
@@ -134,9 +135,9 @@ async fn planned(scene: &Scene<'_>, place: &EventLocation) -> Result<Option<Mess
     let (Some(at), Some(actions)) = (index, actions) else {
         let id = place.action_id.as_deref().unwrap_or_default();
         return Err(EngineError::usage(msg!(
-            "`{id}` is no action of a topic's own list, and only these are planned anew"
+            "`{id}` is not directly in the list of a topic, and only such actions are replanned"
         ))
-        .with_help("choose an action that stands directly in a topic"));
+        .with_help("choose an action that is directly in a topic"));
     };
     let context = OrchestrationContext::new(PlanRequest {
         program: scene.program,

@@ -95,7 +95,7 @@ impl BehaviorServers for NoPrompt {
     fn server(&self, name: &str) -> Result<Arc<dyn BehaviorServer>, ServerError> {
         Err(ServerError {
             code: "no-prompt",
-            message: msg!("the behavior server `{name}` is asked here, and no model: there is no prompt to show"),
+            message: msg!("the behavior server `{name}` is asked here, not a model: there is no prompt to show"),
             help: Some(Message::word("`bcc-script schema protocol-request` prints what a server receives")),
         })
     }

@@ -60,14 +60,14 @@ pub async fn changed(
     let id = &request.session;
     let row = archive.session(id).await?.ok_or_else(|| {
         EngineError::usage(msg!("there is no session `{id}` in this store"))
-            .with_help("`bcc-script sessions list` shows what there is")
+            .with_help("run `bcc-script sessions list` to list the sessions")
     })?;
     let mut steps = steps(archive, id).await?;
     unmask(&mut steps, &archive.variables(id).await?);
     let (wanted, turn, which) = chosen(&steps, request)?;
     let kept = turn.calls.get(wanted.call).cloned().unwrap_or_default();
     let SentCall { at, prompt: Some(then), .. } = kept else {
-        return Err(EngineError::failed(msg!("what `{}` sent in this call is not kept", turn.action)));
+        return Err(EngineError::failed(msg!("what `{}` sent in this call is not stored", turn.action)));
     };
     let masker = masker(archive, id, &row.user).await?;
     let then: Vec<ChatMessage> = then.into_iter().map(|said| masked(said, &masker)).collect();
@@ -163,13 +163,13 @@ fn chosen<'s>(
         let visits = each(&mut of_action().map(|(_, turn)| turn.path.as_str()));
         if let (Some(path), false) = (path, visits.is_empty()) {
             let error = EngineError::usage(msg!("`{action}` asked no model at `{path}` in session `{session}`"));
-            return Err(error.with_help(msg!("it did at {}", listed(&visits))));
+            return Err(error.with_help(msg!("it asked a model at {}", listed(&visits))));
         }
         let asked = each(&mut turns().map(|(_, turn)| turn.action.as_str()));
         let error = EngineError::usage(msg!("`{action}` asked no model in session `{session}`"));
         return Err(match asked.is_empty() {
-            true => error.with_help("no action of it did yet"),
-            false => error.with_help(msg!("those that did are {}", listed(&asked))),
+            true => error.with_help("no action of the session has asked a model yet"),
+            false => error.with_help(msg!("actions that asked a model are {}", listed(&asked))),
         });
     };
     let round = round.unwrap_or(last);
@@ -182,14 +182,14 @@ fn chosen<'s>(
         rounds.dedup();
         let rounds: Vec<String> = rounds.iter().map(u32::to_string).collect();
         let error = EngineError::usage(msg!("`{action}` asked no model in round {round} of session `{session}`"));
-        return Err(error.with_help(msg!("it did in round {}", rounds.join(", "))));
+        return Err(error.with_help(msg!("it asked a model in these rounds: {}", rounds.join(", "))));
     }
     let number = call.unwrap_or(calls.len());
     match number.checked_sub(1).and_then(|index| calls.get(index)) {
         Some((wanted, turn)) => Ok((*wanted, turn, (number, calls.len()))),
         None => {
             let error = EngineError::usage(msg!("round {round} of `{action}` has no call {number}"));
-            Err(error.with_help(msg!("it has {}, numbered from 1", calls.len())))
+            Err(error.with_help(msg!("its calls are numbered from 1 to {}", calls.len())))
         }
     }
 }
@@ -213,9 +213,9 @@ async fn masker(archive: &dyn Store, id: &str, user: &str) -> Result<Masker, Eng
 /// What is said when the repetition does not give what was sent.
 fn unlike(masker: &Masker) -> Message {
     let why = if masker.is_empty() {
-        "repeated with its own templates, the session does not give quite what was sent then (a variable of its user or of its command line was changed since, time ran short, or a monitor came at another moment); part of the difference may come from that"
+        "repeated with its own templates, the session does not produce exactly what was sent originally (a variable of its user or of its command line has changed since then, time was short, or a monitor finished at a different moment); this may account for part of the difference"
     } else {
-        "repeated with its own templates, the session does not give quite what was sent then (sensitive values are kept masked); part of the difference may come from that"
+        "repeated with its own templates, the session does not produce exactly what was sent originally (sensitive values are stored masked); this may account for part of the difference"
     };
     Message::word(why)
 }

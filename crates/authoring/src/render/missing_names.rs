@@ -92,10 +92,10 @@ pub fn told(why: Message, marks: &Marks) -> Message {
         marks.unknown().into_iter().filter(|name| !english.contains(&format!("`{name}`"))).collect();
     match unknown.as_slice() {
         [] => why,
-        [name] => msg!("{why}; nobody knows `{name}` here"),
+        [name] => msg!("{why}; `{name}` is not known here"),
         names => {
             let names = listed(&names.iter().map(String::as_str).collect::<Vec<_>>());
-            msg!("{why}; nobody knows these names here: {names}")
+            msg!("{why}; these names are not known here: {names}")
         }
     }
 }

@@ -142,14 +142,14 @@ impl SessionRepeater<'_> {
                     session.answer(text, None).await?;
                 }
                 (SessionStatus::WaitingInput, _) => {
-                    return Ok(Err(Message::word("it waits for an answer where it went on then")));
+                    return Ok(Err(Message::word("it waits for an answer where it originally continued")));
                 }
                 (SessionStatus::Completed | SessionStatus::Failed | SessionStatus::Stopped, _) => {
                     return Ok(Err(Message::word("it ends before the call")));
                 }
             }
         }
-        Ok(Err(Message::word("it does not come to the call")))
+        Ok(Err(Message::word("it does not reach the call")))
     }
 
     /// What is sent with the session's own templates; `None` where the next turn asks no model.
@@ -347,7 +347,7 @@ impl Player {
             Some(_) => Err(ModelError::CutOff { host: "repeat".to_owned(), attempts: 1 }),
             None => {
                 let action = &request.task.action_id;
-                playing.played.lost = Some(msg!("`{action}` asks a model where it did not ask one then"));
+                playing.played.lost = Some(msg!("`{action}` asks a model where it originally did not ask one"));
                 Err(over())
             }
         }

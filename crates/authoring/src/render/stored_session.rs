@@ -18,8 +18,8 @@ pub fn store(given: Option<&Path>, project: &Project, environment: &Environment)
         None => store_path(project, environment, None),
     };
     if !path.exists() {
-        return Err(EngineError::usage(msg!("there is no store {path}", path = path.display()))
-            .with_help("run a script first, or say where the store is with `--store`"));
+        return Err(EngineError::usage(msg!("there is no store at {path}", path = path.display()))
+            .with_help("run a script first, or specify the store with `--store`"));
     }
     Ok(open_untouched(&path)?)
 }

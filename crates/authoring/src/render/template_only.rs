@@ -45,7 +45,7 @@ pub fn of_template(project: &Project, request: &RenderRequest, name: &str) -> Re
     missing_names::note(&mut prompt, &templates, &marks);
     if prompt.history == HistoryMode::Messages {
         prompt.notes.push(
-            "the template says `history: messages`: the messages of a talk would stand behind its system message"
+            "the template sets `history: messages`: the messages of a conversation would follow its system message"
                 .to_owned(),
         );
     }

@@ -127,9 +127,9 @@ fn stored(value: Value) -> Stored {
 
 fn unknown(scopes: &Scopes, name: &str) -> EngineError {
     let known: Vec<&str> = scopes.layers().flat_map(|layer| layer.declarations().keys().map(String::as_str)).collect();
-    let error = EngineError::usage(msg!("the action sees no variable `{name}`"));
+    let error = EngineError::usage(msg!("the variable `{name}` is not visible to the action"));
     match near_miss(name, known.iter().copied()) {
         Some(near) => error.with_help(msg!("did you mean `{near}`?")),
-        None => error.with_help("what it sees is declared around it, or extracted or set by some action"),
+        None => error.with_help("visible variables are declared around the action, or extracted or set by some action"),
     }
 }

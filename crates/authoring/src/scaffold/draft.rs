@@ -61,10 +61,10 @@ pub fn write_all(base: &Path, drafts: &[FileDraft]) -> Result<(), EngineError> {
     let Err(Torn { path, error }) = written else { return Ok(()) };
     let left = made.undo();
     let message = match left.as_slice() {
-        [] => msg!("{path} cannot be written: {error}; nothing was left behind", path = path.display()),
+        [] => msg!("{path} cannot be written: {error}; no files were left behind", path = path.display()),
         left => {
             let left: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
-            msg!("{} cannot be written: {error}; these could not be removed again: {}", path.display(), left.join(", "))
+            msg!("{} cannot be written: {error}; these could not be removed: {}", path.display(), left.join(", "))
         }
     };
     Err(EngineError::failed(message))
@@ -198,7 +198,7 @@ mod tests {
         let base = root.path().join("there");
         for wrong in ["mine", "mine/below", &format!("deep/{}", "x".repeat(300))] {
             let error = write_all(&base, &drafts(&["a", "b/c/d", wrong])).unwrap_err();
-            assert!(error.to_string().contains("nothing was left behind"), "{error}");
+            assert!(error.to_string().contains("no files were left behind"), "{error}");
             assert_eq!(tree(root.path()), before, "{wrong}");
         }
         assert_eq!(fs::read_to_string(base.join("mine")).unwrap(), "mine");

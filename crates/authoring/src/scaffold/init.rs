@@ -69,22 +69,22 @@ fn begin(
     let shown = request.directory.display();
     let drafts = project(request.language, &title(&directory), scheme);
     let found = in_the_way(&directory, &drafts)
-        .map_err(|error| EngineError::failed(msg!("{shown} cannot be looked at: {error}")))?;
+        .map_err(|error| EngineError::failed(msg!("{shown} cannot be accessed: {error}")))?;
     if found.iter().any(|path| path == CONFIG_FILE) {
-        return Err(EngineError::usage(msg!("{shown} holds a project already: it has a {CONFIG_FILE}"))
-            .with_help("`bcc-script new script NAME` adds a script to it; a new project begins in another directory"));
+        return Err(EngineError::usage(msg!("{shown} already contains a project: it has a {CONFIG_FILE}"))
+            .with_help("`bcc-script new script NAME` adds a script to it; create a new project in another directory"));
     }
     let same = |path: &String| drafts.iter().any(|draft| draft.path == *path && is_written(&directory, draft));
     let (kept, found): (Vec<String>, Vec<String>) =
         found.into_iter().filter(|path| !same(path)).partition(|path| KEPT.contains(&path.as_str()));
     if !found.is_empty() {
         let message = msg!("nothing was written, because {shown} already has {}", listed(&found));
-        return Err(EngineError::usage(message).with_help("move them away, or begin in another directory"));
+        return Err(EngineError::usage(message).with_help("move them elsewhere, or use another directory"));
     }
     if let Some(above) = project_above(&directory).filter(|_| !request.nested) {
-        let message = msg!("{shown} lies inside of the project {path}", path = above.display());
+        let message = msg!("{shown} is inside the project {path}", path = above.display());
         return Err(EngineError::usage(message).with_help(
-            "`bcc-script new script NAME` adds a script to that one; `--nested` begins another one inside of it",
+            "`bcc-script new script NAME` adds a script to that project; `--nested` creates another project inside it",
         ));
     }
     let (config, others): (Vec<FileDraft>, Vec<FileDraft>) = drafts

@@ -12,7 +12,7 @@ const LONGEST: usize = 100;
 const MOST_BYTES: usize = 250;
 
 /// What a name may be.
-const RULE: &str = "a name is made of letters, digits, `_` and `-`, as in `first_talk` or `初次访谈`";
+const RULE: &str = "a name consists of letters, digits, `_` and `-`, as in `first_talk` or `初次访谈`";
 
 /// The name that `given` means: itself, without an ending `.yaml`.
 /// Errors: `Usage`, with what is wrong and, where there is one, a name that would do.
@@ -21,34 +21,33 @@ pub fn name(given: &str) -> Result<&str, EngineError> {
     let refused = |why: Message| Err(EngineError::usage(why).with_help(RULE));
     let shown = name.escape_debug();
     if name.is_empty() {
-        return refused(msg!("a name is needed, and this one is empty"));
+        return refused(msg!("a name is required, but this one is empty"));
     }
     if name.contains(['/', '\\']) {
         return refused(msg!(
-            "`{shown}` is a path: each file has its folder in the project, and only its name is given"
+            "`{shown}` is a path: specify only the name, because each kind of file has its own folder in the project"
         ));
     }
     if name.chars().count() > LONGEST || name.len() > MOST_BYTES {
-        return refused(msg!("this name is too long: {LONGEST} characters are the most"));
+        return refused(msg!("this name is too long: the maximum is {LONGEST} characters"));
     }
     if name.starts_with(['.', '-']) {
-        return refused(msg!("`{shown}` cannot be a name: it begins with `{}`", name.get(..1).unwrap_or_default()));
+        return refused(msg!("`{shown}` cannot be a name: it starts with `{}`", name.get(..1).unwrap_or_default()));
     }
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     if let Some(strange) = name.chars().find(|c| !fits(*c)) {
-        let error =
-            EngineError::usage(msg!("`{shown}` cannot be a name: `{}` may not stand in it", strange.escape_debug()));
+        let error = EngineError::usage(msg!("`{shown}` cannot be a name: `{}` is not allowed", strange.escape_debug()));
         let words: Vec<&str> = name.split(|c| !fits(c)).filter(|word| !word.is_empty()).collect();
         let near = words.join("_");
         let help = if near.is_empty() || near.starts_with(['.', '-']) {
             Message::word(RULE)
         } else {
-            msg!("`{near}` would do; {rule}", rule = Message::word(RULE))
+            msg!("`{near}` would be valid; {rule}", rule = Message::word(RULE))
         };
         return Err(error.with_help(help));
     }
     if is_device(name) {
-        return refused(msg!("`{shown}` cannot be a name: Windows keeps it for a device"));
+        return refused(msg!("`{shown}` cannot be a name: Windows reserves it for a device"));
     }
     Ok(name)
 }
@@ -70,20 +69,20 @@ mod tests {
     fn a_name_that_could_be_no_id_or_no_file_is_refused_with_a_reason() {
         let long = "长".repeat(101);
         let table = [
-            ("", "empty", "made of letters"),
-            (".yaml", "empty", "made of letters"),
-            ("a/b", "is a path", "made of letters"),
-            ("..\\b", "is a path", "made of letters"),
-            (".hidden", "begins with `.`", "made of letters"),
-            ("-x", "begins with `-`", "made of letters"),
-            (&long, "too long", "made of letters"),
-            ("my talk", "` ` may not stand in it", "`my_talk` would do"),
-            ("tea?", "`?` may not stand in it", "`tea` would do"),
-            ("a\nb", "`\\n` may not stand in it", "`a_b` would do"),
-            ("？", "may not stand in it", "made of letters"),
-            ("NUL", "Windows", "made of letters"),
-            ("com1", "Windows", "made of letters"),
-            ("aux.first", "Windows", "made of letters"),
+            ("", "empty", "consists of letters"),
+            (".yaml", "empty", "consists of letters"),
+            ("a/b", "is a path", "consists of letters"),
+            ("..\\b", "is a path", "consists of letters"),
+            (".hidden", "starts with `.`", "consists of letters"),
+            ("-x", "starts with `-`", "consists of letters"),
+            (&long, "too long", "consists of letters"),
+            ("my talk", "` ` is not allowed", "`my_talk` would be valid"),
+            ("tea?", "`?` is not allowed", "`tea` would be valid"),
+            ("a\nb", "`\\n` is not allowed", "`a_b` would be valid"),
+            ("？", "is not allowed", "consists of letters"),
+            ("NUL", "Windows", "consists of letters"),
+            ("com1", "Windows", "consists of letters"),
+            ("aux.first", "Windows", "consists of letters"),
         ];
         for (given, why, help) in table {
             let error = name(given).unwrap_err();

@@ -32,8 +32,8 @@ pub fn project(given: Option<&Path>, environment: &Environment) -> Result<Projec
     let here = here()?;
     let project = Project::of(&here, given, false, environment)?;
     if given_directory(given, environment)?.is_none() && !is_marked(&project.directory) {
-        return Err(EngineError::usage("this directory belongs to no project")
-            .with_help("`bcc-script init` begins one here; `--project DIR` names one that is elsewhere"));
+        return Err(EngineError::usage("this directory does not belong to a project")
+            .with_help("`bcc-script init` creates one here; `--project DIR` selects one elsewhere"));
     }
     Ok(project)
 }
@@ -77,8 +77,8 @@ pub fn skill(project: &Project, given: &str, language: Language) -> Result<Creat
     let name = name_of(given)?;
     let names = PathNames::seen_from(here()?);
     if let Some(known) = library(&project.directory, &names).skill(name) {
-        let message = msg!("there is a skill `{name}` already: {}", known.file.name());
-        return Err(EngineError::usage(message).with_help("choose another name; scripts call a skill by it"));
+        let message = msg!("the skill `{name}` already exists: {}", known.file.name());
+        return Err(EngineError::usage(message).with_help("choose another name; scripts call a skill by its name"));
     }
     let path = one(project, "skills", name, "skill", filled(texts(language).new_skill, name))?;
     Ok(CreatedFile { path, name: name.to_owned() })
@@ -96,13 +96,13 @@ pub fn one(project: &Project, folder: &str, name: &str, schema: &str, text: Stri
     let draft = FileDraft::new(format!("{folder}/{name}.yaml"), text);
     let drafts = [draft, FileDraft::new(format!("{folder}/{name}.yml"), "")];
     let found = in_the_way(base, &drafts)
-        .map_err(|error| EngineError::failed(msg!("{folder}/ cannot be looked at: {error}")))?;
+        .map_err(|error| EngineError::failed(msg!("{folder}/ cannot be accessed: {error}")))?;
     if let Some(found) = found.first() {
         let shown = PathNames::seen_from(here()?).shown(&base.join(found));
         if drafts.iter().all(|draft| draft.path != *found) {
             return Err(no_folder(&base.join(found), &shown));
         }
-        let error = EngineError::usage(msg!("{shown} is there already, and nothing was changed"));
+        let error = EngineError::usage(msg!("{shown} already exists, and nothing was changed"));
         return Err(error.with_help("choose another name"));
     }
     let entries = std::fs::read_dir(base.join(folder)).into_iter().flatten();
@@ -110,7 +110,7 @@ pub fn one(project: &Project, folder: &str, name: &str, schema: &str, text: Stri
     let alike =
         |there: &String| ["yaml", "yml"].iter().any(|ending| differ_in_case_alone(there, &format!("{name}.{ending}")));
     if let Some(there) = beside.into_iter().find(alike) {
-        let message = msg!("there is a file {folder}/{there}, whose name differs from `{name}` in case alone");
+        let message = msg!("there is a file {folder}/{there}, whose name differs from `{name}` only in case");
         return Err(
             EngineError::usage(message).with_help("some systems cannot tell the two files apart: choose another name")
         );
@@ -122,19 +122,18 @@ pub fn one(project: &Project, folder: &str, name: &str, schema: &str, text: Stri
 
 fn no_folder(path: &Path, shown: &str) -> EngineError {
     if !path.is_symlink() {
-        return EngineError::usage(msg!("{shown} is a file, and a folder is needed"))
-            .with_help("nothing was changed; move the file away");
+        return EngineError::usage(msg!("{shown} is a file, but a folder is required"))
+            .with_help("nothing was changed; move the file elsewhere");
     }
     let error = match path.exists() {
-        true if path.is_dir() => {
-            EngineError::usage(msg!("{shown} is a link that leads out of the project, and nothing is written there"))
-        }
-        true => EngineError::usage(msg!("{shown} is a link to a file, and a folder is needed")),
-        false => EngineError::usage(msg!("{shown} is a link that leads nowhere, and a folder is needed")),
+        true if path.is_dir() => EngineError::usage(msg!(
+            "{shown} is a link to a location outside the project, and nothing is written there"
+        )),
+        true => EngineError::usage(msg!("{shown} is a link to a file, but a folder is required")),
+        false => EngineError::usage(msg!("{shown} is a broken link, but a folder is required")),
     };
-    error.with_help(
-        "nothing was changed; put a folder in the place of the link, or name the other project by `--project`",
-    )
+    error
+        .with_help("nothing was changed; replace the link with a folder, or specify the other project with `--project`")
 }
 
 fn filled(text: &str, name: &str) -> String {

@@ -67,8 +67,8 @@ pub async fn opening(project: Project, file: &Path, environment: &Environment) -
                 .rev()
                 .find_map(|event| text(event, "message").filter(|_| text(event, "type").as_deref() == Some("error")));
             let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-            Err(EngineError::failed(msg!("the script fails before anybody has said anything{why}"))
-                .with_help("`bcc-script run` shows how; a test can be written once it begins"))
+            Err(EngineError::failed(msg!("the script fails before the first message{why}"))
+                .with_help("`bcc-script run` shows the details; a test can be created once the script starts"))
         }
     }
 }

@@ -12,23 +12,23 @@ use bcc_engine::project::{CONFIG_FILE, absolute};
 pub fn place(directory: &Path) -> Result<PathBuf, EngineError> {
     let shown = directory.display();
     if directory.as_os_str().is_empty() {
-        return Err(EngineError::usage("the directory has no name").with_help("`.` is the one that you are in"));
+        return Err(EngineError::usage("the directory name is empty").with_help("`.` is the current directory"));
     }
     match directory.metadata() {
         Ok(metadata) if metadata.is_dir() => {}
         Ok(_) => {
-            return Err(EngineError::usage(msg!("{shown} is a file, and a project is a directory"))
-                .with_help("give the name of a directory; it is made where there is none"));
+            return Err(EngineError::usage(msg!("{shown} is a file, but a project is a directory"))
+                .with_help("specify the name of a directory; it is created if it does not exist"));
         }
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             nothing_else(directory)?
         }
-        Err(error) => return Err(EngineError::failed(msg!("{shown} cannot be looked at: {error}"))),
+        Err(error) => return Err(EngineError::failed(msg!("{shown} cannot be accessed: {error}"))),
     }
     let real = resolved(directory);
     if real.to_str().is_none() {
         let message = msg!("the path of the project is not UTF-8 text: {path}", path = real.display());
-        return Err(EngineError::usage(message).with_help("rename the directory, or begin in another one"));
+        return Err(EngineError::usage(message).with_help("rename the directory, or use another one"));
     }
     Ok(real)
 }
@@ -39,11 +39,11 @@ fn nothing_else(directory: &Path) -> Result<(), EngineError> {
         let Ok(metadata) = part.symlink_metadata() else { continue };
         let shown = part.display();
         if metadata.is_symlink() && part.metadata().is_err() {
-            return Err(EngineError::usage(msg!("{shown} is a link that leads nowhere"))
-                .with_help("remove the link, or make the directory that it names"));
+            return Err(EngineError::usage(msg!("{shown} is a broken link"))
+                .with_help("remove the link, or create the directory that it points to"));
         }
         if !part.is_dir() {
-            return Err(EngineError::usage(msg!("{shown} is a file, so there can be no directory below it")));
+            return Err(EngineError::usage(msg!("{shown} is a file, so it cannot contain a directory")));
         }
         break;
     }
@@ -81,11 +81,11 @@ mod tests {
         symlink("nowhere", at("dangling")).unwrap();
         let strange = root.path().join(OsStr::from_bytes(b"caf\xe9"));
         let table = [
-            (PathBuf::new(), "has no name"),
-            (at("file"), "is a file, and a project is a directory"),
-            (at("file/below/deep"), "no directory below it"),
-            (at("dangling"), "leads nowhere"),
-            (at("dangling/below"), "leads nowhere"),
+            (PathBuf::new(), "the directory name is empty"),
+            (at("file"), "is a file, but a project is a directory"),
+            (at("file/below/deep"), "is a file, so it cannot contain a directory"),
+            (at("dangling"), "is a broken link"),
+            (at("dangling/below"), "is a broken link"),
             (strange.clone(), "not UTF-8"),
             (strange.join("below"), "not UTF-8"),
         ];

@@ -36,7 +36,7 @@ pub async fn test(
         Some(script) => script.to_path_buf(),
         None if usual.is_file() => usual,
         None => {
-            return Err(EngineError::usage(msg!("it must be said which script `{name}` tests"))
+            return Err(EngineError::usage(msg!("the script that `{name}` tests is not specified"))
                 .with_help("add `--script scripts/NAME.yaml`"));
         }
     };
@@ -44,16 +44,16 @@ pub async fn test(
     let shown = names.shown(&script);
     if !script.is_file() {
         let message = match script.is_dir() {
-            true => msg!("{shown} is a folder, and a test is about one script"),
+            true => msg!("{shown} is a folder, but a test covers a single script"),
             false => msg!("there is no file {shown}"),
         };
-        return Err(EngineError::usage(message).with_help("`--script` takes the file of a script"));
+        return Err(EngineError::usage(message).with_help("`--script` takes a script file"));
     }
     let real = absolute(&script);
     let base = absolute(&project.directory);
     if !real.starts_with(&base) {
-        let message = msg!("{shown} lies outside of the project {path}", path = base.display());
-        return Err(EngineError::usage(message).with_help("a test can only be about a script of its own project"));
+        let message = msg!("{shown} is outside the project {path}", path = base.display());
+        return Err(EngineError::usage(message).with_help("a test can only use a script of its own project"));
     }
     let opening = opening(project.clone(), &names_from_here(&script, &names), environment).await?;
     let text = text(language, name, &from_tests(&real, &base), &opening)?;

@@ -43,7 +43,7 @@ impl CatalogEntry {
     pub fn readable(&self) -> Result<&str, EngineError> {
         self.text.as_deref().map_err(|why| {
             EngineError::usage(msg!("{} cannot be read: {why}", self.shown()))
-                .with_help("mend or remove the file: no session that needs it can begin")
+                .with_help("fix or remove the file: sessions that need it cannot start")
         })
     }
 }
@@ -81,7 +81,7 @@ impl TemplateCatalog {
             if shelf.files.len() > before {
                 shelf.own.insert(scheme);
             } else if !shelf.faults.iter().any(|fault| fault.path == bare(&place)) {
-                shelf.fault(bare(&place), "it holds no template: there is no scheme of this name yet", false);
+                shelf.fault(bare(&place), "it contains no template: there is no scheme with this name yet", false);
             }
         }
         let built_in = |file: &Builtin| CatalogEntry {
@@ -106,20 +106,19 @@ impl TemplateCatalog {
             if name.starts_with('.') || !real.is_dir() {
                 // Files beside the schemes are told by the rule for templates that no look-up finds.
                 if real.is_symlink() && !real.exists() {
-                    self.fault(path, "it is a link that leads nowhere", false);
+                    self.fault(path, "it is a broken link", false);
                 }
             } else if name == DEFAULT_SCHEME {
-                let why =
-                    "it is never looked into: `default` is what the templates of _system/config/default are called";
+                let why = "it is ignored: `default` is the name of the templates in _system/config/default";
                 self.fault(path, why, false);
             } else if !is_scheme_name(&name) {
-                self.fault(path, "no scheme can have this name: it is letters, digits, `_` and `-`", false);
-            } else if names.len() == MOST_SCHEMES {
                 self.fault(
                     path,
-                    msg!("there are more than {MOST_SCHEMES} schemes; this one was not looked into"),
+                    "this cannot be the name of a scheme: names consist of letters, digits, `_` and `-`",
                     false,
                 );
+            } else if names.len() == MOST_SCHEMES {
+                self.fault(path, msg!("there are more than {MOST_SCHEMES} schemes; this one was skipped"), false);
                 break;
             } else {
                 names.push(name);
@@ -136,15 +135,14 @@ impl TemplateCatalog {
         let mut names = match self.folders.list(folder) {
             Ok(names) => names,
             Err(why) => {
-                let why =
-                    if path.is_file() { msg!("it is a file, and a folder of templates was expected") } else { why };
-                self.fault(bare(place), msg!("it cannot be looked into: {why}"), true);
+                let why = if path.is_file() { msg!("it is a file, but a template folder was expected") } else { why };
+                self.fault(bare(place), msg!("it cannot be read: {why}"), true);
                 return;
             }
         };
         names.retain(|name| is_template_name(name));
         if names.len() > MAX_FILES {
-            self.fault(bare(place), msg!("it holds more than {MAX_FILES} templates; the rest is not listed"), true);
+            self.fault(bare(place), msg!("it contains more than {MAX_FILES} templates; the rest are not listed"), true);
             names.truncate(MAX_FILES);
         }
         for name in names {
@@ -193,9 +191,9 @@ impl TemplateCatalog {
             return Ok(());
         }
         if !is_scheme_name(scheme) {
-            let message = msg!("`{}` is no name of a template scheme", scheme.escape_debug());
+            let message = msg!("`{}` is not a valid name for a template scheme", scheme.escape_debug());
             return Err(EngineError::usage(message)
-                .with_help("a scheme is named by letters, digits, `_` and `-`, without a folder"));
+                .with_help("a scheme name consists of letters, digits, `_` and `-`, without a folder"));
         }
         Err(no_scheme(&self.folders, scheme).into())
     }
@@ -234,11 +232,11 @@ fn bare(place: &str) -> String {
 /// Why a template cannot be read, in words of its own where those of the operating system say little.
 fn plainer(path: &Path, why: Message) -> Message {
     if path.is_dir() {
-        return msg!("it is a folder, and a template is a file");
+        return msg!("it is a folder, but a template must be a file");
     }
     match path.metadata() {
         Err(error) if path.is_symlink() && error.kind() == io::ErrorKind::NotFound => {
-            msg!("it is a link that leads nowhere")
+            msg!("it is a broken link")
         }
         _ => why,
     }
@@ -252,6 +250,6 @@ fn leads_out(root: &Path, path: &Path) -> Option<Message> {
     let target: PathBuf = std::fs::canonicalize(path).ok().filter(|target| !target.starts_with(root))?;
     let kind = Message::word(if target.is_dir() { "folder" } else { "file" });
     Some(msg!(
-        "it is a link to a {kind} outside of the project; sessions follow it, and a copy of the project lacks it"
+        "it is a link to a {kind} outside the project; sessions follow the link, but a copy of the project does not include its target"
     ))
 }

@@ -32,7 +32,7 @@ pub fn check(
     let own: Vec<&CatalogEntry> = shelf.files().iter().filter(|file| !file.is_built_in()).collect();
     let nothing = || {
         EngineError::usage("there is nothing to check: this project has no templates of its own").with_help(
-            "all are the binary's; `bcc-script templates new SCHEME` copies them into the project, where they can be changed",
+            "all templates are built in; `bcc-script templates new SCHEME` copies them into the project, where you can change them",
         )
     };
     if !directory.join("_system").is_dir() {

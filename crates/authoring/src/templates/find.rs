@@ -33,7 +33,7 @@ pub struct Typed<'t> {
 pub fn typed(typed: &str) -> Result<Typed<'_>, EngineError> {
     let bare = typed.strip_prefix(DEFAULT_PREFIX).unwrap_or(typed);
     if is_outside(bare) {
-        let message = msg!("`{}` is a path, and templates are named by their file alone", typed.escape_debug());
+        let message = msg!("`{}` is a path, but templates are specified by file name only", typed.escape_debug());
         return Err(EngineError::usage(message).with_help("`bcc-script templates list` shows their names"));
     }
     let stem = bare.strip_suffix(".md").unwrap_or(bare);
@@ -63,8 +63,8 @@ pub fn find<'s>(
     if let (Some(asked), Some(written)) = (version, exact)
         && asked != written
     {
-        let message = msg!("`{typed}` names version {written}, and `--version` version {asked}");
-        return Err(EngineError::usage(message).with_help("leave one of the two out"));
+        let message = msg!("`{typed}` specifies version {written}, but `--version` specifies version {asked}");
+        return Err(EngineError::usage(message).with_help("remove one of the two"));
     }
     let versions: Vec<u32> = all.keys().filter_map(|name| version_of(name, stem)).collect();
     let name = match version.filter(|_| exact.is_none()) {
@@ -99,15 +99,15 @@ fn unknown(
         versions.sort_unstable();
         let versions = versions.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let root = self::typed(typed).map_or(stem, |typed| typed.name).escape_debug();
-        let message = msg!("there is no template `{root}` in version {version} in the scheme `{scheme}`");
-        return EngineError::usage(message).with_help(msg!("there is version {versions}"));
+        let message = msg!("there is no version {version} of the template `{root}` in the scheme `{scheme}`");
+        return EngineError::usage(message).with_help(msg!("available versions: {versions}"));
     }
     let known = all.keys().flat_map(|name| {
         let stem = name_and_version(name).map_or_else(|| name.strip_suffix(".md"), |(stem, _)| Some(stem));
         [Some(*name), name.strip_suffix(".md"), stem].into_iter().flatten()
     });
     let near = did_you_mean(stem, known);
-    let help = near.unwrap_or_else(|| msg!("`bcc-script templates list --scheme {scheme}` shows what there is"));
+    let help = near.unwrap_or_else(|| msg!("`bcc-script templates list --scheme {scheme}` lists the templates"));
     EngineError::usage(msg!("there is no template `{shown}` in the scheme `{scheme}`")).with_help(help)
 }
 

@@ -102,7 +102,7 @@ pub fn list(directory: &Path, only: Option<&str>, chosen: Option<&str>) -> Resul
     let mut faults = shelf.faults().to_vec();
     let mistakes = pulls.values().flat_map(|pulls| &pulls.mistakes);
     faults.extend(mistakes.filter(|((place, _), _)| !place.starts_with("builtin/")).map(|((place, name), mistake)| {
-        let why = msg!("{mistake} (`bcc-script templates check` tells more)");
+        let why = msg!("{mistake} (run `bcc-script templates check` for details)");
         CatalogError { path: shown(place, name), why, fatal: false }
     }));
     faults.sort();
@@ -137,17 +137,17 @@ fn template(files: &[&CatalogEntry], pulls: &IncludeGraph, asked: &TemplateReque
 /// Why nothing needs a file of this name that no other pulls in.
 fn needless(file: &str, asked: &TemplateRequests) -> Option<Message> {
     let Some((name, version)) = name_and_version(file) else {
-        return Some(msg!("no other template pulls it in"));
+        return Some(msg!("no other template includes it"));
     };
     if LATER_TEMPLATES.contains(&name) {
-        return Some(msg!("`{name}` comes with a later release"));
+        return Some(msg!("`{name}` is planned for a later release"));
     }
     if !kinds().contains(&name) {
-        return Some(msg!("nothing asks for a template `{name}`, and no other pulls it in"));
+        return Some(msg!("nothing uses a template `{name}`, and no other template includes it"));
     }
     // Version 1 is what every action without `version` gets; only the kinds themselves can ask for another.
     let never = version > 1 && asked.asks(name, version) == Some(false);
-    never.then(|| msg!("no script of this project asks for version {version} of `{name}`"))
+    never.then(|| msg!("no script of this project uses version {version} of `{name}`"))
 }
 
 /// The files of the project that no scheme needs, and those that no look-up finds.

@@ -62,9 +62,9 @@ pub fn new_scheme(request: &NewScheme<'_>) -> Result<MadeScheme, EngineError> {
     may_be_made(scheme)?;
     let shelf = TemplateCatalog::of(project);
     if let Some(known) = shelf.schemes().into_iter().find(|known| differ_in_case_alone(known, scheme)) {
-        let message = msg!("there is a scheme `{known}`, whose name differs from `{scheme}` in case alone");
+        let message = msg!("the scheme `{known}` already exists, and its name differs from `{scheme}` only in case");
         return Err(EngineError::usage(message).with_help(
-            "some systems cannot tell the two folders apart: choose another name, or write it the same way",
+            "some systems cannot tell the two folders apart: choose another name, or use the same spelling",
         ));
     }
     let from = from.unwrap_or(DEFAULT_SCHEME);
@@ -116,14 +116,15 @@ fn stays_inside(project: &Path, folder: &Path, shown: &str) -> Result<(), Engine
     let there = folder.ancestors().find(|one| one.symlink_metadata().is_ok()).unwrap_or(project);
     if there.exists() && !there.is_dir() {
         let name = there.strip_prefix(project).unwrap_or(there).display();
-        return Err(EngineError::usage(msg!("{shown} cannot be made: `{name}` is a file, and a folder is needed")));
+        return Err(EngineError::usage(msg!("{shown} cannot be created: `{name}` is a file, but a folder is needed")));
     }
     let leads_to = std::fs::canonicalize(there);
     if leads_to.is_ok_and(|real| real.starts_with(project)) {
         return Ok(());
     }
-    Err(EngineError::usage(msg!("{shown} would lie outside of the project: a link leads there"))
-        .with_help("nothing was written; make the folder in the project, or give the other project by `--project`"))
+    Err(EngineError::usage(msg!("{shown} would be outside the project: a link points there")).with_help(
+        "nothing was written; create the folder in the project, or specify the other project with `--project`",
+    ))
 }
 
 #[cfg(test)]
@@ -210,10 +211,10 @@ mod tests {
             ("file", None, vec![], "`_system/config/custom/file` is a file"),
             ("../x", None, vec![], "is a path"),
             ("x", Some("english2"), vec![], "there is no template scheme `english2`"),
-            ("x", Some("../x"), vec![], "is no name of a template scheme"),
+            ("x", Some("../x"), vec![], "is not a valid name for a template scheme"),
             ("x", None, vec!["ai_aks"], "there is no template `ai_aks`"),
             ("x", Some("torn"), vec![], "is not UTF-8"),
-            ("gentle", None, vec![], "in case alone"),
+            ("gentle", None, vec![], "only in case"),
         ];
         for (scheme, from, names, why) in table {
             let error = made(root.path(), scheme, from, &names).unwrap_err();
@@ -228,7 +229,7 @@ mod tests {
         fs::create_dir_all(root.path().join("_system/config")).unwrap();
         symlink(other.path(), root.path().join("_system/config/custom")).unwrap();
         let error = made(root.path(), "gentle", None, &[]).unwrap_err();
-        assert!(error.to_string().contains("outside of the project"), "{error}");
+        assert!(error.to_string().contains("outside the project"), "{error}");
         assert!(entries(other.path()).is_empty());
         fs::remove_file(root.path().join("_system/config/custom")).unwrap();
         fs::create_dir(root.path().join("inside")).unwrap();

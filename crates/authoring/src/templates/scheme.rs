@@ -6,37 +6,39 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::template::layers::{DEFAULT_SCHEME, MAX_SCHEME_BYTES, is_scheme_name};
 
-const RULE: &str = "a scheme is named by letters, digits, `_` and `-`, as in `gentle` or `访谈_2`";
+const RULE: &str = "the name of a scheme consists of letters, digits, `_` and `-`, as in `gentle` or `访谈_2`";
 
 /// Errors: `Usage`, with what is wrong: it is empty, a path, too long, holds other characters, or is kept for something else.
 pub fn may_be_made(name: &str) -> Result<(), EngineError> {
     let refused = |why: Message| Err(EngineError::usage(why).with_help(RULE));
     let shown = name.escape_debug();
     if name.is_empty() {
-        return refused(msg!("a scheme needs a name, and this one is empty"));
+        return refused(msg!("a scheme needs a name, but this one is empty"));
     }
     if name.contains(['/', '\\']) || name == "." || name.contains("..") {
-        return refused(msg!("`{shown}` is a path: a scheme is one folder below _system/config/custom, named alone"));
+        return refused(msg!(
+            "`{shown}` is a path: a scheme is a folder in _system/config/custom; specify only its name"
+        ));
     }
     if name.len() > MAX_SCHEME_BYTES {
-        return refused(msg!("the name of a scheme is at most {MAX_SCHEME_BYTES} bytes long, and this one is longer"));
+        return refused(msg!("the name of a scheme must not be longer than {MAX_SCHEME_BYTES} bytes"));
     }
     if !is_scheme_name(name) {
         let strange = |c: &char| !(c.is_alphanumeric() || matches!(c, '_' | '-'));
         let strange = name.chars().find(strange).map(|c| c.escape_debug().to_string()).unwrap_or_default();
-        return refused(msg!("`{shown}` cannot be the name of a scheme: `{strange}` may not stand in it"));
+        return refused(msg!("`{shown}` cannot be the name of a scheme: `{strange}` is not allowed"));
     }
     if name.starts_with('-') {
-        return refused(msg!("`{shown}` cannot be the name of a scheme: a command would take it for an option"));
+        return refused(msg!("`{shown}` cannot be the name of a scheme: commands would interpret it as an option"));
     }
     if name.to_lowercase() == DEFAULT_SCHEME {
         return Err(EngineError::usage(msg!(
-            "`{shown}` is what the templates of `_system/config/default` are called, and no other scheme can be"
+            "`{shown}` is the name of the templates in `_system/config/default`, and no other scheme can use it"
         ))
         .with_help("choose another name; to change those templates for all schemes, put files into that folder"));
     }
     if is_device(name) {
-        return refused(msg!("`{shown}` cannot be the name of a scheme: Windows keeps it for a device"));
+        return refused(msg!("`{shown}` cannot be the name of a scheme: Windows reserves it for a device"));
     }
     Ok(())
 }
@@ -55,17 +57,17 @@ mod tests {
             ("a/b", "is a path"),
             ("a\\b", "is a path"),
             (".", "is a path"),
-            ("a b", "` ` may not stand"),
-            (".hidden", "`.` may not stand"),
-            ("c:", "`:` may not stand"),
-            ("a\0b", "`\\0` may not stand"),
-            ("a\u{1b}[31m", "`\\u{1b}` may not stand"),
-            ("-x", "for an option"),
+            ("a b", "` ` is not allowed"),
+            (".hidden", "`.` is not allowed"),
+            ("c:", "`:` is not allowed"),
+            ("a\0b", "`\\0` is not allowed"),
+            ("a\u{1b}[31m", "`\\u{1b}` is not allowed"),
+            ("-x", "as an option"),
             ("default", "`_system/config/default`"),
             ("Default", "`_system/config/default`"),
             ("NUL", "Windows"),
             ("com1", "Windows"),
-            (&"长".repeat(40), "at most 100 bytes"),
+            (&"长".repeat(40), "longer than 100 bytes"),
         ];
         for (name, why) in table {
             let error = may_be_made(name).unwrap_err();

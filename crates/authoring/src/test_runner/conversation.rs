@@ -213,8 +213,8 @@ impl<'t> TestConversation<'t> {
         match self.setting.watch.endless() {
             Some(why) => {
                 let span = self.setting.test.name.as_ref().map_or(Span::default(), |name| name.node.span);
-                let message = msg!("the conversation comes to no end: {why}");
-                let help = Message::word("does a route lead in a circle? `turns:` of the test raises the limit");
+                let message = msg!("the conversation does not end: {why}");
+                let help = Message::word("check whether routes form a loop, or raise `turns:` in the test");
                 Err(self.failure(span, message, Message::default(), Message::default(), Some(help)))
             }
             None => Ok(()),
@@ -331,7 +331,7 @@ impl<'t> TestConversation<'t> {
         self.answers += 1;
         if self.answers > self.setting.test.turns {
             let message = msg!("the conversation has more than {} turns", self.setting.test.turns);
-            let help = Message::word("`turns:` of the test raises the limit");
+            let help = Message::word("to allow more turns, raise `turns:` in the test");
             return Err(self.failure(span, message, Message::default(), Message::default(), Some(help)));
         }
         let since = self.log.count();
@@ -339,7 +339,7 @@ impl<'t> TestConversation<'t> {
         match session.answer(text, None).await? {
             TakenAnswer::Yes => {}
             TakenAnswer::TooLong => {
-                let message = Message::word("the person's words are longer than any answer may be");
+                let message = Message::word("the person's answer is longer than the limit for answers");
                 return Err(self.failure(span, message, Message::default(), Message::default(), None));
             }
             TakenAnswer::Before | TakenAnswer::Unknown | TakenAnswer::NotAwaited => {
@@ -390,7 +390,7 @@ impl<'t> TestConversation<'t> {
     async fn restart(&mut self, restart: &Restart) -> Result<(), ConversationEnd> {
         if self.status().is_some_and(SessionStatus::is_final) {
             let status = self.status().map(SessionStatus::name).unwrap_or_default();
-            let message = msg!("nothing can be taken up again: the session is {status}");
+            let message = msg!("the session cannot be resumed: it is {status}");
             return Err(self.failure(restart.span, message, Message::default(), Message::default(), None));
         }
         self.put_down();

@@ -58,7 +58,7 @@ pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, E
     if request.paths.is_empty() && !roots.iter().any(|root| root.is_dir()) {
         let message =
             msg!("there is nothing to test: {path} has no folder {USUAL_FOLDER}/", path = names.shown(&project));
-        let help = "name the files or folders, as in `bcc-script test my_test.yaml`";
+        let help = "specify files or folders, as in `bcc-script test my_test.yaml`";
         return Err(EngineError::usage(message).with_help(help));
     }
     // Read as `validate` reads what is named: a file that was found below a folder may be anything.
@@ -91,8 +91,8 @@ pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, E
             }
             // Broken, or something else: when it was named, the check says what it is.
             Some(root) if found.named && root_key(&root).is_some() => {
-                let message = msg!("{} holds no test", found.shown);
-                let help = "a test begins with a line `test:`; `bcc-script validate` checks other files";
+                let message = msg!("{} contains no test", found.shown);
+                let help = "a test starts with a `test:` line; `bcc-script validate` checks other files";
                 return Err(EngineError::usage(message).with_help(help));
             }
             None if found.named || seems_a_test(&file) => checked.push(found.path.clone()),
@@ -114,11 +114,11 @@ pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, E
         let shown: Vec<String> = roots.iter().map(|root| names.shown(root)).collect();
         let others = match tests.passed_over {
             0 => Message::default(),
-            1 => msg!("; 1 other YAML file was passed over"),
-            more => msg!("; {more} other YAML files were passed over"),
+            1 => msg!("; 1 other YAML file was skipped"),
+            more => msg!("; {more} other YAML files were skipped"),
         };
-        let message = msg!("there is nothing to test below {}{others}", shown.join(", "));
-        return Err(EngineError::usage(message).with_help("a test is a YAML file that begins with a line `test:`"));
+        let message = msg!("there is nothing to test in {}{others}", shown.join(", "));
+        return Err(EngineError::usage(message).with_help("a test is a YAML file that starts with a `test:` line"));
     }
     Ok(tests)
 }
@@ -131,7 +131,7 @@ fn seems_a_test(file: &SourceFile) -> bool {
 fn test_file(file: Arc<SourceFile>, real: PathBuf, root: Arc<YamlNode>) -> TestFile {
     let name = root.get("test").and_then(|name| name.as_scalar()).map(|name| name.text.trim().to_owned());
     let cases = cases(&root, &file, &Findings::new());
-    let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| "(a test without a name)".to_owned());
+    let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| "(unnamed test)".to_owned());
     TestFile { file, real, name, root, cases, errors: 0 }
 }
 

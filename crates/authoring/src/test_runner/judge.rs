@@ -135,19 +135,19 @@ impl Judge<'_> {
             if found != Some(reason.value.as_str()) {
                 let ended = outcome.as_ref().filter(|_| action.is_none());
                 let ended = ended.map(|(id, _)| msg!(" (`{id}`)")).unwrap_or_default();
-                let message = msg!("{}{ended} ended for another reason", of(action));
+                let message = msg!("{}{ended} ended for a different reason", of(action));
                 failures.push(self.failure(
                     reason.span,
                     message,
                     reason.value.clone(),
-                    theirs_or(found, "(it goes on)"),
+                    theirs_or(found, "(still running)"),
                 ));
             }
         }
         for (action, suggestion) in &expect.progress_suggestion {
             let found = self.outcome(action.as_ref(), |_, outcome| Some(outcome.progress_suggestion.name()));
             if found != Some(suggestion.value.as_str()) {
-                let message = msg!("{} suggests another progress", of(action));
+                let message = msg!("{} has a different progress suggestion", of(action));
                 let found = theirs_or(found, "(none)");
                 failures.push(self.failure(suggestion.span, message, Message::text(suggestion.value.clone()), found));
             }
@@ -160,7 +160,7 @@ impl Judge<'_> {
         for (name, wanted) in &expect.metrics {
             let value = metrics.get(&name.value);
             if !wanted.fits_there(value) {
-                let message = absent_or_other("metric", "is not there", &name.value, value);
+                let message = absent_or_other("metric", "is missing", &name.value, value);
                 failures.push(self.compared(wanted, message, value.unwrap_or(&Value::Null)));
             }
         }
@@ -172,7 +172,7 @@ impl Judge<'_> {
             if found != status.value {
                 let error = self.log.newest_error().unwrap_or_default();
                 let why = if matches!(found, "failed" | "stopped") { msg!(" ({error})") } else { Message::default() };
-                let message = Message::word("the session stands otherwise");
+                let message = Message::word("the session has a different status");
                 failures.push(self.failure(
                     status.span,
                     message,
@@ -193,7 +193,7 @@ impl Judge<'_> {
                     [] => msg!("nowhere: the session is {}", Message::word(self.session.status().name()),),
                     here => Message::text(here.join(" / ")),
                 };
-                let message = Message::word("the conversation is at another place");
+                let message = Message::word("the conversation is at a different location");
                 failures.push(self.failure(id.span, message, Message::text(id.value.clone()), found));
             }
         }
@@ -203,7 +203,7 @@ impl Judge<'_> {
         if let Some(counts) = &expect.event_counts {
             let kinds = self.log.read(self.since, |row| Some(row.event.kind()));
             let count = |name: &str| kinds.iter().filter(|kind| **kind == name).count();
-            self.counted(counts, ("events", "events of the type"), kinds.len(), &count, failures);
+            self.counted(counts, ("events", "events of type"), kinds.len(), &count, failures);
         }
         if expect.events.is_empty() {
             return;
@@ -217,7 +217,7 @@ impl Judge<'_> {
                         || self.log.event(self.since + index).is_some_and(|event| fits(wanted, &event)))
             });
             let Some((index, _)) = found else {
-                let after = if at == 0 { String::new() } else { " any more".to_owned() };
+                let after = if at == 0 { String::new() } else { " after the previous one".to_owned() };
                 let message = msg!("there is no such event{after}");
                 failures.push(self.failure(
                     wanted.kind.span,
@@ -244,7 +244,7 @@ impl Judge<'_> {
         };
         if let Some(counts) = &expect.model_calls {
             let count = |asker: &str| calls.iter().filter(|call| by(asker, call)).count();
-            self.counted(counts, ("calls", "calls of the model by"), calls.len(), &count, failures);
+            self.counted(counts, ("calls", "calls to the model by"), calls.len(), &count, failures);
         }
         if let Some(counts) = &expect.attempts {
             let sum = |of: &dyn Fn(&(&str, String, usize)) -> bool| {
@@ -269,12 +269,12 @@ impl Judge<'_> {
             }
         };
         if let Some(wanted) = &counts.total {
-            hold(wanted, msg!("another number of {of}", of = Message::word(what)), total);
+            hold(wanted, msg!("the number of {of} differs", of = Message::word(what)), total);
         }
         for (name, wanted) in &counts.by {
             hold(
                 wanted,
-                msg!("another number of {what} `{}`", name.value, what = Message::word(what_of)),
+                msg!("the number of {what} `{}` differs", name.value, what = Message::word(what_of)),
                 count(&name.value),
             );
         }
@@ -289,7 +289,7 @@ impl Judge<'_> {
                     None => (Purpose::Action, Some(asker)),
                 },
             };
-            let name = asker.as_ref().map_or(Message::word("the last one"), |asker| msg!("`{}`", asker.value));
+            let name = asker.as_ref().map_or(Message::word("the last caller"), |asker| msg!("`{}`", asker.value));
             let Some(asked) = self.watch.newest(purpose, id) else {
                 let message = msg!("no model was asked by {name}");
                 failures.push(self.failure(wording.span, message, wording.told(), Message::default()));
@@ -297,7 +297,7 @@ impl Judge<'_> {
             };
             let text = asked.messages.iter().map(|message| message.content.as_str()).collect::<Vec<_>>().join("\n\n");
             if let Some(fault) = wording.fault(&text) {
-                let message = msg!("the prompt of {name} is otherwise: {fault}");
+                let message = msg!("the prompt of {name} does not match: {fault}");
                 failures.push(self.failure(wording.span, message, wording.told(), text));
             }
         }
@@ -315,7 +315,7 @@ impl Judge<'_> {
         let of = said(false);
         if wanted.none {
             if !of.is_empty() {
-                let message = Message::word("a monitor said something");
+                let message = Message::word("a monitor gave feedback");
                 failures.push(self.failure(wanted.span, message, Message::word("nothing"), of.join("\n")));
             }
             return;
@@ -327,12 +327,12 @@ impl Judge<'_> {
             return;
         }
         let (message, found) = if forbids && !of.is_empty() {
-            (Message::word("a monitor said what it must not say"), of.join("\n"))
+            (Message::word("a monitor gave feedback that it must not give"), of.join("\n"))
         } else if of.is_empty() {
             let used = Message::word(if wanted.used == Some(true) { " that a turn used" } else { "" });
-            (msg!("no monitor said anything{used}"), said(true).join("\n"))
+            (msg!("no monitor gave feedback{used}"), said(true).join("\n"))
         } else {
-            (Message::word("no monitor said such a thing"), of.join("\n"))
+            (Message::word("no monitor gave such feedback"), of.join("\n"))
         };
         failures.push(self.failure(wanted.span, message, wanted.wording.told(), found));
     }
@@ -351,7 +351,7 @@ impl Judge<'_> {
         }
         for code in &codes.codes {
             if !found.contains(&code.value.as_str()) {
-                let message = msg!("there is no {kind} of this code", kind = Message::word(kind));
+                let message = msg!("there is no {kind} with this code", kind = Message::word(kind));
                 let found = or_none(&found.join(", "));
                 failures.push(self.failure(code.span, message, Message::text(code.value.clone()), found));
             }
@@ -402,8 +402,11 @@ impl Judge<'_> {
             lines.iter().any(|line| fits(&line))
         };
         if !holds {
-            let message =
-                if wording.only_forbids() { "the AI said what it must not say" } else { "the AI said no such thing" };
+            let message = if wording.only_forbids() {
+                "the AI said something that it must not say"
+            } else {
+                "the AI did not say this"
+            };
             let found = lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n");
             failures.push(self.failure(wording.span, Message::word(message), wording.told(), found));
         }
@@ -412,7 +415,7 @@ impl Judge<'_> {
 
 /// That a variable or a metric is not as wanted.
 fn absent_or_other(what: &'static str, absent: &'static str, name: &str, value: Option<&Value>) -> Message {
-    let how = if value.is_some() { "is another" } else { absent };
+    let how = if value.is_some() { "has a different value" } else { absent };
     msg!("the {what} `{name}` {how}", what = Message::word(what), how = Message::word(how))
 }
 

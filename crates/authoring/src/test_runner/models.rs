@@ -14,7 +14,7 @@ use bcc_engine::error::EngineError;
 use bcc_engine::models::choose::{RequestedModel, choose};
 use bcc_engine::models::shared::SharedModels;
 use bcc_lang::script::test::replies::{Asker, Model, Replies, Sent, WrittenReply};
-use bcc_lang::script::test::scripted_fault::{ScriptedFault, Slow};
+use bcc_lang::script::test::scripted_error::{ScriptedError, Slow};
 use bcc_lang::script::test::test::WrittenTest;
 use bcc_llm::model::error::{ModelError, TimeoutPhase};
 use bcc_llm::model::message::ChatMessage;
@@ -93,7 +93,7 @@ impl Watch {
             }
         }
         match self.endless() {
-            Some(why) => Err(ModelError::Config { message: msg!("the conversation comes to no end: {why}") }),
+            Some(why) => Err(ModelError::Config { message: msg!("the conversation does not end: {why}") }),
             None => Ok(()),
         }
     }
@@ -224,15 +224,15 @@ fn come(sent: &Sent) -> NextReply {
         Sent::Cut(characters, whole) => {
             NextReply::Cut(usize::try_from(*characters).unwrap_or(usize::MAX), Box::new(come(whole)))
         }
-        Sent::Fault(ScriptedFault::Http { status, retry_after, message }) => {
+        Sent::Fault(ScriptedError::Http { status, retry_after, message }) => {
             NextReply::Http { status: *status, retry_after: *retry_after, message: message.clone() }
         }
-        Sent::Fault(ScriptedFault::Timeout(slow)) => NextReply::Timeout(match slow {
+        Sent::Fault(ScriptedError::Timeout(slow)) => NextReply::Timeout(match slow {
             Slow::FirstToken => TimeoutPhase::FirstToken,
             Slow::Idle => TimeoutPhase::Idle,
             Slow::Total => TimeoutPhase::Total,
         }),
-        Sent::Fault(ScriptedFault::Unreachable) => NextReply::Unreachable,
+        Sent::Fault(ScriptedError::Unreachable) => NextReply::Unreachable,
     }
 }
 

@@ -64,7 +64,7 @@ pub fn model(
     }
     let named = persona.model.as_ref().map(|name| name.value.as_str()).or(asked);
     let none = Message::word(
-        "a simulated person needs a configured model: name one with `model:` below `user:`, or with `--model`",
+        "a simulated person needs a configured model: specify one with `model:` under `user:`, or with `--model`",
     );
     let wanted = RequestedModel { asked: named, stored: None, script: tried.program.model.as_deref() };
     let chosen = choose(&tried.project, environment, shared, wanted);
@@ -126,7 +126,7 @@ impl PersonaCost {
     fn told(&self, model: &str) -> Message {
         let calls = if self.calls == 1 { Message::word("1 call") } else { msg!("{} calls", self.calls) };
         let costs: String = self.costs.iter().map(|(currency, amount)| format!(", {amount:.4} {currency}")).collect();
-        msg!("the simulated person: {calls} of {model}, {} + {} tokens{costs}", self.tokens_in, self.tokens_out)
+        msg!("simulated person: {calls} to {model}, {} + {} tokens{costs}", self.tokens_in, self.tokens_out)
     }
 }
 
@@ -163,21 +163,25 @@ impl TestConversation<'_> {
                 if persona.bound_is_ok {
                     return Ok(());
                 }
-                let message = msg!("the simulated person spoke {} times, and the session still waits", persona.turns);
-                let help = Message::word("raise `turns:`, or write `bound: ok` when the talk need not come to an end");
+                let message =
+                    msg!("the simulated person sent {} messages, but the session is still waiting", persona.turns);
+                let help =
+                    Message::word("raise `turns:`, or write `bound: ok` if the conversation does not have to end");
                 return Err(self.failure(persona.span, message, Message::default(), Message::default(), Some(help)));
             }
             let words = self.asks(persona, provider, said.len(), spent).await?;
             if words.is_empty() {
                 let message = Message::word("the simulated person said nothing");
-                let help = Message::word("its model gave an empty reply: does the persona say how this person talks?");
+                let help = Message::word(
+                    "its model returned an empty reply: does the persona describe how this person talks?",
+                );
                 return Err(self.failure(persona.span, message, Message::default(), Message::default(), Some(help)));
             }
             let again = said.iter().rev().take_while(|before| **before == words).count() + 1;
             if again >= SAME_WORDS {
-                let message = msg!("the simulated person said the same {again} times in a row");
+                let message = msg!("the simulated person said the same thing {again} times in a row");
                 let help = Message::word(
-                    "a person who is stuck shows nothing more: change the persona, its `goal` or its model",
+                    "more turns would not test anything new: change the persona, its `goal` or its model",
                 );
                 return Err(self.failure(persona.span, message, Message::default(), words, Some(help)));
             }
@@ -228,7 +232,8 @@ impl TestConversation<'_> {
         spent.add(&reply);
         let words = words(&reply.text, &program.user);
         if words.chars().count() > LONGEST {
-            self.notes.push(msg!("the simulated person said more than {LONGEST} characters at once: they were cut"));
+            self.notes
+                .push(msg!("a message of the simulated person was longer than {LONGEST} characters and was truncated"));
             return Ok(words.chars().take(LONGEST).collect());
         }
         Ok(words)

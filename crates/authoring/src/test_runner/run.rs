@@ -78,10 +78,10 @@ pub fn run(tests: &Tests, request: &TestRequest, environment: &Environment) -> R
     let mut results = thread::scope(|scope| {
         let spawn = |_| thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
         let threads = (0..workers).map(spawn).collect::<Result<Vec<_>, _>>();
-        let threads = threads.map_err(|error| EngineError::failed(msg!("no thread can be started: {error}")))?;
+        let threads = threads.map_err(|error| EngineError::failed(msg!("cannot start a thread: {error}")))?;
         let mut results = Vec::with_capacity(jobs.len());
         for thread in threads {
-            results.extend(thread.join().map_err(|_| EngineError::failed("a test broke off"))?);
+            results.extend(thread.join().map_err(|_| EngineError::failed("a test stopped unexpectedly"))?);
         }
         Ok::<_, EngineError>(results)
     })?;
@@ -121,7 +121,7 @@ impl Runner<'_> {
             took: Duration::ZERO,
         };
         if self.request.fail_fast && self.stop.load(Ordering::Relaxed) {
-            let why = Some(Message::word("not run: another test failed before (--fail-fast)"));
+            let why = Some(Message::word("not run: another test already failed (--fail-fast)"));
             return TestResult { status: TestStatus::Skipped, why, ..blank };
         }
         let mut ran = blank.clone();
@@ -152,7 +152,7 @@ impl Runner<'_> {
         };
         let path = written.script.as_ref().map(|path| place(&path.value, &test.real));
         let Some(Ok(path)) = path else {
-            ran.why = Some(Message::word("its script is not there"));
+            ran.why = Some(Message::word("its script does not exist"));
             return;
         };
         let scheme = written.scheme.as_ref().map(|scheme| scheme.value.as_str());
@@ -229,7 +229,7 @@ impl Runner<'_> {
         let held = runtime.block_on(async {
             match tokio::time::timeout(limit, talk.hold()).await {
                 Ok(held) => held,
-                Err(_) => Err(ConversationEnd::Broken(msg!("it was not over after {} s", limit.as_secs()))),
+                Err(_) => Err(ConversationEnd::Broken(msg!("it did not finish within {} s", limit.as_secs()))),
             }
         });
         let (status, why) = match held {
@@ -269,5 +269,5 @@ fn is_real(test: &WrittenTest, asked: Option<&str>) -> bool {
 fn broke_off(panic: &(dyn std::any::Any + Send)) -> Message {
     let said = panic.downcast_ref::<&str>().map(|said| (*said).to_owned());
     let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    msg!("the interpreter broke off, which is a fault of its own: {said}")
+    msg!("the interpreter stopped because of an internal error: {said}")
 }

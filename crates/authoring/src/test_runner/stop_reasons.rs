@@ -28,7 +28,7 @@ pub(crate) fn short(talk: &mut TestConversation<'_>) -> Result<(), ConversationE
     let Some(replies) = test.replies().nth(list) else { return Ok(()) };
     let (span, has) = (replies.span, replies.entries.len());
     let message = msg!(
-        "`{}` asked the model {}, and the test has {}",
+        "`{}` asked the model {}, but the test has {}",
         missing.action_id,
         times(missing.asked),
         if has == 1 { Message::word("1 reply for it") } else { msg!("{has} replies for it") }
@@ -38,10 +38,10 @@ pub(crate) fn short(talk: &mut TestConversation<'_>) -> Result<(), ConversationE
         matches!(entry.sent, Sent::Fault(_) | Sent::Cut(..))
     });
     let help = if faulty {
-        Message::word("a fault is of one attempt, and a model is asked up to four times: write what comes next")
+        Message::word("an error applies to one attempt, and a model call has up to four attempts: add the next reply")
     } else {
         msg!(
-            "add the reply of round {} to `{}`, or end the action earlier with `EXIT: \"YES\"`",
+            "add the reply for round {} to `{}`, or end the action earlier with `EXIT: \"YES\"`",
             missing.round,
             replies.asker.written()
         )
@@ -90,7 +90,13 @@ pub(crate) fn unheard(talk: &mut TestConversation<'_>, wording: &TextExpectation
     if wording.only_forbids() {
         let wrong = all.iter().find_map(|line| Some((line.clone(), wording.fault_said(&line.text, &line.action_id)?)));
         let (line, why) = wrong.unwrap_or_else(|| (nothing(), Message::default()));
-        return talk.failure(wording.span, msg!("the AI said what it must not say: {why}"), expected, line.text, None);
+        return talk.failure(
+            wording.span,
+            msg!("the AI said something that it must not say: {why}"),
+            expected,
+            line.text,
+            None,
+        );
     }
     match left.as_slice() {
         [] => {
@@ -112,8 +118,8 @@ pub(crate) fn unheard(talk: &mut TestConversation<'_>, wording: &TextExpectation
         }
         several => {
             let shown: Vec<&str> = several.iter().map(|line| line.text.as_str()).collect();
-            let message = msg!("none of the {} messages fits", several.len());
-            let help = talk.setting.test.strict.then(|| Message::word("with `strict` the very next message must fit"));
+            let message = msg!("none of the {} messages match", several.len());
+            let help = talk.setting.test.strict.then(|| Message::word("with `strict`, the next message must match"));
             talk.failure(wording.span, message, expected, shown.join("\n"), help)
         }
     }
@@ -134,7 +140,7 @@ pub(crate) fn unawaited(talk: &mut TestConversation<'_>, text: &str, span: Span)
 fn state(talk: &TestConversation<'_>) -> (Message, Option<Message>) {
     if let Some(missing) = missing(talk).first() {
         let why = msg!(
-            ": the conversation stopped, since `{}` asked the model and the test has no replies for it",
+            ": the conversation stopped because `{}` asked the model and the test has no replies for it",
             missing.action_id
         );
         let help = msg!("add `{}: [ … ]` under `model`", missing.action_id);
@@ -144,11 +150,11 @@ fn state(talk: &TestConversation<'_>) -> (Message, Option<Message>) {
         Some(SessionStatus::Completed) => (Message::word(": the conversation is over"), None),
         Some(SessionStatus::Failed) => (msg!(": the session failed{}", newest_error(talk)), None),
         Some(SessionStatus::Stopped) if is_spent(talk) => (
-            Message::word(": the session stopped, because its budget is used up"),
-            Some(Message::word("`- restart: { budget: { … } }` takes it up with a larger one")),
+            Message::word(": the session stopped because its budget is used up"),
+            Some(Message::word("`- restart: { budget: { … } }` resumes it with a larger budget")),
         ),
         Some(SessionStatus::Stopped) => (msg!(": the session stopped{}", newest_error(talk)), None),
-        Some(SessionStatus::WaitingInput) => (Message::word(": it waits for the person"), None),
+        Some(SessionStatus::WaitingInput) => (Message::word(": it is waiting for the person"), None),
         _ => (Message::default(), None),
     }
 }
@@ -173,7 +179,7 @@ pub(crate) fn overlooked(talk: &mut TestConversation<'_>, span: Span) -> Result<
     match unlooked {
         Some(line) => {
             let message =
-                Message::word("the AI said something that no `ai` of the test looks at, and the test is `strict`");
+                Message::word("the AI sent a message that no `ai` of the test checks, and the test is `strict`");
             let help = Message::word("add an `ai` for it, or remove `strict`");
             Err(talk.failure(span, message, Message::default(), line.text, Some(help)))
         }
@@ -205,7 +211,7 @@ pub(crate) fn at_the_end(talk: &mut TestConversation<'_>) -> Result<(), Conversa
     };
     if let Some(what) = bad.filter(|_| !talk.spoke_of_trouble) {
         let message = msg!("the session {what}{}", newest_error(talk), what = Message::word(what));
-        let help = msg!("if that is what the test shows, say so: `expect: {{ status: {what} }}`");
+        let help = msg!("if the test expects this, write `expect: {{ status: {what} }}`");
         return Err(talk.failure(end, message, Message::default(), what.to_owned(), Some(help)));
     }
     let used = |count: usize| msg!("{} used", count);
@@ -217,7 +223,7 @@ pub(crate) fn at_the_end(talk: &mut TestConversation<'_>) -> Result<(), Conversa
             Asker::Anyone => Message::word("`*`"),
             asker => msg!("`{}`", asker.written()),
         };
-        let message = msg!("{} of the {} replies of {asker} were never asked for", left.of - left.used, left.of);
+        let message = msg!("{} of the {} replies for {asker} were never used", left.of - left.used, left.of);
         if test.strict {
             return Err(talk.failure(span, message, used(left.of), used(left.used), None));
         }

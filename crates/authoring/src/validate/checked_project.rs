@@ -243,11 +243,12 @@ fn schemas(directory: &Path, names: &PathNames, diagnostics: &mut Vec<Diagnostic
                 let line = file.line_span(error.line()).unwrap_or_default();
                 let column = error.column().saturating_sub(1);
                 let span = Span::new((line.start + column).min(line.end), line.end);
-                let message = msg!("this reply schema is no JSON: {error}");
+                let message = msg!("this reply schema is not valid JSON: {error}");
                 let diagnostic = Diagnostic::error("reply-schema", message, &file, span);
                 diagnostics.push(
-                    diagnostic
-                        .with_help("it must be one JSON object; look for a missing or extra comma, quote or brace"),
+                    diagnostic.with_help(
+                        "it must be a single JSON object; check for a missing or extra comma, quote or brace",
+                    ),
                 );
             }
         }

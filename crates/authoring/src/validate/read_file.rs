@@ -52,9 +52,9 @@ pub fn refused(path: &Path, shown: &str, why: impl Into<Message>) -> Diagnostic 
         Ok(bytes) if bytes.len() as u64 > MOST_TEMPLATE_BYTES => {
             let file = Arc::new(SourceFile::new(shown, ""));
             let most = MOST_TEMPLATE_BYTES / (1024 * 1024);
-            let message = msg!("{shown} is larger than {most} MiB, the most that a template or a schema may have");
+            let message = msg!("{shown} is larger than {most} MiB, the limit for templates and schemas");
             Diagnostic::error("file-too-large", message, &file, Span::default())
-                .with_help("is this the right file? Texts that a template does not need belong elsewhere")
+                .with_help("check that this is the right file; move text that the template does not need elsewhere")
         }
         Ok(bytes) => match SourceFile::from_bytes(shown, bytes) {
             Err(diagnostic) => *diagnostic,
@@ -73,12 +73,12 @@ fn not_read(found: &FoundFile, error: &io::Error) -> Diagnostic {
         return unreadable(shown, msg!("{shown}{link} cannot be read: {error}"));
     }
     if !found.named {
-        return unreadable(shown, msg!("{shown} is gone; it was there when the check began"));
+        return unreadable(shown, msg!("{shown} no longer exists; it existed when the check started"));
     }
     let missing = unreadable(shown, msg!("there is no file {shown}"));
     match sibling(&found.path) {
         Some(near) => missing.with_help(msg!("did you mean `{near}`?")),
-        None => missing.with_help("check the name, and the folder that you are in"),
+        None => missing.with_help("check the name and the current folder"),
     }
 }
 
@@ -106,6 +106,6 @@ mod tests {
         let own = OwnFolders::of(&ValidateRequest::default(), None, Path::new("/"));
         let FileRead::Wrong(diagnostic) = document(&found, &own) else { panic!("it was read") };
         assert_eq!(diagnostic.rule, "unreadable-file");
-        assert!(diagnostic.message.to_string().contains("it was there when the check began"), "{}", diagnostic.message);
+        assert!(diagnostic.message.to_string().contains("it existed when the check started"), "{}", diagnostic.message);
     }
 }

@@ -28,7 +28,7 @@ pub fn roots(request: &ValidateRequest, given: Option<&Path>, here: &Path) -> Re
         let message =
             msg!("there is nothing to check: {path} has none of the folders {folders}", path = project.display());
         return Err(
-            EngineError::usage(message).with_help("name the files or folders, as in `bcc-script validate my.yaml`")
+            EngineError::usage(message).with_help("specify files or folders, as in `bcc-script validate my.yaml`")
         );
     }
     Ok(roots)
@@ -44,15 +44,15 @@ pub fn nothing(request: &ValidateRequest, environment: &Environment, passed_over
     let names = names.unwrap_or_default().join(", ");
     let others = match passed_over {
         0 => Message::default(),
-        1 => msg!("; 1 YAML file was passed over"),
-        more => msg!("; {more} YAML files were passed over"),
+        1 => msg!("; 1 YAML file was skipped"),
+        more => msg!("; {more} YAML files were skipped"),
     };
     let message =
-        msg!("there is nothing to check: no file below {names} is a script, a skill, a test or a template{others}");
+        msg!("there is nothing to check: no file in {names} is a script, a skill, a test or a template{others}");
     let help = if passed_over == 0 {
-        "check the name of the folder; scripts end in `.yaml` or `.yml`"
+        "check the name of the folder; script files end in `.yaml` or `.yml`"
     } else {
-        "a script has a line `session:` at the left margin; name a file to have it checked whatever it holds"
+        "a script has an unindented `session:` line; a file given by name is checked whatever it contains"
     };
     EngineError::usage(message).with_help(help)
 }

@@ -26,10 +26,10 @@ pub fn on_threads<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync)
     let mut results = thread::scope(|scope| {
         let spawn = |_| thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
         let threads = (0..workers).map(spawn).collect::<Result<Vec<_>, _>>();
-        let threads = threads.map_err(|error| EngineError::failed(msg!("no thread can be started: {error}")))?;
+        let threads = threads.map_err(|error| EngineError::failed(msg!("cannot start a thread: {error}")))?;
         let mut results = Vec::with_capacity(things.len());
         for thread in threads {
-            results.extend(thread.join().map_err(|_| EngineError::failed("the check of a file broke off"))?);
+            results.extend(thread.join().map_err(|_| EngineError::failed("the check of a file stopped unexpectedly"))?);
         }
         Ok::<_, EngineError>(results)
     })?;

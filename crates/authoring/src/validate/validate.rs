@@ -52,7 +52,7 @@ pub fn validate_again(
     environment: &Environment,
     memory: Option<&CheckCache>,
 ) -> Result<ValidateReport, EngineError> {
-    let prepared = Prepared::of(request, environment, memory.is_some())?;
+    let prepared = PreparedValidation::of(request, environment, memory.is_some())?;
     let mut diagnostics = prepared.diagnostics.clone();
     let check = Check { prepared: &prepared, memory };
     let results = on_threads(&prepared.found, |found| check.one(found))?;
@@ -110,7 +110,7 @@ enum Checked {
 
 /// What of a request is known before any document is read: the files, and the projects that they belong to.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedValidation {
     /// The projects, each loaded when a file of it is looked at.
     pub homes: CheckedProjects,
     pub found: Vec<FoundFile>,
@@ -121,7 +121,7 @@ pub struct Prepared {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-impl Prepared {
+impl PreparedValidation {
     /// Looks for the files that are asked for; `stamped`: whether the projects are given stamps ([`CheckedProject::stamp`]).
     pub fn of(request: &ValidateRequest, environment: &Environment, stamped: bool) -> Result<Self, EngineError> {
         let rules = rules(&request.rules)?;
@@ -144,7 +144,7 @@ impl Prepared {
 }
 
 struct Check<'c> {
-    prepared: &'c Prepared,
+    prepared: &'c PreparedValidation,
     memory: Option<&'c CheckCache>,
 }
 
@@ -287,7 +287,7 @@ fn of_home(
     }
     let missing = |scheme: Option<&str>| scheme.and_then(|scheme| home.scheme(Some(scheme)).missing.clone());
     if let (Some(first), Some((message, help))) = (first, missing(asked)) {
-        let message = msg!("{message}, which `--scheme` asks for");
+        let message = msg!("{message}, which is specified with `--scheme`");
         diagnostics.push(Diagnostic::error("unknown-scheme", message, first, Span::default()).with_help(help));
     }
     if let Some((message, help)) = missing(home.config.project.scheme.as_deref().filter(|_| asked.is_none())) {

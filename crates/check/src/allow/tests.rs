@@ -119,9 +119,9 @@ fn mended(file: &Arc<SourceFile>, found: &Diagnostic, fix: usize) -> String {
 #[test]
 fn a_comment_that_silences_nothing_is_told_with_its_remedy() {
     let table = [
-        ("a: b   # bcc: allow(deprecated-field)\nc: d\n", "no `deprecated-field` in line 1", "a: b\nc: d\n"),
-        ("x: y\n  # bcc: allow(deprecated-field)\na: b\n", "in line 3", "x: y\na: b\n"),
-        ("x: y\n# bcc: allow(deprecated-field)", "nothing stands below", "x: y\n"),
+        ("a: b   # bcc: allow(deprecated-field)\nc: d\n", "no `deprecated-field` on line 1", "a: b\nc: d\n"),
+        ("x: y\n  # bcc: allow(deprecated-field)\na: b\n", "on line 3", "x: y\na: b\n"),
+        ("x: y\n# bcc: allow(deprecated-field)", "nothing below this comment", "x: y\n"),
         ("a: b # bcc: allow(unknown-kind) because", "cannot be silenced: a script", "a: b"),
         (
             "a: b # bcc: allow(deprecated_field)\n",
@@ -129,16 +129,16 @@ fn a_comment_that_silences_nothing_is_told_with_its_remedy() {
             "a: b # bcc: allow(deprecated-field)\n",
         ),
         ("a: b # bcc: allow(xyz)\n", "no diagnostic `xyz`", "a: b\n"),
-        ("a: b # bcc：allow（deprecated-field）\n", "not written as", "a: b # bcc: allow(deprecated-field)\n"),
-        ("a: b # bcc: allow deprecated-field\n", "not written as", "a: b # bcc: allow(deprecated-field)\n"),
+        ("a: b # bcc：allow（deprecated-field）\n", "does not have the form", "a: b # bcc: allow(deprecated-field)\n"),
+        ("a: b # bcc: allow deprecated-field\n", "does not have the form", "a: b # bcc: allow(deprecated-field)\n"),
         (
             "a: b # bcc: alow(deprecated-field、unknown-key)\n",
-            "not written",
+            "does not have the form",
             "a: b # bcc: allow(deprecated-field, unknown-key)\n",
         ),
-        ("a: b # bcc: allow()\n", "not written as", "a: b\n"),
-        ("a: b # bcc: allow(x,)\n", "not written as", "a: b\n"),
-        ("a: b # bcc: allow\n", "not written as", "a: b\n"),
+        ("a: b # bcc: allow()\n", "does not have the form", "a: b\n"),
+        ("a: b # bcc: allow(x,)\n", "does not have the form", "a: b\n"),
+        ("a: b # bcc: allow\n", "does not have the form", "a: b\n"),
     ];
     for (text, message, expected) in table {
         let file = Arc::new(SourceFile::new("a.yaml", text));

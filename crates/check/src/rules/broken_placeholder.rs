@@ -55,23 +55,23 @@ fn judge(
         // Today the braces are a part of the text, and may be meant so.
         diagnostic.with_fixes(fix(facts.file, &fact.node, 0, &repair))
     };
-    let stays = "so it stays in the text as it stands";
+    let stays = "so it remains in the text unchanged";
     if known(facts, name) {
         if braced.form == BraceForm::Older {
             // Where the name is known it was read as a placeholder.
             let read = fact.text.names().iter().any(|used| used.name == name);
             let message = || {
                 msg!(
-                    "`{written}` is no placeholder here, because `{name}` is not known in this place, {stays}",
+                    "`{written}` is not a placeholder here, because `{name}` is not known at this point, {stays}",
                     stays = Message::word(stays)
                 )
             };
-            let help = msg!("give `{name}` its value before this place, and write `{}`", today(name));
+            let help = msg!("assign a value to `{name}` before this point, and write `{}`", today(name));
             return (!read).then(|| report(message(), help, None));
         }
         let message = match braced.form {
             BraceForm::Unclosed => msg!("`{written}` lacks its closing brace, {stays}", stays = Message::word(stays)),
-            _ => msg!("`{written}` looks like a placeholder and is none, {stays}", stays = Message::word(stays)),
+            _ => msg!("`{written}` looks like a placeholder but is not one, {stays}", stays = Message::word(stays)),
         };
         return Some(report(message, msg!("write `{}`", today(name)), Some(name)));
     }
@@ -88,7 +88,7 @@ fn judge(
     }
     let meant = near.get(name)?.as_deref()?;
     let message =
-        msg!("`{written}` is no placeholder, because `{name}` is not known, {stays}", stays = Message::word(stays));
+        msg!("`{written}` is not a placeholder, because `{name}` is not known, {stays}", stays = Message::word(stays));
     Some(report(message, msg!("did you mean `{}`?", today(meant)), Some(meant)))
 }
 

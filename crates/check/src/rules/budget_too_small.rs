@@ -34,7 +34,9 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
         // Whatever else counts, each answer takes one.
         let turns = |work| described(work).map_or(0, |described| u64::from(described.listens));
         let message = |least: u64| {
-            msg!("the shortest way through this script waits for {least} answers, more than the turns of its budget")
+            msg!(
+                "the shortest path through this script waits for {least} answers, more than the number of turns in its budget"
+            )
         };
         report(
             &budget.turns,
@@ -46,7 +48,7 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     if budget.model_calls.is_some() {
         let calls = |work| described(work).map_or(0, |described| u64::from(described.least_calls));
         let message = |least: u64| {
-            msg!("the shortest way through this script calls a model {least} times, more than its budget allows")
+            msg!("the shortest path through this script calls a model {least} times, more than its budget allows")
         };
         report(
             &budget.model_calls,
@@ -64,7 +66,9 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
             _ => 0,
         };
         let message = |least: u64| {
-            msg!("the topics plan {least} minutes together (`time_budget`), more than the budget of the session")
+            msg!(
+                "the topics are planned to take {least} minutes in total (`time_budget`), more than the budget of the session"
+            )
         };
         report(&budget.minutes, graph(facts).cheapest(minutes), &message, "raise it, or give topics less time");
     }

@@ -46,8 +46,8 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
 
 fn report(facts: &SemanticModel<'_>, definition: &Definition, other: &str, at: Span) -> Diagnostic {
     let (name, other) = (shortened(&definition.name), shortened(other));
-    let message = msg!("`{name}` and `{other}` are two variables, though their names look alike");
-    let help = "if one variable is meant, write its name in one way everywhere; else give one of them another name";
+    let message = msg!("`{name}` and `{other}` are two different variables, although their names look alike");
+    let help = "if you mean a single variable, spell its name the same way everywhere; otherwise, rename one of them";
     let diagnostic = Diagnostic::warning("confusable-names", message, facts.file, definition.span).with_help(help);
     diagnostic.with_related(msg!("`{other}` is here"), facts.file, at)
 }

@@ -31,13 +31,12 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
 
 fn report(facts: &SemanticModel<'_>, back: Span, others: &[Span]) -> Diagnostic {
     const MOST: usize = 8;
-    let message = "from here the conversation goes round in a circle for ever: nothing in it waits for an answer, and nothing \
-                   leaves it";
-    let help = "let an action in the circle ask something, give one a `condition`, or change this route; after 100 routes \
-                without an answer the session fails";
+    let message =
+        "from here, the conversation loops forever: nothing in the loop waits for an answer, and nothing leaves it";
+    let help = "have an action in the loop ask something, give one a `condition`, or change this route; after 100 routes without an answer, the session fails";
     let mut diagnostic = Diagnostic::error(SLUG, message, facts.file, back).with_help(help);
     for other in others.iter().take(MOST) {
-        diagnostic = diagnostic.with_related("the circle goes on here", facts.file, *other);
+        diagnostic = diagnostic.with_related("the loop continues here", facts.file, *other);
     }
     diagnostic
 }

@@ -86,7 +86,7 @@ fn case_of(facts: &SemanticModel<'_>, number: usize, expression: &ExpressionFact
 
 /// The finding about a case that always holds says what never happens.
 fn after_it(diagnostic: Diagnostic, facts: &SemanticModel<'_>, last: Option<&usize>) -> Diagnostic {
-    let help = "write what it does under `else`, behind all other cases";
+    let help = "write what it does under `else`, after all other cases";
     match last.and_then(|last| facts.seen.expressions.get(*last)) {
         Some(last) => {
             let range = 0..last.expression.source().len();
@@ -94,7 +94,7 @@ fn after_it(diagnostic: Diagnostic, facts: &SemanticModel<'_>, last: Option<&usi
             let message = msg!("{}, so the cases after it are never reached", diagnostic.message);
             Diagnostic { message, ..diagnostic }.with_help(help).with_related("never reached", facts.file, span)
         }
-        None => diagnostic.with_help(msg!("{help}; an `else` beside it is never reached", help = Message::word(help))),
+        None => diagnostic.with_help(msg!("{help}; an `else` next to it is never reached", help = Message::word(help))),
     }
 }
 

@@ -29,23 +29,23 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
                 if let Some(output) = others.get_or_init(|| other_types(facts)).get(name.as_str()) {
                     let declared = output.output.declared.map_or("text", DeclaredType::name);
                     let name = shortened(name);
-                    let message = msg!("`for_each` goes through a list, but `{name}` is extracted as {declared}");
-                    let help = "write `type: list` at its output, or name the variable that holds the list";
+                    let message = msg!("`for_each` iterates over a list, but `{name}` is extracted as {declared}");
+                    let help = "write `type: list` in its output, or specify the variable that contains the list";
                     let diagnostic = Diagnostic::error(SLUG, message, facts.file, span()).with_help(help);
                     findings.report(diagnostic.with_related("extracted here", facts.file, output.span));
                 }
                 let Some(declared) = declared.filter(|declared| *declared != DeclaredType::List) else { continue };
                 let message = msg!(
-                    "`for_each` goes through a list, but `{}` is declared as {}",
+                    "`for_each` iterates over a list, but `{}` is declared as {}",
                     shortened(name),
                     declared.name()
                 );
-                let help = "declare it with `type: list`, or name the variable that holds the list";
+                let help = "declare it with `type: list`, or specify the variable that contains the list";
                 findings.report(Diagnostic::error(SLUG, message, facts.file, span()).with_help(help));
             }
             ExprKind::Constant(value) if value.kind() != minijinja::value::ValueKind::Seq => {
-                let message = "`for_each` goes through a list, but this is a single value";
-                let help = "name a variable that holds a list, as in `in: caregivers`";
+                let message = "`for_each` iterates over a list, but this is a single value";
+                let help = "specify a variable that contains a list, as in `in: caregivers`";
                 findings.report(Diagnostic::error(SLUG, message, facts.file, span()).with_help(help));
             }
             _ => {}

@@ -40,13 +40,13 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
         let Some(first) = places.defined(seen).next() else { continue };
         let name = shortened(name);
         let message = msg!(
-            "nothing in the script uses `{name}`, and no template can show it: there the engine gives something else under that name"
+            "nothing in the script uses `{name}`, and no template can show it: in templates, the engine provides something else under that name"
         );
         let help = match name.as_ref() {
             "tone" | "exit" | "understanding_threshold" => {
-                msg!("write `{name}` into the config of the actions that it is for, or give the variable another name")
+                msg!("set `{name}` in the config of the actions that it is intended for, or rename the variable")
             }
-            _ => msg!("give the variable another name, and use that one in the template"),
+            _ => msg!("rename the variable, and use the new name in the template"),
         };
         let diagnostic = Diagnostic::warning("hidden-variable", message, facts.file, first.span);
         findings.report(diagnostic.with_help(help));

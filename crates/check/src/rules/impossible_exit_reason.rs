@@ -84,7 +84,7 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
                 }
                 _ => why(reason),
             };
-            let help = msg!("{why}; remove the route, or move it to where it can be taken");
+            let help = msg!("{why}; remove the route, or move it to where it can take effect");
             findings.report(Diagnostic::warning(SLUG, message, facts.file, route.reason.span).with_help(help));
         }
     }
@@ -103,11 +103,13 @@ fn orchestrated(facts: &SemanticModel<'_>) -> Vec<(usize, usize)> {
 /// When the reason is given.
 fn why(reason: &str) -> Message {
     Message::word(match reason {
-        "max_rounds_reached" => "it takes an action whose answers are judged, up to its last round",
-        "user_blocked" => "it takes an action that judges answers, and has another round to go on in",
-        "off_topic" => "only an `ai_ask` of several rounds notices that an answer is about something else",
-        "approved" | "rejected" | "timed_out" => "it takes an action that waits for an approval, or has a time limit",
-        "branch_failed" => "it takes an action with branches",
-        _ => "no kind of action that stands here gives it",
+        "max_rounds_reached" => "only an action that judges answers can end this way, in its last round",
+        "user_blocked" => "only an action that judges answers and has a further round can end this way",
+        "off_topic" => "only an `ai_ask` with several rounds detects that an answer is about something else",
+        "approved" | "rejected" | "timed_out" => {
+            "only an action that waits for approval or has a time limit can end this way"
+        }
+        "branch_failed" => "only an action with branches can end with it",
+        _ => "none of the action types used here can end with it",
     })
 }

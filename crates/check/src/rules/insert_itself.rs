@@ -68,12 +68,12 @@ impl Circles<'_> {
     fn report(&self, to: usize, by: CallKind<'_>, facts: &SemanticModel<'_>, advise: bool) -> Diagnostic {
         let id = shortened(&by.id.value);
         let diagnostic = if by.inserts {
-            let message = msg!("this inserts `{id}` again from inside of `{id}`");
-            let help = "it would never end: insert something else here, or let it go on with `next`";
+            let message = msg!("this inserts `{id}` again from inside `{id}`");
+            let help = "this would never end: insert something else here, or continue with `next`";
             Diagnostic::error("insert-itself", message, facts.file, by.id.span).with_help(help)
         } else {
-            let message = msg!("this calls `{id}` again from inside of `{id}`");
-            let help = "it would never end: call another skill, or take this call out";
+            let message = msg!("this calls `{id}` again from inside `{id}`");
+            let help = "this would never end: call another skill, or remove this call";
             Diagnostic::error("skill-cycle", message, facts.file, by.id.span).with_help(help)
         };
         let related = if advise { self.circle(to, by.id.span) } else { Vec::new() };
@@ -109,8 +109,8 @@ impl Circles<'_> {
             let by = self.ways.get(*from).and_then(|ways| ways.get(*nth)).and_then(|way| way.by);
             path.extend(by.map(|by| Related {
                 message: match by.is_here {
-                    true => msg!("on the way, `{}` is called here", shortened(&by.id.value)),
-                    false => msg!("which calls"),
+                    true => msg!("`{}` is called here, as part of the cycle", shortened(&by.id.value)),
+                    false => msg!("which then calls this one"),
                 },
                 file: Arc::clone(by.file),
                 span: by.id.span,

@@ -108,20 +108,20 @@ fn report(
 ) -> Diagnostic {
     let name = shortened(&used.name);
     let message = msg!(
-        "`{}` needs `{name}`, which is not known in {}: it belongs to {}",
+        "`{}` needs `{name}`, which is not available in {}: it belongs to {}",
         shortened(&id.value),
         facts.part_name(place),
         facts.part_name(definition.holder())
     );
     let help = match definition.how {
         AssignmentKind::Element => {
-            msg!("an element is known in its topic alone: insert another action here, or a skill")
+            msg!("an element is available only in its own topic: insert another action here, or a skill")
         }
         _ => msg!(
-            "declare `{name}` in the session, so that it is known wherever the action is inserted; or insert another action here"
+            "declare `{name}` in the session, so that it is available wherever the action is inserted; or insert another action here"
         ),
     };
     let diagnostic = Diagnostic::warning(SLUG, message, facts.file, id.span).with_help(help);
     let diagnostic = diagnostic.with_related("it is needed here", facts.file, used.place.span(facts.file));
-    diagnostic.with_related("it is known from here on", facts.file, definition.span)
+    diagnostic.with_related("it is available from here on", facts.file, definition.span)
 }

@@ -97,22 +97,22 @@ fn report(facts: &SemanticModel<'_>, used: &Use, declared: &Definition, writers:
     let writer = writers.iter().find(|writer| writer.seen_from(used.at.body));
     let (message, help) = match writer {
         Some(_) => (
-            msg!("`{name}` is still empty here: it gets its value only further down"),
-            msg!("put what gives it its value before this place, or declare `{name}` with a `value`"),
+            msg!("`{name}` is still empty here: it is set only later"),
+            msg!("move the part that sets it before this point, or declare `{name}` with a `value`"),
         ),
         None => (
             msg!("`{name}` is always empty here: nothing in {} gives it a value", facts.part_name(declared.holder())),
-            msg!("declare `{name}` with a `value`, or let an action before this place extract it"),
+            msg!("declare `{name}` with a `value`, or extract it in an action before this point"),
         ),
     };
     let help = match used.by {
-        UseKind::Text => msg!("{help}; where it may be empty, write `{{{{ {name} | default('…') }}}}`"),
-        _ if declared.to == Scope::Session => msg!("{help}; nothing is wrong where `--var` always gives it"),
+        UseKind::Text => msg!("{help}; if it may be empty, write `{{{{ {name} | default('…') }}}}`"),
+        _ if declared.to == Scope::Session => msg!("{help}; this is not a problem if `--var` always sets it"),
         _ => help,
     };
     let diagnostic = Diagnostic::warning("never-set", message, facts.file, span).with_help(help);
     match writer {
-        Some(writer) => diagnostic.with_related("it gets its value here", facts.file, writer.span),
+        Some(writer) => diagnostic.with_related("it is assigned here", facts.file, writer.span),
         None => diagnostic.with_related("declared here, without a value", facts.file, declared.span),
     }
 }

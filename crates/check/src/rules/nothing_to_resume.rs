@@ -16,13 +16,13 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     for route in facts.seen.routes.iter().flat_map(|table| &table.on_exit.routes) {
         let Some(then) = route.then.as_ref().filter(|then| then.value == Go::Resume) else { continue };
         let why = match route.reason.value.as_str() {
-            "exit_criteria_met" => "the action has done what it was there for",
+            "exit_criteria_met" => "the action has reached its goal",
             "max_rounds_reached" => "the action has no rounds left",
             _ => continue,
         };
         let message =
             msg!("there is nothing to resume after `{}`: {why}", route.reason.value, why = Message::word(why));
-        let help = "write `next` to go on with what follows, or `retry` to begin the action again";
+        let help = "write `next` to continue with what follows, or `retry` to start the action again";
         findings.report(Diagnostic::warning(SLUG, message, facts.file, then.span).with_help(help));
     }
 }

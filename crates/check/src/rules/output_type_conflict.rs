@@ -43,9 +43,9 @@ fn conflict(fact: &OutputFact) -> Option<(Message, Message)> {
     {
         let (asked, declared) = (asked.name(), declared.name());
         let message =
-            msg!("this output asks for {asked}, but `{name}` is declared as {declared}: nothing would be written");
+            msg!("this output has type {asked}, but `{name}` is declared as {declared}: nothing would be written");
         let help =
-            msg!("leave `type` out here: the output then takes {declared} from the declaration; or change one of them");
+            msg!("omit `type` here, so that the output takes {declared} from the declaration; or change one of them");
         return Some((message, help));
     }
     if choices.is_empty() {
@@ -59,8 +59,9 @@ fn conflict(fact: &OutputFact) -> Option<(Message, Message)> {
     if lost.is_empty() {
         return None;
     }
-    let message = msg!("the declared `enum` of `{name}` lacks {}, which would never be written", values(&lost));
-    let help = "leave `enum` out here: the output then takes that of the declaration; or add what is missing there";
+    let message =
+        msg!("the declared `enum` of `{name}` does not contain {}: such a value would never be written", values(&lost));
+    let help = "omit `enum` here, so that the output uses the one in the declaration; or add the missing values there";
     Some((message, Message::word(help)))
 }
 

@@ -12,8 +12,8 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
         let Some(described) = &action.described else { continue };
         let Some(required) = described.required.first() else { continue };
         if described.outputs == 0 {
-            let message = "`required` asks for nothing here, because the action has no `output`";
-            let help = "say under `output` what must be found in the answer, or remove `required`";
+            let message = "`required` has no effect here, because the action has no `output`";
+            let help = "write under `output` what must be found in the answer, or remove `required`";
             let diagnostic = Diagnostic::warning("required-without-output", message, facts.file, *required);
             findings.report(diagnostic.with_help(help));
         } else if described.listens && described.max_rounds == 1 {

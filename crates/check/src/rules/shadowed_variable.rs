@@ -42,7 +42,7 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
                     named(facts, outer.holder(), outer.to)
                 ),
                 _ => msg!(
-                    "`{name}` is declared for {place} and for {} too: the first hides the second",
+                    "`{name}` is declared for both {place} and {}: the first hides the second",
                     named(facts, outer.holder(), outer.to)
                 ),
             };
@@ -51,7 +51,11 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
                 _ => "give one of them another name; or, if they are meant to be the same, remove this one",
             };
             let diagnostic = Diagnostic::warning("shadowed-variable", message, facts.file, inner.span);
-            findings.report(diagnostic.with_help(help).with_related("hidden from there on", facts.file, outer.span));
+            findings.report(diagnostic.with_help(help).with_related(
+                "this is the hidden variable",
+                facts.file,
+                outer.span,
+            ));
         }
     }
 }
@@ -66,11 +70,11 @@ fn past(facts: &SemanticModel<'_>, fact: &OutputFact, declarations: &Declaration
     }
     let name = shortened(&fact.output.get);
     let message = msg!(
-        "`{name}` is declared for {}, but this output writes another `{name}`, for the {scope}",
+        "`{name}` is declared for {}, but this output writes another `{name}`, in the {scope} scope",
         named(facts, declared.holder(), declared.to),
         scope = Message::word(scope.name())
     );
-    let help = "leave `scope` out: an output goes where its variable is declared; or give it a name of its own";
+    let help = "omit `scope`: an output is written where its variable is declared; or give it a different name";
     let diagnostic = Diagnostic::warning("shadowed-variable", message, facts.file, fact.span).with_help(help);
     findings.report(diagnostic.with_related("declared here", facts.file, declared.span));
 }

@@ -21,11 +21,16 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     };
     twice(facts.seen.triggers.iter().map(|trigger| &trigger.id), |id, first| {
         let message = msg!("the `trigger_id` `{}` is used twice", id.value);
-        report(message, "give each its own", id.span, ("first used here", first));
+        report(message, "give each a unique id", id.span, ("first used here", first));
     });
     twice(facts.skills.iter().map(|skill| &skill.id), |id, first| {
         let message = msg!("the `skill_id` `{}` is used twice", id.value);
-        report(message, "give each its own: `insert` and `use_skill` go by it", id.span, ("first used here", first));
+        report(
+            message,
+            "give each skill its own id: `insert` and `use_skill` refer to it",
+            id.span,
+            ("first used here", first),
+        );
     });
     // These two share no list, and only who names them cannot say which is meant.
     let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
@@ -34,7 +39,7 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     for topic in phases.iter().flat_map(|phase| &phase.topics) {
         let id = topic.id.value.as_str();
         if let (Some(phase), Some(goto)) = (by_id.get(id), goals.get(id)) {
-            let message = msg!("a phase and a topic share the id `{id}`, and a `goto` could mean either");
+            let message = msg!("a phase and a topic share the id `{id}`, so a `goto` could mean either");
             let help = "give one of the two another id";
             let diagnostic = Diagnostic::error(SLUG, message, facts.file, topic.id.span).with_help(help);
             let diagnostic = diagnostic.with_related("the phase", facts.file, *phase);
@@ -51,7 +56,7 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     for skill in facts.skills {
         let id = skill.id.value.as_str();
         if let (Some(action), Some(insert)) = (actions.get(id), inserted.get(id)) {
-            let message = msg!("a skill and an action share the id `{id}`, and an `insert` could mean either");
+            let message = msg!("a skill and an action share the id `{id}`, so an `insert` could mean either");
             let help = "give one of the two another id";
             let diagnostic = Diagnostic::error(SLUG, message, facts.file, skill.id.span).with_help(help);
             let diagnostic = diagnostic.with_related("the action", facts.file, *action);
@@ -64,8 +69,8 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
             continue;
         }
         if let Some(other) = all.iter().find(|other| !other.is_at(facts.file, skill.id.span)) {
-            let message = msg!("two files of this project hold a skill `{}`", skill.id.value);
-            let help = "give each its own id: a script that calls it could not say which of the two it means";
+            let message = msg!("two files of this project contain a skill `{}`", skill.id.value);
+            let help = "give each skill its own id: otherwise a script cannot specify which of the two it calls";
             let diagnostic = Diagnostic::error(SLUG, message, facts.file, skill.id.span).with_help(help);
             findings.report(diagnostic.with_related("the other one", &other.file, other.span));
         }

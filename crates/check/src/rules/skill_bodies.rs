@@ -33,11 +33,12 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
         let empty = BTreeSet::new();
         let known = set.get(&number).unwrap_or(&empty);
         for output in skill.outputs.iter().filter(|output| !known.contains(output.value.as_str())) {
-            let message = msg!("the skill `{id}` lists the output `{}`, and nothing in it sets that", output.value);
+            let message =
+                msg!("the skill `{id}` lists the output `{}`, but nothing in the skill sets it", output.value);
             let near = findings.may_advise().then(|| near_miss(&output.value, known.iter().copied())).flatten();
             let help = match near {
-                Some(near) => msg!("did you mean `{near}`? Otherwise let an action extract or set it"),
-                None => msg!("let an action of the skill extract or set it, or take it out of `outputs`"),
+                Some(near) => msg!("did you mean `{near}`? Otherwise, extract or set it in an action"),
+                None => msg!("extract or set it in an action of the skill, or remove it from `outputs`"),
             };
             findings.report(Diagnostic::error("output-never-set", message, facts.file, output.span).with_help(help));
         }

@@ -51,14 +51,14 @@ fn unknown(id: &Spanned<String>, callables: &Callables<'_>, facts: &SemanticMode
     let message = msg!("there is no skill `{}`", shortened(&id.value));
     let diagnostic = Diagnostic::error("unknown-skill", message, facts.file, id.span);
     if let Some(action) = callables.action(&id.value).and_then(|number| facts.seen.actions.get(number)) {
-        let help = "that is the id of an action; `use_skill` calls skills: write it as one under `skills:`";
+        let help = "this is the id of an action, but `use_skill` calls skills: define it as a skill under `skills:`";
         return diagnostic.with_help(help).with_related("the action", facts.file, action.id.span);
     }
     match advise.then(|| near_miss(&id.value, callables.skills())).flatten() {
         Some(near) => diagnostic.with_meant(near),
         None if callables.skills().next().is_none() => diagnostic
-            .with_help("there are no skills yet: write it under `skills:` of the script, or as a file in skills/"),
-        None => diagnostic.with_help(msg!("there are the skills {}", and(callables.skills()))),
+            .with_help("there are no skills yet: define it under `skills:` in the script, or in a file in skills/"),
+        None => diagnostic.with_help(msg!("available skills: {}", and(callables.skills()))),
     }
 }
 
@@ -69,10 +69,11 @@ fn unknown_of_kind(
     callables: &Callables<'_>,
     facts: &SemanticModel<'_>,
 ) -> Diagnostic {
-    let message = msg!("the kind `{}` runs the skill `{}`, which is not there", shortened(kind), shortened(&id.value));
+    let message =
+        msg!("the action type `{}` runs the skill `{}`, which does not exist", shortened(kind), shortened(&id.value));
     let help = match near_miss(&id.value, callables.skills()) {
-        Some(near) => msg!("did you mean `{near}`? It stands in bcc-script.toml"),
-        None => msg!("write the skill as a file in skills/, or name another one in bcc-script.toml"),
+        Some(near) => msg!("did you mean `{near}`? The name is set in bcc-script.toml"),
+        None => msg!("define the skill in a file in skills/, or set another one in bcc-script.toml"),
     };
     Diagnostic::error("unknown-skill", message, facts.file, id.span).with_help(help)
 }
@@ -98,15 +99,15 @@ fn one<'s>(call: &CallFact, skill: &'s SkillOutline, file: &Arc<SourceFile>, fin
                 mistyped.insert(near);
                 diagnostic.with_meant(near)
             }
-            None if skill.inputs.is_empty() => diagnostic.with_help("it takes none: remove this line"),
+            None if skill.inputs.is_empty() => diagnostic.with_help("the skill has no inputs: remove this line"),
             None => diagnostic.with_help(msg!("its inputs are {}; remove this one", and(inputs()))),
         };
         findings.report(diagnostic.with_related("the skill", &skill.file, skill.span));
     }
     for input in open.into_iter().filter(|input| !mistyped.contains(input.name.as_str())) {
-        let message = msg!("the skill `{id}` needs its input `{}`, which is not given here", shortened(&input.name));
+        let message = msg!("the skill `{id}` requires the input `{}`, which is missing here", shortened(&input.name));
         let under = if call.by == CallBy::Author { "input" } else { "config" };
-        let help = msg!("give it under `{under}:`, as `{}: …`, or give it a `value` in the skill", input.name);
+        let help = msg!("add `{}: …` under `{under}:`, or give it a `value` in the skill", input.name);
         let diagnostic = Diagnostic::error("missing-input", message, file, call.skill.span).with_help(help);
         findings.report(diagnostic.with_related("the input", &skill.file, input.span));
     }
@@ -116,11 +117,14 @@ fn one<'s>(call: &CallFact, skill: &'s SkillOutline, file: &Arc<SourceFile>, fin
             && never_fits(&given.value, declared)
         {
             let (name, wanted) = (shortened(&input.name), declared.name());
-            let message =
-                msg!("the input `{name}` of the skill `{id}` is declared as {wanted}, but this is no {wanted}");
+            let message = msg!(
+                "the input `{name}` of the skill `{id}` is declared as {wanted}, but this is not a valid {wanted}"
+            );
             let help = match declared {
-                DeclaredType::Date => msg!("write a day of the calendar, as in 2026-11-21"),
-                _ => Message::word("give it such a value, or a variable that holds one, as in `\"{{ name }}\"`"),
+                DeclaredType::Date => msg!("write a valid date, as in 2026-11-21"),
+                _ => {
+                    Message::word("write a value of this type, or a variable that contains one, as in `\"{{ name }}\"`")
+                }
             };
             let diagnostic = Diagnostic::error("input-type", message, file, given.value.span).with_help(help);
             findings.report(diagnostic.with_related("declared here", &skill.file, input.span));
@@ -133,9 +137,8 @@ fn one<'s>(call: &CallFact, skill: &'s SkillOutline, file: &Arc<SourceFile>, fin
         let diagnostic = Diagnostic::error("unknown-output", message, file, output.span);
         let diagnostic = match near(&output.value, &mut outputs()) {
             Some(near) => diagnostic.with_meant(near),
-            None if skill.outputs.is_empty() => {
-                diagnostic.with_help("it gives none: list it under `outputs:` of the skill, or do not take it")
-            }
+            None if skill.outputs.is_empty() => diagnostic
+                .with_help("the skill has no outputs: list it under `outputs:` of the skill, or remove it here"),
             None => diagnostic.with_help(msg!("its outputs are {}", and(outputs()))),
         };
         findings.report(diagnostic.with_related("the skill", &skill.file, skill.span));

@@ -22,15 +22,15 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
         let CalleeBody::Skill(number) = fact.at.body else { continue };
         let Some(scope) = fact.output.scope.filter(|scope| *scope != Scope::Topic) else { continue };
         let name = shortened(&fact.output.get);
-        let message = msg!("`scope: {scope}` does nothing in a skill: what a skill sets stays inside of it");
+        let message = msg!("`scope: {scope}` has no effect in a skill: variables that a skill sets stay in the skill");
         let listed = facts
             .skills
             .get(number)
             .is_some_and(|skill| skill.outputs.iter().any(|output| output.value == fact.output.get));
         let help = match listed {
-            true => msg!("remove `scope`; a caller takes `{name}` with `output:` of its `use_skill`"),
+            true => msg!("remove `scope`; a caller gets `{name}` through `output:` of its `use_skill`"),
             false => msg!(
-                "remove `scope`, list `{name}` under `outputs:` of the skill, and take it with `output:` of a `use_skill`"
+                "remove `scope`, list `{name}` under `outputs:` of the skill, and get it through `output:` of a `use_skill`"
             ),
         };
         findings.report(Diagnostic::warning("scope-in-skill", message, facts.file, fact.span).with_help(help));
@@ -82,12 +82,12 @@ fn left_empty(
     let (names, skill_id) = (and(names()), shortened(&skill.id));
     let (message, help) = match empty {
         [_] => (
-            msg!("the input {names} of the skill `{skill_id}` is empty here: what inserts a skill gives it nothing"),
-            "give it a `value` in the skill, or call it with `use_skill`, which has `input:`",
+            msg!("the input {names} of the skill `{skill_id}` is empty here: an inserted skill receives no inputs"),
+            "give the input a `value` in the skill, or call the skill with `use_skill`, which has `input:`",
         ),
         _ => (
-            msg!("the inputs {names} of the skill `{skill_id}` are empty here: what inserts a skill gives it nothing"),
-            "give them a `value` in the skill, or call it with `use_skill`, which has `input:`",
+            msg!("the inputs {names} of the skill `{skill_id}` are empty here: an inserted skill receives no inputs"),
+            "give the inputs a `value` in the skill, or call the skill with `use_skill`, which has `input:`",
         ),
     };
     let mut diagnostic = Diagnostic::warning("input-left-empty", message, facts.file, id.span).with_help(help);

@@ -17,7 +17,7 @@ use bcc_lang::source::yaml::ScalarStyle;
 /// Fields whose value is a text. Behind other keys without a value a comment is a comment.
 const TEXT_KEYS: [&str; 6] = ["content", "exit", "tone", "goal", "strategy", "define"];
 
-const HELP: &str = "put quotes around the whole text; if it is a comment, write a space behind the `#`";
+const HELP: &str = "put quotes around the whole text; if it is a comment, add a space after the `#`";
 
 pub static RULE: Rule = Rule { slugs: &["text-cut-by-comment"], essential: false, check };
 
@@ -40,10 +40,10 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
         let before = file.slice(Span::new(SourceLine::at(file, span.start).span().start, span.start));
         // Inside of brackets nobody can say where the text was meant to end.
         let whole = (!before.contains(['{', '['])).then(|| Span::new(span.start, lost.end));
-        report(lost, whole, "` #` begins a comment, so the text ends before it and the rest of the line is lost");
+        report(lost, whole, "` #` starts a comment, so the text ends before it and the rest of the line is lost");
     }
     for lost in empty(file) {
-        report(lost, Some(lost), "a `#` behind a space begins a comment, so this text is lost and the field is empty");
+        report(lost, Some(lost), "a `#` after a space starts a comment, so this text is lost and the field is empty");
     }
 }
 

@@ -51,6 +51,6 @@ pub fn unknown(reason: &Spanned<String>, file: &Arc<SourceFile>) -> Option<Diagn
     let diagnostic = Diagnostic::error(SLUG, message, file, reason.span);
     let plain = written.to_lowercase().replace(['-', ' '], "_");
     let other = OTHER_NAMES.iter().find(|(other, _)| *other == plain).map(|(_, ours)| *ours);
-    let listed = || msg!("reasons are {}", REASONS.map(|name| format!("`{name}`")).join(", "));
+    let listed = || msg!("available exit reasons: {}", REASONS.map(|name| format!("`{name}`")).join(", "));
     Some(diagnostic.with_near(other.or_else(|| near_miss(written, REASONS)), listed))
 }

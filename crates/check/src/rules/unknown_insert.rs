@@ -39,11 +39,11 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
             Some(action) if can_insert(body, action) => {}
             Some(action) => {
                 let (message, help) = if matches!(body, CalleeBody::Skill(_)) {
-                    let message = msg!("`{}` stands outside of this skill", shortened(written));
-                    (message, "a skill can insert its own actions and other skills; make a skill of that action")
+                    let message = msg!("`{}` is outside this skill", shortened(written));
+                    (message, "a skill can insert only its own actions and other skills; turn that action into a skill")
                 } else {
-                    let message = msg!("`{}` is an action inside of a skill", shortened(written));
-                    (message, "insert the skill itself; its actions are known only inside of it")
+                    let message = msg!("`{}` is an action inside a skill", shortened(written));
+                    (message, "insert the skill itself; its actions are available only inside it")
                 };
                 let diagnostic = Diagnostic::error(SLUG, message, facts.file, id.span).with_help(help);
                 findings.report(diagnostic.with_related("the action", facts.file, action.id.span));
@@ -74,10 +74,11 @@ impl<'f> Names<'f> {
     }
 
     fn unknown(&mut self, id: &Spanned<String>, body: CalleeBody, facts: &SemanticModel<'_>) -> Diagnostic {
-        let message = msg!("there is no skill and no action `{}`", shortened(&id.value));
+        let message = msg!("there is no skill or action `{}`", shortened(&id.value));
         let diagnostic = Diagnostic::error(SLUG, message, facts.file, id.span);
         if self.places.contains(id.value.as_str()) {
-            let help = "that is the id of a topic or a phase: go there with `goto`, or name a skill or an action";
+            let help =
+                "this is the id of a topic or a phase: use `goto` to go there, or write the id of a skill or an action";
             return diagnostic.with_help(help);
         }
         let callables = self.callables;
@@ -88,9 +89,9 @@ impl<'f> Names<'f> {
         match advise.then(|| near_miss(&id.value, callables.skills().chain(actions))).flatten() {
             Some(near) => diagnostic.with_meant(near),
             None if callables.skills().next().is_none() => diagnostic.with_help(
-                "write the skill under `skills:` of the script or as a file in skills/, or name an action of this script",
+                "define the skill under `skills:` in the script or in a file in skills/, or write the id of an action of this script",
             ),
-            None => diagnostic.with_help(msg!("there are the skills {}", and(callables.skills()))),
+            None => diagnostic.with_help(msg!("available skills: {}", and(callables.skills()))),
         }
     }
 }

@@ -32,7 +32,7 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
             listed.sort();
             listed.dedup();
             let listed = listed.join(", ");
-            msg!("describe it in bcc-script.toml under `[models.{name}]`, or take one that there is: {listed}")
+            msg!("configure it in bcc-script.toml under `[models.{name}]`, or use an available one: {listed}")
         }
     };
     let message = msg!("there is no model `{}` in this project", shortened(name));

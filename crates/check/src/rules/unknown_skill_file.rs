@@ -22,8 +22,8 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
                 refused.words(&shown, "skill", "script", "../skills/comfort.yaml")
             }
             Some(SkillPathTarget::Other) => (
-                msg!("the file `{shown}` holds no skill"),
-                msg!("a skill's file begins with `skill:`; write the path of one"),
+                msg!("the file `{shown}` does not contain a skill"),
+                msg!("a skill file starts with `skill:`; write the path of such a file"),
             ),
         };
         findings.report(Diagnostic::error(SLUG, message, facts.file, path.span).with_help(help));

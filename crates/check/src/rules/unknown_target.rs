@@ -25,9 +25,8 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     let places = Places::of(facts);
     for (id, span, at) in gotos {
         if matches!(at.body, CalleeBody::Skill(_)) {
-            let message = msg!("`goto` leads out of the skill, to `{}`", shortened(id));
-            let help = "a skill is called from anywhere and does not know what stands around it: let it end, and write \
-                        the `goto` in the script that calls it";
+            let message = msg!("`goto` jumps out of the skill, to `{}`", shortened(id));
+            let help = "a skill can be called from anywhere and does not know the script around it: let the skill end, and write the `goto` in the script that calls it";
             findings.report(Diagnostic::error(SLUG, message, facts.file, span).with_help(help));
         } else if !places.targets.contains_key(id) {
             findings.report(places.unknown(id, span, facts, findings.may_advise()));
@@ -62,18 +61,18 @@ impl<'f> Places<'f> {
 
     fn unknown(&self, id: &str, span: Span, facts: &SemanticModel<'_>, advise: bool) -> Diagnostic {
         if let Some((topic, place)) = self.actions.get(id) {
-            let message = msg!("`{}` is an action, and `goto` leads to topics and phases only", shortened(id));
+            let message = msg!("`{}` is an action, but `goto` can jump only to topics and phases", shortened(id));
             let help = match *topic {
                 "" => msg!("write the id of a topic or a phase"),
-                topic => msg!("write `{topic}`, the topic in which it stands, or give it a topic of its own"),
+                topic => msg!("write `{topic}`, the topic that contains it, or move it to a topic of its own"),
             };
             let diagnostic = Diagnostic::error(SLUG, message, facts.file, span).with_help(help);
             return diagnostic.with_related("the action", facts.file, *place);
         }
-        let message = msg!("there is no topic and no phase `{}`", shortened(id));
+        let message = msg!("there is no topic or phase `{}`", shortened(id));
         let known = || self.targets.keys().copied().filter(|id| !id.is_empty());
         let diagnostic = Diagnostic::error(SLUG, message, facts.file, span);
         let near = advise.then(|| near_miss(id, known())).flatten();
-        diagnostic.with_near(near, || msg!("`goto` leads to the id of {}", or(known())))
+        diagnostic.with_near(near, || msg!("`goto` can jump to {}", or(known())))
     }
 }

@@ -22,10 +22,10 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
     }
     let graph = graph(facts);
     let report = |what: &'static str, id: &Spanned<String>, help: &'static str| {
-        let message = msg!("no way leads to the {what} `{}`", shortened(&id.value), what = Message::word(what));
+        let message = msg!("the {what} `{}` is unreachable", shortened(&id.value), what = Message::word(what));
         findings.report(Diagnostic::warning("unreachable", message, facts.file, id.span).with_help(help));
     };
-    let behind = "what stands before it always goes elsewhere: let a `goto` lead here, or remove it";
+    let behind = "the part before it always continues elsewhere: add a `goto` that jumps here, or remove it";
     let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
     // A topic may be there only to keep actions that are inserted elsewhere.
     let reached = facts.seen.actions.iter().enumerate().filter(|(number, _)| graph.reached_action(*number));
@@ -56,7 +56,7 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
         let inside = action.parent.is_some_and(|parent| !graph.reached_action(parent));
         let list = (action.body, action.parent, action.block);
         if part_reached && !inside && before != Some(list) {
-            let help = "the action before it always goes elsewhere, or ends the session: change its routes, or remove this one";
+            let help = "the action before it always continues elsewhere or ends the session: change its routes, or remove this action";
             report("action", &action.id, help);
         }
         if !inside {

@@ -63,11 +63,9 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
             };
             let help = match near {
                 Some(near) if set_only => msg!("did you mean `{}`?", shortened(near)),
-                Some(near) => msg!("did you mean it where `{}` gets its value?", shortened(near)),
+                Some(near) => msg!("did you mean this variable where `{}` is set?", shortened(near)),
                 None if set_only && skill.is_some() => {
-                    msg!(
-                        "use it in a text or a condition; if callers should get it, list it under `outputs`; or remove it"
-                    )
+                    msg!("use it in a text or a condition; if callers need it, list it under `outputs`; or remove it")
                 }
                 None if set_only => msg!(
                     "use it in a text or a condition; if it is meant for the export, declare `{}`; or remove it",
@@ -93,17 +91,17 @@ fn unused<'s>(definitions: &[&'s Definition], set: &BTreeSet<Span>) -> Option<(&
         // What is declared and written is meant for the export.
         return match declared.how {
             _ if has_writer(definitions) => None,
-            AssignmentKind::Input => Some((declared, msg!("the input `{name}` of this skill is never used in it"))),
-            _ => Some((declared, msg!("`{name}` is declared and never used"))),
+            AssignmentKind::Input => Some((declared, msg!("the input `{name}` of this skill is never used"))),
+            _ => Some((declared, msg!("`{name}` is declared but never used"))),
         };
     }
     let only_set = definitions.iter().all(|definition| set.contains(&definition.span));
     let besides = match first.at.body {
-        CalleeBody::Skill(_) => "and it is no output of the skill",
-        CalleeBody::Session | CalleeBody::Phase(_) | CalleeBody::Topic(..) => "and it is declared nowhere",
+        CalleeBody::Skill(_) => "and it is not an output of the skill",
+        CalleeBody::Session | CalleeBody::Phase(_) | CalleeBody::Topic(..) => "and it is not declared anywhere",
     };
     let besides = Message::word(besides);
-    only_set.then(|| (first, msg!("`{name}` is set, but nothing uses it, {besides}")))
+    only_set.then(|| (first, msg!("`{name}` is set but never used, {besides}")))
 }
 
 fn has_writer(definitions: &[&Definition]) -> bool {

@@ -34,15 +34,15 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
         let (message, help) = match (held, declared) {
             (None, Some(declared)) if let Some(text) = calculation(constant) => (
                 msg!("`{name}` is declared as {} and cannot hold this text", declared.name()),
-                msg!("if it is to be calculated, write `\"{{{{ {text} }}}}\"`"),
+                msg!("if it should be calculated, write `\"{{{{ {text} }}}}\"`"),
             ),
             (None, Some(declared)) => (
                 msg!("`{name}` is declared as {} and cannot hold this value", declared.name()),
                 msg!("give it a value of type {}, or change its `type` where it is declared", declared.name()),
             ),
             (Some(held), _) if !choices.is_empty() && !choices.contains(&held) => (
-                msg!("this value is none of the `enum` of `{name}`"),
-                msg!("take one of {}, or add this one to the `enum`", values(choices)),
+                msg!("this value is not in the `enum` of `{name}`"),
+                msg!("use one of {}, or add this value to the `enum`", values(choices)),
             ),
             _ => continue,
         };

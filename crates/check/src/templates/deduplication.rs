@@ -46,7 +46,7 @@ pub fn confirmed(templates: Vec<Diagnostic>, script: &[Diagnostic]) -> Vec<Diagn
         match suspected.then(|| proof(&template)).flatten() {
             Some((file, span)) => {
                 template.severity = Severity::Error;
-                template.with_related("this takes the template, and has no variable of that name", &file, span)
+                template.with_related("this uses the template, but has no variable with that name", &file, span)
             }
             None => template,
         }

@@ -19,7 +19,7 @@ use bcc_lang::template::templates::Templates;
 use bcc_lang::template::uses::Target;
 use bcc_runtime::program::kind::Kind;
 use bcc_runtime::program::orchestration::ORCHESTRATOR;
-use bcc_runtime::program::orchestration::asking::ORCHESTRATOR_NAMES;
+use bcc_runtime::program::orchestration::plan_prompt::ORCHESTRATOR_NAMES;
 use bcc_runtime::program::persona::{PERSONA, PERSONA_NAMES};
 use bcc_runtime::program::prompt::PromptOf;
 
@@ -116,9 +116,9 @@ fn reached(set: &TemplateSet<'_>, roots: impl Iterator<Item = usize>) -> BTreeSe
 
 fn too_large(file: &SystemFile) -> Option<Diagnostic> {
     (file.path.ends_with(".md") && file.source.text().len() > MAX_FILE_BYTES).then(|| {
-        let message = msg!("a template is at most {} KiB long, and this one is longer", MAX_FILE_BYTES / 1024);
+        let message = msg!("a template can be at most {} KiB long, but this one is longer", MAX_FILE_BYTES / 1024);
         Diagnostic::error("file-too-large", message, &file.source, Span::default()).with_help(
-            "no model could read so long a prompt: shorten it; what a script works on belongs into its variables",
+            "no model can process such a long prompt: shorten it; the data that a script works on belongs in its variables",
         )
     })
 }

@@ -37,18 +37,17 @@ pub fn check(set: &TemplateSet<'_>, root: usize, asking: &TemplateConsumer, repl
         let message = msg!("this template never asks the model for {list}");
         let defaults: Vec<Message> = missing
             .iter()
-            .filter_map(|(field, default)| Some(msg!("`{field}` always counts as {}", default.as_ref()?)))
+            .filter_map(|(field, default)| Some(msg!("`{field}` always gets the value {}", default.as_ref()?)))
             .collect();
-        let mut help = msg!("name each in the JSON that the template shows, as in `\"{first}\": …`");
+        let mut help = msg!("add each field to the JSON in the template, as in `\"{first}\": …`");
         if !defaults.is_empty() {
-            help = msg!("{help}; else {}", Message::list(Joint::Comma, defaults));
+            help = msg!("{help}; otherwise, {}", Message::list(Joint::Comma, defaults));
         }
         found.push(Diagnostic::warning("template-lacks-field", message, source, place).with_help(help));
     }
     if asking.prompt.outputs && !OUTPUT_NAMES.iter().any(|name| names.contains(*name)) {
-        let message = msg!("this template never asks the model for what an `{}` extracts", asking.kind);
-        let help = "write `{{ output_list }}` as the last lines of the JSON that the template shows: it holds one line for \
-                    each item of `output`";
+        let message = msg!("this template never asks the model for the values that `{}` extracts", asking.kind);
+        let help = "write `{{ output_list }}` at the end of the JSON in the template: it contains one line for each item of `output`";
         found.push(Diagnostic::warning("template-lacks-field", message, source, place).with_help(help));
     }
     found

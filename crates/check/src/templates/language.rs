@@ -145,7 +145,7 @@ pub fn check<'t>(
     let span = scheme.map_or(id.span, |scheme| scheme.span);
     let (own, other) = (written.name(), prompted.name());
     let message = msg!(
-        "this script is written in {own}, but the prompts that serve it are written in {other}",
+        "this script is written in {own}, but its prompts are written in {other}",
         own = Message::word(own),
         other = Message::word(other)
     );
@@ -156,8 +156,7 @@ pub fn check<'t>(
     Some(match (written, scheme) {
         (WritingSystem::Latin, None) => {
             let help = msg!(
-                "write `template_scheme: english` under `session:`; for another language put templates of your own into \
-                 {folder} and write the name of that scheme"
+                "write `template_scheme: english` under `session:`; for another language, put your own templates into {folder} and write the name of that scheme"
             );
             let file = &script.file;
             let line = file.line_span(file.line(id.span.start)).unwrap_or(id.span);
@@ -166,25 +165,22 @@ pub fn check<'t>(
             match before.strip_suffix("session_id: ").filter(|indent| indent.chars().all(|c| c == ' ')) {
                 Some(indent) if !from_elsewhere => {
                     let edit = Edit::insert(line.start, format!("{indent}template_scheme: english\n"));
-                    diagnostic.with_fix("take the English prompts", vec![edit])
+                    diagnostic.with_fix("use the English prompts", vec![edit])
                 }
                 _ => diagnostic,
             }
         }
         (WritingSystem::Latin, Some(scheme)) => diagnostic.with_help(msg!(
-            "what the scheme `{0}` does not have comes from the default one: put its own templates into \
-             `_system/config/custom/{0}/`, or write `template_scheme: english` for the English prompts of bcc-script",
+            "templates that the scheme `{0}` does not have come from the default scheme: put templates into `_system/config/custom/{0}/`, or write `template_scheme: english` to use the English prompts of bcc-script",
             scheme.value
         )),
         (WritingSystem::Han, Some(scheme)) => diagnostic
             .with_help(msg!(
-                "remove `template_scheme: {}` to take the default prompts, which are Chinese, or name a scheme whose \
-                 templates in {folder} are",
+                "remove `template_scheme: {}` to use the default prompts, which are Chinese, or use a scheme that has Chinese templates in {folder}",
                 scheme.value
             )),
         (WritingSystem::Han, None) => diagnostic.with_help(msg!(
-            "put Chinese templates into {folder} and write `template_scheme: <scheme>` under `session:`; the prompts of \
-             now come from the project's own default templates, from its bcc-script.toml or from `--scheme`"
+            "put Chinese templates into {folder} and write `template_scheme: <scheme>` under `session:`; the current prompts come from the project's own default templates, from its bcc-script.toml or from `--scheme`"
         )),
     })
 }

@@ -35,7 +35,8 @@ pub fn check(loaded: &LoadedTemplate, source: &Arc<SourceFile>) -> Vec<Diagnosti
             continue;
         }
         let span = Span::new(start, start + line.len());
-        let message = "this line starts no message: it is not exactly a role marker, so the model reads it as text";
+        let message =
+            "this line does not start a message: it is not an exact role marker, so the model reads it as text";
         let help = msg!("write `{marker}`, with nothing else on the line");
         let fix = vec![Edit::replace(span, marker.clone())];
         found.push(

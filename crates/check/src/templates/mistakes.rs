@@ -13,8 +13,7 @@ use bcc_lang::template::error::{Mistake, MistakeKind, TemplateError};
 use bcc_lang::template::loaded::LoadedTemplate;
 
 /// What to do where nothing more exact is known.
-const HELP: &str = "every `{{` needs its `}}`, every `{%` its `%}`, every `{% if … %}` its `{% endif %}`; \
-                    braces that the model should read are written `{{ '{{' }}`";
+const HELP: &str = "every `{{` needs a `}}`, every `{%` a `%}`, and every `{% if … %}` an `{% endif %}`; to show braces to the model, write `{{ '{{' }}`";
 
 /// The finding for a mistake of `loaded`, whose file is `source`.
 pub fn told(loaded: &LoadedTemplate, error: &TemplateError, source: &Arc<SourceFile>) -> Option<Diagnostic> {
@@ -98,9 +97,7 @@ fn unknown(word: &str, open: Option<(&str, Span)>, source: &Arc<SourceFile>, spa
             Some((name, at)) => diagnostic
                 .with_help(msg!("the innermost open tag is `{name}`; close it first with `{{% end{name} %}}`"))
                 .with_related(msg!("this `{name}` is still open"), source, at),
-            None => {
-                diagnostic.with_help("no tag is open here: remove this one, or write the one that it closes before it")
-            }
+            None => diagnostic.with_help("no tag is open here: remove this tag, or add the opening tag before it"),
         };
     }
     let ends: Vec<String> = STATEMENTS.iter().map(|name| format!("end{name}")).collect();
@@ -132,7 +129,7 @@ fn advice(message: &str) -> &'static str {
         ("end of raw block", "close `{% raw %}` with `{% endraw %}`"),
         ("end of string", "close the text with the quote that opens it"),
         ("defined twice", "give each `block` of a template its own name"),
-        ("must be placed inside a loop", "`break` and `continue` stand between `{% for … %}` and `{% endfor %}`"),
+        ("must be placed inside a loop", "`break` and `continue` must be between `{% for … %}` and `{% endfor %}`"),
     ];
     table.iter().find(|(part, _)| message.contains(part)).map_or(HELP, |(_, help)| help)
 }

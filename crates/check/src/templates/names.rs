@@ -79,9 +79,11 @@ fn tell(
         .map(|asking| asking.kind)
         .collect();
     if !elsewhere.is_empty() {
-        let message = msg!("`{shown}` is given to prompts of {}, not to those of {prompts}", elsewhere.join(", "));
-        let help =
-            msg!("let the template do without: `{{{{ {shown} | default('') }}}}`, `{{% if {shown} is defined %}}`");
+        let message =
+            msg!("`{shown}` is available in prompts of {}, but not in prompts of {prompts}", elsewhere.join(", "));
+        let help = msg!(
+            "make the template work without it: `{{{{ {shown} | default('') }}}}`, `{{% if {shown} is defined %}}`"
+        );
         return Some(Told { message, help, instead: None });
     }
     let candidates: BTreeSet<&str> = kinds.iter().flat_map(|asking| given(asking)).collect();
@@ -93,11 +95,13 @@ fn tell(
         nearest = near(name, variables.into_iter().flatten().map(String::as_str));
     }
     let message = match variables {
-        Some(_) => msg!("`{shown}` is not known in prompts of {prompts}, and no script of this project sets it"),
-        None => msg!("`{shown}` is not known in prompts of {prompts}, unless a script has a variable of that name"),
+        Some(_) => msg!("`{shown}` is not available in prompts of {prompts}, and no script of this project sets it"),
+        None => {
+            msg!("`{shown}` is not available in prompts of {prompts}, unless a script has a variable with that name")
+        }
     };
     let help = asked(&nearest).unwrap_or_else(|| {
-        msg!("declare it in the scripts, or let the template do without: `{{{{ {shown} | default('') }}}}`")
+        msg!("declare it in the scripts, or make the template work without it: `{{{{ {shown} | default('') }}}}`")
     });
     Some(Told { message, help, instead: only(&nearest).map(str::to_owned) })
 }

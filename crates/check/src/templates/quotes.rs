@@ -30,8 +30,8 @@ pub fn unquoted(loaded: &LoadedTemplate, target: &Target) -> Option<Span> {
 pub fn check(loaded: &LoadedTemplate, source: &Arc<SourceFile>) -> Vec<Diagnostic> {
     let tell = |span: Span| {
         let quoted = format!("\"{}\"", source.slice(span));
-        Diagnostic::error("missing-include", "the name of this file stands without quotes", source, span)
-            .with_help("without them it is read as the name of a variable")
+        Diagnostic::error("missing-include", "this file name is not in quotes", source, span)
+            .with_help("without quotes, it is read as the name of a variable")
             .with_sure_fix(msg!("write `{quoted}`"), vec![Edit::replace(span, quoted.clone())])
     };
     loaded.uses().targets.iter().filter_map(|target| unquoted(loaded, target)).map(tell).collect()

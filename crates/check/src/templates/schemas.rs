@@ -90,7 +90,7 @@ impl Schemas {
             let known = self.own.keys().map(String::as_str).chain(self.replies.keys().copied());
             let near = near_miss(name, known);
             let help = near.map_or_else(
-                || msg!("put it into the project as `schemas/replies/{name}.json`, or leave `output_schema` out"),
+                || msg!("add it to the project as `schemas/replies/{name}.json`, or omit `output_schema`"),
                 |near| msg!("did you mean `{near}.json`?"),
             );
             let finding = told(msg!("there is no reply schema `{name}`"), help);
@@ -143,8 +143,8 @@ fn usable(file: &Arc<SourceFile>) -> Result<Value, Box<Diagnostic>> {
         let at = line.start + error.column().saturating_sub(1).min(line.len());
         let reason = error.to_string();
         let reason = reason.split(" at line ").next().unwrap_or_default();
-        let help = "quotes around every key and text, a comma between two entries and none behind the last one";
-        let message = msg!("this reply schema is no JSON: {reason}");
+        let help = "put quotes around every key and text, and a comma between two entries but none after the last one";
+        let message = msg!("this reply schema is not valid JSON: {reason}");
         Box::new(Diagnostic::error(SLUG, message, file, Span::new(at, at + 1)).with_help(help))
     })?;
     let told = |message: Message, path: &str, help: &'static str| {
@@ -158,11 +158,11 @@ fn usable(file: &Arc<SourceFile>) -> Result<Value, Box<Diagnostic>> {
         Ok(_) => Ok(schema),
         Err(ShapeError::Default { path }) => {
             let inside = path.split('/').skip(1).map(|name| format!("/properties/{name}")).collect::<String>();
-            let message = msg!("the required field `{}` has no `default` that fits it", path.trim_start_matches('/'));
-            Err(told(message, &inside, "say with `default` what counts when the model leaves the field out"))
+            let message = msg!("the required field `{}` has no valid `default`", path.trim_start_matches('/'));
+            Err(told(message, &inside, "use `default` to define the value for when the model omits the field"))
         }
         Err(error) => {
-            let help = "`\"type\": \"object\"` and `\"properties\": { … }` with a description of each field";
+            let help = "write `\"type\": \"object\"` and `\"properties\": { … }` with a description of each field";
             Err(told(error.to_message(), "", help))
         }
     }

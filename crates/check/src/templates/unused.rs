@@ -32,30 +32,26 @@ pub fn check(
             continue;
         }
         let help = match meant(name, &known) {
-            Some(meant) => msg!("templates are found as `<kind>_v<number>.md`: did you mean `{meant}`?"),
+            Some(meant) => msg!("templates must be named `<kind>_v<number>.md`: did you mean `{meant}`?"),
             None if name_and_version(name).is_some() => {
-                msg!("no kind asks for a template of this name; there are {}", known.join(", "))
+                msg!("no action type uses a template with this name; available names: {}", known.join(", "))
             }
             None => continue,
         };
-        found.push(tell(file, "no look-up finds this template: its name is not one that is asked for", help));
+        found.push(tell(file, "this template is never used: its name is never looked up", help));
     }
     for file in &layout.strays {
         let name = file.path.rsplit('/').next().unwrap_or_default();
         let Some(meant) = meant(name, &known) else { continue };
         if is_in_layer(&file.path) && !file.path.ends_with(".md") {
-            let message = "no look-up finds this template: the names of templates end in `.md`";
+            let message = "this template is never used: the file name of a template must end in `.md`";
             found.push(tell(file, message, msg!("rename it to `{meant}`")));
             continue;
         }
         let help = msg!(
-            "put it into `_system/config/default/`, or for a scheme into `_system/config/custom/<scheme>/`, as `{meant}`"
+            "move it to `_system/config/default/`, or for a scheme to `_system/config/custom/<scheme>/`, as `{meant}`"
         );
-        found.push(tell(
-            file,
-            "no look-up finds this template: it lies outside of the folders that are looked in",
-            help,
-        ));
+        found.push(tell(file, "this template is never used: it is outside the folders that are searched", help));
     }
     found
 }

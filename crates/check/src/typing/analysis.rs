@@ -18,7 +18,7 @@ use bcc_lang::expr::operators::{Operator, apply};
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::expr::tree::{Argument, ExprKind, ExprNode};
 use bcc_lang::template::unknown::SourceRepair;
-use bcc_lang::value::compare::{Family, Shape};
+use bcc_lang::value::compare::{Family, ValueShape};
 
 /// Finds what can never come right in an expression.
 pub fn analyse(expression: &Expr, role: ExpressionRole, declared: &BTreeMap<String, DeclaredAs>) -> Vec<TypeFinding> {
@@ -86,15 +86,15 @@ impl Analysis<'_> {
             ExprKind::Not(of) => TypeSet::truth_of(self.decides(of, "`not`").map(|truth| !truth)),
             ExprKind::Negate(of) => {
                 let sort = self.sort(of);
-                if sort.is_none_of(&[Shape::Number]) {
-                    let help = "only a number has a negative; `not` turns true and false around";
+                if sort.is_none_of(&[ValueShape::Number]) {
+                    let help = "only a number can be negated; use `not` to invert true and false";
                     return self.mismatch(
                         &node.range,
-                        msg!("`-` needs a number, and {}", suggestion::is(self, of, &sort)),
+                        msg!("`-` needs a number, but {}", suggestion::is(self, of, &sort)),
                         help,
                     );
                 }
-                TypeSet::of(&[Shape::Number])
+                TypeSet::of(&[ValueShape::Number])
             }
             ExprKind::And(left, right) => self.joined(node, JoinedComparisons::And, left, right),
             ExprKind::Or(left, right) => self.joined(node, JoinedComparisons::Or, left, right),
@@ -120,15 +120,15 @@ impl Analysis<'_> {
             ExprKind::Choice { test, yes, no } => {
                 self.decides(test, "`if`");
                 let yes = self.sort(yes);
-                let no = no.as_ref().map_or_else(|| TypeSet::of(&[Shape::Null]), |no| self.sort(no));
+                let no = no.as_ref().map_or_else(|| TypeSet::of(&[ValueShape::Null]), |no| self.sort(no));
                 yes.or(&no)
             }
             ExprKind::Filter(name, on, arguments) => self.filter(name, on, arguments, &node.range),
             ExprKind::Test(name, on, arguments) => self.test(name, on, arguments, &node.range),
             ExprKind::Attribute(of, name) => {
                 let sort = self.sort(of);
-                if sort.is_none_of(&[Shape::Object]) {
-                    let message = msg!("{} and has no `{name}`", suggestion::is(self, of, &sort));
+                if sort.is_none_of(&[ValueShape::Object]) {
+                    let message = msg!("{} and has no field `{name}`", suggestion::is(self, of, &sort));
                     let (help, repair) = suggestion::attribute(self, of, name, &sort, &node.range);
                     return self.report(TypeMistake::Mismatch, &node.range, message, help, repair);
                 }
@@ -136,21 +136,25 @@ impl Analysis<'_> {
             }
             ExprKind::Item(of, key) => {
                 let (sort, key_sort) = (self.sort(of), self.sort(key));
-                let inside = |of: Shape, key: Shape| {
-                    matches!((of, key), (Shape::Object, Shape::String) | (Shape::List | Shape::String, Shape::Number))
+                let inside = |of: ValueShape, key: ValueShape| {
+                    matches!(
+                        (of, key),
+                        (ValueShape::Object, ValueShape::String)
+                            | (ValueShape::List | ValueShape::String, ValueShape::Number)
+                    )
                 };
-                let anything = sort.may_be(Shape::Other) || key_sort.may_be(Shape::Other);
+                let anything = sort.may_be(ValueShape::Other) || key_sort.may_be(ValueShape::Other);
                 let fits = sort.shapes().any(|of| key_sort.shapes().any(|key| inside(of, key)));
                 if !anything && !fits && !sort.is_null() && !key_sort.is_null() {
                     let message = msg!(
-                        "{}, and {}: there is nothing to look up",
+                        "{}, and {}: this lookup is not possible",
                         suggestion::is(self, of, &sort),
                         suggestion::is(self, key, &key_sort)
                     );
                     return self.mismatch(
                         &node.range,
                         message,
-                        "a list or text is asked by number, as in `x[0]`; an object by name, as in `x['name']`",
+                        "a list or text is indexed by number, as in `x[0]`; an object by name, as in `x['name']`",
                     );
                 }
                 TypeSet::unknown()
@@ -158,23 +162,23 @@ impl Analysis<'_> {
             ExprKind::Slice { of, start, stop, step: _ } => {
                 let sort = self.sort(of);
                 [start, stop].into_iter().flatten().for_each(|part| drop(self.sort(part)));
-                if sort.is_none_of(&[Shape::String, Shape::List]) {
-                    let message = msg!("{}: only texts and lists have parts", suggestion::is(self, of, &sort));
-                    return self.mismatch(&node.range, message, "leave the `[…]` out");
+                if sort.is_none_of(&[ValueShape::String, ValueShape::List]) {
+                    let message = msg!("{}: only text and lists can be sliced", suggestion::is(self, of, &sort));
+                    return self.mismatch(&node.range, message, "remove the `[…]`");
                 }
                 sort.without_null()
             }
             ExprKind::Call(name, arguments) => {
                 self.arguments(arguments);
-                TypeSet::of(&[if name == "range" { Shape::List } else { Shape::Object }])
+                TypeSet::of(&[if name == "range" { ValueShape::List } else { ValueShape::Object }])
             }
             ExprKind::List(items) => {
                 items.iter().for_each(|item| drop(self.sort(item)));
-                TypeSet::of(&[Shape::List])
+                TypeSet::of(&[ValueShape::List])
             }
             ExprKind::Map(pairs) => {
                 pairs.iter().flat_map(|(key, value)| [key, value]).for_each(|part| drop(self.sort(part)));
-                TypeSet::of(&[Shape::Object])
+                TypeSet::of(&[ValueShape::Object])
             }
         }
     }
@@ -182,8 +186,8 @@ impl Analysis<'_> {
     fn name(&self, name: &str) -> TypeSet {
         match self.declared.get(name) {
             Some(declared) => TypeSet::declared_as(declared),
-            None if TEXTS.contains(&name) => TypeSet::of(&[Shape::String, Shape::Null]),
-            None if NUMBERS.contains(&name) => TypeSet::of(&[Shape::Number, Shape::Null]),
+            None if TEXTS.contains(&name) => TypeSet::of(&[ValueShape::String, ValueShape::Null]),
+            None if NUMBERS.contains(&name) => TypeSet::of(&[ValueShape::Number, ValueShape::Null]),
             None => TypeSet::unknown(),
         }
     }
@@ -199,7 +203,7 @@ impl Analysis<'_> {
     fn joined(&mut self, node: &ExprNode, how: JoinedComparisons, left: &ExprNode, right: &ExprNode) -> TypeSet {
         let who = how.word();
         let (left_sort, right_sort) = (self.sort(left), self.sort(right));
-        let neither = left_sort.is_none_of(&[Shape::Boolean]) && right_sort.is_none_of(&[Shape::Boolean]);
+        let neither = left_sort.is_none_of(&[ValueShape::Boolean]) && right_sort.is_none_of(&[ValueShape::Boolean]);
         if how == JoinedComparisons::Or && neither {
             let (one, two) = (suggestion::is(self, left, &left_sort), suggestion::is(self, right, &right_sort));
             let message = msg!("`or` needs true or false on both sides: {one}, and {two}");
@@ -224,28 +228,28 @@ impl Analysis<'_> {
         match name {
             "default" | "d" => match given.as_slice() {
                 [other] => sort.without_null().or(other),
-                [] => sort.without_null().or(&TypeSet::of(&[Shape::String])),
+                [] => sort.without_null().or(&TypeSet::of(&[ValueShape::String])),
                 _ => TypeSet::unknown(),
             },
             "length" | "count" => {
-                if sort.is_none_of(&[Shape::String, Shape::List, Shape::Object]) {
+                if sort.is_none_of(&[ValueShape::String, ValueShape::List, ValueShape::Object]) {
                     let message = msg!("{} and has no length", suggestion::is(self, on, &sort));
                     return self.mismatch(
                         range,
                         message,
-                        "texts, lists and objects have a length; compare a number as it is",
+                        "text, lists and objects have a length; compare a number directly",
                     );
                 }
-                TypeSet::of(&[Shape::Number])
+                TypeSet::of(&[ValueShape::Number])
             }
-            "int" | "float" | "abs" | "round" | "sum" => TypeSet::of(&[Shape::Number]),
+            "int" | "float" | "abs" | "round" | "sum" => TypeSet::of(&[ValueShape::Number]),
             "upper" | "lower" | "title" | "capitalize" | "trim" | "replace" | "join" | "string" | "tojson" => {
-                TypeSet::of(&[Shape::String])
+                TypeSet::of(&[ValueShape::String])
             }
             "list" | "sort" | "split" | "lines" | "unique" | "items" | "map" | "select" | "reject" => {
-                TypeSet::of(&[Shape::List])
+                TypeSet::of(&[ValueShape::List])
             }
-            "bool" => TypeSet::of(&[Shape::Boolean]),
+            "bool" => TypeSet::of(&[ValueShape::Boolean]),
             _ => TypeSet::unknown(),
         }
     }
@@ -268,8 +272,8 @@ impl Analysis<'_> {
         }
         self.arguments(arguments);
         match (name, &on.kind) {
-            ("regex", _) if sort.is_none_of(&[Shape::String]) => {
-                let message = msg!("`regex` looks into texts, and {}", suggestion::is(self, on, &sort));
+            ("regex", _) if sort.is_none_of(&[ValueShape::String]) => {
+                let message = msg!("`regex` searches text, but {}", suggestion::is(self, on, &sort));
                 self.mismatch(range, message, "compare it with `==`, or change the `type` of its declaration")
             }
             // What is declared exists, even before it has a value.
@@ -286,7 +290,7 @@ impl Analysis<'_> {
         if left_sort.never_fits(family, right_sort) {
             let symbol = operator.symbol();
             let (one, two) = (suggestion::is(self, left_node, left_sort), suggestion::is(self, right_node, right_sort));
-            let message = msg!("`{symbol}` can never take these two: {one}, and {two}");
+            let message = msg!("`{symbol}` cannot be used with these two: {one}, and {two}");
             let (help, repair) = suggestion::mismatch(self, operator, left, right);
             return self.report(TypeMistake::Mismatch, &range, message, help, repair);
         }
@@ -313,11 +317,12 @@ impl Analysis<'_> {
                 TypeSet::truth_of(None)
             }
             Family::Order => TypeSet::truth_of(None),
-            Family::Arithmetic => TypeSet::of(&[Shape::Number]),
-            Family::Concatenation => TypeSet::of(&[Shape::String]),
+            Family::Arithmetic => TypeSet::of(&[ValueShape::Number]),
+            Family::Concatenation => TypeSet::of(&[ValueShape::String]),
             Family::Add => {
-                let both = |shape: &Shape| left_sort.may_be(*shape) && right_sort.may_be(*shape);
-                let shapes: Vec<Shape> = [Shape::Number, Shape::String, Shape::List].into_iter().filter(both).collect();
+                let both = |shape: &ValueShape| left_sort.may_be(*shape) && right_sort.may_be(*shape);
+                let shapes: Vec<ValueShape> =
+                    [ValueShape::Number, ValueShape::String, ValueShape::List].into_iter().filter(both).collect();
                 TypeSet::of(&shapes)
             }
         }
@@ -334,7 +339,7 @@ impl Analysis<'_> {
             return;
         }
         let (one, two) = (suggestion::is(self, left.0, left.1), suggestion::is(self, right.0, right.1));
-        let both_null = left.1.may_be(Shape::Null) && right.1.may_be(Shape::Null);
+        let both_null = left.1.may_be(ValueShape::Null) && right.1.may_be(ValueShape::Null);
         let outside = left.1.only() == right.1.only();
         let message = match () {
             () if outside => suggestion::outside(self, left, right),
@@ -363,9 +368,9 @@ impl Analysis<'_> {
         who: &'static str,
         after: Option<&ExprNode>,
     ) -> Option<bool> {
-        if sort.is_none_of(&[Shape::Boolean]) {
+        if sort.is_none_of(&[ValueShape::Boolean]) {
             let message =
-                msg!("{who} needs true or false, and {}", suggestion::is(self, node, sort), who = Message::word(who));
+                msg!("{who} needs true or false, but {}", suggestion::is(self, node, sort), who = Message::word(who));
             let (help, repair) = suggestion::not_boolean(self, node, sort, who, after);
             self.report(TypeMistake::NotBoolean, &node.range, message, help, repair);
             return None;

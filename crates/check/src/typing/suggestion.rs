@@ -17,7 +17,7 @@ use bcc_lang::expr::tree::{ExprKind, ExprNode};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::template::unknown::SourceRepair;
-use bcc_lang::value::compare::{Family, Shape};
+use bcc_lang::value::compare::{Family, ValueShape};
 use bcc_lang::value::declared::DeclaredType;
 
 /// A remedy: the words, and the change.
@@ -27,7 +27,7 @@ pub type Suggestion = (Message, Option<SourceRepair>);
 pub fn is(analysis: &Analysis<'_>, node: &ExprNode, sort: &TypeSet) -> Message {
     let text = shortened(analysis.text(node));
     let what = match sort.only() {
-        Some(Shape::Null) => msg!("nothing at all"),
+        Some(ValueShape::Null) => msg!("null"),
         Some(shape) => shape.to_message(),
         None => Message::list(Joint::Or, sort.shapes().map(|shape| shape.to_message())),
     };
@@ -68,10 +68,10 @@ pub fn mismatch(
 ) -> Suggestion {
     let ((left_node, left_sort), (right_node, right_sort)) = (left, right);
     let family = operator.family();
-    let numeric = |sort: &TypeSet| sort.only() == Some(Shape::Number);
-    let textual = |sort: &TypeSet| sort.only() == Some(Shape::String);
+    let numeric = |sort: &TypeSet| sort.only() == Some(ValueShape::Number);
+    let textual = |sort: &TypeSet| sort.only() == Some(ValueShape::String);
     if left_sort.is_null() || right_sort.is_null() {
-        return (msg!("ask for nothing with `is none` or `is not none`"), None);
+        return (msg!("to check for null, use `is none` or `is not none`"), None);
     }
     for ((_, other), (node, _)) in [(left, right), (right, left)] {
         if let (true, true, Some(number)) = (family != Family::Membership, numeric(other), number_in(node)) {
@@ -85,32 +85,32 @@ pub fn mismatch(
             let plus =
                 analysis.source.get(between.clone()).and_then(|text| text.find('+')).map(|at| between.start + at);
             let repair = plus.map(|at| SourceRepair::one("write `~`", at..at + 1, "~"));
-            return (msg!("to join a text with something else, write `~` instead of `+`"), repair);
+            return (msg!("to join text with something else, write `~` instead of `+`"), repair);
         }
         Family::Membership if textual(right_sort) => {
-            msg!("only a text can be in a text: put what you look for in quotes")
+            msg!("only text can be searched for in text: put the value to look for in quotes")
         }
         Family::Membership => {
-            msg!("right of `in` stands what holds things: a list as in `x in ['…', '…']`, a text or an object")
+            msg!("the right side of `in` must be a list, as in `x in ['…', '…']`, text or an object")
         }
-        _ if date => msg!("a date is a text such as `'2026-01-31'`: compare it with one in quotes"),
+        _ if date => msg!("a date is text such as `'2026-01-31'`: compare it with a date in quotes"),
         Family::Order if textual(left_sort) || textual(right_sort) => {
             let (node, _) = if textual(left_sort) { left } else { right };
             let text = analysis.text(node);
             let type_of = if matches!(node.kind, ExprKind::Name(_)) {
-                msg!(", or declare `{text}` with `type: number` if it is to hold one")
+                msg!(", or declare `{text}` with `type: number` if it should be a number")
             } else {
                 Message::default()
             };
-            msg!("for the length of the text write `{text} | length`{type_of}")
+            msg!("for the length of the text, write `{text} | length`{type_of}")
         }
-        _ if [left_sort, right_sort].iter().any(|sort| sort.only() == Some(Shape::List)) => {
-            msg!("for the number of things in a list write `x | length`")
+        _ if [left_sort, right_sort].iter().any(|sort| sort.only() == Some(ValueShape::List)) => {
+            msg!("for the number of items in a list, write `x | length`")
         }
-        _ if [left_sort, right_sort].iter().any(|sort| sort.only() == Some(Shape::Boolean)) => {
-            msg!("true and false are asked for as they are (`x`, `not x`), and have no order and no sum")
+        _ if [left_sort, right_sort].iter().any(|sort| sort.only() == Some(ValueShape::Boolean)) => {
+            msg!("true and false are used directly (`x`, `not x`); they cannot be ordered or added")
         }
-        _ => msg!("change what stands on one side, or the `type` of its declaration"),
+        _ => msg!("change one of the two sides, or the `type` in its declaration"),
     };
     (help, None)
 }
@@ -122,19 +122,20 @@ pub fn attribute(
     sort: &TypeSet,
     range: &Range<usize>,
 ) -> Suggestion {
-    if matches!(name, "length" | "size" | "len" | "count") && !sort.is_none_of(&[Shape::String, Shape::List]) {
+    if matches!(name, "length" | "size" | "len" | "count") && !sort.is_none_of(&[ValueShape::String, ValueShape::List])
+    {
         let text = format!("{} | length", analysis.text(of));
         return (msg!("write `{text}`"), one(&text, range));
     }
-    (msg!("only an object has fields: leave the `.` and what follows out, or declare it with `type: object`"), None)
+    (msg!("only an object has fields: remove the `.` and what follows it, or declare it with `type: object`"), None)
 }
 
 pub fn outside(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: (&ExprNode, &TypeSet)) -> Message {
     let (name, constant) = if matches!(right.0.kind, ExprKind::Constant(_)) { (left, right) } else { (right, left) };
     let (of, text) = (shortened(analysis.text(name.0)), shortened(analysis.text(constant.0)));
     match name.1.declared {
-        _ if name.1.values().is_some() => msg!("`{of}` is never `{text}`: that is none of its `enum`"),
-        Some(DeclaredType::Date) => msg!("`{of}` is never `{text}`: it is declared as a date, and that is none"),
+        _ if name.1.values().is_some() => msg!("`{of}` is never `{text}`: this value is not in its `enum`"),
+        Some(DeclaredType::Date) => msg!("`{of}` is never `{text}`: it is declared as a date, and this is not a date"),
         Some(DeclaredType::Integer) => msg!("`{of}` is never `{text}`: it is declared as a whole number"),
         _ => msg!("`{of}` is never `{text}`"),
     }
@@ -144,7 +145,7 @@ pub fn outside(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: (&Ex
 pub fn never_equal(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: (&ExprNode, &TypeSet)) -> Suggestion {
     let (name, constant) = if matches!(right.0.kind, ExprKind::Constant(_)) { (left, right) } else { (right, left) };
     let ExprKind::Constant(value) = &constant.0.kind else {
-        return (msg!("declare both with one `type`, or compare something else"), None);
+        return (msg!("declare both with the same `type`, or compare something else"), None);
     };
     let range = &constant.0.range;
     let written = analysis.text(constant.0);
@@ -156,29 +157,32 @@ pub fn never_equal(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: 
             return (msg!("did you mean `{near}`?"), quoted.and_then(|quoted| one(&quoted, range)));
         }
         let listed: Vec<String> = choices.iter().take(12).map(|choice| format!("`{}`", shortened(choice))).collect();
-        return (msg!("it is one of {}", Message::list(Joint::Item, listed.into_iter().map(Message::text))), None);
+        return (
+            msg!("its possible values are {}", Message::list(Joint::Item, listed.into_iter().map(Message::text))),
+            None,
+        );
     }
     match name.1.only() {
-        Some(Shape::Number) => match number_in(constant.0) {
+        Some(ValueShape::Number) => match number_in(constant.0) {
             Some(number) => (msg!("write the number without quotes: `{number}`"), one(number, range)),
             None if name.1.declared == Some(DeclaredType::Integer) && value.is_number() => {
                 (msg!("compare it with a whole number, or declare it with `type: number`"), None)
             }
             None => (msg!("compare it with a number, or change the `type` of its declaration"), None),
         },
-        Some(Shape::String) if name.1.declared == Some(DeclaredType::Date) => {
-            (msg!("write the day as `'2026-01-31'`, in quotes: year, month, day"), None)
+        Some(ValueShape::String) if name.1.declared == Some(DeclaredType::Date) => {
+            (msg!("write the date as `'2026-01-31'`, in quotes: year, month, day"), None)
         }
-        Some(Shape::String) => match in_quotes(analysis, constant.0, written) {
+        Some(ValueShape::String) => match in_quotes(analysis, constant.0, written) {
             Some(quoted) => (msg!("put it in quotes: `{quoted}`"), one(&quoted, range)),
-            None => (msg!("compare it with a text in quotes"), None),
+            None => (msg!("compare it with text in quotes"), None),
         },
-        Some(Shape::Boolean) => match truth_in(value) {
+        Some(ValueShape::Boolean) => match truth_in(value) {
             Some(truth) => (msg!("write `{truth}`, without quotes"), one(truth, range)),
-            None => (msg!("compare it with `true` or `false`, or ask for it as it is: `x`, `not x`"), None),
+            None => (msg!("compare it with `true` or `false`, or use it directly: `x`, `not x`"), None),
         },
-        Some(Shape::List) => (msg!("to ask whether a list holds something, write `'…' in x`"), None),
-        _ => (msg!("change what stands on one side, or the `type` of its declaration"), None),
+        Some(ValueShape::List) => (msg!("to check whether a list contains something, write `'…' in x`"), None),
+        _ => (msg!("change one of the two sides, or the `type` in its declaration"), None),
     }
 }
 
@@ -220,29 +224,26 @@ pub fn not_boolean(
         // A whole condition in quotes of its own.
         let inner = value.as_str().filter(|inner| inner.contains([' ', '<', '>', '=']) && Expr::parse(inner).is_ok());
         if let Some(inner) = inner {
-            return (
-                msg!("leave the quotes inside out: what stands in them is a text, no condition"),
-                one(inner, range),
-            );
+            return (msg!("remove the inner quotes: what is inside them is text, not a condition"), one(inner, range));
         }
         return (msg!("compare something with it, as in `x == {text}`"), None);
     }
     let shielded = |text: String| if who == "a condition" || who == "`and`" { text } else { format!("({text})") };
     let asked = match sort.only() {
-        Some(Shape::String) => format!("{text} is not none and {text} != ''"),
-        Some(Shape::Number) if matches!(&node.kind, ExprKind::Filter(name, ..) if name == "length" || name == "count") =>
+        Some(ValueShape::String) => format!("{text} is not none and {text} != ''"),
+        Some(ValueShape::Number) if matches!(&node.kind, ExprKind::Filter(name, ..) if name == "length" || name == "count") =>
         {
             format!("{text} > 0")
         }
-        Some(Shape::Number) => {
-            return (msg!("compare it: `{text} > 0` for more than nothing, `{text} is not none` for any number"), None);
+        Some(ValueShape::Number) => {
+            return (msg!("compare it: `{text} > 0` for more than zero, `{text} is not none` for any number"), None);
         }
-        Some(Shape::List) => format!("{text} is not none and {text} | length > 0"),
-        Some(Shape::Object) => format!("{text} is not none"),
+        Some(ValueShape::List) => format!("{text} is not none and {text} | length > 0"),
+        Some(ValueShape::Object) => format!("{text} is not none"),
         _ => return (msg!("compare it with something, as in `x == '…'`"), None),
     };
     if matches!(node.kind, ExprKind::Name(_) | ExprKind::Filter(..)) {
-        let help = msg!("to ask whether there is something, write `{asked}`");
+        let help = msg!("to check whether it has content, write `{asked}`");
         return (help, one(&shielded(asked), range));
     }
     (msg!("compare it with something, as in `x == '…'`"), None)
@@ -252,7 +253,7 @@ pub fn not_boolean(
 pub fn stand_in(analysis: &Analysis<'_>, left: &ExprNode, right: &ExprNode, range: &Range<usize>) -> Suggestion {
     let text = format!("{} | default({})", analysis.text(left), analysis.text(right));
     if matches!(left.kind, ExprKind::Name(_) | ExprKind::Attribute(..) | ExprKind::Item(..)) {
-        return (msg!("for a value in the place of a missing one write `{text}`"), one(&text, range));
+        return (msg!("to use another value if it is missing, write `{text}`"), one(&text, range));
     }
     (msg!("compare each side with something, as in `x == '…' or y == '…'`"), None)
 }
@@ -278,7 +279,7 @@ fn compared(node: &ExprNode) -> Option<(Operator, &ExprNode)> {
 /// Why a condition is constant, where it shows: `: …`, or nothing.
 pub fn why_constant(analysis: &Analysis<'_>, node: &ExprNode) -> Message {
     match asked_for(node) {
-        Some((name, _)) => msg!(": `{name}` is declared, so it is there even before it has a value"),
+        Some((name, _)) => msg!(": `{name}` is declared, so it is defined even before it has a value"),
         None => match &node.kind {
             ExprKind::Operation(_, left, right) if analysis.text(left) == analysis.text(right) => {
                 msg!(": both sides are the same")
@@ -287,7 +288,7 @@ pub fn why_constant(analysis: &Analysis<'_>, node: &ExprNode) -> Message {
             ExprKind::Or(..) if clash(node, JoinedComparisons::Or) => {
                 msg!(": one of its parts holds whatever the value is")
             }
-            ExprKind::And(..) | ExprKind::Or(..) => msg!(": one of its parts alone decides it"),
+            ExprKind::And(..) | ExprKind::Or(..) => msg!(": one of its parts alone decides the result"),
             _ => Message::default(),
         },
     }
@@ -308,7 +309,10 @@ fn asked_for(node: &ExprNode) -> Option<(&str, bool)> {
 pub fn constant(analysis: &Analysis<'_>, node: &ExprNode, truth: bool, who: &'static str) -> Suggestion {
     if let Some((name, there)) = asked_for(node) {
         let asked = format!("{name} is {}none", if there { "not " } else { "" });
-        return (msg!("to ask whether it has a value, write `{asked}`"), one(&asked, &analysis.balanced(&node.range)));
+        return (
+            msg!("to check whether it has a value, write `{asked}`"),
+            one(&asked, &analysis.balanced(&node.range)),
+        );
     }
     let help = match (&node.kind, truth) {
         (ExprKind::And(..), false) if clash(node, JoinedComparisons::And) => {
@@ -319,13 +323,13 @@ pub fn constant(analysis: &Analysis<'_>, node: &ExprNode, truth: bool, who: &'st
             "compare it with something else"
         }
         (ExprKind::And(..) | ExprKind::Or(..), _) => {
-            "leave the part out that decides it, or write what must hold there"
+            "remove the part that decides the result, or write the condition that must be true there"
         }
-        (_, true) if who == "a condition" => "leave it out, or write what must hold",
+        (_, true) if who == "a condition" => "remove it, or write the condition that must be true",
         (_, false) if who == "a condition" => {
-            "write what must hold, or remove what it stands beside; where it is switched off on purpose, say so with a comment: `# bcc: allow(constant-condition)`"
+            "write the condition that must be true, or remove the part that it belongs to; if it is disabled on purpose, add a comment: `# bcc: allow(constant-condition)`"
         }
-        _ => "leave this part out, or write what must hold",
+        _ => "remove this part, or write the condition that must be true",
     };
     (Message::word(help), None)
 }

@@ -5,11 +5,18 @@ use minijinja::value::Value;
 use crate::collected::DeclaredAs;
 use bcc_lang::expr::operators::{same, shape};
 use bcc_lang::template::names::convert;
-use bcc_lang::value::compare::{Family, Shape, fit};
+use bcc_lang::value::compare::{Family, ValueShape, fit};
 use bcc_lang::value::declared::{DeclaredType, is_date};
 
-const ALL: [Shape; 7] =
-    [Shape::Null, Shape::Boolean, Shape::Number, Shape::String, Shape::List, Shape::Object, Shape::Other];
+const ALL: [ValueShape; 7] = [
+    ValueShape::Null,
+    ValueShape::Boolean,
+    ValueShape::Number,
+    ValueShape::String,
+    ValueShape::List,
+    ValueShape::Object,
+    ValueShape::Other,
+];
 
 #[derive(Clone, Debug)]
 pub struct TypeSet {
@@ -19,7 +26,7 @@ pub struct TypeSet {
     pub declared: Option<DeclaredType>,
 }
 
-const fn bit(shape: Shape) -> u8 {
+const fn bit(shape: ValueShape) -> u8 {
     1 << shape as u8
 }
 
@@ -29,7 +36,7 @@ impl TypeSet {
     }
 
     /// Any value of these shapes.
-    pub fn of(shapes: &[Shape]) -> Self {
+    pub fn of(shapes: &[ValueShape]) -> Self {
         Self { shapes: shapes.iter().fold(0, |all, shape| all | bit(*shape)), values: None, declared: None }
     }
 
@@ -41,17 +48,17 @@ impl TypeSet {
 
     /// True or false; which, where it is certain.
     pub fn truth_of(truth: Option<bool>) -> Self {
-        Self { values: truth.map(|truth| vec![Value::from(truth)]), ..Self::of(&[Shape::Boolean]) }
+        Self { values: truth.map(|truth| vec![Value::from(truth)]), ..Self::of(&[ValueShape::Boolean]) }
     }
 
     /// A variable that is declared so. It may be null until it is set.
     pub fn declared_as((declared, choices): &DeclaredAs) -> Self {
         let shape_of = |declared: DeclaredType| match declared {
-            DeclaredType::String | DeclaredType::Date => Shape::String,
-            DeclaredType::Number | DeclaredType::Integer => Shape::Number,
-            DeclaredType::Boolean => Shape::Boolean,
-            DeclaredType::List => Shape::List,
-            DeclaredType::Object => Shape::Object,
+            DeclaredType::String | DeclaredType::Date => ValueShape::String,
+            DeclaredType::Number | DeclaredType::Integer => ValueShape::Number,
+            DeclaredType::Boolean => ValueShape::Boolean,
+            DeclaredType::List => ValueShape::List,
+            DeclaredType::Object => ValueShape::Object,
         };
         // A choice may be written as another type, as `"5"` for a number: what is stored is of the declared type.
         let coerced =
@@ -63,9 +70,9 @@ impl TypeSet {
             .collect::<Option<Vec<_>>>()
             .filter(|values| !values.is_empty());
         let mut sort = match (declared, &values) {
-            (Some(declared), _) => Self::of(&[shape_of(*declared), Shape::Null]),
+            (Some(declared), _) => Self::of(&[shape_of(*declared), ValueShape::Null]),
             (None, Some(values)) => {
-                let shapes: Vec<Shape> = values.iter().map(shape).chain([Shape::Null]).collect();
+                let shapes: Vec<ValueShape> = values.iter().map(shape).chain([ValueShape::Null]).collect();
                 Self::of(&shapes)
             }
             (None, None) => Self::unknown(),
@@ -74,28 +81,28 @@ impl TypeSet {
         sort
     }
 
-    pub fn may_be(&self, shape: Shape) -> bool {
+    pub fn may_be(&self, shape: ValueShape) -> bool {
         self.shapes & bit(shape) != 0
     }
 
     /// The shapes that it may have besides null; null where it can be nothing else.
-    pub fn shapes(&self) -> impl Iterator<Item = Shape> + use<'_> {
-        let only_null = self.shapes == bit(Shape::Null);
-        ALL.into_iter().filter(move |shape| self.may_be(*shape) && (only_null || *shape != Shape::Null))
+    pub fn shapes(&self) -> impl Iterator<Item = ValueShape> + use<'_> {
+        let only_null = self.shapes == bit(ValueShape::Null);
+        ALL.into_iter().filter(move |shape| self.may_be(*shape) && (only_null || *shape != ValueShape::Null))
     }
 
     /// Whether it is null and nothing else.
     pub fn is_null(&self) -> bool {
-        self.shapes == bit(Shape::Null)
+        self.shapes == bit(ValueShape::Null)
     }
 
     /// Whether, when it is not null, it is surely none of these shapes.
-    pub fn is_none_of(&self, wanted: &[Shape]) -> bool {
-        !self.is_null() && !self.shapes().any(|shape| shape == Shape::Other || wanted.contains(&shape))
+    pub fn is_none_of(&self, wanted: &[ValueShape]) -> bool {
+        !self.is_null() && !self.shapes().any(|shape| shape == ValueShape::Other || wanted.contains(&shape))
     }
 
     /// Its one shape besides null.
-    pub fn only(&self) -> Option<Shape> {
+    pub fn only(&self) -> Option<ValueShape> {
         let mut shapes = self.shapes();
         let first = shapes.next();
         first.filter(|_| shapes.next().is_none())
@@ -112,7 +119,7 @@ impl TypeSet {
             return Some(false);
         }
         match (self.only(), self.values()) {
-            (Some(Shape::Boolean), Some([only])) if !self.may_be(Shape::Null) => Some(only.is_true()),
+            (Some(ValueShape::Boolean), Some([only])) if !self.may_be(ValueShape::Null) => Some(only.is_true()),
             _ => None,
         }
     }
@@ -123,13 +130,13 @@ impl TypeSet {
 
     /// The same without null, as `| default(…)` leaves it.
     pub fn without_null(&self) -> Self {
-        Self { shapes: self.shapes & !bit(Shape::Null), values: None, declared: None }
+        Self { shapes: self.shapes & !bit(ValueShape::Null), values: None, declared: None }
     }
 
     /// Whether no two values of these sorts could be brought together by an operator.
     pub fn never_fits(&self, family: Family, other: &Self) -> bool {
-        let fits = |left: Shape, right: Shape| {
-            left == Shape::Other || right == Shape::Other || fit(family, "", left, right).is_ok()
+        let fits = |left: ValueShape, right: ValueShape| {
+            left == ValueShape::Other || right == ValueShape::Other || fit(family, "", left, right).is_ok()
         };
         !self.shapes().any(|left| other.shapes().any(|right| fits(left, right)))
     }

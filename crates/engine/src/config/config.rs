@@ -95,8 +95,7 @@ pub fn advice(error: &toml::de::Error) -> Message {
         let no_key_is_near = near.is_none_or(|near| near.starts_with("api_key"));
         if !is_name && is_secret(unknown) && known.contains(&"api_key_env") && no_key_is_near {
             return msg!(
-                "a key never stands in this file: put it into an environment variable, and write the name of that variable \
-                    as `api_key_env = \"EXAMPLE_KEY\"`"
+                "keys must not be stored in this file: put the key in an environment variable, and write the name of that variable as `api_key_env = \"EXAMPLE_KEY\"`"
             );
         }
         if let Some(near) = near {
@@ -104,9 +103,9 @@ pub fn advice(error: &toml::de::Error) -> Message {
         }
     }
     if message.starts_with("invalid unquoted key") {
-        return msg!("names with other letters stand in quotes, as in `[models.\"咨询\"]`");
+        return msg!("names with other characters must be quoted, as in `[models.\"咨询\"]`");
     }
-    msg!("`bcc-script schema config` lists what it may contain")
+    msg!("run `bcc-script schema config` to see what the file can contain")
 }
 
 /// Reads the text of a `bcc-script.toml`; `name` is what messages call the file.
@@ -166,7 +165,7 @@ mod tests {
     fn a_mistake_is_told_with_its_line() {
         for (text, part) in [
             ("[project]\nschem = \"x\"", "schem"),
-            ("[models.default]\nprovider = \"openai\"\ntimeout = \"soon\"", "`soon` is no duration"),
+            ("[models.default]\nprovider = \"openai\"\ntimeout = \"soon\"", "`soon` is not a valid duration"),
             ("[models.default]\nmodel = \"x\"", "provider"),
             ("[project", "line 1"),
         ] {
@@ -180,7 +179,10 @@ mod tests {
         let advice_on = |text: &str| advice(&read(text).unwrap_err());
         assert_eq!(advice_on("[project]\nschem = \"x\""), "did you mean `scheme`?");
         assert_eq!(advice_on("[rule]\n"), "did you mean `rules`?");
-        assert_eq!(advice_on("[project]\ncolour = 1"), "`bcc-script schema config` lists what it may contain");
+        assert_eq!(
+            advice_on("[project]\ncolour = 1"),
+            "run `bcc-script schema config` to see what the file can contain"
+        );
         let model = "[models.default]\nprovider = \"openai\"\n";
         assert_eq!(advice_on(&format!("{model}max_token = 5")), "did you mean `max_tokens`?");
         assert!(advice_on(&format!("{model}api_key = \"x\"")).to_string().contains("api_key_env = "));

@@ -74,14 +74,14 @@ pub fn kinds(config: &Config) -> BTreeMap<String, CustomKind> {
 pub fn faults(kinds: &BTreeMap<String, KindTable>) -> Vec<ConfigError> {
     let mut found: Vec<ConfigError> = kinds.iter().flat_map(|(name, table)| faults_of(name, table)).collect();
     if let Some(over) = kinds.keys().nth(MOST_KINDS) {
-        let message = msg!("there are more than {MOST_KINDS} kinds");
-        found.push(fault(over, &[], message, "one skill with an input can stand for many kinds that are alike"));
+        let message = msg!("there are more than {MOST_KINDS} action types");
+        found.push(fault(over, &[], message, "one skill with an input can replace many similar action types"));
     }
     found
 }
 
 fn fault(name: &str, at: &[&str], message: impl Into<Message>, help: impl Into<Message>) -> ConfigError {
-    ConfigError::new(&[&["kinds", name], at].concat(), msg!("the kind `{name}`: {}", message.into()), help)
+    ConfigError::new(&[&["kinds", name], at].concat(), msg!("action type `{name}`: {}", message.into()), help)
 }
 
 fn faults_of(name: &str, table: &KindTable) -> Vec<ConfigError> {
@@ -99,15 +99,15 @@ fn name_fault(name: &str) -> Option<ConfigError> {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
     let length = name.chars().count();
     if length == 0 || length > LONGEST_NAME || !name.chars().all(allowed) {
-        let help = msg!("names are 1 to {LONGEST_NAME} letters (of any script), digits, `_`, `.` and `-`");
-        return Some(fault(name, &[], "this cannot be the name of a kind", help));
+        let help = msg!("a name consists of 1 to {LONGEST_NAME} letters (of any script), digits, `_`, `.` and `-`");
+        return Some(fault(name, &[], "this is not a valid name for an action type", help));
     }
     // A script must mean the same in every project.
     let own = KINDS.iter().any(|kind| kind.name() == name) || LATER_KINDS.contains(&name);
     let message = match () {
-        () if own => "the name belongs to a kind of the language",
+        () if own => "the name is already used by a built-in action type",
         () if !matches!(read(&json!({ "action": name })), Ok(Read::Other { .. })) => {
-            "the name is an older one of a notebook action"
+            "the name is a legacy name of a notebook action"
         }
         () => return None,
     };
@@ -123,13 +123,13 @@ fn part(name: &str, at: &[&str], what: (Option<&String>, Option<&Vec<String>>), 
     match what {
         (None, None) => tell(
             None,
-            "there is neither a skill nor a command",
+            "neither a skill nor a command is specified",
             "write `skill = \"…\"`, or `command = [\"program\", \"argument\"]`",
         ),
         (Some(_), Some(_)) => tell(
             Some("command"),
-            "there are both a skill and a command",
-            "keep one of them; the other may be what is done before or after",
+            "both a skill and a command are specified",
+            "keep one of them; the other can run before or after it",
         ),
         (Some(skill), None) if skill.trim().is_empty() => {
             tell(Some("skill"), "`skill` is empty", "write the id of a skill");
@@ -138,10 +138,10 @@ fn part(name: &str, at: &[&str], what: (Option<&String>, Option<&Vec<String>>), 
             let empty = command.first().is_none_or(|program| program.trim().is_empty());
             if empty {
                 let help =
-                    "write the program and its arguments, each as a text of its own: `[\"program\", \"argument\"]`";
+                    "write the program and its arguments, each as a separate string: `[\"program\", \"argument\"]`";
                 tell(Some("command"), "`command` names no program", help);
             } else if command.iter().any(|text| text.contains('\0')) {
-                tell(Some("command"), "`command` holds a character that no argument can have", "remove it");
+                tell(Some("command"), "`command` contains a character that no argument can have", "remove it");
             }
         }
         _ => {}
@@ -196,10 +196,10 @@ mod tests {
                 "no program",
                 vec!["kinds", "a", "after", "command"],
             ),
-            ("[kinds.\"a b\"]\nskill = \"s\"\n", "cannot be the name", vec!["kinds", "a b"]),
-            ("[kinds.set]\nskill = \"s\"\n", "a kind of the language", vec!["kinds", "set"]),
-            ("[kinds.exec]\nskill = \"s\"\n", "a kind of the language", vec!["kinds", "exec"]),
-            ("[kinds.new_step]\nskill = \"s\"\n", "an older one", vec!["kinds", "new_step"]),
+            ("[kinds.\"a b\"]\nskill = \"s\"\n", "not a valid name", vec!["kinds", "a b"]),
+            ("[kinds.set]\nskill = \"s\"\n", "a built-in action type", vec!["kinds", "set"]),
+            ("[kinds.exec]\nskill = \"s\"\n", "a built-in action type", vec!["kinds", "exec"]),
+            ("[kinds.new_step]\nskill = \"s\"\n", "a legacy name", vec!["kinds", "new_step"]),
         ];
         for (text, message, at) in table {
             let config = config::read(text).unwrap();

@@ -168,7 +168,7 @@ fn currency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>
     if fits {
         Ok(Some(text))
     } else {
-        Err(custom(&Message::word("`currency` is one short word, as in \"USD\" or \"CNY\"")))
+        Err(custom(&Message::word("`currency` must be a single short word, such as \"USD\" or \"CNY\"")))
     }
 }
 

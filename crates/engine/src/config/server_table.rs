@@ -69,17 +69,17 @@ pub fn faults(servers: &BTreeMap<String, ServerTable>) -> Vec<ConfigError> {
             found.push(ConfigError::new(&["behavior_servers", name, key], message, help));
         };
         if let Err(why) = table.settings(name).endpoint(Endpoint::Actions) {
-            fault("url", why, "write one like \"http://localhost:8000\"");
+            fault("url", why, "use a URL such as \"http://localhost:8000\"");
         }
-        let put = "put the token into an environment variable or a file, and write the name of that here";
+        let put = "put the token in an environment variable or a file, and write the name of the variable or file here";
         if table.token_env.as_ref().is_some_and(|variable| !is_variable(variable)) {
-            fault("token_env", "`token_env` is no name of an environment variable".into(), put);
+            fault("token_env", "`token_env` is not a valid environment variable name".into(), put);
         }
         if table.token_file.as_ref().is_some_and(|file| is_key(file)) {
-            fault("token_file", "`token_file` is no name of a file".into(), put);
+            fault("token_file", "`token_file` is not a file name".into(), put);
         }
         if table.token_env.is_some() && table.token_file.is_some() {
-            fault("token_file", "there are both `token_env` and `token_file`".into(), "keep one of them");
+            fault("token_file", "`token_env` and `token_file` are both set".into(), "keep one of them");
         }
     }
     found
@@ -108,11 +108,15 @@ mod tests {
             ("url = \"secret\"\n".to_owned(), "line 2", "`url`"),
             ("url = \"http://ann:secret@h\"\n".to_owned(), "line 2", "user name or a password"),
             (format!("{url}token_env = \"sk-secret\"\n"), "line 3", "`token_env`"),
-            (format!("{url}token_env = \"A\"\ntoken_file = \"b\"\n"), "line 4", "both `token_env` and `token_file`"),
+            (
+                format!("{url}token_env = \"A\"\ntoken_file = \"b\"\n"),
+                "line 4",
+                "`token_env` and `token_file` are both set",
+            ),
             (format!("{url}token = \"secret\"\n"), "line 3", "unknown field"),
             (format!("{url}form = \"oldest\"\n"), "line 3", "there is no form"),
             (format!("{url}paths = \"v2\"\n"), "line 3", "there is no set of paths"),
-            (format!("{url}timeout = \"soon\"\n"), "line 3", "no duration"),
+            (format!("{url}timeout = \"soon\"\n"), "line 3", "not a valid duration"),
             ("form = \"new\"\n".to_owned(), "line 1", "missing field `url`"),
         ] {
             let error = parse("bcc-script.toml", &format!("[behavior_servers.a]\n{lines}")).unwrap_err().to_string();

@@ -42,10 +42,10 @@ pub fn faults(config: &Config) -> Vec<ConfigError> {
     found.extend(kinds::faults(&config.kinds));
     for (number, name) in config.project.allow.iter().enumerate() {
         if !ALLOWABLE.contains(&name.as_str()) {
-            let message = msg!("`allow` names `{}`, which scripts never ask for", shortened(name));
+            let message = msg!("`{}` in `allow` is not a known permission", shortened(name));
             let help = match near_miss(name, ALLOWABLE) {
                 Some(near) => msg!("did you mean `{near}`?"),
-                None => msg!("it may name `exec` (code in a kernel) and `command` (programs)"),
+                None => msg!("the permissions are `exec` (run code in a kernel) and `command` (run programs)"),
             };
             found.push(ConfigError::new(&["project", "allow", &number.to_string()], message, help));
         }
@@ -69,21 +69,21 @@ impl Model<'_> {
     /// Whoever asks for `offline` trusts that nothing is sent anywhere.
     fn name(&mut self) {
         if self.name == OFFLINE && self.table.provider != ProviderKind::Offline {
-            self.fault(&[], "the name `offline` belongs to the built-in responder", "give the model another name");
+            self.fault(&[], "the name `offline` is reserved for the built-in responder", "give the model another name");
         }
     }
 
     fn server(&mut self) {
         let table = self.table;
         let needs = match table.provider {
-            ProviderKind::OpenAi | ProviderKind::Anthropic => ("model", &table.model, "the server's name of the model"),
-            ProviderKind::Replay => ("file", &table.file, "the file of replies"),
+            ProviderKind::OpenAi | ProviderKind::Anthropic => ("model", &table.model, "the model's name on the server"),
+            ProviderKind::Replay => ("file", &table.file, "the path of the replies file"),
             ProviderKind::Offline => ("", &None, ""),
         };
         let (key, value, is) = needs;
         match value {
             None if !key.is_empty() => {
-                let message = msg!("a model of provider `{}` needs `{key}`", table.provider.name());
+                let message = msg!("a model with provider `{}` needs `{key}`", table.provider.name());
                 self.fault(&[], message, msg!("add `{key} = \"…\"`: {is}", is = Message::word(is)));
             }
             Some(value) if value.trim().is_empty() => {
@@ -93,38 +93,39 @@ impl Model<'_> {
         }
         if let Some(base_url) = &table.base_url {
             if let Err(why) = address(base_url) {
-                self.fault(&["base_url"], msg!("`base_url` {why}"), "write one like \"http://localhost:11434/v1\"");
+                self.fault(&["base_url"], msg!("`base_url` {why}"), "use a URL such as \"http://localhost:11434/v1\"");
             } else if user_of(base_url).is_some() {
-                let help = "put the key into an environment variable, and its name here as `api_key_env`";
-                self.fault(&["base_url"], "`base_url` carries a user name or a password", help);
+                let help =
+                    "put the key in an environment variable, and write the name of that variable here as `api_key_env`";
+                self.fault(&["base_url"], "`base_url` contains a user name or a password", help);
             }
         }
         match &table.proxy {
             Some(TextOrEnv::Text(proxy)) if proxy != "none" => {
                 if let Err(why) = address(proxy) {
-                    let help = "write one like \"http://proxy.example:8080\", or \"none\" to use no proxy";
+                    let help = "use a URL such as \"http://proxy.example:8080\", or \"none\" to use no proxy";
                     self.fault(&["proxy"], msg!("`proxy` {why}"), help);
                 } else if user_of(proxy).is_some() {
                     let help =
-                        "put the whole address into an environment variable, and write `proxy = { env = \"NAME\" }`";
-                    self.fault(&["proxy"], "`proxy` carries a user name or a password", help);
+                        "put the whole address in an environment variable, and write `proxy = { env = \"NAME\" }`";
+                    self.fault(&["proxy"], "`proxy` contains a user name or a password", help);
                 }
             }
             _ => {}
         }
-        let put = "put the key into an environment variable or a file, and write the name of that here";
+        let put = "put the key in an environment variable or a file, and write the name of the variable or file here";
         if table.api_key_env.as_ref().is_some_and(|name| !is_variable(name)) {
-            self.fault(&["api_key_env"], "`api_key_env` is no name of an environment variable", put);
+            self.fault(&["api_key_env"], "`api_key_env` is not a valid environment variable name", put);
         }
         if table.api_key_file.as_ref().is_some_and(|file| is_key(file)) {
-            self.fault(&["api_key_file"], "`api_key_file` is no name of a file", put);
+            self.fault(&["api_key_file"], "`api_key_file` is not a file name", put);
         }
         if matches!(&table.proxy, Some(TextOrEnv::Env(name)) if !is_variable(name)) {
-            let help = "put the address into an environment variable, and write the name of that here";
-            self.fault(&["proxy"], "`env` of `proxy` is no name of an environment variable", help);
+            let help = "put the address in an environment variable, and write the name of that variable here";
+            self.fault(&["proxy"], "`env` of `proxy` is not a valid environment variable name", help);
         }
         if table.api_key_env.is_some() && table.api_key_file.is_some() {
-            self.fault(&["api_key_file"], "there are both `api_key_env` and `api_key_file`", "keep one of them");
+            self.fault(&["api_key_file"], "`api_key_env` and `api_key_file` are both set", "keep one of them");
         }
     }
 
@@ -133,18 +134,23 @@ impl Model<'_> {
         for (header, value) in &self.table.headers {
             let at = ["headers", header.as_str()];
             let Ok(name) = HeaderName::try_from(header.as_str()) else {
-                self.fault(&at, msg!("`{header}` cannot be the name of a header"), "use letters, digits and `-`");
+                self.fault(&at, msg!("`{header}` is not a valid header name"), "use letters, digits and `-`");
                 continue;
             };
             if OWN_HEADERS.contains(&name.as_str()) {
                 self.fault(&at, msg!("the header `{header}` is set by the program itself"), "remove it");
             } else if !seen.insert(name.as_str().to_owned()) {
-                self.fault(&at, msg!("the header `{header}` stands there twice"), "case makes no difference; keep one");
+                self.fault(
+                    &at,
+                    msg!("the header `{header}` appears twice"),
+                    "header names are case-insensitive; keep one",
+                );
             }
             let text = match value {
                 TextOrEnv::Env(variable) if !is_variable(variable) => {
-                    let help = "put the whole value into an environment variable, and write the name of that here";
-                    let message = msg!("`env` of the header `{header}` is no name of an environment variable");
+                    let help =
+                        "put the whole value in an environment variable, and write the name of that variable here";
+                    let message = msg!("`env` of the header `{header}` is not a valid environment variable name");
                     self.fault(&at, message, help);
                     continue;
                 }
@@ -153,12 +159,11 @@ impl Model<'_> {
             };
             if is_secret(header) {
                 let help = msg!(
-                    "a key never stands in this file: put the whole value into an environment variable, and write \
-                     `{header} = {{ env = \"EXAMPLE_KEY\" }}`"
+                    "keys must not be stored in this file: put the whole value in an environment variable, and write `{header} = {{ env = \"EXAMPLE_KEY\" }}`"
                 );
-                self.fault(&at, msg!("the header `{header}` carries a secret"), help);
+                self.fault(&at, msg!("the header `{header}` contains a secret"), help);
             } else if HeaderValue::from_str(text).is_err() {
-                let help = "write visible ASCII characters only, in one line";
+                let help = "use only visible ASCII characters, on a single line";
                 self.fault(&at, msg!("the value of `{header}` cannot be sent as a header"), help);
             }
         }
@@ -174,7 +179,7 @@ impl Model<'_> {
         let forms = provider.forms();
         if let Some(form) = self.table.structured.filter(|form| !forms.contains(form)) {
             let (form, provider) = (form.name(), provider.name());
-            let message = msg!("`structured` cannot be \"{form}\" for a model of provider `{provider}`");
+            let message = msg!("`structured` cannot be \"{form}\" for a model with provider `{provider}`");
             let names: Vec<String> = forms.iter().map(|form| format!("\"{}\"", form.name())).collect();
             self.fault(&["structured"], message, msg!("write {}", names.join(", ")));
         }
@@ -194,10 +199,10 @@ impl Model<'_> {
                     Some(near) => msg!("did you mean `{near}`?"),
                     None => {
                         let listed = known.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
-                        msg!("describe it as {}, or take one that there is: {listed}", table_of("models", name))
+                        msg!("define it as {}, or use an existing model: {listed}", table_of("models", name))
                     }
                 };
-                self.fault(&at, msg!("`fallback` names `{name}`, and there is no such model"), help);
+                self.fault(&at, msg!("`fallback` names `{name}`, but there is no such model"), help);
             }
         }
     }
@@ -205,9 +210,9 @@ impl Model<'_> {
 
 /// Why a text is no address of the web, without repeating it: it may carry a password.
 fn address(text: &str) -> Result<(), Message> {
-    let url = Url::parse(text.trim()).map_err(|error| msg!("is no address ({error})"))?;
+    let url = Url::parse(text.trim()).map_err(|error| msg!("is not a valid URL ({error})"))?;
     if !["http", "https"].contains(&url.scheme()) || url.host_str().is_none_or(str::is_empty) {
-        return Err(msg!("must begin with http:// or https://"));
+        return Err(msg!("must start with http:// or https://"));
     }
     Ok(())
 }
@@ -231,7 +236,7 @@ fn circles(config: &Config, found: &mut Vec<ConfigError>) {
             if let Some(began) = path.iter().position(|(name, _)| name == to) {
                 let names = path.iter().skip(began).map(|(name, _)| *name).chain([to.as_str()]);
                 let circle = names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" → ");
-                let message = msg!("{}: the fallbacks go in a circle: {circle}", table_of("models", name));
+                let message = msg!("{}: the fallbacks form a cycle: {circle}", table_of("models", name));
                 let help = "remove one of them: a model that gave no reply is not asked again for the same call";
                 found.push(ConfigError::new(&["models", name, "fallback", &number.to_string()], message, help));
             } else {

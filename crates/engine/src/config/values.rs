@@ -55,10 +55,11 @@ pub fn message_of(text: &str) -> Option<Message> {
 /// A length of time, as in `"60s"`: more than nothing, and at most a day.
 pub fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    let duration = humantime::parse_duration(&text)
-        .map_err(|error| custom(&msg!("`{text}` is no duration ({error}); write for example \"60s\" or \"2m\"")))?;
+    let duration = humantime::parse_duration(&text).map_err(|error| {
+        custom(&msg!("`{text}` is not a valid duration ({error}); write, for example, \"60s\" or \"2m\""))
+    })?;
     if duration.is_zero() || duration > LONGEST_TIMEOUT {
-        return Err(custom(&msg!("`{text}` is not between nothing and a day; write for example \"60s\"")));
+        return Err(custom(&msg!("`{text}` must be more than zero and at most one day; write, for example, \"60s\"")));
     }
     Ok(Some(duration))
 }
@@ -81,7 +82,7 @@ pub fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Erro
     if number.is_finite() && number >= 0.0 {
         return Ok(number);
     }
-    Err(D::Error::invalid_value(Unexpected::Float(number), &"a number from 0 up"))
+    Err(D::Error::invalid_value(Unexpected::Float(number), &"a non-negative number"))
 }
 
 /// The same where it may be left out.
@@ -110,7 +111,7 @@ pub fn named<T: Copy, E: Error>(
     all.iter().copied().find(|one| name(*one) == text).ok_or_else(|| {
         let known: Vec<String> = all.iter().map(|one| format!("`{}`", name(*one))).collect();
         let known = Message::list(Joint::Item, known.into_iter().map(Message::text));
-        custom(&msg!("there is no {what} `{text}`; there are {}", known, what = Message::word(what)))
+        custom(&msg!("there is no {what} `{text}`; available: {}", known, what = Message::word(what)))
     })
 }
 
@@ -125,7 +126,7 @@ impl<'de> Deserialize<'de> for TextOrEnv {
             }
             // What else may stand here is not repeated: it may be a part of a secret.
             other => {
-                let expected = "a text, or { env = \"NAME\" } with the environment variable that holds it";
+                let expected = "a string, or { env = \"NAME\" } with the environment variable that contains it";
                 Err(D::Error::invalid_type(Unexpected::Other(other.type_str()), &expected))
             }
         }
@@ -154,11 +155,11 @@ fn json(key: &str, value: toml::Value) -> Result<Value, String> {
         toml::Value::String(text) => Value::String(text),
         toml::Value::Integer(number) => Value::from(number),
         toml::Value::Boolean(truth) => Value::Bool(truth),
-        toml::Value::Float(number) => serde_json::Number::from_f64(number)
-            .map(Value::Number)
-            .ok_or_else(|| format!("`{key}` is no number that JSON has; leave it out, or write it as a text"))?,
+        toml::Value::Float(number) => serde_json::Number::from_f64(number).map(Value::Number).ok_or_else(|| {
+            format!("`{key}` is a number that JSON cannot represent; omit it, or write it as a string")
+        })?,
         toml::Value::Datetime(_) => {
-            return Err(format!("`{key}` is a date, which JSON does not have; write it as a text"));
+            return Err(format!("`{key}` is a date, which JSON does not support; write it as a string"));
         }
         toml::Value::Array(list) => {
             Value::Array(list.into_iter().map(|value| json(key, value)).collect::<Result<_, _>>()?)

@@ -107,7 +107,9 @@ impl Walker<'_> {
                 continue;
             }
             if depth > MAX_WALK_DEPTH {
-                let why = msg!("it lies more than {MAX_WALK_DEPTH} folders deep; name it to check what it holds");
+                let why = msg!(
+                    "it is nested more than {MAX_WALK_DEPTH} folders deep; specify it by name to check its contents"
+                );
                 self.cannot(&folder, why);
                 continue;
             }
@@ -131,7 +133,7 @@ impl Walker<'_> {
             self.entries += 1;
             if self.entries > self.most {
                 self.full = true;
-                let why = msg!("there are more than {} files; the rest was not looked at", self.most);
+                let why = msg!("there are more than {} files; the rest were skipped", self.most);
                 self.cannot(folder, why);
                 break;
             }
@@ -172,12 +174,13 @@ impl Walker<'_> {
 
     fn cannot(&mut self, path: &Path, why: Message) {
         let shown = self.names.shown(path);
-        self.walk.diagnostics.push(unreadable(&shown, msg!("the folder {shown} was not looked into: {why}")));
+        self.walk.diagnostics.push(unreadable(&shown, msg!("the folder {shown} was not searched: {why}")));
     }
 }
 
 pub fn here() -> Result<PathBuf, EngineError> {
-    std::env::current_dir().map_err(|error| EngineError::failed(msg!("there is no current directory: {error}")))
+    std::env::current_dir()
+        .map_err(|error| EngineError::failed(msg!("cannot determine the current directory: {error}")))
 }
 
 /// The project and the scheme of a prompt template; `None` for any other file. `path` is absolute.
@@ -199,7 +202,7 @@ pub fn template_place(path: &Path) -> Option<(PathBuf, Option<String>)> {
 pub fn unreadable(shown: &str, message: impl Into<Message>) -> Diagnostic {
     let file = Arc::new(SourceFile::new(shown, ""));
     Diagnostic::error("unreadable-file", message, &file, Span::default())
-        .with_help("check that it is there, that it is a file, and that you may read it")
+        .with_help("check that it exists, that it is a file, and that you have permission to read it")
 }
 
 pub fn is_yaml(path: &Path) -> bool {

@@ -39,7 +39,8 @@ pub struct Created {
 /// # Errors
 /// As the operating system has them; what was made by then is taken away again.
 pub fn create_all(folder: &Path, files: &[(String, Vec<u8>)]) -> io::Result<Created> {
-    let above = folder.parent().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it has no folder"))?;
+    let above =
+        folder.parent().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it has no parent folder"))?;
     let new: Vec<&Path> = above.ancestors().take_while(|one| one.symlink_metadata().is_err()).collect();
     let made = fs::create_dir_all(above).and_then(|()| match folder.symlink_metadata() {
         Ok(_) => into_folder(folder, files),

@@ -146,7 +146,7 @@ fn leads_to(path: &Path) -> io::Result<PathBuf> {
             Err(_) => return Ok(at),
         }
     }
-    Err(io::Error::other("its links go in a circle"))
+    Err(io::Error::other("its links form a loop"))
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -159,7 +159,7 @@ fn folder_of(path: &Path) -> &Path {
 /// A hidden name in the same folder that nobody else has or can foresee.
 pub fn name_beside(path: &Path) -> io::Result<PathBuf> {
     if path.file_name().is_none() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it has no name"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it has no file name"));
     }
     // Not made from its name, which may be as long as a name can be.
     Ok(folder_of(path).join(format!(".bcc-{}", uuid::Uuid::now_v7().simple())))

@@ -111,7 +111,7 @@ pub async fn check(
     }
     let mut results = Vec::new();
     for task in running {
-        results.push(task.await.map_err(|error| EngineError::failed(msg!("a check ended early ({error})")))?);
+        results.push(task.await.map_err(|error| EngineError::failed(msg!("a check ended unexpectedly ({error})")))?);
     }
     Ok(results)
 }
@@ -138,12 +138,12 @@ impl Subject {
             Self::Offline => {
                 checked.model = OFFLINE.to_owned();
                 (checked.ok, checked.answers) = (true, true);
-                checked.note = Some(msg!("built in, no AI: it answers by rule"));
+                checked.note = Some(msg!("built in, rule-based, no AI"));
             }
             Self::Replay => {
                 checked.model = ProviderKind::Replay.name().to_owned();
                 (checked.ok, checked.answers) = (true, true);
-                checked.note = Some(msg!("its file of replies can be read"));
+                checked.note = Some(msg!("its replies file can be read"));
             }
         }
     }
@@ -175,9 +175,9 @@ async fn check_server(kind: ProviderKind, config: &ServerConfig, checked: &mut M
     checked.first_token_ms = heard.first.map(millis);
     checked.ms = Some(millis(heard.took));
     if !checked.answers {
-        let help = "a model that thinks first may need more; try a larger `max_tokens`, or another model";
+        let help = "a reasoning model may need more tokens; try a larger `max_tokens`, or another model";
         let why = if reply.cut_off { msg!(" within {MOST_TOKENS} tokens") } else { Message::default() };
-        return checked.fail(msg!("it answered without a word{why}"), Some(help.into()));
+        return checked.fail(msg!("it returned no text{why}"), Some(help.into()));
     }
     checked.ok = true;
     let forms = kind.forms();
@@ -196,7 +196,7 @@ async fn check_server(kind: ProviderKind, config: &ServerConfig, checked: &mut M
     {
         let named = config.structured.name();
         let help = msg!(
-            "write `structured = \"auto\"`: then what the server refuses is asked for otherwise ({named} is not taken)"
+            "write `structured = \"auto\"` to use another form when the server rejects one ({named} is not accepted)"
         );
         checked.fail(error.to_message(), Some(help));
     }
@@ -224,7 +224,7 @@ async fn ask(
     kind: ProviderKind,
     config: ServerConfig,
     schema: Option<Value>,
-) -> Result<(Heard, ModelReply), ModelError> {
+) -> Result<(CapturedDeltas, ModelReply), ModelError> {
     let provider: Arc<dyn Provider> = connect(kind, config)?;
     // Servers refuse to promise JSON when the prompt does not mention it.
     let content = if schema.is_some() { "Answer in JSON: {\"hello\": true}" } else { WORD };
@@ -247,21 +247,21 @@ async fn ask(
             opening: true,
         },
     };
-    let mut heard = Heard::new();
+    let mut heard = CapturedDeltas::new();
     let reply = provider.complete(&request, &mut heard).await?;
     heard.took = heard.asked.elapsed();
     Ok((heard, reply))
 }
 
 /// When the pieces of a reply came.
-struct Heard {
+struct CapturedDeltas {
     asked: Instant,
     pieces: u64,
     first: Option<Duration>,
     took: Duration,
 }
 
-impl Heard {
+impl CapturedDeltas {
     #[allow(clippy::disallowed_methods, reason = "how long a server takes is what is asked for here")]
     fn new() -> Self {
         Self { asked: Instant::now(), pieces: 0, first: None, took: Duration::ZERO }
@@ -278,7 +278,7 @@ impl Heard {
     }
 }
 
-impl LiveObserver for Heard {
+impl LiveObserver for CapturedDeltas {
     fn text(&mut self, _piece: &str) {
         self.pieces += 1;
         self.first.get_or_insert(self.asked.elapsed());

@@ -53,8 +53,8 @@ impl EnvironmentKey<'_> {
     /// The settings of the model that it makes.
     pub fn server(&self, environment: &Environment) -> Result<ServerConfig, EngineError> {
         let Some(model) = self.model else {
-            return Err(EngineError::usage(msg!("{} is set, but nothing says which model to ask", self.variable))
-                .with_help("set BCC_MODEL to the server's name of the model, or use `--model offline`"));
+            return Err(EngineError::usage(msg!("{} is set, but no model is specified", self.variable))
+                .with_help("set BCC_MODEL to the model's name on the server, or use `--model offline`"));
         };
         let mut config = ServerConfig::new(self.base_url, model);
         config.api_key = environment.get(self.variable).map(|key| SecretString::from(key.to_owned()));
@@ -66,7 +66,7 @@ impl EnvironmentKey<'_> {
         let (other, name) = (self.beside?, self.kind.name());
         let other_name = KEYS.iter().find(|(_, variable, _)| *variable == other).map(|(kind, ..)| kind.name())?;
         Some(msg!(
-            "{} and {other} are both set: {name} is asked; BCC_MODEL={other_name}:NAME asks the other one",
+            "{} and {other} are both set: {name} is used; to use the other one, set BCC_MODEL={other_name}:NAME",
             self.variable
         ))
     }

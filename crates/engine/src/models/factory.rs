@@ -80,7 +80,7 @@ impl ModelFactory<'_> {
         let help = match near_miss(name, known.clone()) {
             Some(near) => msg!("did you mean `{near}`?"),
             None => msg!(
-                "there are {}, and `replay:FILE`; others are defined in {CONFIG_FILE} as {}",
+                "available models are {} and `replay:FILE`; define others in {CONFIG_FILE} as {}",
                 known.map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", "),
                 table_of("models", name)
             ),
@@ -118,9 +118,9 @@ impl ModelFactory<'_> {
         let path = absolute(&self.project.directory.join(table.file.as_deref().ok_or_else(missing)?));
         if !self.project.trusted && !path.starts_with(&self.project.directory) {
             return Err(EngineError::usage(msg!(
-                "{place} in {CONFIG_FILE} names a file outside the project, which is not trusted"
+                "{place} in {CONFIG_FILE} refers to a file outside the project, and the project is not trusted"
             ))
-            .with_help(msg!("say `bcc-script trust {}` once", quoted(&self.project.directory))));
+            .with_help(msg!("run `bcc-script trust {}` once", quoted(&self.project.directory))));
         }
         replay(&path)
     }
@@ -158,10 +158,10 @@ impl ModelFactory<'_> {
         let place = table_of("models", name);
         let directory = self.project.directory.display();
         EngineError::usage(msg!(
-            "{place} in {CONFIG_FILE} would send the conversation to a server, and {directory} is not trusted"
+            "{place} in {CONFIG_FILE} would send the conversation to a server, but {directory} is not trusted"
         ))
         .with_help(msg!(
-            "read the file; if it does what you want, say `bcc-script trust {}` once, or `--trust` for this run",
+            "read the file; if it does what you want, run `bcc-script trust {}` once, or use `--trust` for this run",
             quoted(&self.project.directory)
         ))
     }
@@ -192,15 +192,16 @@ impl ModelFactory<'_> {
         let path = self.project.directory.join(file);
         let bytes = read_bounded(&path, MOST_KEY_BYTES).map_err(|error| {
             EngineError::usage(msg!("{place}: the key file {path} cannot be read: {error}", path = path.display()))
-                .with_help("put the API key into it, or remove `api_key_file` if the server needs none")
+                .with_help("put the API key in it, or remove `api_key_file` if the server needs none")
         })?;
         if bytes.len() as u64 > MOST_KEY_BYTES {
-            let message = msg!("{place}: the key file {path} is too large to be one", path = path.display());
+            let message = msg!("{place}: the key file {path} is too large", path = path.display());
             return Err(EngineError::usage(message));
         }
         // The bytes themselves must not appear in any message.
-        let key = String::from_utf8(bytes)
-            .map_err(|_| EngineError::usage(msg!("{place}: the key file {path} is no text", path = path.display())))?;
+        let key = String::from_utf8(bytes).map_err(|_| {
+            EngineError::usage(msg!("{place}: the key file {path} is not UTF-8 text", path = path.display()))
+        })?;
         Ok(Some(SecretString::from(key.trim().to_owned())))
     }
 }
@@ -208,11 +209,11 @@ impl ModelFactory<'_> {
 pub fn replay(path: &Path) -> Result<Replay, EngineError> {
     let shown = path.display().to_string();
     let bytes = read_bounded(path, MOST_REPLAY_BYTES)
-        .map_err(|error| EngineError::usage(msg!("the replies {shown} cannot be read: {error}")))?;
+        .map_err(|error| EngineError::usage(msg!("the replies file {shown} cannot be read: {error}")))?;
     if bytes.len() as u64 > MOST_REPLAY_BYTES {
-        return Err(EngineError::usage(msg!("the replies {shown} are larger than {MOST_REPLAY_BYTES} bytes")));
+        return Err(EngineError::usage(msg!("the replies file {shown} is larger than {MOST_REPLAY_BYTES} bytes")));
     }
     let text =
-        String::from_utf8(bytes).map_err(|_| EngineError::usage(msg!("the replies {shown} are no UTF-8 text")))?;
+        String::from_utf8(bytes).map_err(|_| EngineError::usage(msg!("the replies file {shown} is not UTF-8 text")))?;
     Ok(Replay::parse(&shown, &text)?)
 }

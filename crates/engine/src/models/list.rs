@@ -131,17 +131,17 @@ fn of_table(project: &Project, environment: &Environment, name: &str, table: &Mo
 fn default(project: &Project, environment: &Environment, alone: Option<&EnvironmentKey<'_>>) -> (String, Message) {
     let asked = environment.get("BCC_MODEL").filter(|name| names_a_model(project, name) || alone.is_none());
     if let Some(asked) = asked {
-        return (asked.to_owned(), msg!("BCC_MODEL names it, for every model of a session"));
+        return (asked.to_owned(), msg!("set by BCC_MODEL, for all models of a session"));
     }
     if project.config.models.contains_key("default") {
-        return ("default".to_owned(), msg!("[models.default] of {CONFIG_FILE}"));
+        return ("default".to_owned(), msg!("[models.default] in {CONFIG_FILE}"));
     }
     match alone {
         Some(alone) => {
-            let why = msg!("{} is set, and no {CONFIG_FILE} says what `default` is", alone.variable);
+            let why = msg!("{} is set, and no {CONFIG_FILE} defines `default`", alone.variable);
             ("default".to_owned(), why)
         }
-        None => ("offline".to_owned(), msg!("nothing says which model to ask (no AI)")),
+        None => ("offline".to_owned(), msg!("no model is configured (no AI)")),
     }
 }
 

@@ -22,11 +22,11 @@ const MOST_BEGINNING: u64 = 4 * 1024;
 /// An `.ipynb` without its cells, which are read over.
 #[derive(Deserialize)]
 struct Outline {
-    metadata: Said,
+    metadata: Translate,
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct Translate {
     bcc: Ours,
 }
 
@@ -38,8 +38,11 @@ struct Ours {
 /// The form of a notebook's file, by its ending.
 pub fn form_of(path: &Path) -> Result<ExportForm, EngineError> {
     ExportForm::of_path(path).ok_or_else(|| {
-        EngineError::usage(msg!("{path} cannot be a notebook: its ending says no form", path = path.display()))
-            .with_help("write a name that ends with .ipynb, .md or .html")
+        EngineError::usage(msg!(
+            "{path} cannot be a notebook: its extension does not indicate a format",
+            path = path.display()
+        ))
+        .with_help("use a file name that ends in .ipynb, .md or .html")
     })
 }
 
@@ -52,7 +55,7 @@ pub fn may_become(path: &Path, form: ExportForm, id: Option<&str>) -> Result<(),
         Ok(metadata) => metadata,
     };
     if !metadata.is_file() {
-        return Err(EngineError::usage(msg!("{shown} is no file, and a notebook is written anew again and again")));
+        return Err(EngineError::usage(msg!("{shown} is not a regular file, and a notebook is rewritten repeatedly")));
     }
     if metadata.len() == 0 {
         return Ok(());
@@ -61,9 +64,9 @@ pub fn may_become(path: &Path, form: ExportForm, id: Option<&str>) -> Result<(),
     match (&owner, id) {
         (Some(owner), Some(id)) if owner == id => Ok(()),
         (Some(owner), _) => Err(EngineError::usage(msg!("{shown} is the notebook of session `{owner}`"))
-            .with_help("give another name, or move that file away")),
-        (None, _) => Err(EngineError::usage(msg!("{shown} is there already, and no notebook of this session"))
-            .with_help("give another name, or move that file away")),
+            .with_help("choose another name, or move that file elsewhere")),
+        (None, _) => Err(EngineError::usage(msg!("{shown} already exists and is not a notebook of this session"))
+            .with_help("choose another name, or move that file elsewhere")),
     }
 }
 

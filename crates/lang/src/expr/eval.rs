@@ -19,7 +19,7 @@ use crate::source::near::did_you_mean;
 use crate::template::environment::environment;
 use crate::template::error::fault;
 use crate::template::names::{MAX_VALUE_BYTES, TemplateNames};
-use crate::value::compare::Shape;
+use crate::value::compare::ValueShape;
 
 /// Filters, tests and functions for all expressions of the process.
 pub static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| environment(UndefinedBehavior::Strict));
@@ -30,7 +30,8 @@ impl Expr {
     pub fn eval(&self, names: &TemplateNames) -> Result<Json, ExprError> {
         let root = self.root();
         let value = Evaluation { source: self.source(), names, state: None }.value(root)?;
-        serde_json::to_value(&value).map_err(|_| ExprError::at(&root.range, "the result is no value that can be kept"))
+        serde_json::to_value(&value)
+            .map_err(|_| ExprError::at(&root.range, "the result is not a value that can be stored"))
     }
 
     /// Whether the expression holds; null counts as no.
@@ -123,7 +124,7 @@ impl Evaluation<'_> {
                 for (key, value) in pairs {
                     let name = self.value(key)?;
                     if name.as_str().is_none() {
-                        return Err(ExprError::at(&key.range, "the keys of an object are texts"));
+                        return Err(ExprError::at(&key.range, "the keys of an object must be strings"));
                     }
                     map.push((name, self.value(value)?));
                 }
@@ -161,18 +162,18 @@ impl Evaluation<'_> {
     fn truth(&mut self, node: &ExprNode, who: &'static str) -> Result<bool, ExprError> {
         let value = self.value(node)?;
         match shape(&value) {
-            Shape::Boolean => Ok(value.is_true()),
-            Shape::Null => Ok(false),
+            ValueShape::Boolean => Ok(value.is_true()),
+            ValueShape::Null => Ok(false),
             other => {
                 let message = msg!(
-                    "{who} needs true or false, and `{}` is {other}",
+                    "{who} needs true or false, but `{}` is {other}",
                     self.text(&node.range),
                     who = Message::word(who)
                 );
                 let help = match other {
-                    Shape::Number => "compare it, as in `x > 0`",
-                    Shape::String => "compare it, as in `x == '…'` or `x != ''`",
-                    Shape::List | Shape::Object => "ask for its length, as in `x | length > 0`",
+                    ValueShape::Number => "compare it, as in `x > 0`",
+                    ValueShape::String => "compare it, as in `x == '…'` or `x != ''`",
+                    ValueShape::List | ValueShape::Object => "check its length, as in `x | length > 0`",
                     _ => "compare it with something",
                 };
                 Err(ExprError::at(&node.range, message).with_help(help))
@@ -199,8 +200,8 @@ impl Evaluation<'_> {
 
     fn attribute(&self, value: &Value, name: &str, of: &ExprNode, range: &Range<usize>) -> Result<Value, ExprError> {
         match shape(value) {
-            Shape::Object => Ok(look_into(value, &Value::from(name)).unwrap_or_else(|| Value::from(()))),
-            Shape::Null => Err(self.is_null(of, range)),
+            ValueShape::Object => Ok(look_into(value, &Value::from(name)).unwrap_or_else(|| Value::from(()))),
+            ValueShape::Null => Err(self.is_null(of, range)),
             other => {
                 let message = msg!("`{}` is {other} and has no `{name}`", self.text(&of.range));
                 let error = ExprError::at(range, message);
@@ -215,20 +216,21 @@ impl Evaluation<'_> {
 
     fn item(&self, value: &Value, key: &Value, of: &ExprNode, range: &Range<usize>) -> Result<Value, ExprError> {
         match (shape(value), shape(key)) {
-            (Shape::Null, _) => Err(self.is_null(of, range)),
-            (Shape::Object, Shape::String) | (Shape::List | Shape::String, Shape::Number) => {
+            (ValueShape::Null, _) => Err(self.is_null(of, range)),
+            (ValueShape::Object, ValueShape::String) | (ValueShape::List | ValueShape::String, ValueShape::Number) => {
                 Ok(look_into(value, key).unwrap_or_else(|| Value::from(())))
             }
-            (other, key) => {
-                Err(ExprError::at(range, msg!("`{}` is {other} and has no item under {key}", self.text(&of.range))))
-            }
+            (other, key) => Err(ExprError::at(
+                range,
+                msg!("`{}` is {other} and cannot be indexed with {key}", self.text(&of.range)),
+            )),
         }
     }
 
     fn is_null(&self, of: &ExprNode, range: &Range<usize>) -> ExprError {
         let text = self.text(&of.range);
-        ExprError::at(range, msg!("`{text}` is null and holds nothing"))
-            .with_help(msg!("ask first, as in `{text} is not none and …`"))
+        ExprError::at(range, msg!("`{text}` is null and contains nothing"))
+            .with_help(msg!("check first, as in `{text} is not none and …`"))
     }
 
     fn index(&mut self, part: Option<&ExprNode>) -> Result<Option<i64>, ExprError> {
@@ -238,7 +240,7 @@ impl Evaluation<'_> {
             return Ok(None);
         }
         let index = if value.is_integer() { value.as_i64() } else { None };
-        index.map(Some).ok_or_else(|| ExprError::at(&part.range, "a slice needs whole numbers"))
+        index.map(Some).ok_or_else(|| ExprError::at(&part.range, "the bounds of a slice must be whole numbers"))
     }
 
     fn arguments(&mut self, arguments: &[Argument], all: &mut Vec<Value>) -> Result<(), ExprError> {
@@ -268,7 +270,7 @@ impl Evaluation<'_> {
 
     fn misfit(&self, error: OperatorError, node: &ExprNode, operands: &[(&ExprNode, &Value)]) -> ExprError {
         let message = match &error {
-            OperatorError::Misfit(misfit) if operands.len() == 1 => msg!("`-` cannot take {}", misfit.right),
+            OperatorError::Misfit(misfit) if operands.len() == 1 => msg!("`-` cannot be applied to {}", misfit.right),
             other => other.to_message(),
         };
         let error = ExprError::at(&node.range, msg!("{message}, in `{}`", self.text(&node.range)));
@@ -277,7 +279,7 @@ impl Evaluation<'_> {
             Some((operand, _)) if !matches!(operand.kind, ExprKind::Constant(_)) => {
                 let text = self.text(&operand.range);
                 error.with_help(msg!(
-                    "`{text}` is null: ask first (`{text} is not none and …`) or write `{text} | default(…)`"
+                    "`{text}` is null: check first (`{text} is not none and …`) or write `{text} | default(…)`"
                 ))
             }
             _ => error,
@@ -388,19 +390,19 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_an_error_with_its_place() {
         let table = [
-            ("yes and text >= 18", "`>=` cannot take text and a number", "text >= 18"),
-            ("30 > 'x'", "`>` cannot take a number and text", "30 > 'x'"),
-            ("[1] > 3", "`>` cannot take a list and a number", "[1] > 3"),
+            ("yes and text >= 18", "`>=` cannot be applied to text and a number", "text >= 18"),
+            ("30 > 'x'", "`>` cannot be applied to a number and text", "30 > 'x'"),
+            ("[1] > 3", "`>` cannot be applied to a list and a number", "[1] > 3"),
             ("yes or no and 1 < n", "", ""),
-            ("no or n < 1", "`<` cannot take null and a number", "n < 1"),
-            ("1 < 2 < 'a'", "`<` cannot take a number and text", "2 < 'a'"),
-            ("1 + 'a'", "`+` cannot take a number and text", "1 + 'a'"),
-            ("'a' * 3", "`*` cannot take text and a number", "'a' * 3"),
-            ("1 in 年龄", "`in` cannot take a number and a number", "1 in 年龄"),
-            ("n not in list", "`not in` cannot take null and a list", "n not in list"),
-            ("5 in '5'", "`in` cannot take a number and text", "5 in '5'"),
-            ("'a' ~ n", "`~` cannot take text and null", "'a' ~ n"),
-            ("-text", "`-` cannot take text", "-text"),
+            ("no or n < 1", "`<` cannot be applied to null and a number", "n < 1"),
+            ("1 < 2 < 'a'", "`<` cannot be applied to a number and text", "2 < 'a'"),
+            ("1 + 'a'", "`+` cannot be applied to a number and text", "1 + 'a'"),
+            ("'a' * 3", "`*` cannot be applied to text and a number", "'a' * 3"),
+            ("1 in 年龄", "`in` cannot be applied to a number and a number", "1 in 年龄"),
+            ("n not in list", "`not in` cannot be applied to null and a list", "n not in list"),
+            ("5 in '5'", "`in` cannot be applied to a number and text", "5 in '5'"),
+            ("'a' ~ n", "`~` cannot be applied to text and null", "'a' ~ n"),
+            ("-text", "`-` cannot be applied to text", "-text"),
             ("1 / 0", "divides by zero", "1 / 0"),
             ("1 % 0.0", "divides by zero", "1 % 0.0"),
             ("0 ** -1", "divides by zero", "0 ** -1"),
@@ -408,21 +410,21 @@ mod tests {
             ("10 ** 400", "too large", "10 ** 400"),
             ("10.0 ** 400", "too large", "10.0 ** 400"),
             ("yes and 用户命", "`用户命` is not known here", "用户命"),
-            ("n.a", "`n` is null and holds nothing", "n.a"),
+            ("n.a", "`n` is null and contains nothing", "n.a"),
             ("metadata.missing.a", "`metadata.missing` is null", "metadata.missing.a"),
             ("n[0]", "`n` is null", "n[0]"),
             ("年龄.a", "`年龄` is a number and has no `a`", "年龄.a"),
-            ("list['a']", "has no item under text", "list['a']"),
+            ("list['a']", "cannot be indexed with text", "list['a']"),
             ("not text", "`not` needs true or false", "text"),
             ("yes and 年龄", "`and` needs true or false", "年龄"),
             ("list or yes", "`or` needs true or false", "list"),
             ("1 if text else 2", "`if` needs true or false", "text"),
-            ("text is ge 18", "`>=` cannot take text and a number", "text is ge 18"),
+            ("text is ge 18", "`>=` cannot be applied to text and a number", "text is ge 18"),
             ("用户名 | round", "the filter `round`", "用户名 | round"),
             ("range(1000000)", "at most 10000 numbers", "range(1000000)"),
             ("list[:'a']", "whole numbers", "'a'"),
-            ("{1: 2}", "keys of an object are texts", "1"),
-            ("年龄 is regex('1')", "texts only", "年龄 is regex('1')"),
+            ("{1: 2}", "the keys of an object must be strings", "1"),
+            ("年龄 is regex('1')", "`regex` can only search text", "年龄 is regex('1')"),
         ];
         for (source, message, at) in table {
             if at.is_empty() {
@@ -456,10 +458,10 @@ mod tests {
         let table = [
             ("用户命 == 'x'", "did you mean `用户名`?"),
             ("n == null", "write `none`"),
-            ("n < 3", "`n` is null: ask first (`n is not none and …`) or write `n | default(…)`"),
-            ("n.a", "ask first, as in `n is not none and …`"),
+            ("n < 3", "`n` is null: check first (`n is not none and …`) or write `n | default(…)`"),
+            ("n.a", "check first, as in `n is not none and …`"),
             ("list.length", "write `x | length`"),
-            ("list", "ask for its length, as in `x | length > 0`"),
+            ("list", "check its length, as in `x | length > 0`"),
         ];
         for (source, help) in table {
             let error = Expr::parse(source).unwrap().truth(&names()).unwrap_err();

@@ -167,14 +167,14 @@ impl<'s> Walk<'s> {
             let edits = vec![(at..end, lower.clone())];
             return self.report(
                 at..end,
-                msg!("`{word}` is no operator"),
-                msg!("write `{lower}` in small letters"),
+                msg!("`{word}` is not an operator"),
+                msg!("write `{lower}` in lower case"),
                 Some(edits),
             );
         }
         if let Some((_, meant)) = WORDS.iter().find(|(other, _)| *other == word) {
             let edits = vec![(at..end, (*meant).to_owned())];
-            return self.report(at..end, msg!("`{word}` is no operator"), msg!("write `{meant}`"), Some(edits));
+            return self.report(at..end, msg!("`{word}` is not an operator"), msg!("write `{meant}`"), Some(edits));
         }
         if word == "is" {
             return self.is(at, end);
@@ -182,13 +182,13 @@ impl<'s> Walk<'s> {
         let before = self.source.get(..at).unwrap_or_default().trim_end();
         if matches!(lower.as_str(), "if" | "when" | "如果" | "当") && before.is_empty() {
             let edits = vec![(at..self.end_of(end, char::is_whitespace), String::new())];
-            let message = msg!("an expression stands without `{word}`");
-            return self.report(at..end, message, msg!("leave it out"), Some(edits));
+            let message = msg!("an expression is written without `{word}`");
+            return self.report(at..end, message, msg!("remove it"), Some(edits));
         }
         if let Some((_, help)) = INFIX.iter().find(|(other, _)| *other == lower)
             && follows_value(before)
         {
-            return self.report(at..end, msg!("`{word}` is no operator"), Message::word(help), None);
+            return self.report(at..end, msg!("`{word}` is not an operator"), Message::word(help), None);
         }
         end
     }
@@ -214,7 +214,7 @@ impl<'s> Walk<'s> {
         let operator = if negated { "!=" } else { "==" };
         let until = self.source.get(..next).map_or(next, |before| before.trim_end().len());
         let said = if negated { "is not" } else { "is" };
-        let message = msg!("`{said}` asks for a kind of value, as in `x is none`; it does not compare");
+        let message = msg!("`{said}` tests the kind of a value, as in `x is none`; it does not compare");
         self.report(at..until, message, msg!("write `{operator}`"), Some(vec![(at..until, operator.to_owned())]))
     }
 
@@ -229,8 +229,8 @@ impl<'s> Walk<'s> {
             let edits = leave_out(behind);
             return self.report(
                 at..at + 2,
-                "an expression stands without `{{ }}`",
-                msg!("leave the braces out"),
+                "an expression is written without `{{ }}`",
+                msg!("remove the braces"),
                 edits,
             );
         }
@@ -238,16 +238,16 @@ impl<'s> Walk<'s> {
             let inner = self.end_of(at + 2, |c| c.is_whitespace() || c == '-');
             let word = if self.rest(inner).starts_with("if ") { inner + 3 } else { inner };
             let edits = leave_out(at..self.end_of(word, char::is_whitespace));
-            return self.report(at..at + 2, "an expression stands without `{% %}`", msg!("leave them out"), edits);
+            return self.report(at..at + 2, "an expression is written without `{% %}`", msg!("remove them"), edits);
         }
         if rest.starts_with("${") {
             self.dollars += 1;
             let edits = leave_out(behind);
-            return self.report(at..at + 2, "an expression stands without `${ }`", msg!("leave them out"), edits);
+            return self.report(at..at + 2, "an expression is written without `${ }`", msg!("remove them"), edits);
         }
         if rest.strip_prefix('$').is_some_and(|rest| rest.starts_with(|c: char| c.is_alphabetic() || c == '_')) {
             let edits = leave_out(at..at + 1);
-            return self.report(at..at + 1, "a name stands without `$`", msg!("leave it out"), edits);
+            return self.report(at..at + 1, "a name is written without `$`", msg!("remove it"), edits);
         }
         let closes = |found: &ExprSlip, open: &str| found.message.to_string().contains(open);
         let pair = if rest.starts_with("}}") { Some("{{") } else { rest.starts_with("%}").then_some("{%") };
@@ -302,13 +302,13 @@ impl<'s> Walk<'s> {
     fn operator(&mut self, at: usize, character: char) -> usize {
         let rest = self.rest(at);
         if rest.starts_with("=~") || rest.starts_with("~=") {
-            let message = msg!("`{}` is no operator here", rest.get(..2).unwrap_or_default());
+            let message = msg!("`{}` is not an operator here", rest.get(..2).unwrap_or_default());
             return self.report(at..at + 2, message, msg!("write `x is regex('…')`"), None);
         }
         if rest.trim_end() == ";" {
             let edits = vec![(at..self.source.len(), String::new())];
-            let message = "an expression ends without `;`";
-            return self.report(at..at + 1, message, msg!("leave it out"), Some(edits));
+            let message = "an expression does not end with `;`";
+            return self.report(at..at + 1, message, msg!("remove it"), Some(edits));
         }
         if let Some((other, today)) = OPERATORS.iter().find(|(other, _)| rest.starts_with(other)) {
             let end = at + other.len();
@@ -319,7 +319,7 @@ impl<'s> Walk<'s> {
             let text = format!("{}{today}{}", if left { " " } else { "" }, if right { " " } else { "" });
             return self.report(
                 at..end,
-                msg!("`{other}` is no operator here"),
+                msg!("`{other}` is not an operator here"),
                 msg!("write `{today}`"),
                 Some(vec![(at..end, text)]),
             );
@@ -333,18 +333,23 @@ impl<'s> Walk<'s> {
             '!' => {
                 let until = self.end_of(at + 1, char::is_whitespace);
                 let edits = vec![(at..until, "not ".to_owned())];
-                let end = self.report(at..at + 1, "`!` is no operator here", msg!("write `not`"), Some(edits));
+                let end = self.report(at..at + 1, "`!` is not an operator here", msg!("write `not`"), Some(edits));
                 self.last_is_sure_if(false);
                 return end;
             }
             '?' => {
-                return self.report(at..at + 1, "`?` is no operator here", msg!("write `x if condition else y`"), None);
+                return self.report(
+                    at..at + 1,
+                    "`?` is not an operator here",
+                    msg!("write `x if condition else y`"),
+                    None,
+                );
             }
             '=' if self.brackets == 0 => {
                 let edits = vec![(at..at + 1, "==".to_owned())];
                 return self.report(
                     at..at + 1,
-                    "`=` assigns, and an expression cannot",
+                    "`=` is an assignment, which an expression cannot contain",
                     msg!("did you mean `==`?"),
                     Some(edits),
                 );
@@ -377,24 +382,24 @@ mod tests {
             ("a && b", "&&", "write `and`", "a and b"),
             ("a||b", "||", "write `or`", "a or b"),
             ("!a && !(b)", "!", "write `not`", "not a and not (b)"),
-            ("a AND b", "AND", "write `and` in small letters", "a and b"),
-            ("Not a OR b", "Not", "write `not` in small letters", "not a or b"),
+            ("a AND b", "AND", "write `and` in lower case", "a and b"),
+            ("Not a OR b", "Not", "write `not` in lower case", "not a or b"),
             ("a ? b : c", "?", "write `x if condition else y`", ""),
-            ("{{ a }}", "{{", "leave the braces out", "a"),
-            ("{{ a }} == {{b}}", "{{", "leave the braces out", "a == b"),
-            ("{% if a > 1 %}", "{%", "leave them out", "a > 1"),
+            ("{{ a }}", "{{", "remove the braces", "a"),
+            ("{{ a }} == {{b}}", "{{", "remove the braces", "a == b"),
+            ("{% if a > 1 %}", "{%", "remove them", "a > 1"),
             ("name == “小林，好”", "“", "write ' or \" (half-width)", "name == '小林，好'"),
             ("name ＝ ‘小林’", "＝", "write = (half-width)", "name == '小林'"),
             ("年龄 ＞＝ 18", "＞", "write > (half-width)", "年龄 >= 18"),
             ("年龄 ≥ 18 且 年龄 小于 65", "≥", "write >= (half-width)", "年龄 >= 18 and 年龄 < 65"),
             ("（a ＋ b）　＞ 1", "（", "write ( (half-width)", "(a + b) > 1"),
-            ("${a} > 1", "${", "leave them out", "a > 1"),
+            ("${a} > 1", "${", "remove them", "a > 1"),
             ("a === b", "===", "write `==`", "a == b"),
             ("a <> b", "<>", "write `!=`", "a != b"),
             ("mood is '好'", "is", "write `==`", "mood == '好'"),
             ("mood is not '好'", "is not", "write `!=`", "mood != '好'"),
-            ("if age > １８;", "if", "leave it out", "age > 18"),
-            ("$age > 1", "$", "leave it out", "age > 1"),
+            ("if age > １８;", "if", "remove it", "age > 18"),
+            ("$age > 1", "$", "remove it", "age > 1"),
             ("name =~ 'a'", "=~", "write `x is regex('…')`", ""),
             ("name contains 'a'", "contains", "write it the other way round, as in `'…' in x`", ""),
             ("age exists", "exists", "write `x is not none`", ""),

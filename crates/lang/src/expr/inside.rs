@@ -3,13 +3,13 @@
 use minijinja::value::Value;
 
 use crate::expr::operators::shape;
-use crate::value::compare::Shape;
+use crate::value::compare::ValueShape;
 
 /// What an object, list or text holds under a key; `None` where it holds nothing there.
 pub fn look_into(value: &Value, key: &Value) -> Option<Value> {
     match shape(value) {
-        Shape::Object if key.as_str().is_some() => value.get_item(key).ok().filter(|item| !item.is_undefined()),
-        Shape::List | Shape::String if key.is_integer() => {
+        ValueShape::Object if key.as_str().is_some() => value.get_item(key).ok().filter(|item| !item.is_undefined()),
+        ValueShape::List | ValueShape::String if key.is_integer() => {
             let index = key.as_i64()?;
             let part = slice(value, Some(index), (index != -1).then(|| index.saturating_add(1)), 1)?;
             match part.as_str() {
@@ -34,11 +34,11 @@ pub fn slice(value: &Value, start: Option<i64>, stop: Option<i64>, step: usize) 
         items.into_iter().take(stop).skip(start).step_by(step.max(1))
     }
     match shape(value) {
-        Shape::String => {
+        ValueShape::String => {
             let characters: Vec<char> = value.as_str()?.chars().collect();
             Some(Value::from(cut(characters, start, stop, step).collect::<String>()))
         }
-        Shape::List => {
+        ValueShape::List => {
             let items: Vec<Value> = value.try_iter().ok()?.collect();
             Some(Value::from(cut(items, start, stop, step).collect::<Vec<_>>()))
         }

@@ -4,7 +4,7 @@ use crate::message::ToMessage;
 use minijinja::value::{Value, ValueKind};
 
 use crate::template::names::MAX_VALUE_BYTES;
-use crate::value::compare::{ComparisonError, Family, Shape, fit};
+use crate::value::compare::{ComparisonError, Family, ValueShape, fit};
 
 /// An operator between two values. `and`, `or` and `not` are no operators here: they do not look at both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub enum OperatorError {
     #[error("the result of `{0}` is too large")]
     TooLarge(&'static str),
     /// A list that could not be read to its end (a filter in it failed).
-    #[error("`{0}` got a list that cannot be read")]
+    #[error("`{0}` received a list that cannot be read")]
     Unreadable(&'static str),
 }
 
@@ -85,15 +85,15 @@ impl Operator {
 }
 
 /// What a value is for the comparison rules.
-pub fn shape(value: &Value) -> Shape {
+pub fn shape(value: &Value) -> ValueShape {
     match value.kind() {
-        ValueKind::Undefined | ValueKind::None => Shape::Null,
-        ValueKind::Bool => Shape::Boolean,
-        ValueKind::Number => Shape::Number,
-        ValueKind::String => Shape::String,
-        ValueKind::Seq | ValueKind::Iterable => Shape::List,
-        ValueKind::Map => Shape::Object,
-        _ => Shape::Other,
+        ValueKind::Undefined | ValueKind::None => ValueShape::Null,
+        ValueKind::Bool => ValueShape::Boolean,
+        ValueKind::Number => ValueShape::Number,
+        ValueKind::String => ValueShape::String,
+        ValueKind::Seq | ValueKind::Iterable => ValueShape::List,
+        ValueKind::Map => ValueShape::Object,
+        _ => ValueShape::Other,
     }
 }
 
@@ -126,8 +126,8 @@ pub fn apply(operator: Operator, left: &Value, right: &Value) -> Result<Value, O
         family => {
             fit(family, symbol, shape(left), shape(right))?;
             match (operator, shape(left)) {
-                (Operator::Concatenate, _) | (Operator::Add, Shape::String) => join(symbol, left, right),
-                (Operator::Add, Shape::List) => {
+                (Operator::Concatenate, _) | (Operator::Add, ValueShape::String) => join(symbol, left, right),
+                (Operator::Add, ValueShape::List) => {
                     let mut items = read(symbol, left)?;
                     items.append(&mut read(symbol, right)?);
                     Ok(Value::from(items))
@@ -144,7 +144,7 @@ pub fn negate(value: &Value) -> Result<Value, OperatorError> {
     match number(value) {
         Some(Number::Integer(integer)) => integer_value("-", integer.checked_neg()),
         Some(Number::Float(float)) => Ok(Value::from(-float)),
-        None => Err(ComparisonError { operator: "-", left: Shape::Number, right: shape(value) }.into()),
+        None => Err(ComparisonError { operator: "-", left: ValueShape::Number, right: shape(value) }.into()),
     }
 }
 
@@ -152,18 +152,18 @@ pub fn negate(value: &Value) -> Result<Value, OperatorError> {
 /// values of different shapes are never equal.
 pub fn same(left: &Value, right: &Value) -> bool {
     match (shape(left), shape(right)) {
-        (Shape::Null, Shape::Null) => true,
-        (Shape::Boolean, Shape::Boolean) => left.is_true() == right.is_true(),
-        (Shape::Number, Shape::Number) => order(left, right).is_some_and(std::cmp::Ordering::is_eq),
-        (Shape::String, Shape::String) => left.as_str() == right.as_str(),
-        (Shape::List, Shape::List) => match (left.try_iter(), right.try_iter()) {
+        (ValueShape::Null, ValueShape::Null) => true,
+        (ValueShape::Boolean, ValueShape::Boolean) => left.is_true() == right.is_true(),
+        (ValueShape::Number, ValueShape::Number) => order(left, right).is_some_and(std::cmp::Ordering::is_eq),
+        (ValueShape::String, ValueShape::String) => left.as_str() == right.as_str(),
+        (ValueShape::List, ValueShape::List) => match (left.try_iter(), right.try_iter()) {
             (Ok(left), Ok(right)) => {
                 let (left, right): (Vec<Value>, Vec<Value>) = (left.collect(), right.collect());
                 left.len() == right.len() && left.iter().zip(&right).all(|(left, right)| same(left, right))
             }
             _ => false,
         },
-        (Shape::Object, Shape::Object) => {
+        (ValueShape::Object, ValueShape::Object) => {
             left.len() == right.len()
                 && left.try_iter().is_ok_and(|mut keys| {
                     keys.all(|key| match (left.get_item(&key), right.get_item(&key)) {
@@ -178,11 +178,11 @@ pub fn same(left: &Value, right: &Value) -> bool {
 
 fn holds(container: &Value, wanted: &Value) -> Result<bool, OperatorError> {
     Ok(match shape(container) {
-        Shape::String => {
+        ValueShape::String => {
             let (text, wanted) = (container.as_str().unwrap_or_default(), wanted.as_str().unwrap_or_default());
             text.contains(wanted)
         }
-        Shape::Object => container.get_item(wanted).is_ok_and(|item| !item.is_undefined()),
+        ValueShape::Object => container.get_item(wanted).is_ok_and(|item| !item.is_undefined()),
         _ => read("in", container)?.iter().any(|item| same(item, wanted)),
     })
 }

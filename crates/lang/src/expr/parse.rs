@@ -98,7 +98,7 @@ impl Expr {
             return Err(ExprError::at(&all, "the expression is empty"));
         }
         if source.len() > MAX_EXPRESSION_BYTES {
-            return Err(ExprError::at(&all, msg!("an expression is at most {MAX_EXPRESSION_BYTES} bytes long")));
+            return Err(ExprError::at(&all, msg!("an expression can be at most {MAX_EXPRESSION_BYTES} bytes long")));
         }
         admit(source, true).map_err(|refused| ExprError {
             message: refused.message,
@@ -155,8 +155,8 @@ impl Copier<'_> {
     fn node(&self, expr: &ast::Expr<'_>, depth: usize) -> Result<ExprNode, ExprError> {
         let own = bytes(expr.span());
         if depth > MAX_DEPTH {
-            return Err(ExprError::at(&own, msg!("the expression nests deeper than {MAX_DEPTH}"))
-                .with_help("write it in several steps, with `set` actions"));
+            return Err(ExprError::at(&own, msg!("the expression is nested more than {MAX_DEPTH} levels deep"))
+                .with_help("split it into several steps with `set` actions"));
         }
         let (kind, range) = match expr {
             ast::Expr::Var(var) => (ExprKind::Name(var.id.to_owned()), own),
@@ -244,8 +244,8 @@ impl Copier<'_> {
                     Some(_) => 0,
                 };
                 if step == 0 {
-                    return Err(ExprError::at(&range, "the step of a slice must be a number from 1 up")
-                        .with_help("to turn a list or text around, write `| reverse`"));
+                    return Err(ExprError::at(&range, "the step of a slice must be a number of at least 1")
+                        .with_help("to reverse a list or text, write `| reverse`"));
                 }
                 (ExprKind::Slice { of, start: part(&slice.start)?, stop: part(&slice.stop)?, step }, range)
             }
@@ -279,9 +279,10 @@ impl Copier<'_> {
             CallArg::Kwarg(name, value) => {
                 self.node(value, depth + 1).map(|value| Argument::Named((*name).to_owned(), value))
             }
-            CallArg::PosSplat(value) | CallArg::KwargSplat(value) => {
-                Err(ExprError::at(&bytes(value.span()), "`*` and `**` cannot spread arguments in an expression"))
-            }
+            CallArg::PosSplat(value) | CallArg::KwargSplat(value) => Err(ExprError::at(
+                &bytes(value.span()),
+                "`*` and `**` cannot be used to unpack arguments in an expression",
+            )),
         };
         arguments.iter().map(copy).collect()
     }
@@ -313,7 +314,7 @@ impl Copier<'_> {
                     whole == (0..self.source.len()),
                 );
                 let repair = repair.map(|repair| SourceRepair::one(msg!("write `{repair}`"), whole.clone(), repair));
-                Err(ExprError::at(&whole, msg!("`.{}()` calls a method, and values have none", attribute.name))
+                Err(ExprError::at(&whole, msg!("`.{}()` is a method call, but values have no methods", attribute.name))
                     .with_help(help)
                     .with_repair(repair)
                     .about(FeatureKind::Function))
@@ -373,10 +374,10 @@ fn check_pattern(arguments: &[Argument], range: &Range<usize>) -> Result<(), Exp
     match arguments {
         [Argument::Plain(ExprNode { kind: ExprKind::Constant(text), range })] => match text.as_str() {
             Some(text) => pattern::compile(text).map(drop).map_err(|message| ExprError::at(range, message)),
-            None => Err(ExprError::at(range, "`regex` needs a text")),
+            None => Err(ExprError::at(range, "`regex` needs a string")),
         },
         [Argument::Plain(_)] => Ok(()),
-        _ => Err(ExprError::at(range, "`regex` needs one pattern").with_help("write `is regex('…')`")),
+        _ => Err(ExprError::at(range, "`regex` needs exactly one pattern").with_help("write `is regex('…')`")),
     }
 }
 

@@ -35,17 +35,17 @@ impl<T: ToMessage + ?Sized> ToMessage for std::sync::Arc<T> {
     }
 }
 
-/// A value in an argument's place. `(&&Argument(&value)).message()` takes [`OfMessage`] where it applies, else [`OfDisplay`],
+/// A value in an argument's place. `(&&MessageArgument(&value)).message()` takes [`OfMessage`] where it applies, else [`OfDisplay`],
 /// since method lookup tries the receiver as it is before it dereferences it.
 #[derive(Debug)]
-pub struct Argument<'a, T: ?Sized>(pub &'a T);
+pub struct MessageArgument<'a, T: ?Sized>(pub &'a T);
 
 /// The way of a value that can become a message.
 pub trait OfMessage {
     fn message(&self) -> Message;
 }
 
-impl<T: ToMessage + ?Sized> OfMessage for &Argument<'_, T> {
+impl<T: ToMessage + ?Sized> OfMessage for &MessageArgument<'_, T> {
     fn message(&self) -> Message {
         self.0.to_message()
     }
@@ -56,7 +56,7 @@ pub trait OfDisplay {
     fn message(&self) -> Message;
 }
 
-impl<T: Display + ?Sized> OfDisplay for Argument<'_, T> {
+impl<T: Display + ?Sized> OfDisplay for MessageArgument<'_, T> {
     fn message(&self) -> Message {
         Message::text(self.0.to_string())
     }

@@ -58,6 +58,6 @@ mod tests {
             assert_eq!(library(english).render(Language::Chinese), chinese);
         }
         let error = serde_json::from_str::<serde_json::Value>("{").unwrap_err();
-        assert_eq!(json_error(&error).render(Language::Chinese), "在一个对象的中途结束（第 1 行第 1 列）");
+        assert_eq!(json_error(&error).render(Language::Chinese), "对象不完整，内容提前结束（第 1 行第 1 列）");
     }
 }

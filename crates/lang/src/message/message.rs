@@ -264,10 +264,10 @@ mod tests {
 
     #[test]
     fn texts_of_others_are_the_same_in_every_language() {
-        let of = |text: &str| msg!("with {}", format!("「{text}」"));
+        let of = |text: &str| msg!("containing {}", format!("「{text}」"));
         let both = Message::list(Joint::Comma, [of("remove it. Then warning"), msg!("of length {}", 3)]);
-        assert_eq!(both.to_string(), "with 「remove it. Then warning」, of length 3");
-        assert_eq!(both.render(Language::Chinese), "含有「remove it. Then warning」，长度为 3");
+        assert_eq!(both.to_string(), "containing 「remove it. Then warning」, of length 3");
+        assert_eq!(both.render(Language::Chinese), "包含「remove it. Then warning」，长度为 3");
         let row =
             Message::list(Joint::And, [Message::text("a"), Message::text("「warning」"), Message::word("warning")]);
         assert_eq!(row.to_string(), "a and 「warning」 and warning");
@@ -287,9 +287,10 @@ mod tests {
 
     #[test]
     fn only_texts_of_others_are_changed() {
-        let mut message = msg!("with {}", Message::list(Joint::Comma, [Message::word("text"), Message::text("text")]));
+        let mut message =
+            msg!("containing {}", Message::list(Joint::Comma, [Message::word("text"), Message::text("text")]));
         message.change_texts(&mut |text| *text = "•••".to_owned());
-        assert_eq!(message.to_string(), "with text, •••");
+        assert_eq!(message.to_string(), "containing text, •••");
         assert!(!message.is_empty() && Message::text("").is_empty());
     }
 
@@ -297,9 +298,9 @@ mod tests {
     fn an_argument_that_is_a_message_is_translated_and_braces_in_texts_are_not_placeholders() {
         let inner = Message::word("warning");
         let name = "{name} warning";
-        let message = msg!("with {}", inner);
-        assert_eq!(message.render(Language::Chinese), "含有警告");
-        assert_eq!(msg!("with {}", name).render(Language::Chinese), "含有 {name} warning");
+        let message = msg!("containing {}", inner);
+        assert_eq!(message.render(Language::Chinese), "包含警告");
+        assert_eq!(msg!("containing {}", name).render(Language::Chinese), "包含 {name} warning");
         assert_eq!(msg!("with {name:?}").to_string(), "with \"{name} warning\"");
         assert_eq!(msg!("{0} {{}} {0} {count}", 7, count = 1 + 1).to_string(), "7 {} 7 2");
     }

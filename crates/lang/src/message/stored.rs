@@ -97,13 +97,13 @@ mod tests {
 
     #[test]
     fn what_is_stored_is_the_same_message_again_in_every_language() {
-        let parts = [Message::word("warning"), Message::text("{word}"), msg!("with {}", Message::text("a {b}"))];
+        let parts = [Message::word("warning"), Message::text("{word}"), msg!("containing {}", Message::text("a {b}"))];
         let message = msg!("of length {}", Message::any_of(parts));
         let stored = serde_json::to_string(&StoredMessage(message.clone())).unwrap();
         let StoredMessage(read) = serde_json::from_str(&stored).unwrap();
         assert_eq!(read, message);
-        assert_eq!(read.render(Language::Chinese), "长度为警告、{word}或含有 a {b}");
-        assert_eq!(serde_json::to_string(&message).unwrap(), "\"of length warning, {word} or with a {b}\"");
+        assert_eq!(read.render(Language::Chinese), "长度为警告、{word}或包含 a {b}");
+        assert_eq!(serde_json::to_string(&message).unwrap(), "\"of length warning, {word} or containing a {b}\"");
     }
 
     #[test]

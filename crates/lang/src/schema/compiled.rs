@@ -93,7 +93,7 @@ fn message(error: &ValidationError<'_>) -> Message {
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
             msg!(
-                "{VALUE} has properties that the schema does not know ({})",
+                "{VALUE} has properties that the schema does not define ({})",
                 unexpected.len(),
                 VALUE = Message::word(VALUE)
             )
@@ -102,12 +102,14 @@ fn message(error: &ValidationError<'_>) -> Message {
             msg!("a property of {VALUE} has a name that is not allowed", VALUE = Message::word(VALUE))
         }
         ValidationErrorKind::BacktrackLimitExceeded { .. } | ValidationErrorKind::RegexEngineFailure { .. } => {
-            msg!("{VALUE} could not be matched with the pattern", VALUE = Message::word(VALUE))
+            msg!("{VALUE} could not be matched against the pattern", VALUE = Message::word(VALUE))
         }
         ValidationErrorKind::FromUtf8 { .. } => {
             msg!("{VALUE} does not decode to UTF-8 text", VALUE = Message::word(VALUE))
         }
-        ValidationErrorKind::Custom { keyword, .. } => msg!("{VALUE} breaks `{keyword}`", VALUE = Message::word(VALUE)),
+        ValidationErrorKind::Custom { keyword, .. } => {
+            msg!("{VALUE} violates `{keyword}`", VALUE = Message::word(VALUE))
+        }
         _ => Message::text(error.masked_with(VALUE).to_string()),
     }
 }

@@ -85,10 +85,10 @@ fn one(fields: &Fields<'_>) -> Option<Declared> {
                     None => node.describe().to_string(),
                 };
                 let wanted = declared.name();
-                let message = msg!("`{name}` is declared as {wanted}, but its value {written} is no {wanted}");
+                let message = msg!("`{name}` is declared as {wanted}, but its value {written} is not of type {wanted}");
                 let help = match declared {
-                    DeclaredType::Date => "write a day of the calendar, as in 2026-11-21",
-                    _ => "change its value or its `type`; without a `value` it is empty at first",
+                    DeclaredType::Date => "write a valid date, as in 2026-11-21",
+                    _ => "change its value or its `type`; without a `value`, it is initially empty",
                 };
                 fields.error("wrong-type", message, node.span, help);
             }
@@ -99,9 +99,9 @@ fn one(fields: &Fields<'_>) -> Option<Declared> {
         && !choices.is_empty()
         && !choices.contains(&value)
     {
-        let message = msg!("the value of `{name}` is none of its `enum`");
+        let message = msg!("the value of `{name}` is not in its `enum`");
         let listed: Vec<String> = choices.iter().map(|choice| format!("`{}`", plain(choice))).collect();
-        let help = msg!("take one of {}, add this one to them, or leave `value` out", listed.join(", "));
+        let help = msg!("use one of {}, add this value to the list, or omit `value`", listed.join(", "));
         fields.error("not-a-choice", message, node.span, help);
     }
     let declaration = Declaration { name, value, declared, choices, define, sensitive, implied: false };
@@ -113,11 +113,11 @@ pub fn declared_type(fields: &Fields<'_>) -> Option<DeclaredType> {
     let declared = DeclaredType::parse(&words.text);
     if declared.is_none() {
         let names = DeclaredType::ALL.map(DeclaredType::name);
-        let message = msg!("`{}` is no type", crate::script::fields::shortened(&words.text));
+        let message = msg!("`{}` is not a type", crate::script::fields::shortened(&words.text));
         let elsewhere = OTHER_NAMES.iter().find(|(other, _)| *other == words.text.to_ascii_lowercase());
         let near = elsewhere.map(|(_, ours)| *ours).or_else(|| near_miss(&words.text, names));
         let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), words.node.span);
-        fields.findings().report(diagnostic.with_near(near, || msg!("types are {}", names.join(", "))));
+        fields.findings().report(diagnostic.with_near(near, || msg!("valid types are {}", names.join(", "))));
     }
     declared
 }
@@ -129,10 +129,10 @@ pub fn choices(fields: &Fields<'_>, declared: Option<DeclaredType>, rule: &'stat
         let choice = item.to_json();
         match declared {
             Some(declared) if !choice.is_null() && declared.coerce(&choice).is_none() => {
-                let message = msg!("`{}` is no {}, so it cannot be chosen", plain(&choice), declared.name());
+                let message = msg!("`{}` is not of type {}, so it cannot be a choice", plain(&choice), declared.name());
                 let commas = choice.as_str().is_some_and(|text| text.contains(['，', '、']));
                 let help = if commas {
-                    "put the commas of the English keyboard between the choices: `，` and `、` are text to YAML"
+                    "separate the choices with ASCII commas: YAML reads `，` and `、` as text"
                 } else {
                     "change the `type` or the choice"
                 };
@@ -162,7 +162,7 @@ pub fn variable_name(name: &Spanned<String>, fields: &Fields<'_>) -> Option<Stri
     let message = match () {
         () if name.value.is_empty() => msg!("the name of a variable is empty"),
         () if word => {
-            msg!("`{}` is a word of the template language and cannot be the name of a variable", name.value)
+            msg!("`{}` is a reserved word of the template language and cannot be the name of a variable", name.value)
         }
         () => msg!("`{}` cannot be the name of a variable", crate::script::fields::shortened(&name.value)),
     };
@@ -170,10 +170,10 @@ pub fn variable_name(name: &Spanned<String>, fields: &Fields<'_>) -> Option<Stri
     let help = match () {
         () if word => msg!("choose another name, as in `{}_`", name.value),
         () if begins && joined != name.value && joined.chars().all(|c| c.is_alphanumeric() || c == '_') => {
-            msg!("write `{joined}`: names are letters of any script, digits and `_`")
+            msg!("write `{joined}`: names consist of letters of any script, digits and `_`")
         }
         () => Message::word(
-            "names are letters of any script, digits and `_`, and begin with a letter, so that `{{ name }}` can use them",
+            "names consist of letters of any script, digits and `_`, and start with a letter, so that `{{ name }}` can use them",
         ),
     };
     let diagnostic = Diagnostic::error("invalid-name", message, fields.file(), name.span).with_help(help);

@@ -40,7 +40,7 @@ pub struct Fields<'a> {
     pub(super) used: Vec<Cell<bool>>,
     pub(super) asked: RefCell<Vec<&'static str>>,
     /// What is read from those that were asked for, where that is known.
-    pub(super) shapes: RefCell<Vec<(&'static str, Shape)>>,
+    pub(super) shapes: RefCell<Vec<(&'static str, FieldShape)>>,
     /// Required fields that are not there, each with the report. A misspelt one is reported once, as an unknown key.
     pub(super) missing: RefCell<Vec<(Vec<&'static str>, Diagnostic)>>,
     /// Keys that stand beside this mapping instead of in it, where they are reported.
@@ -173,24 +173,24 @@ impl<'a> Fields<'a> {
 
     fn again(&self, kept: &YamlEntry, other: &YamlEntry, name: &str) {
         if kept.value.to_json() == other.value.to_json() {
-            let message = msg!("`{}` says `{name}` again, with the same value", other.key.value);
+            let message = msg!("`{}` repeats `{name}` with the same value", other.key.value);
             let diagnostic = Diagnostic::warning("deprecated-field", message, self.file, other.key.span);
             let mut diagnostic = diagnostic.with_help("remove it");
             if let Some(edit) = removal(self.file, self.span, other) {
                 diagnostic = diagnostic.with_sure_fix("remove it", vec![edit]);
             }
-            self.findings.report(diagnostic.with_related("it is said here", self.file, kept.key.span));
+            self.findings.report(diagnostic.with_related("it is already given here", self.file, kept.key.span));
             return;
         }
         let message =
-            msg!("`{}` and `{}` are two spellings of `{name}`, with different values", kept.key.value, other.key.value);
+            msg!("`{}` and `{}` both mean `{name}`, but have different values", kept.key.value, other.key.value);
         let diagnostic = Diagnostic::error("conflicting-spellings", message, self.file, other.key.span);
-        let diagnostic = diagnostic.with_help(msg!("keep the one that you mean, under the name `{name}`"));
+        let diagnostic = diagnostic.with_help(msg!("keep the one you want, under the name `{name}`"));
         self.findings.report(diagnostic.with_related("the other one", self.file, kept.key.span));
     }
 
     fn warn_older(&self, entry: &YamlEntry, name: &str) {
-        let message = msg!("`{}` is an older spelling of `{name}`", entry.key.value);
+        let message = msg!("`{}` is a deprecated name for `{name}`", entry.key.value);
         self.findings.report(
             Diagnostic::warning("deprecated-field", message, self.file, entry.key.span)
                 .with_help(msg!("write `{name}`"))
@@ -199,7 +199,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Remembers what is read from `name`.
-    fn expect(&self, name: &'static str, shape: Shape) {
+    fn expect(&self, name: &'static str, shape: FieldShape) {
         self.shapes.borrow_mut().push((name, shape));
     }
 
@@ -219,7 +219,7 @@ impl<'a> Fields<'a> {
             let diagnostic = Diagnostic::error("missing-key", message, self.file, span);
             let help = match example(name) {
                 Some(example) => Message::word(example),
-                None => msg!("add it: `{name}: …`, in the column of the other fields"),
+                None => msg!("add `{name}: …`, aligned with the other fields"),
             };
             self.lacks(&[name], diagnostic.with_help(help));
         }
@@ -228,13 +228,13 @@ impl<'a> Fields<'a> {
 
     /// A text; numbers and booleans count as the text they are written as. Lists, mappings and null are `wrong-type`.
     pub fn words(&self, name: &'static str) -> Option<TextField> {
-        self.expect(name, Shape::Text);
+        self.expect(name, FieldShape::Text);
         self.take(name).and_then(|node| self.as_words(name, node))
     }
 
     /// A text that must be there.
     pub fn required_words(&self, name: &'static str) -> Option<TextField> {
-        self.expect(name, Shape::Text);
+        self.expect(name, FieldShape::Text);
         self.required(name).and_then(|node| self.as_words(name, node))
     }
 
@@ -244,7 +244,8 @@ impl<'a> Fields<'a> {
             _ => {
                 let mut diagnostic = self.wrong_type(name, "text".into(), node);
                 let list = matches!(node.kind, NodeKind::Sequence(_));
-                let one = || list.then(|| msg!("write it as one text, as in `{name}: …`, without brackets and dashes"));
+                let one =
+                    || list.then(|| msg!("write it as a single string, as in `{name}: …`, without brackets or dashes"));
                 if let Some(help) = help_for(self.file, node).or_else(one) {
                     diagnostic = diagnostic.with_help(help);
                 }
@@ -260,7 +261,7 @@ impl<'a> Fields<'a> {
     }
 
     pub fn boolean(&self, name: &'static str) -> Option<bool> {
-        self.expect(name, Shape::Truth);
+        self.expect(name, FieldShape::Truth);
         let node = self.take(name)?;
         match node.to_json().as_bool() {
             Some(truth) => Some(truth),
@@ -280,7 +281,7 @@ impl<'a> Fields<'a> {
     }
 
     pub fn integer(&self, name: &'static str, range: RangeInclusive<u32>) -> Option<u32> {
-        self.expect(name, Shape::Number);
+        self.expect(name, FieldShape::Number);
         let node = self.take(name)?;
         let number = node.to_json();
         let whole = number.as_u64().and_then(|n| u32::try_from(n).ok());
@@ -288,7 +289,7 @@ impl<'a> Fields<'a> {
             Some(n) if range.contains(&n) => Some(n),
             _ if number.is_number() => {
                 let message = msg!("`{name}` must be {}", whole_number(&range, number.as_u64()));
-                let help = "take a number from that range, or leave the field out";
+                let help = "use a number in that range, or omit the field";
                 self.error("out-of-range", message, node.span, help);
                 None
             }
@@ -305,7 +306,7 @@ impl<'a> Fields<'a> {
 
     /// One of a few words. `true` and `false` are read as `on` and `off` where these are choices, as YAML 1.1 had it.
     pub fn choice(&self, name: &'static str, choices: &[&'static str]) -> Option<&'static str> {
-        self.expect(name, Shape::Text);
+        self.expect(name, FieldShape::Text);
         let node = self.take(name)?;
         let text = node.as_scalar().map(|scalar| scalar.text.as_str()).unwrap_or_default();
         let text = match text {
@@ -315,19 +316,19 @@ impl<'a> Fields<'a> {
         };
         let choice = choices.iter().copied().find(|choice| *choice == text);
         if choice.is_none() {
-            let otherwise = "write one of these words exactly so, or leave the field out";
+            let otherwise = "write one of these exactly as shown, or omit the field";
             self.not_a_choice(name, text, choices, node.span, otherwise);
         }
         choice
     }
 
     pub fn list(&self, name: &'static str) -> Option<&'a [Arc<YamlNode>]> {
-        self.expect(name, Shape::List);
+        self.expect(name, FieldShape::List);
         let node = self.take(name)?;
         match &node.kind {
             NodeKind::Sequence(items) => Some(items),
             _ => {
-                let help = example(name).unwrap_or("begin each item on a line of its own, with `- `");
+                let help = example(name).unwrap_or("start each item on its own line, with `- `");
                 self.wrong(name, "a list", node, help);
                 None
             }
@@ -336,12 +337,12 @@ impl<'a> Fields<'a> {
 
     /// The items of a list that must be there and must not be empty.
     pub fn required_list(&self, name: &'static str) -> Option<&'a [Arc<YamlNode>]> {
-        self.expect(name, Shape::List);
+        self.expect(name, FieldShape::List);
         let node = self.required(name)?;
         let items = self.list(name)?;
         if items.is_empty() {
             let message = msg!("`{name}` of {} is empty", self.what);
-            let help = "give it at least one item, or remove what holds it";
+            let help = "add at least one item, or remove the part that contains it";
             self.error("empty-list", message, node.span, help);
             return None;
         }
@@ -350,7 +351,7 @@ impl<'a> Fields<'a> {
 
     /// Reports an item of the list `name` that is a text where a mapping with this text under `key` is meant.
     pub fn name_alone(&self, name: &str, key: &str, text: &str, span: Span) {
-        let message = msg!("an item of `{name}` must be a mapping of fields, but this is a name alone");
+        let message = msg!("an item of `{name}` must be a mapping of fields, but this is only a name");
         let help = match text.contains('：') {
             true => full_width_colon_help(),
             false => msg!("write `- {key}: {}`", shortened(text)),
@@ -433,14 +434,14 @@ impl Drop for Fields<'_> {
 
 /// What is read from a field.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Shape {
+pub(super) enum FieldShape {
     Text,
     Truth,
     Number,
     List,
 }
 
-impl Shape {
+impl FieldShape {
     pub(super) fn fits(self, node: &YamlNode) -> bool {
         match (self, &node.kind) {
             (Self::List, NodeKind::Sequence(_)) => true,

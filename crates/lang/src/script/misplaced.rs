@@ -20,23 +20,23 @@ pub fn misplaced(fields: &Fields<'_>, what: &'static str) -> Option<&'static str
     let key = entry.key.value.as_str();
     let an = if *name == "action" { "an" } else { "a" };
     let message = msg!(
-        "{an} {name} stands here, in a list of {what}s",
+        "found {an} {name} in a list of {what}s",
         an = Message::word(an),
         name = Message::word(name),
         what = Message::word(what)
     );
     let help = if other < own {
         msg!(
-            "move all of it to the left, so that its `- {key}` begins in the column of the other {name}s",
+            "move all of it to the left, so that its `- {key}` is aligned with the other {name}s",
             name = Message::word(name)
         )
     } else if other == own + 1 {
         msg!(
-            "move all of it to the right, so that its `- {key}` begins in the column of the other {name}s",
+            "move all of it to the right, so that its `- {key}` is aligned with the other {name}s",
             name = Message::word(name)
         )
     } else {
-        msg!("{name}s stand in the `{name}s:` of a topic: move it there", name = Message::word(name))
+        msg!("{name}s belong in the `{name}s:` of a topic: move it there", name = Message::word(name))
     };
     fields.error("unknown-key", message, entry.key.span, help);
     Some(name)

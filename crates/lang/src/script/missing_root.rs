@@ -31,7 +31,8 @@ fn forgotten(file: &Arc<SourceFile>, entries: &[YamlEntry]) -> Option<Diagnostic
         Some((key, what, entries.iter().find(own)?))
     })?;
     let message = msg!("{what} needs a line `{key}:` above its fields", what = Message::word(what));
-    let help = msg!("write `{key}:` at the margin of the line above, and indent everything below it by two spaces");
+    let help =
+        msg!("write `{key}:` on the line above, without indentation, and indent everything below it by two spaces");
     let diagnostic = Diagnostic::error("missing-key", message, file, first.key.span).with_help(help);
     // A few lines are shown as a whole; more are work for an editor.
     let Some(edits) = below(file, entries).map(|edits| with_key(edits, key)) else { return Some(diagnostic) };
@@ -103,10 +104,10 @@ fn indented(file: &Arc<SourceFile>, entries: &[YamlEntry]) -> Option<Diagnostic>
             sound.then_some((entry, key, found))
         })
     })?;
-    let message = msg!("`{key}` stands indented below `{}`", outer.key.value);
-    let help = msg!("move `{key}:` to the margin, and all that is below it as far to the left");
+    let message = msg!("`{key}` is indented below `{}`", outer.key.value);
+    let help = msg!("remove the indentation of `{key}:`, and move everything below it to the left by the same amount");
     let diagnostic = Diagnostic::error("missing-key", message, file, inner.key.span).with_help(help);
-    Some(diagnostic.with_related("it is taken for a part of this", file, outer.key.span))
+    Some(diagnostic.with_related("it is read as part of this", file, outer.key.span))
 }
 
 /// Another word stands in the place of the root key.
@@ -118,7 +119,7 @@ fn misspelt(file: &Arc<SourceFile>, entries: &[YamlEntry]) -> Option<Diagnostic>
         (entry.key.value != "metadata" && !entry.key.value.starts_with("x-")).then_some((entry, key, what))
     })?;
     let message = msg!(
-        "{what} begins with `{key}:`, and not with `{}:`",
+        "{what} starts with `{key}:`, not with `{}:`",
         crate::script::fields::shortened(&entry.key.value),
         what = Message::word(what)
     );

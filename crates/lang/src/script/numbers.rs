@@ -9,7 +9,7 @@ pub fn whole_number(range: &RangeInclusive<u32>, written: Option<u64>) -> Messag
     // Nobody thinks of the largest number that fits, unless theirs is larger.
     match (*range.end(), written) {
         (u32::MAX, written) if written.is_none_or(|written| written <= u64::from(u32::MAX)) => {
-            msg!("a whole number, at least {}", range.start())
+            msg!("a whole number of at least {}", range.start())
         }
         (end, _) => msg!("a whole number from {} to {end}", range.start()),
     }

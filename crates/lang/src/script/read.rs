@@ -47,9 +47,9 @@ pub enum ScriptDocument {
 const DOCUMENTS: [(&str, &str); 5] = [
     ("session", "a script"),
     ("skill", "a skill: it is called by scripts and cannot be run alone"),
-    ("technique_id", "a skill in its older form: it is called by scripts and cannot be run alone"),
+    ("technique_id", "a skill in the legacy form: it is called by scripts and cannot be run alone"),
     ("workflow_id", "a workflow state file, which this release cannot run yet"),
-    ("test", "a conversation test: it is run by `bcc-script test`"),
+    ("test", "a conversation test: run it with `bcc-script test`"),
 ];
 
 /// Which of the language's documents the tree is, by the key at its root.
@@ -80,14 +80,14 @@ pub fn read(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) -> Opt
 /// Reads whatever document a parsed file holds; a file without any of the root keys is taken for a script.
 pub fn document(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) -> Option<ScriptDocument> {
     let NodeKind::Mapping(_) = &root.kind else {
-        let message = msg!("a script is a mapping that begins with `session:`, but this is {}", root.describe());
+        let message = msg!("a script must be a mapping that starts with `session:`, but this is {}", root.describe());
         let help = help_for(file, root)
-            .unwrap_or_else(|| msg!("begin with a line `session:`, and indent everything else below it"));
+            .unwrap_or_else(|| msg!("start with a line `session:`, and indent everything else below it"));
         findings.report(Diagnostic::error("wrong-type", message, file, root.span).with_help(help));
         return None;
     };
     let what = match root_key(root) {
-        Some("skill" | "technique_id") => "a skill's file",
+        Some("skill" | "technique_id") => "a skill file",
         Some("test") => "a test",
         Some("workflow_id") => {
             let key = root.as_mapping().into_iter().flatten().find(|entry| entry.key.value == "workflow_id");
@@ -247,7 +247,7 @@ pub fn action(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> O
         let own = ["action_type", "action_id", "condition", "config", "on_exit", "on_interrupted"];
         let foreign = near_miss(key, own).is_none();
         foreign.then(|| beside.borrow_mut().push(key.to_owned()));
-        foreign.then(|| msg!("what the kind itself needs stands under `config:`; keys of your own begin with `x-`"))
+        foreign.then(|| msg!("the fields of the action type go under `config:`; custom fields start with `x-`"))
     });
     // What a kind that is not there would read is still looked through for the names that it sets.
     let kind = kind.unwrap_or_else(|| Spanned { value: String::new(), span: node.span });
@@ -282,7 +282,7 @@ pub(crate) fn id(fields: &Fields<'_>, name: &'static str) -> Spanned<String> {
             0 => msg!("`{name}` is empty"),
             _ => msg!("`{}` cannot be used as `{name}`", shortened(&id.value)),
         };
-        let help = msg!("ids are 1 to {LONGEST_ID} letters (of any script), digits, `_`, `.` and `-`");
+        let help = msg!("ids are 1 to {LONGEST_ID} characters long: letters (of any script), digits, `_`, `.` and `-`");
         let diagnostic = Diagnostic::error("invalid-id", message, fields.file(), id.span).with_help(help);
         let unseen = id.value.chars().find(|c| is_unseen(*c)).map(|c| without_unseen(diagnostic.clone(), c));
         fields.findings().report(unseen.unwrap_or(diagnostic));
@@ -298,12 +298,11 @@ fn is_unseen(c: char) -> bool {
 /// Says of an id that it looks right and holds a character that cannot be seen, and takes it out.
 fn without_unseen(mut diagnostic: Diagnostic, unseen: char) -> Diagnostic {
     let written: String = diagnostic.file.slice(diagnostic.span).chars().filter(|c| !is_unseen(*c)).collect();
-    diagnostic.message =
-        msg!("`{}` holds a character that cannot be seen: U+{:04X}", shortened(&written), u32::from(unseen));
+    diagnostic.message = msg!("`{}` contains an invisible character: U+{:04X}", shortened(&written), u32::from(unseen));
     let sound = !written.is_empty() && written.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'));
     let span = diagnostic.span;
-    let diagnostic = diagnostic.with_help("delete it: type the id again, or the end of it");
-    if sound { diagnostic.with_fix("take it out", vec![Edit::replace(span, written)]) } else { diagnostic }
+    let diagnostic = diagnostic.with_help("delete it: retype the id, or the end of it");
+    if sound { diagnostic.with_fix("remove the character", vec![Edit::replace(span, written)]) } else { diagnostic }
 }
 
 /// The `template_scheme` of a parsed script, when it can be found at all: the templates must be known before the script

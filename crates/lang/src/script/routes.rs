@@ -93,7 +93,7 @@ pub fn on_exit(fields: &Fields<'_>) -> Option<OnExit> {
     };
     if entries.is_empty() {
         let message = msg!("`on_exit` of {} is empty", fields.what());
-        fields.error("empty-list", message, node.span, "give it at least one route, or remove it");
+        fields.error("empty-list", message, node.span, "add at least one route, or remove it");
     }
     Some(OnExit { routes: entries.iter().filter_map(|entry| route(entry, fields)).collect() })
 }
@@ -102,8 +102,8 @@ fn route(entry: &YamlEntry, fields: &Fields<'_>) -> Option<WrittenRoute> {
     let reason = entry.key.clone();
     let span = entry.value.span;
     if ["goto", "insert", "then", "set"].contains(&reason.value.as_str()) {
-        let message = msg!("`{}` is no exit reason: a route needs the reason in front of it", reason.value);
-        let help = msg!("write for which reason, as in `max_rounds_reached: {{ {}: … }}`", reason.value);
+        let message = msg!("`{}` is not an exit reason: write the reason before the route", reason.value);
+        let help = msg!("write the reason it applies to, as in `max_rounds_reached: {{ {}: … }}`", reason.value);
         fields.error("unknown-exit-reason", message, reason.span, help);
         return None;
     }
@@ -141,13 +141,18 @@ pub(crate) fn steps(fields: &Fields<'_>) -> Option<Steps> {
     };
     if let (Some(goto), true) = (&goto, fields.take("then").is_some()) {
         let message = msg!("{} has both `goto` and `then`", fields.what());
-        report("conflicting-fields", message, goto.span, "keep one of them: each says where the conversation goes on");
+        report(
+            "conflicting-fields",
+            message,
+            goto.span,
+            "keep one of them: each sets where the conversation continues",
+        );
         return None;
     }
     let nothing = set.is_none() && insert.is_none() && goto.is_none() && fields.take("then").is_none();
     if nothing {
-        let message = msg!("{} says nothing to do", fields.what());
-        let help = "give it `then:`, `goto:`, `insert:` or `set:`, or write one word, as in `next`";
+        let message = msg!("{} does not specify what to do", fields.what());
+        let help = "add `then:`, `goto:`, `insert:` or `set:`, or write a single word, as in `next`";
         // Whatever else stands there is reported as an unknown key, which says enough.
         if fields.is_empty() {
             report("missing-key", message, fields.span(), help);
@@ -175,8 +180,8 @@ fn word(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
     }
     let listed = WORDS.map(|word| format!("`{word}`")).join(", ");
     let message = match node.as_scalar() {
-        Some(_) => msg!("`{}` is no route", shortened(text)),
-        None => msg!("a route is a word or a mapping, but this is {}", node.describe()),
+        Some(_) => msg!("`{}` is not a route", shortened(text)),
+        None => msg!("a route must be a word or a mapping, but this is {}", node.describe()),
     };
     let near = near_miss(text, WORDS);
     // `goto topic_b` and `goto: topic_b` inside a text are what people try first.
@@ -191,7 +196,7 @@ fn word(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
         (None, None) if is_id(text) => {
             msg!("if it is the id of a topic or a phase, write `{{ goto: {text} }}`; other routes are {listed}")
         }
-        (None, None) => msg!("routes are {listed}, `{{ goto: … }}`, `{{ insert: …, then: … }}`"),
+        (None, None) => msg!("valid routes are {listed}, `{{ goto: … }}`, `{{ insert: …, then: … }}`"),
     };
     let mut diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), node.span).with_help(help);
     let words: Vec<&str> = text.split([':', ' ']).filter(|word| !word.is_empty()).collect();

@@ -66,7 +66,7 @@ fn outputs(fields: &Fields<'_>) -> Vec<Spanned<String>> {
     let read = |item: &Arc<YamlNode>| {
         let Some(scalar) = item.as_scalar() else {
             let message = msg!("an item of `outputs` must be the name of a variable, but this is {}", item.describe());
-            fields.error("wrong-type", message, item.span, "write the names alone, as in `outputs: [mood, reason]`");
+            fields.error("wrong-type", message, item.span, "write only the names, as in `outputs: [mood, reason]`");
             return None;
         };
         let name = Spanned { value: scalar.text.clone(), span: item.span };
@@ -92,7 +92,7 @@ fn sound_path(path: &Spanned<String>, fields: &Fields<'_>) -> bool {
     let sound = !text.trim().is_empty() && !text.starts_with(['/', '\\', '~']) && !text.contains(['\0', ':']);
     if !sound {
         let message = msg!("`{}` cannot be the path of a skill", shortened(text));
-        let help = "write a path that begins at the folder of this script, as in `../skills/comfort.yaml`";
+        let help = "write a path relative to the folder of this script, as in `../skills/comfort.yaml`";
         fields.error("invalid-name", message, path.span, help);
     }
     sound

@@ -20,17 +20,17 @@ pub fn time(fields: &Fields<'_>, key: &'static str, longest: Duration) -> Option
     let longest = humantime::format_duration(longest);
     let diagnostic = match read {
         Some(_) => {
-            let message = msg!("`{key}` must be a time of at most {longest}, and more than none");
+            let message = msg!("`{key}` must be a duration greater than zero and at most {longest}");
             Diagnostic::error("out-of-range", message, fields.file(), node.span)
         }
         None => {
-            let message = msg!("`{key}` must be a time, but this is {}", node.describe());
+            let message = msg!("`{key}` must be a duration, but this is {}", node.describe());
             let seconds = text.parse::<u32>().ok().map(|seconds| format!("{seconds}s"));
             let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), node.span);
             diagnostic.with_replacement(seconds.as_deref())
         }
     };
-    let help = msg!("write a number with its unit, as in `30s` or `5m`; at most {longest}");
+    let help = msg!("write a number with a unit, as in `30s` or `5m`; at most {longest}");
     fields.findings().report(diagnostic.with_help(help));
     None
 }

@@ -63,7 +63,7 @@ impl Fields<'_> {
             Some(near) => msg!("did you mean `{near}`?"),
             // `{ define: one thing, and another }`: what follows the comma is a key without a value.
             None if entry.key.value.contains(char::is_whitespace) && is_absent(&entry.value) => Message::word(
-                "inside `{ }` and `[ ]` a comma ends a text: put the text before it in quotes, up to here",
+                "inside `{ }` and `[ ]`, a comma ends the text: put the whole text, up to here, in quotes",
             ),
             None => {
                 let mut known = self.asked.borrow().clone();
@@ -71,9 +71,9 @@ impl Fields<'_> {
                 known.sort_unstable();
                 known.dedup();
                 match known.is_empty() {
-                    true => msg!("it has no fields at all; keys of your own begin with `x-`"),
+                    true => msg!("it has no fields at all; custom fields start with `x-`"),
                     false => msg!(
-                        "known here: {}; keys of your own begin with `x-`",
+                        "allowed here: {}; custom fields start with `x-`",
                         Message::list(Joint::Item, known.into_iter().map(Message::text))
                     ),
                 }
@@ -93,7 +93,7 @@ impl Fields<'_> {
         let help = if glued.wide {
             full_width_colon_help()
         } else {
-            msg!("put a space behind the `:`; without one, all of it is the name of a field")
+            msg!("put a space after the `:`; without one, the whole text is a field name")
         };
         let title = msg!("write `{}`", shortened(&glued.text));
         let edits = vec![Edit::replace(entry.key.span, glued.text.as_str())];
@@ -163,11 +163,11 @@ mod tests {
     #[test]
     fn a_comma_that_ends_a_text_is_explained() {
         for text in ["{ define: one thing, and another }", "{ define: 一件事, 还有 一件 }"] {
-            assert!(help_of_the_unknown_key_in(text).contains("a comma ends a text"), "{text}");
+            assert!(help_of_the_unknown_key_in(text).contains("a comma ends the text"), "{text}");
         }
         assert!(help_of_the_unknown_key_in("{ define: one, defin: 5 }").contains("did you mean `define`?"));
         for text in ["{ define: one, and another: 5 }", "{ define: one, another }", "and another: ~\n"] {
-            assert!(help_of_the_unknown_key_in(text).contains("known here: define"), "{text}");
+            assert!(help_of_the_unknown_key_in(text).contains("allowed here: define"), "{text}");
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::source::known_fields::{holds_text, holds_word, is_field};
 use crate::source::lines::SourceLine;
 use crate::source::misreading::{self, Misreading};
 use crate::source::span::Span;
-use crate::source::syntax::Place;
+use crate::source::syntax::SyntaxLocation;
 use crate::source::text::excerpt;
 
 /// Whether another field seems to begin in a text.
@@ -16,7 +16,7 @@ fn holds_field(text: &str) -> bool {
     text.match_indices(": ").filter_map(before).any(is_field)
 }
 
-impl Place<'_> {
+impl SyntaxLocation<'_> {
     /// Whether the line below belongs to the text of this one.
     fn goes_on(&self) -> bool {
         let below = self.line.below().find(|line| !line.text().trim().is_empty());
@@ -47,12 +47,14 @@ impl Place<'_> {
         match found {
             Some(span) => Misreading::new(
                 "this line is indented with a tab; YAML allows only spaces",
-                "replace each tab by two spaces; most editors can do so for the whole file",
+                "replace each tab with two spaces; most editors can do this for the whole file",
                 span,
             ),
-            None => {
-                Misreading::new("a tab stands where YAML allows only spaces", "replace it by a space", self.character())
-            }
+            None => Misreading::new(
+                "there is a tab where YAML allows only spaces",
+                "replace it with a space",
+                self.character(),
+            ),
         }
     }
 
@@ -63,10 +65,10 @@ impl Place<'_> {
             if let Some(found) = self.key_in_value() {
                 return Some(found);
             }
-            let message = msg!("the text after `{}:` holds another `: `", excerpt(self.line.key()));
+            let message = msg!("the text after `{}:` contains another `: `", excerpt(self.line.key()));
             let full_width = self.file.slice(value).starts_with(['“', '”', '「', '‘', '’', '＂']);
             let help = if full_width {
-                "put quotes around the text: `\"` of the English keyboard; full-width quotes are a part of the text to YAML"
+                "put ASCII quotes (`\"`) around the text; YAML treats full-width quotes as part of the text"
             } else {
                 "YAML reads a colon and a space as the end of a key: put quotes around the text"
             };
@@ -88,9 +90,8 @@ impl Place<'_> {
             let word = excerpt(self.file.slice(body));
             let edits = vec![Edit::insert(body.end, ":")];
             let is_field = is_field(self.file.slice(body));
-            let fix = Fix::sure("put a colon behind it", edits).only_sure_if(is_field);
-            let help =
-                msg!("if `{word}` is a key, write `{word}:`; a text over several lines begins with `|` behind its key");
+            let fix = Fix::sure("add a colon after it", edits).only_sure_if(is_field);
+            let help = msg!("if `{word}` is a key, write `{word}:`; multi-line text starts with `|` after its key");
             let message = "a colon is missing at the end of this line";
             return Some(Misreading::new(message, help, body).fixed_by(deeper.then_some(fix)));
         }
@@ -104,19 +105,17 @@ impl Place<'_> {
             let key = excerpt(above.key());
             if above.key().ends_with("_id") {
                 return Some(Misreading::new(
-                    "this line is indented further than the line above it, which has a value already",
+                    "this line is indented further than the line above it, which already has a value",
                     msg!(
-                        "begin it in the column of `{key}`; if this line stands right, `{key}` and what belongs to it \
-                         are indented too little"
+                        "align it with `{key}`; if the indentation of this line is correct, `{key}` and its contents are not indented enough"
                     ),
                     self.line.content(),
                 ));
             }
             return Some(Misreading::new(
-                "this line is indented further than the line above it, which has a value already",
+                "this line is indented further than the line above it, which already has a value",
                 msg!(
-                    "begin it in the column of `{key}`, or take the value after `{key}:` away; \
-                     a text over several lines begins with `|` behind its key"
+                    "align it with `{key}`, or remove the value after `{key}:`; multi-line text starts with `|` after its key"
                 ),
                 self.line.content(),
             ));
@@ -134,8 +133,8 @@ impl Place<'_> {
         let edits = vec![Edit::insert(content.start + 1, " ")];
         let key = text.trim_start_matches('-').split(':').next().unwrap_or_default();
         let sure = line.colon().is_some() && is_field(key);
-        let fix = Fix::sure("put a space behind the dash", edits).only_sure_if(sure);
-        let help = "an item of a list begins with a dash and a space";
+        let fix = Fix::sure("add a space after the dash", edits).only_sure_if(sure);
+        let help = "a list item starts with a dash and a space";
         let dash = Span::new(content.start, content.start + 1);
         Some(Misreading::new("a space is missing after this dash", help, dash).fixed_by(Some(fix)))
     }
@@ -151,9 +150,9 @@ impl Place<'_> {
             return None;
         }
         let start = value.start + before.len() - key.len();
-        let message = msg!("`{key}:` begins a second field in the line of `{}:`", self.line.key());
+        let message = msg!("`{key}:` starts a second field on the line of `{}:`", self.line.key());
         let help = msg!(
-            "begin a new line with `{key}:`, in the column of `{}`; or put both between `{{ }}`, with a comma",
+            "put `{key}:` on a new line, aligned with `{}`; or put both in `{{ }}`, separated by a comma",
             self.line.key()
         );
         Some(Misreading::new(message, help, Span::new(start, start + key.len() + 1)))
@@ -173,10 +172,10 @@ impl Place<'_> {
         if item || ["topics", "actions", "phases"].contains(&key) || self.line.indentation().len() <= column {
             return None;
         }
-        let message = msg!("a line `config:` is missing above `{}`", excerpt(key));
-        let help = msg!("write `config:` in a line of its own above, in the column of `{}`", above.key());
+        let message = msg!("the line `config:` is missing above `{}`", excerpt(key));
+        let help = msg!("write `config:` on a separate line above, aligned with `{}`", above.key());
         let edits = vec![Edit::insert(line.start, format!("{}config:\n", " ".repeat(column)))];
-        let fix = Fix::new("put `config:` above", edits);
+        let fix = Fix::new("add `config:` above", edits);
         Some(Misreading::new(message, help, self.line.content()).fixed_by(Some(fix)))
     }
 
@@ -191,7 +190,7 @@ impl Place<'_> {
         if self.line.colon().is_some() {
             return None;
         }
-        let message = "this line has no colon, but stands where a `key: value` is expected";
+        let message = "this line has no colon, but a `key: value` is expected here";
         let help =
             "write `key: value`; if the line belongs to the text above, indent it further than the key of that text";
         Some(Misreading::new(message, help, content))
@@ -216,8 +215,8 @@ impl Place<'_> {
         let content = self.line.content();
         if self.file.slice(content).starts_with("- ") {
             return Some(Misreading::new(
-                "an item of a list stands where a `key: value` is expected",
-                "begin all items of a list in the same column; a list stands below its key, not beside other keys",
+                "there is a list item where a `key: value` is expected",
+                "align all items of a list; put the list below its key, not next to other keys",
                 content,
             ));
         }
@@ -231,15 +230,16 @@ impl Place<'_> {
         if outer.is_some_and(|line| self.file.slice(line.value()).starts_with(['|', '>'])) {
             return Some(self.less_indented());
         }
-        let help = "begin the keys of one mapping in the same column, and what belongs to a key further right";
+        let help = "align the keys of a mapping, and indent the contents of a key further";
         let (message, span) = match spaces {
             0 => (msg!("this line is not indented, but the lines above it are"), content),
             1 => (
-                msg!("this line is indented by 1 space, which fits none of the lines above it"),
+                msg!("this line is indented by 1 space, which matches none of the lines above it"),
                 self.line.indentation(),
             ),
             _ => {
-                let message = msg!("this line is indented by {spaces} spaces, which fits none of the lines above it");
+                let message =
+                    msg!("this line is indented by {spaces} spaces, which matches none of the lines above it");
                 (message, self.line.indentation())
             }
         };
@@ -257,15 +257,15 @@ impl Place<'_> {
     }
 
     pub(crate) fn comment_inside(&self) -> Misreading {
-        let message = "this line goes on with a text that a comment has ended";
-        let help = "move the comment above the key; a text that holds `#` must stand in quotes";
+        let message = "this line continues text that was ended by a comment";
+        let help = "move the comment above the key; text that contains `#` must be quoted";
         Misreading::new(message, help, self.line.content())
     }
 
     pub(crate) fn less_indented(&self) -> Misreading {
         Misreading::new(
             "this line is indented less than the text that it belongs to",
-            "indent all lines of a text below `|` or `>` by the same number of spaces",
+            "indent all lines of the text below `|` or `>` by the same number of spaces",
             self.line.content(),
         )
     }
@@ -274,15 +274,15 @@ impl Place<'_> {
         if let Some(found) = self.continued_value() {
             return Some(found);
         }
-        let message = "this line stands in a list, but does not begin with `- `";
-        let help = "begin each item with a dash and a space, indent what belongs to an item, or begin a key left of the dashes";
+        let message = "this line is in a list, but does not start with `- `";
+        let help = "start each item with a dash and a space, indent the contents of an item, or start a key to the left of the dashes";
         Some(Misreading::new(message, help, self.line.content()))
     }
 
     pub(crate) fn list_on_key_line(&self) -> Misreading {
         let value = Span::new(self.at, self.line.value().end);
-        let message = "a list cannot begin in the line of its key";
-        let help = "begin the list in the next line, indented below the key; if it is a text, put it in quotes";
+        let message = "a list cannot start on the line of its key";
+        let help = "start the list on the next line, indented below the key; if it is text, put it in quotes";
         Misreading::new(message, help, value)
     }
 }

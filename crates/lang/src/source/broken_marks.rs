@@ -5,12 +5,12 @@ use crate::source::full_width;
 use crate::source::lines::SourceLine;
 use crate::source::misreading::{self, Misreading};
 use crate::source::span::Span;
-use crate::source::syntax::Place;
+use crate::source::syntax::SyntaxLocation;
 
 /// How far the closing bracket of a list or mapping is looked for, in bytes.
 const MAX_BRACKET_BYTES: usize = 16 * 1024;
 
-impl Place<'_> {
+impl SyntaxLocation<'_> {
     pub(crate) fn unclosed_quote(&self) -> Misreading {
         let opens = |line: &SourceLine<'_>| {
             let value = line.value();
@@ -23,27 +23,28 @@ impl Place<'_> {
         let (start, quote) = found.unwrap_or((self.at, '"'));
         let message = msg!("this `{quote}` is never closed");
         let help = if quote == '"' {
-            "put a `\"` at the end of the text; inside of it, write `\\\"` for a quote"
+            "put a `\"` at the end of the text; inside it, write `\\\"` for a quote"
         } else {
-            "put a `'` at the end of the text; inside of it, write `''` for an apostrophe"
+            "put a `'` at the end of the text; inside it, write `''` for an apostrophe"
         };
         Misreading::new(message, help, self.file.clamp(Span::new(start, start + 1)))
     }
 
     pub(crate) fn after_quote(&self, quote: char) -> Misreading {
         let rest = Span::new(self.at, self.line.content().end);
-        let message = msg!("text goes on behind the closing `{quote}`");
+        let message = msg!("there is more text after the closing `{quote}`");
         let help = if quote == '"' {
-            "put the quotes around the whole text; inside of them, write `\\\"` for a quote"
+            "put quotes around the whole text; inside them, write `\\\"` for a quote"
         } else {
-            "put the quotes around the whole text; inside of them, write `''` for an apostrophe"
+            "put quotes around the whole text; inside them, write `''` for an apostrophe"
         };
         Misreading::new(message, help, rest)
     }
 
     pub(crate) fn escape(&self) -> Misreading {
         const KNOWN: &str = "0abtnvfre \"/\\N_LP\t\n\r";
-        let help = "write `\\\\` for a backslash, or put the text in single quotes, where a backslash is a backslash";
+        let help =
+            "write `\\\\` for a backslash, or put the text in single quotes, where a backslash has no special meaning";
         // The parser gives the start of the scalar: find the escape that it choked on.
         let rest = self.file.text().get(self.at..).unwrap_or("");
         let mut characters = rest.char_indices().skip(1);
@@ -59,7 +60,7 @@ impl Place<'_> {
                 _ if KNOWN.contains(kind) => continue,
                 _ => {
                     let span = Span::new(self.at + offset, self.at + offset + 1 + kind.len_utf8());
-                    return Misreading::new(msg!("`\\{kind}` means nothing in double quotes"), help, span);
+                    return Misreading::new(msg!("`\\{kind}` is not a valid escape in double quotes"), help, span);
                 }
             };
             let code = rest.get(offset + 2..offset + 2 + digits).and_then(|code| u32::from_str_radix(code, 16).ok());
@@ -68,7 +69,7 @@ impl Place<'_> {
                 return Misreading::new(message, help, Span::new(self.at + offset, self.at + offset + 2));
             }
         }
-        let message = "an escape in this text names no character";
+        let message = "an escape in this text does not represent any character";
         Misreading::new(message, help, self.character())
     }
 
@@ -78,11 +79,9 @@ impl Place<'_> {
         let wide = rest.contains(['】', '］', '｝', '，']);
         let message = msg!("this `{open}` is never closed");
         let help = if wide {
-            msg!(
-                "close it with a `{close}` of the English keyboard, and use its comma: full-width marks are text to YAML"
-            )
+            msg!("close it with an ASCII `{close}`, and use ASCII commas: YAML treats full-width marks as text")
         } else {
-            msg!("close it with `{close}`; if it is a text that begins with `{open}`, put it in quotes")
+            msg!("close it with `{close}`; if it is text that starts with `{open}`, put it in quotes")
         };
         Misreading::new(message, help, self.file.clamp(Span::new(at, at + 1)))
     }
@@ -108,8 +107,8 @@ impl Place<'_> {
         if let Some(found) = full_width::comma(self.file, self.line) {
             return found;
         }
-        let message = "a comma or a closing bracket is missing before this";
-        let help = "put commas between the parts of `[…]` and `{…}`, and texts with `:`, `,`, `[`, `{` in quotes";
+        let message = "a comma or a closing bracket is missing before this character";
+        let help = "separate the parts of `[…]` and `{…}` with commas, and put text that contains `:`, `,`, `[` or `{` in quotes";
         Misreading::new(message, help, self.character())
     }
 
@@ -134,9 +133,9 @@ impl Place<'_> {
     pub(crate) fn block_header(&self) -> Misreading {
         let value = Span::new(self.at, self.line.content().end);
         let indicator = self.file.slice(self.character());
-        let message = msg!("nothing may stand behind `{indicator}` in its line");
+        let message = msg!("nothing is allowed after `{indicator}` on the same line");
         let help = msg!(
-            "begin the text in the next line, indented; if it is a text that begins with `{indicator}`, put it in quotes"
+            "start the text on the next line, indented; if it is text that starts with `{indicator}`, put it in quotes"
         );
         Misreading::new(message, help, value)
     }

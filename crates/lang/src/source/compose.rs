@@ -95,7 +95,7 @@ impl Finished {
 }
 
 /// A collection that is being read.
-pub(crate) struct Frame {
+pub(crate) struct ComposeFrame {
     pub(crate) start: usize,
     /// Where its last child ends in the file (not where an alias points).
     end: usize,
@@ -127,7 +127,7 @@ pub(crate) enum PendingKey {
 pub(crate) struct Composer<'f> {
     pub(crate) file: &'f Arc<SourceFile>,
     diagnostics: Vec<Diagnostic>,
-    pub(crate) frames: Vec<Frame>,
+    pub(crate) frames: Vec<ComposeFrame>,
     anchors: HashMap<usize, (Arc<YamlNode>, Weight)>,
     anchor_names: Vec<String>,
     root: Option<Arc<YamlNode>>,
@@ -161,7 +161,7 @@ impl<'f> Composer<'f> {
                 !self.file.text().trim_matches(|c: char| c.is_whitespace() || c == BYTE_ORDER_MARK).is_empty();
             let message = match (comments, self.documents) {
                 (false, _) => "the file is empty",
-                (true, 0) => "the file holds nothing but comments",
+                (true, 0) => "the file contains only comments",
                 (true, _) => "the document in this file is empty",
             };
             let help = "write a script: its first line is `session:`, `skill:`, `test:` or `workflow_id: …`";
@@ -216,7 +216,7 @@ impl<'f> Composer<'f> {
                 self.documents += 1;
                 if self.documents > 1 {
                     let help =
-                        "a file holds one document: remove this line, or put what follows into a file of its own";
+                        "a file contains one document: remove this line, or move what follows to a separate file";
                     self.report(
                         Diagnostic::error("several-documents", "a second document starts here", self.file, span)
                             .with_help(help),
@@ -251,8 +251,8 @@ impl<'f> Composer<'f> {
                 Some((node, weight)) => self.complete(Finished::Shared(node), 0, weight, span),
                 None => {
                     let name = self.file.slice(span);
-                    let message = msg!("`{name}` stands inside what it names, which would never end");
-                    let help = "remove it, or write out what it should hold";
+                    let message = msg!("`{name}` is used inside the value that it refers to, which would never end");
+                    let help = "remove it, or write out the intended value";
                     self.report(Diagnostic::error("recursive-alias", message, self.file, span).with_help(help));
                     self.placeholder(span);
                 }
@@ -266,13 +266,13 @@ impl<'f> Composer<'f> {
     }
 
     fn unknown_anchor(&self, name: &str, span: Span) -> Diagnostic {
-        let message = msg!("nothing in this file is called `&{name}`");
+        let message = msg!("this file has no anchor `&{name}`");
         let diagnostic = Diagnostic::error("unknown-anchor", message, self.file, span);
         // The nearest in the file come first.
         match near_miss(name, self.anchor_names.iter().rev().map(String::as_str)) {
             Some(near) => diagnostic.with_help(msg!("did you mean `*{near}`?")),
             None => {
-                let help = "if it is a text that begins with `*`, put it in quotes";
+                let help = "if it is text that starts with `*`, put it in quotes";
                 // Without any anchor in the file nobody means one.
                 let fix = misreading::quote(self.file, span).only_sure_if(self.anchor_names.is_empty());
                 diagnostic.with_help(help).with_fixes([fix])
@@ -301,7 +301,7 @@ impl<'f> Composer<'f> {
         }
         let flow = style == StructureStyle::Flow;
         let weight = Weight { nodes: 1, bytes: 0, height: 1 };
-        self.frames.push(Frame { start: span.start, end: span.end, flow, anchor, weight, kind });
+        self.frames.push(ComposeFrame { start: span.start, end: span.end, flow, anchor, weight, kind });
     }
 
     fn close(&mut self, at: Span) {
@@ -347,13 +347,13 @@ impl<'f> Composer<'f> {
         let nodes = frame.weight.nodes.max(self.nodes);
         if nodes > MAX_NODES || frame.weight.bytes > MAX_TEXT_BYTES {
             let message = if nodes > MAX_NODES {
-                msg!("the document has more than {MAX_NODES} nodes once its aliases are written out")
+                msg!("the document has more than {MAX_NODES} nodes after its aliases are expanded")
             } else {
-                msg!("the document has more than {MAX_TEXT_BYTES} bytes of text once its aliases are written out")
+                msg!("the document has more than {MAX_TEXT_BYTES} bytes of text after its aliases are expanded")
             };
             self.stop(
                 Diagnostic::error("too-many-nodes", message, self.file, source)
-                    .with_help("data of this size belongs into a file of its own"),
+                    .with_help("put data of this size in a separate file"),
             );
             return;
         }

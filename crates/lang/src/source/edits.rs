@@ -8,10 +8,10 @@ use crate::source::text::BYTE_ORDER_MARK;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 pub enum EditError {
     /// Two of them are about the same bytes, or put a text at the same place, so that their order would matter.
-    #[error("two edits are about the same place")]
+    #[error("two edits affect the same location")]
     Overlap,
     /// One of them is about bytes that the text does not have, or begins or ends inside of a character.
-    #[error("an edit does not fit the text")]
+    #[error("an edit does not match the text")]
     Outside,
 }
 

@@ -25,8 +25,8 @@ pub(crate) fn dash(file: &SourceFile, line: SourceLine<'_>) -> Option<Misreading
         return None;
     }
     let span = Span::new(content.start, content.start + dash.len_utf8());
-    let message = msg!("this dash is a `{dash}`, which YAML reads as a part of the text");
-    let help = "begin an item of a list with the `-` of the English keyboard and a space";
+    let message = msg!("this dash is a `{dash}`, which YAML treats as part of the text");
+    let help = "start a list item with an ASCII `-` and a space";
     // In a text it is the author's own.
     let field = line.key().strip_prefix(dash).is_some_and(is_field) && !line.in_text();
     let fix = Fix::sure("write an ASCII dash", vec![Edit::replace(span, "-")]).only_sure_if(field);
@@ -41,8 +41,8 @@ fn brackets(file: &SourceFile, line: SourceLine<'_>) -> Option<Misreading> {
     let start = [body, value].into_iter().find(|span| open(*span)).filter(|_| closes)?.start;
     let span = Span::new(start, line.content().end);
     let mark = file.slice(span).chars().next()?;
-    let message = msg!("this `{mark}` is a full-width bracket, which YAML reads as a part of the text");
-    let help = "write `{ }`, `[ ]` and the comma of the English keyboard";
+    let message = msg!("this `{mark}` is a full-width bracket, which YAML treats as part of the text");
+    let help = "use ASCII `{ }`, `[ ]` and commas";
     Some(Misreading::new(message, help, Span::new(start, start + mark.len_utf8())).fixed_by(replaced(file, span)))
 }
 
@@ -59,9 +59,9 @@ pub(crate) fn comma(file: &SourceFile, line: SourceLine<'_>) -> Option<Misreadin
     })?;
     let start = value.start + at;
     let span = Span::new(start, start + '，'.len_utf8());
-    let message = "this comma is a full-width `，`, which YAML reads as a part of the text";
+    let message = "this comma is a full-width `，`, which YAML treats as part of the text";
     let fix = text.ends_with(['}', ']']).then(|| replaced(file, value)).flatten();
-    Some(Misreading::new(message, "write a `,` of the English keyboard and a space", span).fixed_by(fix))
+    Some(Misreading::new(message, "write an ASCII `,` and a space", span).fixed_by(fix))
 }
 
 /// The fix that writes all marks of `span` as YAML has them; `None` where quotes make texts of some of them.
@@ -82,7 +82,7 @@ fn replaced(file: &SourceFile, span: Span) -> Option<Fix> {
     let inside = text.trim_matches(['{', '}', '[', ']', '｛', '｝', '［', '］']);
     let has_key = |part: &str| part.split_once([':', '：']).is_some_and(|(key, _)| is_key(key.trim()));
     let sure = inside.split([',', '，']).all(has_key) && !inside.contains(['［', '］', '｛', '｝', '[', ']', '{', '}']);
-    Some(Fix::sure("write the marks of the English keyboard", edits.collect()).only_sure_if(sure))
+    Some(Fix::sure("write ASCII punctuation", edits.collect()).only_sure_if(sure))
 }
 
 fn is_key(text: &str) -> bool {

@@ -4,7 +4,7 @@ use crate::message::msg;
 use std::collections::HashMap;
 use std::collections::hash_map;
 
-use crate::source::compose::{Composer, Finished, Frame, FrameKind, MAX_DIAGNOSTICS, PendingKey};
+use crate::source::compose::{ComposeFrame, Composer, Finished, FrameKind, MAX_DIAGNOSTICS, PendingKey};
 use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::misreading::{self, Misreading};
 use crate::source::span::{Span, Spanned};
@@ -48,11 +48,11 @@ impl Composer<'_> {
             diagnostics.into_iter().for_each(|diagnostic| self.report(diagnostic));
         }
         for (key, earlier) in found {
-            let message = msg!("`{}` stands more than once in this mapping", text::excerpt(&key.value));
+            let message = msg!("`{}` appears more than once in this mapping", text::excerpt(&key.value));
             self.report(
                 Diagnostic::error("duplicate-key", message, self.file, key.span)
-                    .with_help("keep one of them, or give one another name")
-                    .with_related("it stands here first", self.file, earlier),
+                    .with_help("keep only one of them, or rename one")
+                    .with_related("first occurrence here", self.file, earlier),
             );
         }
         if keep.iter().all(|keep| *keep) {
@@ -85,13 +85,13 @@ impl Composer<'_> {
         let reports: Vec<(usize, Diagnostic)> = again
             .map(|(key, earlier)| {
                 let name = text::excerpt(&key.value);
-                let message = msg!("`{name}` stands more than once in this mapping");
-                let help = msg!("if a new item of the list begins here, write `- {name}`; if not, keep one of them");
+                let message = msg!("`{name}` appears more than once in this mapping");
+                let help = msg!("if a new list item starts here, write `- {name}`; if not, keep one of them");
                 let edits = vec![Edit::replace(Span::new(key.span.start - 2, key.span.start), "- ")];
                 let diagnostic = Diagnostic::error("duplicate-key", message, file, key.span)
                     .with_help(help)
-                    .with_related("it stands here first", file, *earlier)
-                    .with_fix("begin a new item", edits);
+                    .with_related("first occurrence here", file, *earlier)
+                    .with_fix("start a new item", edits);
                 (key.span.start, diagnostic)
             })
             .collect();
@@ -109,9 +109,9 @@ impl Composer<'_> {
     /// Takes a node as the key of the innermost mapping, or refuses it.
     pub(crate) fn key(&mut self, node: Finished, source: Span) {
         let accepted = self.is_key(node.node(), source);
-        let begins = |frame: &Frame| frame.flow && misreading::is_template(self.file, frame.start);
+        let begins = |frame: &ComposeFrame| frame.flow && misreading::is_template(self.file, frame.start);
         let is_template = node.node().as_scalar().is_none() && self.frames.last().is_some_and(begins);
-        if let Some(Frame { kind: FrameKind::Mapping { key, template, .. }, .. }) = self.frames.last_mut() {
+        if let Some(ComposeFrame { kind: FrameKind::Mapping { key, template, .. }, .. }) = self.frames.last_mut() {
             *template |= is_template;
             *key = if accepted { PendingKey::Key(Spanned::new(node.into_text(), source)) } else { PendingKey::Refused };
         }
@@ -125,7 +125,7 @@ impl Composer<'_> {
                 None => {
                     let message = msg!("{} cannot be a key", node.describe());
                     Diagnostic::error("key-not-text", message, composer.file, source)
-                        .with_help("a key is a text, followed by a colon and a space")
+                        .with_help("a key is text, followed by a colon and a space")
                 }
             });
             return false;
@@ -135,12 +135,12 @@ impl Composer<'_> {
             let span = self.file.clamp(Span::new(source.start, source.start + 1));
             self.report(
                 Diagnostic::error("key-not-text", "there is no key before this colon", self.file, span)
-                    .with_help("write the key in front of the colon, or put a text that begins with `:` in quotes"),
+                    .with_help("write the key before the colon, or put text that starts with `:` in quotes"),
             );
             return false;
         }
         if plain && scalar.text == "<<" {
-            let help = "YAML 1.2 has no merge keys: write the keys out, or put what is shared under a key of its own";
+            let help = "YAML 1.2 has no merge keys: write out the keys, or put the shared part under a separate key";
             let message = "`<<` does not merge mappings here";
             self.report(Diagnostic::error("merge-key", message, self.file, source).with_help(help));
             return false;

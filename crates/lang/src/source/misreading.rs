@@ -16,8 +16,8 @@ use crate::source::yaml::{NodeKind, ScalarStyle, YamlNode};
 const MAX_KEY_CHARS: usize = 40;
 
 /// What is said of a `：` where YAML wants a colon.
-pub const FULL_WIDTH_COLON: &str = "this colon is a full-width `：`, which YAML reads as a part of the text";
-pub const FULL_WIDTH_COLON_HELP: &str = "write a `:` of the English keyboard and a space behind it";
+pub const FULL_WIDTH_COLON: &str = "this colon is a full-width `：`, which YAML treats as part of the text";
+pub const FULL_WIDTH_COLON_HELP: &str = "write an ASCII `:` and a space after it";
 
 /// Something that was misread: everything of a diagnostic but its slug.
 pub(crate) struct Misreading {
@@ -80,7 +80,7 @@ pub(crate) fn template(file: &SourceFile, start: usize, inside_flow: bool) -> Op
     let behind = file.text().get(span.end..rest.end).unwrap_or_default().trim_start();
     // What follows in the line is a comment, or the next part of the brackets in which this stands.
     let ends = behind.is_empty() || behind.starts_with(['#', ',', ']', '}', ':']);
-    let message = msg!("a text that begins with `{open}` must stand in quotes");
+    let message = msg!("text that starts with `{open}` must be quoted");
     let help = "YAML reads a leading `{` as the start of a mapping: put quotes around the whole text";
     Some(Misreading::new(message, help, span).fixed_by(whole.then(|| quote(file, span).only_sure_if(ends))))
 }
@@ -98,14 +98,14 @@ pub(crate) fn needs_quotes(file: &SourceFile, value: Span) -> Option<Misreading>
         '*' => "a reference to an `&anchor`",
         '&' => "the name of an anchor",
         '!' => "a tag",
-        '|' | '>' => "the start of a text on the lines below",
+        '|' | '>' => "the start of text on the lines below",
         '%' => "a directive",
         '@' | '`' => "a reserved character",
-        ',' | '}' | ']' => "a part of a list or mapping",
+        ',' | '}' | ']' => "part of a list or mapping",
         _ => return None,
     };
     let first = if first == '`' { msg!("a backtick") } else { Message::text(format!("`{first}`")) };
-    let message = msg!("a text that begins with {first} must stand in quotes");
+    let message = msg!("text that starts with {first} must be quoted");
     let meaning = Message::word(meaning);
     let help = msg!("YAML reads it as {meaning}: put quotes around the whole text");
     // The others may be a list, an anchor or a tag with a mistake in it.
@@ -185,15 +185,15 @@ pub(crate) fn colon_without_space(file: &SourceFile, line: &SourceLine<'_>) -> O
         let span = Span::new(colon + 1, colon + 1 + unusual);
         let name = behind.chars().next().map_or("", wide_name);
         let message =
-            msg!("after `{key}:` stands {name}, where YAML wants an ordinary one", name = Message::word(name));
-        let help = "replace it by an ordinary space; most editors can do so in the whole file";
+            msg!("`{key}:` is followed by {name}, but YAML requires an ordinary one", name = Message::word(name));
+        let help = "replace it with an ordinary space; most editors can do this for the whole file";
         let fix = Fix::sure("write an ordinary space", vec![Edit::replace(span, " ")]).only_sure_if(is_field(key));
         return Some(Misreading::new(message, help, span).fixed_by(Some(fix)));
     }
     let message = msg!("a space is missing after `{key}:`");
-    let help = "YAML reads `key:value` as one text: write `key: value`";
+    let help = "YAML reads `key:value` as a single string: write `key: value`";
     let edits = vec![Edit::insert(colon + 1, " ")];
-    let fix = Fix::sure("put a space behind the colon", edits).only_sure_if(is_field(key));
+    let fix = Fix::sure("add a space after the colon", edits).only_sure_if(is_field(key));
     Some(Misreading::new(message, help, Span::new(colon, colon + 1)).fixed_by(Some(fix)))
 }
 
@@ -204,7 +204,7 @@ pub(crate) fn wide_indentation(file: &SourceFile, start: usize) -> Option<Misrea
     let length = rest.find(|c: char| c != ' ' && !is_wide(c)).unwrap_or(rest.len());
     let name = wide_name(first);
     let message =
-        msg!("this line is indented with {name}, which YAML reads as a part of the text", name = Message::word(name));
+        msg!("this line is indented with {name}, which YAML treats as part of the text", name = Message::word(name));
     let help = "indent with ordinary spaces only; most editors can replace the others in the whole file";
     Some(Misreading::new(message, help, Span::new(start, start + length)))
 }

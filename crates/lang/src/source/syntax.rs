@@ -23,31 +23,32 @@ pub(crate) fn diagnose(file: &Arc<SourceFile>, error: &ScanError, last_node: usi
         return too_deep(file, Span::point(at));
     }
     let rule = if matches!(error.kind(), ErrorKind::UndeclaredTagHandle) { "unknown-tag" } else { "yaml-syntax" };
-    let place = Place { file, line: SourceLine::at(file, at), at };
+    let place = SyntaxLocation { file, line: SourceLine::at(file, at), at };
     match place.explain(error.kind()) {
         Some(found) => found.into_diagnostic(rule, file),
         None => {
-            let message = msg!("this is not YAML: {}", error.kind());
+            let message = msg!("this is not valid YAML: {}", error.kind());
             Diagnostic::error(rule, message, file, place.character())
-                .with_help("look at the indentation, the colons and the quotes here and in the lines above")
+                .with_help("check the indentation, the colons and the quotes here and in the lines above")
         }
     }
 }
 
 /// The diagnostic for nesting beyond [`MAX_DEPTH`].
 pub(crate) fn too_deep(file: &Arc<SourceFile>, span: Span) -> Diagnostic {
-    let message = msg!("lists and mappings stand more than {MAX_DEPTH} deep in one another here");
-    Diagnostic::error("too-deep", message, file, span).with_help("is a bracket or an indentation repeated by mistake?")
+    let message = msg!("lists and mappings are nested more than {MAX_DEPTH} levels deep here");
+    Diagnostic::error("too-deep", message, file, span)
+        .with_help("is a bracket or an indentation level repeated by mistake?")
 }
 
 /// Where the parser stopped.
-pub(crate) struct Place<'f> {
+pub(crate) struct SyntaxLocation<'f> {
     pub(crate) file: &'f SourceFile,
     pub(crate) line: SourceLine<'f>,
     pub(crate) at: usize,
 }
 
-impl<'f> Place<'f> {
+impl<'f> SyntaxLocation<'f> {
     fn explain(&self, kind: &ErrorKind) -> Option<Misreading> {
         use ErrorKind as Kind;
         match kind {
@@ -90,8 +91,8 @@ impl<'f> Place<'f> {
             }),
             Kind::MisplacedFlowCollectionEnd => {
                 self.special_value().filter(|found| found.span.len() > 1).or_else(|| {
-                    let message = msg!("this `{}` closes nothing", self.file.slice(self.character()));
-                    let help = "remove it, or put the text in quotes if it belongs to one";
+                    let message = msg!("this `{}` has no matching opening bracket", self.file.slice(self.character()));
+                    let help = "remove it, or put the text in quotes if it is part of a text";
                     Some(Misreading::new(message, help, self.character()))
                 })
             }
@@ -105,26 +106,26 @@ impl<'f> Place<'f> {
             | Kind::UnexpectedEofImplicitFlowMapping => Some(self.inside_brackets()),
             Kind::InvalidBlockScalarHeader | Kind::ZeroBlockScalarIndent => Some(self.block_header()),
             Kind::BlockEntryInFlowCollection => Some(Misreading::new(
-                "an item with a dash cannot stand between brackets",
-                "write `[a, b]` with commas, or a list of lines that begin with `- ` without brackets",
+                "an item with a dash is not allowed inside brackets",
+                "write `[a, b]` with commas, or a list of lines that start with `- `, without brackets",
                 self.character(),
             )),
             Kind::InvalidBlockScalarIndent => Some(self.less_indented()),
             Kind::CommentInterceptedScalar => Some(self.commented()),
             Kind::CommentNotSeparated => self.template().or_else(|| {
                 let help =
-                    "a comment begins with a space and `#`; a text that holds `#` behind a quote must stand in quotes";
+                    "a comment starts with a space and `#`; text that contains `#` after a quote must be quoted as a whole";
                 Some(Misreading::new("a space is missing before this `#`", help, self.character()))
             }),
             Kind::BomInsideDocument => Some(Misreading::new(
-                "an invisible byte-order mark stands inside the file",
-                "delete the line and type it again; files put together with a copy tool often have one",
+                "there is an invisible byte-order mark inside the file",
+                "delete the line and type it again; files joined with a copy tool often contain one",
                 self.character(),
             )),
             Kind::UnexpectedCharacter { character } if character.is_control() => {
                 let code = u32::from(*character);
-                let message = msg!("the control character U+{code:04X} may not stand in a YAML file");
-                Some(Misreading::new(message, "delete it; it cannot be seen in most editors", self.character()))
+                let message = msg!("the control character U+{code:04X} is not allowed in a YAML file");
+                Some(Misreading::new(message, "delete it; it is invisible in most editors", self.character()))
             }
             Kind::UnexpectedCharacter { .. }
             | Kind::MissingAnchorOrAliasName
@@ -148,8 +149,8 @@ impl<'f> Place<'f> {
                 if self.line.indentation().is_empty() && self.line.above().any(|line| !line.indentation().is_empty()) {
                     return self.no_key();
                 }
-                let help = "a file holds one mapping, list or text: everything in it must belong to the same one";
-                Some(Misreading::new("the document has ended before this line", help, self.line.content()))
+                let help = "a file contains one mapping, list or text: everything in it must belong to that one";
+                Some(Misreading::new("the document ends before this line", help, self.line.content()))
             }),
             _ => None,
         }

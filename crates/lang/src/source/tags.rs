@@ -43,7 +43,7 @@ pub(crate) fn of_scalar(
         Some(Asked::Unknown(name)) => Err(unknown(name, file, span)),
         Some(Asked::Core(name)) if core_schema::tagged(name, text).is_some() => Ok(Some(name.to_owned())),
         Some(Asked::Core(name)) => {
-            let message = msg!("`{}` does not fit the tag `!!{name}`", excerpt(text));
+            let message = msg!("`{}` does not match the tag `!!{name}`", excerpt(text));
             let help = "change the text or remove the tag";
             Err(Box::new(Diagnostic::error("tag-mismatch", message, file, span).with_help(help)))
         }
@@ -62,7 +62,7 @@ pub(crate) fn of_collection(
         Some(Asked::Unknown(name)) => Err(unknown(name, file, span)),
         Some(Asked::Core(name)) if name != fits => {
             let what = if fits == "seq" { "a list" } else { "a mapping" };
-            let message = msg!("the tag `!!{name}` does not fit {what}");
+            let message = msg!("the tag `!!{name}` cannot be applied to {what}");
             Err(Box::new(Diagnostic::error("tag-mismatch", message, file, span).with_help("remove the tag")))
         }
         _ => Ok(()),
@@ -81,8 +81,8 @@ fn unknown(name: &str, file: &Arc<SourceFile>, span: Span) -> Box<Diagnostic> {
     };
     let help = match near {
         Some(near) => msg!("did you mean `!!{near}`?"),
-        None => msg!("if it is a text that begins with `!`, put the text in quotes; if not, remove the tag"),
+        None => msg!("if this is text that starts with `!`, put it in quotes; otherwise remove the tag"),
     };
-    let message = msg!("`{}` is a tag that is not known", excerpt(file.slice(span)));
+    let message = msg!("unknown tag `{}`", excerpt(file.slice(span)));
     Box::new(Diagnostic::error("unknown-tag", message, file, span).with_help(help))
 }

@@ -50,7 +50,7 @@ impl SourceFile {
         if let Some(order) = utf16_order(&bytes) {
             let file = Arc::new(Self::new(name, ""));
             let message = msg!("the file is UTF-16 ({order}), not UTF-8", order = Message::word(order));
-            let help = "save it again with the encoding UTF-8";
+            let help = "save it again as UTF-8";
             return Err(Box::new(Diagnostic::error("not-text", message, &file, Span::default()).with_help(help)));
         }
         let nul = memchr::memchr(0, &bytes);
@@ -68,8 +68,8 @@ impl SourceFile {
                 bytes.truncate(byte);
                 let file = Arc::new(Self::new(name, String::from_utf8_lossy(&bytes)));
                 let (line, _) = file.line_column(byte);
-                let message = msg!("the file is not UTF-8: byte {byte}, in line {line}, belongs to no character");
-                let help = "it may be in GBK or another older encoding: save it again with the encoding UTF-8";
+                let message = msg!("the file is not valid UTF-8: invalid byte at offset {byte}, line {line}");
+                let help = "it may use GBK or another legacy encoding: save it again as UTF-8";
                 let span = Span::point(file.text.len());
                 Err(Box::new(Diagnostic::error("not-text", message, &file, span).with_help(help)))
             }
@@ -153,16 +153,16 @@ impl fmt::Debug for SourceFile {
 /// The diagnostic for a file of more than [`MAX_FILE_BYTES`]. A reader may raise it before it has read the whole.
 pub fn too_large(file: &Arc<SourceFile>) -> Diagnostic {
     let limit = MAX_FILE_BYTES / (1024 * 1024);
-    let message = msg!("the file is larger than {limit} MiB, the most that is read");
+    let message = msg!("the file is larger than {limit} MiB, which is the maximum size");
     Diagnostic::error("file-too-large", message, file, Span::default())
-        .with_help("split it into several files; data that a script works on belongs into files of its own")
+        .with_help("split it into several files; put the data that a script works on in separate files")
 }
 
 /// The diagnostic for text with a NUL at `byte`.
 pub(crate) fn binary(file: &Arc<SourceFile>, byte: usize) -> Diagnostic {
     // What stands around a NUL is seldom fit for a terminal: point at the place only where the file is text so far.
     let span = if byte < file.text.len() { Span::new(byte, byte + 1) } else { Span::default() };
-    let message = msg!("this is not a text file: byte {byte} is NUL");
+    let message = msg!("this is not a text file: NUL byte at offset {byte}");
     Diagnostic::error("not-text", message, file, span)
         .with_help("scripts are YAML files in UTF-8; is this the right file?")
 }
@@ -277,9 +277,9 @@ mod tests {
         let table: [(&[u8], &str); 5] = [
             (b"\xff\xfea\0:\0", "UTF-16 (little endian)"),
             (b"\0a\0:\0 ", "UTF-16 (big endian)"),
-            (b"abc\0def", "byte 3 is NUL"),
+            (b"abc\0def", "NUL byte at offset 3"),
             (b"\x7fELF\0\xff\xfe", "NUL"),
-            ("a: b\nc: 好".as_bytes().split_last().unwrap().1, "byte 8, in line 2"),
+            ("a: b\nc: 好".as_bytes().split_last().unwrap().1, "byte at offset 8, line 2"),
         ];
         for (bytes, expected) in table {
             let error = SourceFile::from_bytes("a.yaml", bytes.to_vec()).unwrap_err();

@@ -89,7 +89,7 @@ fn range(lower: isize, upper: Option<isize>, step: Option<isize>) -> Result<Valu
     let mut next = start;
     while (step > 0 && next < end) || (step < 0 && next > end) {
         if numbers.len() >= MAX_RANGE {
-            return refuse(msg!("`range` gives at most {MAX_RANGE} numbers"));
+            return refuse(msg!("`range` returns at most {MAX_RANGE} numbers"));
         }
         numbers.push(Value::from(next));
         let Some(following) = next.checked_add(step) else { break };
@@ -156,7 +156,7 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
                 if bounded.overflowed() {
                     return Err(too_much());
                 }
-                return Err(Error::new(ErrorKind::BadSerialization, "this cannot be written as text"));
+                return Err(Error::new(ErrorKind::BadSerialization, "this cannot be converted to text"));
             }
             let text = bounded.text();
             room = room.saturating_sub(text.len());
@@ -283,7 +283,7 @@ mod tests {
             ["{{ '35' is ge(18) }}", "{{ [1] is gt 3 }}", "{{ none is lt 3 }}", "{{ ['5'] | select('lt', 7) }}"]
         {
             let error = render(source).unwrap_err().to_string();
-            assert!(error.contains("cannot take"), "{source}: {error}");
+            assert!(error.contains("cannot be applied to"), "{source}: {error}");
         }
         assert_eq!(render("{{ 5 is eq(5.0) }} {{ '5' is eq(5) }} {{ 1 is in([1.0]) }}").unwrap(), "true false true");
     }

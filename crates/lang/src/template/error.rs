@@ -13,7 +13,7 @@ use crate::template::features::{FUEL, MAX_NESTING, MAX_OUTPUT};
 
 /// What went wrong inside minijinja.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RenderFault {
+pub struct RenderError {
     /// What is wrong, without any value.
     pub message: Message,
     /// The name or attribute chain that was undefined, where that is what is wrong.
@@ -24,7 +24,7 @@ pub struct RenderFault {
     pub range: Option<Range<usize>>,
 }
 
-impl RenderFault {
+impl RenderError {
     /// The same with its place inside `source` and on whole characters: minijinja's tokenizer marks one byte, be it in the
     /// middle of a character or behind the end.
     #[must_use]
@@ -137,7 +137,7 @@ pub(crate) fn of_message(kind: ErrorKind, message: impl Into<Message>) -> Error 
 }
 
 /// Tells the innermost of minijinja's errors that knows where it happened.
-pub fn fault(error: &Error) -> RenderFault {
+pub fn fault(error: &Error) -> RenderError {
     let mut told = error;
     let mut next: Option<&(dyn std::error::Error + 'static)> = error.source();
     while let Some(inner) = next {
@@ -154,7 +154,7 @@ pub fn fault(error: &Error) -> RenderFault {
         }
         _ => None,
     };
-    RenderFault {
+    RenderError {
         message: message(told, undefined.as_deref()),
         undefined,
         template: told.name().map(str::to_owned),
@@ -170,11 +170,11 @@ fn message(error: &Error, undefined: Option<&str>) -> Message {
         return msg!("`{name}` is not known here");
     }
     match (error.kind(), error.detail()) {
-        (ErrorKind::OutOfFuel, _) => msg!("this takes more than {FUEL} steps; does a loop run too long?"),
+        (ErrorKind::OutOfFuel, _) => msg!("this takes more than {FUEL} steps; is there a loop that runs too long?"),
         (ErrorKind::WriteFailure, Some(detail)) if detail.starts_with("more than") => Message::text(detail),
         (ErrorKind::WriteFailure, _) => msg!("the text is longer than {MAX_OUTPUT} bytes"),
         (_, Some("recursion limit exceeded")) => {
-            msg!("macros, includes and blocks nest deeper than {MAX_NESTING}")
+            msg!("macros, includes and blocks are nested more than {MAX_NESTING} levels deep")
         }
         // The one message of minijinja's operators that shows what they were given.
         (_, Some(detail)) if detail.starts_with("unable to calculate") => {

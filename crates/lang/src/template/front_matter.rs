@@ -24,14 +24,14 @@ pub const KEYS: &[&str] =
 
 /// What each of [`KEYS`] takes.
 const WANTED: [(&str, &str); 8] = [
-    ("description", "a text"),
+    ("description", "a string"),
     ("output_schema", "the name of a file in schemas/replies/"),
-    ("model", "the name of a model of bcc-script.toml"),
+    ("model", "the name of a model in bcc-script.toml"),
     ("temperature", "a number from 0 to 2"),
-    ("max_tokens", "a whole number from 1 up"),
+    ("max_tokens", "a whole number of at least 1"),
     ("history", "`inline` or `messages`"),
-    ("fallback", "a text"),
-    ("feedback", "a table of the texts `heading`, `details` and `closing`"),
+    ("fallback", "a string"),
+    ("feedback", "a mapping with the strings `heading`, `details` and `closing`"),
 ];
 
 /// How the talk so far reaches the model.
@@ -151,7 +151,7 @@ pub fn cut_all(file: &str) -> (SplitTemplate, Vec<FrontMatterError>) {
         }
     }
     let fault = FrontMatterError {
-        message: msg!("the front matter that opens here is not closed"),
+        message: msg!("the front matter that starts here is not closed"),
         line: 1,
         range: skipped..skipped + first.trim_end().len(),
         help: Some(msg!("end it with a line `---` within {MAX_FRONT_BYTES} bytes")),
@@ -180,8 +180,12 @@ impl Reading {
         }
         let Some(root) = parsed.root.filter(|root| !root.to_json().is_null()) else { return };
         let Some(entries) = root.as_mapping() else {
-            let message = msg!("the front matter must be a table of keys and values");
-            self.fault(message, root.span, Some(msg!("write one `key: value` a line; keys are {}", KEYS.join(", "))));
+            let message = msg!("the front matter must be a mapping of keys to values");
+            self.fault(
+                message,
+                root.span,
+                Some(msg!("write one `key: value` per line; valid keys are {}", KEYS.join(", "))),
+            );
             return;
         };
         let mut table = serde_json::Map::new();
@@ -199,7 +203,8 @@ impl Reading {
         let name = key.value.as_str();
         let Some((_, wanted)) = WANTED.iter().find(|(known, _)| *known == name) else {
             let near = near_miss(name, KEYS.iter().copied());
-            let help = near.map_or_else(|| msg!("keys are {}", KEYS.join(", ")), |near| msg!("did you mean `{near}`?"));
+            let help =
+                near.map_or_else(|| msg!("valid keys are {}", KEYS.join(", ")), |near| msg!("did you mean `{near}`?"));
             self.fault(msg!("the front matter has no key `{name}`"), key.span, Some(help));
             if let Some(fault) = self.faults.last_mut() {
                 fault.instead = near.map(str::to_owned);
@@ -211,19 +216,15 @@ impl Reading {
         let place = if value.span.is_empty() { key.span } else { value.span };
         let Ok(front) = serde_json::from_value::<FrontMatter>(Value::Object(alone)) else {
             let message = msg!(
-                "`{name}` cannot be read: it is {wanted}, and this is {}",
+                "`{name}` cannot be read: it must be {wanted}, but this is {}",
                 value.describe(),
                 wanted = Message::word(wanted)
             );
-            self.fault(
-                message,
-                place,
-                Some(msg!("write {wanted}, or leave `{name}` out", wanted = Message::word(wanted))),
-            );
+            self.fault(message, place, Some(msg!("write {wanted}, or omit `{name}`", wanted = Message::word(wanted))));
             return;
         };
         if let Err(message) = check(&front) {
-            self.fault(message.into(), place, Some(msg!("write {wanted}, or leave `{name}` out")));
+            self.fault(message.into(), place, Some(msg!("write {wanted}, or omit `{name}`")));
             return;
         }
         let range = place.start + self.before..place.end + self.before;
@@ -241,14 +242,14 @@ impl Reading {
 /// Whether what was given may be.
 fn check(front: &FrontMatter) -> Result<(), &'static str> {
     if front.temperature.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
-        return Err("`temperature` goes from 0 to 2");
+        return Err("`temperature` must be from 0 to 2");
     }
     if front.max_tokens == Some(0) {
-        return Err("`max_tokens` is at least 1");
+        return Err("`max_tokens` must be at least 1");
     }
     let outside = |name: &str| name.is_empty() || name.contains(['/', '\\']) || name.contains("..");
     if front.output_schema.as_deref().is_some_and(outside) {
-        return Err("`output_schema` names a file in schemas/replies/, without a folder");
+        return Err("`output_schema` must be the name of a file in schemas/replies/, without a folder");
     }
     Ok(())
 }
@@ -298,7 +299,7 @@ mod tests {
             ("---\nmax_tokens: 0\n---\n", 2, "at least 1", ""),
             ("---\nmodel: m\n\nhistory: both\n---\n", 4, "cannot be read", ""),
             ("---\noutput_schema: ../x.json\n---\n", 2, "without a folder", ""),
-            ("---\n- a\n---\n", 2, "must be a table", ""),
+            ("---\n- a\n---\n", 2, "must be a mapping", ""),
             ("---\nmodel: [\n---\n", 2, "cannot be read", ""),
         ];
         for (file, line, message, help) in table {

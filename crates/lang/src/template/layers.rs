@@ -142,8 +142,8 @@ pub fn is_template_name(name: &str) -> bool {
 pub fn collect(source: &dyn TemplateSource, scheme: Option<&str>) -> Result<Vec<TemplateFile>, TemplateError> {
     let scheme = own_scheme(scheme);
     if let Some(scheme) = scheme.filter(|scheme| !is_scheme_name(scheme)) {
-        return Err(TemplateError::new(msg!("`{}` is no name of a template scheme", scheme.escape_debug()))
-            .with_help("a scheme is named by letters, digits, `_` and `-`, without a folder"));
+        return Err(TemplateError::new(msg!("`{}` is not a valid name for a template scheme", scheme.escape_debug()))
+            .with_help("a scheme name consists of letters, digits, `_` and `-`, without a folder"));
     }
     let mut files = Vec::new();
     for place in order(scheme) {
@@ -179,7 +179,7 @@ fn read_folder(
 ) -> Result<(), TemplateError> {
     let unreadable = |file: String, why: Message| TemplateError {
         file: Some(file),
-        ..TemplateError::new(msg!("this cannot be read: {why}", why = why))
+        ..TemplateError::new(msg!("this file cannot be read: {why}", why = why))
     };
     let mut names =
         source.list(folder).map_err(|why| unreadable(shown(place, "").trim_end_matches('/').to_owned(), why))?;
@@ -194,7 +194,7 @@ fn read_folder(
         // Gone since it was listed.
         let Some(text) = text else { continue };
         if text.len() > MAX_FILE_BYTES {
-            let message = msg!("a template is at most {MAX_FILE_BYTES} bytes long");
+            let message = msg!("a template can be at most {MAX_FILE_BYTES} bytes long");
             return Err(TemplateError { file: Some(shown(place, &name)), ..TemplateError::new(message) });
         }
         files.push(TemplateFile { place: place.to_owned(), name, text });
@@ -207,7 +207,7 @@ pub fn no_scheme(source: &dyn TemplateSource, scheme: &str) -> TemplateError {
     let mut known = source.schemes();
     known.extend(schemes().chain([DEFAULT_SCHEME]).map(str::to_owned));
     let tried = msg!(
-        "tried _system/config/custom/{scheme}/ of the project and the schemes of the binary ({})",
+        "tried _system/config/custom/{scheme}/ of the project and the built-in schemes ({})",
         schemes().collect::<Vec<_>>().join(", ")
     );
     let help = match did_you_mean(scheme, known.iter().map(String::as_str)) {
@@ -335,7 +335,10 @@ mod tests {
     fn scheme_names_that_are_paths_are_refused() {
         for scheme in ["", "..", "../x", "a/b", "a\\b", "/abs", "a b", "a.b", "c:", "a\0", &"x".repeat(101)] {
             let error = collect(&Folders::default(), Some(scheme)).unwrap_err();
-            assert!(error.message.to_string().contains("is no name of a template scheme"), "{scheme}: {error}");
+            assert!(
+                error.message.to_string().contains("is not a valid name for a template scheme"),
+                "{scheme}: {error}"
+            );
         }
         assert!(is_scheme_name("焦虑-2_b"));
     }

@@ -17,11 +17,11 @@ pub const MAX_OPERATORS: usize = 200;
 pub const MAX_ELIFS: usize = 100;
 
 /// What to do about an expression that is too large.
-const ADVICE: &str = "write it in several steps, with `{% set %}`";
+const ADVICE: &str = "split it into several steps with `{% set %}`";
 
 /// Something that is refused before it is parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SyntaxRefusal {
+pub struct YamlSyntaxError {
     pub message: Message,
     /// Where, in bytes.
     pub range: Range<usize>,
@@ -35,7 +35,7 @@ pub struct SyntaxRefusal {
 /// Says whether minijinja's parser may be given `source`.
 /// Errors: The first tag that is too deep, or the first `{% elif %}` too many. A source that is not lexically right passes: the
 /// parser says what is wrong with it.
-pub fn admit(source: &str, in_expression: bool) -> Result<(), SyntaxRefusal> {
+pub fn admit(source: &str, in_expression: bool) -> Result<(), YamlSyntaxError> {
     let mut operators = 0_usize;
     let mut elifs = 0_usize;
     let mut opened = false;
@@ -50,7 +50,7 @@ pub fn admit(source: &str, in_expression: bool) -> Result<(), SyntaxRefusal> {
             Token::Ident("elif") if opened => {
                 elifs += 1;
                 if elifs > MAX_ELIFS {
-                    return Err(refused(msg!("more than {MAX_ELIFS} `elif` in one text"), span, None));
+                    return Err(refused(msg!("more than {MAX_ELIFS} `elif` tags in one text"), span, None));
                 }
             }
             Token::Str(_)
@@ -81,8 +81,8 @@ pub fn bytes(span: Span) -> Range<usize> {
     span.start_offset as usize..span.end_offset as usize
 }
 
-fn refused(message: Message, span: Span, help: Option<Message>) -> SyntaxRefusal {
-    SyntaxRefusal { message, range: bytes(span), help, instead: None, unknown: None }
+fn refused(message: Message, span: Span, help: Option<Message>) -> YamlSyntaxError {
+    YamlSyntaxError { message, range: bytes(span), help, instead: None, unknown: None }
 }
 
 #[cfg(test)]

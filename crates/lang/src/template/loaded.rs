@@ -17,7 +17,7 @@ use crate::template::environment::environment;
 use crate::template::error::{Mistake, MistakeKind, TemplateError, fault};
 use crate::template::front_matter::{SplitTemplate, cut_all};
 use crate::template::layers::{TemplateFile, shown};
-use crate::template::limits::{SyntaxRefusal, admit};
+use crate::template::limits::{YamlSyntaxError, admit};
 use crate::template::uses::{NameUse, Uses, find};
 
 /// What skips the scheme's layer in the name of a template: `{% extends "default:ai_ask_v1.md" %}`.
@@ -194,7 +194,7 @@ impl Reading<'_> {
         std::mem::take(&mut uses.refused).into_iter().for_each(|refused| self.refused(refused));
         for target in &uses.targets {
             if let Some(name) = target.name.as_deref().filter(|name| is_outside(name)) {
-                let help = msg!("put the file beside the templates, and write its name without a folder");
+                let help = msg!("put the file next to the templates, and write its name without a folder");
                 self.mistake(MistakeKind::Outside, &target.named, outside(name), Some(help));
             }
         }
@@ -204,7 +204,7 @@ impl Reading<'_> {
         self.content.uses = uses;
     }
 
-    fn refused(&mut self, refused: SyntaxRefusal) {
+    fn refused(&mut self, refused: YamlSyntaxError) {
         let range = whole(&self.content.cut, &refused.range);
         let told = mistake(&self.file.source, MistakeKind::Syntax, range, refused.message, refused.help);
         self.content.mistakes.push(told.with_instead(refused.instead.as_deref()));
@@ -248,5 +248,5 @@ pub fn is_outside(name: &str) -> bool {
 
 /// What is told of such a name.
 pub(crate) fn outside(name: &str) -> Message {
-    msg!("`{}` is not a template of this session: templates are named by their file alone", name.escape_debug())
+    msg!("`{}` is not a template of this session: templates are referred to by file name only", name.escape_debug())
 }

@@ -32,7 +32,7 @@ impl Patterns {
         let Some(text) = value.as_str() else {
             return match value.kind() {
                 ValueKind::None => Ok(false),
-                _ => Err(Error::new(ErrorKind::InvalidOperation, "`regex` looks into texts only")),
+                _ => Err(Error::new(ErrorKind::InvalidOperation, "`regex` can only search text")),
             };
         };
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,7 +53,7 @@ impl Patterns {
 /// Errors: A message that says what is wrong with it: too long, too large when compiled, or not a regular expression.
 pub fn compile(pattern: &str) -> Result<Regex, Message> {
     if pattern.len() > MAX_PATTERN_BYTES {
-        return Err(msg!("a `regex` pattern is at most {MAX_PATTERN_BYTES} bytes long"));
+        return Err(msg!("a `regex` pattern can be at most {MAX_PATTERN_BYTES} bytes long"));
     }
     RegexBuilder::new(pattern).size_limit(MAX_COMPILED_BYTES).build().map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => msg!("the `regex` pattern is too large when compiled"),
@@ -61,7 +61,7 @@ pub fn compile(pattern: &str) -> Result<Regex, Message> {
             // The last line says what is wrong; those before draw the pattern.
             let text = other.to_string();
             let reason = text.lines().last().unwrap_or_default().trim().trim_start_matches("error: ").to_owned();
-            msg!("not a regular expression: {reason}")
+            msg!("not a valid regular expression: {reason}")
         }
     })
 }

@@ -9,7 +9,7 @@ use crate::source::near::did_you_mean;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::template::environment::Bounded;
-use crate::template::error::{RenderFault, TemplateError, fault};
+use crate::template::error::{RenderError, TemplateError, fault};
 use crate::template::features::MAX_OUTPUT;
 use crate::template::front_matter::FrontMatter;
 use crate::template::loaded::LoadedTemplate;
@@ -92,13 +92,13 @@ impl<'a> Template<'a> {
 
     /// minijinja's error with its file, line and near names.
     fn told(&self, error: &Error, names: &TemplateNames) -> TemplateError {
-        let RenderFault { message, undefined, template, range } = fault(error);
+        let RenderError { message, undefined, template, range } = fault(error);
         let known = names.known();
         let (message, help) = match &undefined {
             Some(chain) => {
                 let root = chain.split(['.', '[']).next().unwrap_or_default();
                 match did_you_mean(root, known.iter().map(String::as_str)) {
-                    _ if names.look_up(root).is_some() => (msg!("`{chain}` holds nothing"), None),
+                    _ if names.look_up(root).is_some() => (msg!("`{chain}` has no value"), None),
                     near => (message, near),
                 }
             }
@@ -248,7 +248,7 @@ mod tests {
                 fails(source)
             );
         }
-        assert_eq!(fails("{{ object.b }}").message, "`object.b` holds nothing");
+        assert_eq!(fails("{{ object.b }}").message, "`object.b` has no value");
         assert_eq!(
             text(&[("default/t_v1.md", "[{{ unknown | default('x') }}{{ unknown is defined }}{{ nothing }}]")]),
             "[xfalse]"
@@ -302,12 +302,18 @@ mod tests {
             let source = format!("{{% include '{}' %}}", name.replace('\\', "\\\\"));
             let files = [("default/t_v1.md", source.as_str()), ("default/part.md", "part")];
             let error = render(&files).unwrap_err();
-            assert!(error.message.to_string().contains("templates are named by their file alone"), "{name}: {error}");
+            assert!(
+                error.message.to_string().contains("templates are referred to by file name only"),
+                "{name}: {error}"
+            );
             assert_eq!(error.line, Some(1), "{name}");
             // And when the name is only known at run time, `ignore missing` or not.
             let source = format!("{{% set f = '{}' %}}{{% include f ignore missing %}}", name.replace('\\', "\\\\"));
             let error = render(&[("default/t_v1.md", &source), ("default/part.md", "part")]).unwrap_err();
-            assert!(error.message.to_string().contains("templates are named by their file alone"), "{name}: {error}");
+            assert!(
+                error.message.to_string().contains("templates are referred to by file name only"),
+                "{name}: {error}"
+            );
         }
     }
 
@@ -319,8 +325,10 @@ mod tests {
         assert!(fails(&six).message.to_string().contains(&format!("longer than {MAX_OUTPUT} bytes")));
         let captured = "{% set x %}{% for i in range(1000) %}{{ big }}{% endfor %}{% endset %}";
         assert!(fails(captured).message.to_string().contains("more than 8388608 bytes"));
-        assert!(fails("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}").message.to_string().contains("nest deeper"));
-        assert!(fails("{% include 't_v1.md' %}").message.to_string().contains("nest deeper"));
+        assert!(
+            fails("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}").message.to_string().contains("nested more than")
+        );
+        assert!(fails("{% include 't_v1.md' %}").message.to_string().contains("nested more than"));
         let mut long = session_names(json!({ "secret": "s".repeat(3 * 1024 * 1024) }));
         long.give_text("x", "");
         let error = templates(&[("default/t_v1.md", "\n{{ secret }}")]).get("t", 1).unwrap().render(&long).unwrap_err();

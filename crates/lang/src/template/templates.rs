@@ -49,7 +49,7 @@ impl Templates {
     /// lists all.
     pub fn new(files: &[TemplateFile], mark: &str) -> Result<Self, TemplateError> {
         let sentinels = Sentinels::new(mark).ok_or_else(|| {
-            TemplateError::new(msg!("the mark of role markers needs {MIN_MARK_BYTES} or more letters and digits"))
+            TemplateError::new(msg!("the mark of role markers must have at least {MIN_MARK_BYTES} letters and digits"))
         })?;
         let mut by_name = HashMap::new();
         let mut loaded = Vec::with_capacity(files.len());
@@ -119,8 +119,8 @@ impl Templates {
             Some(next) if target.pull == Pull::Extends && path.contains(next) => {
                 let message = msg!("`{name}` extends itself");
                 let help = match name.strip_prefix(DEFAULT_PREFIX) {
-                    None => msg!("to extend the default one, write `{DEFAULT_PREFIX}{name}`"),
-                    Some(_) => msg!("this is the default one: only a template of a scheme can extend it"),
+                    None => msg!("to extend the default template, write `{DEFAULT_PREFIX}{name}`"),
+                    Some(_) => msg!("this is the default template: only a template of a scheme can extend it"),
                 };
                 Some(loaded.mistake(MistakeKind::Itself, range(), message, Some(help)))
             }
@@ -165,11 +165,11 @@ impl Templates {
             if one == number {
                 let name = target.name.as_deref().unwrap_or_default();
                 let message = if named(target) == Some(number) {
-                    msg!("`{name}` is this very template, which would never end")
+                    msg!("`{name}` is this template itself, so rendering would never end")
                 } else {
-                    msg!("`{name}` pulls this template in again, which would never end")
+                    msg!("`{name}` loads this template again, so rendering would never end")
                 };
-                let help = Message::word("remove one of the two, or put it into an `{% if … %}` that ends it");
+                let help = Message::word("remove one of the two, or put it in an `{% if … %}` that ends the recursion");
                 return Some(loaded.mistake(MistakeKind::Itself, loaded.range(&target.named), message, Some(help)));
             }
             if seen.insert(one) {
@@ -213,7 +213,7 @@ impl Templates {
             let mut help = self.tried(&file);
             if !versions.is_empty() {
                 let versions: Vec<String> = versions.iter().map(u32::to_string).collect();
-                help = msg!("{help}; there is version {}", versions.join(", "));
+                help = msg!("{help}; available versions: {}", versions.join(", "));
             } else if let Some(near) = did_you_mean(&file, self.loaded.iter().map(|loaded| loaded.name())) {
                 help = msg!("{near} ({help})");
             }
@@ -300,7 +300,7 @@ fn in_order(files: &[TemplateFile]) -> Result<Vec<(TemplateLayer, &TemplateFile)
             .filter(|_| is_template_name(&file.name) && file.text.len() <= MAX_FILE_BYTES);
         let layer = layer.ok_or_else(|| {
             let name = format!("{}/{}", file.place, file.name);
-            TemplateError::new(msg!("`{}` cannot be a template", name.escape_debug()))
+            TemplateError::new(msg!("`{}` cannot be used as a template", name.escape_debug()))
         })?;
         ordered.push((layer, file));
     }
@@ -356,7 +356,7 @@ mod tests {
             templates(&[("custom/english/a_v1.md", ""), ("default/a_v3.md", ""), ("default/other_v1.md", "")]);
         let error = templates.get("a", 2).unwrap_err();
         assert_eq!(error.message, "there is no template `a` in version 2");
-        insta::assert_snapshot!(error.help.unwrap(), @"tried _system/config/custom/english/a_v2.md, built-in _system/config/custom/english/a_v2.md, _system/config/default/a_v2.md, built-in _system/config/default/a_v2.md; there is version 1, 3");
+        insta::assert_snapshot!(error.help.unwrap(), @"tried _system/config/custom/english/a_v2.md, built-in _system/config/custom/english/a_v2.md, _system/config/default/a_v2.md, built-in _system/config/default/a_v2.md; available versions: 1, 3");
         assert!(templates.get("othr", 1).unwrap_err().help.unwrap().to_string().contains("`other_v1.md`"));
     }
 
@@ -381,7 +381,7 @@ mod tests {
         );
         assert_eq!(
             error("loop").help.as_ref().map(ToString::to_string).as_deref(),
-            Some("to extend the default one, write `default:loop_v1.md`")
+            Some("to extend the default template, write `default:loop_v1.md`")
         );
         assert_eq!(
             (error("front").line, error("front").help.as_ref().map(ToString::to_string).as_deref()),

@@ -13,9 +13,9 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior};
 
 use crate::template::environment::{Bounded, environment};
-use crate::template::error::{RenderFault, fault};
+use crate::template::error::{RenderError, fault};
 use crate::template::features::{FeatureKind, MAX_OUTPUT};
-use crate::template::limits::{SyntaxRefusal, admit};
+use crate::template::limits::{YamlSyntaxError, admit};
 use crate::template::missing::{InPlace, Marks, as_value};
 use crate::template::names::TemplateNames;
 use crate::template::unknown::SourceRepair;
@@ -158,8 +158,8 @@ impl AuthorTexts {
                 Pull::Include | Pull::IncludeIfThere => "include",
                 Pull::Import => "import",
             };
-            return Err(refused(SyntaxRefusal {
-                message: msg!("`{what}` is for prompt templates; an author text stands alone"),
+            return Err(refused(YamlSyntaxError {
+                message: msg!("`{what}` can only be used in prompt templates; an author text is self-contained"),
                 range: target.range.clone(),
                 help: None,
                 instead: None,
@@ -202,8 +202,8 @@ fn without_last_newline(text: &str) -> &str {
     text.strip_suffix('\r').unwrap_or(text)
 }
 
-fn refused(refused: SyntaxRefusal) -> TextError {
-    let SyntaxRefusal { message, range, help, instead, unknown } = refused;
+fn refused(refused: YamlSyntaxError) -> TextError {
+    let YamlSyntaxError { message, range, help, instead, unknown } = refused;
     let repair = instead.map(|instead| Box::new(SourceRepair::one(msg!("use `{instead}`"), range.clone(), instead)));
     TextError { kind: TextErrorKind::Refused, message, range: Some(range), help, unknown, repair }
 }
@@ -218,11 +218,11 @@ fn else_if(source: &str) -> Option<TextError> {
         (opens && ends && inner.len() < rest.len()).then(|| at..at + word.len() + (rest.len() - inner.len()) + 2)
     })?;
     let repair = Some(Box::new(SourceRepair::one("write `elif`", range.clone(), "elif").surely()));
-    let (message, help) = (msg!("`else if` is no tag"), Some(msg!("write `elif`")));
+    let (message, help) = (msg!("`else if` is not a tag"), Some(msg!("write `elif`")));
     Some(TextError { kind: TextErrorKind::Syntax, message, range: Some(range), help, unknown: None, repair })
 }
 
-fn fallen(kind: TextErrorKind, fault: RenderFault) -> TextError {
+fn fallen(kind: TextErrorKind, fault: RenderError) -> TextError {
     failed(kind, fault.message, fault.range)
 }
 
@@ -309,7 +309,7 @@ mod tests {
         let wide = format!("{{% for a in range(10000) %}}{}{{% endfor %}}", "x".repeat(1_000));
         assert!(render(&wide).unwrap_err().message.to_string().contains("longer than"));
         let deep = "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}";
-        assert!(render(deep).unwrap_err().message.to_string().contains("nest deeper"));
+        assert!(render(deep).unwrap_err().message.to_string().contains("nested more than"));
     }
 
     #[test]

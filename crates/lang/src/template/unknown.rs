@@ -111,7 +111,7 @@ const OTHER_TESTS: &[(&str, &str)] = &[
 fn advice(what: FeatureKind, name: &str) -> Option<&'static str> {
     match (what, name) {
         (FeatureKind::Test, "empty" | "blank") => {
-            Some("write `x is none` where nothing was set, `x == ''` for a text, `x | length == 0` for a list")
+            Some("write `x is none` for a value that was not set, `x == ''` for a string, `x | length == 0` for a list")
         }
         (FeatureKind::Test, "set" | "present" | "truthy" | "filled") => Some("write `x is not none`"),
         (FeatureKind::Test | FeatureKind::Filter, "contains" | "includes" | "containing") => {
@@ -150,17 +150,17 @@ pub fn unknown(what: FeatureKind, name: &str, functions: &'static [&'static str]
         _ => match what {
             FeatureKind::Filter => {
                 msg!(
-                    "the ones most used are `length`, `default(…)`, `lower`, `upper`, `trim`, `join(…)`, `first`, `last`"
+                    "the most common ones are `length`, `default(…)`, `lower`, `upper`, `trim`, `join(…)`, `first`, `last`"
                 )
             }
             FeatureKind::Test => {
                 msg!(
-                    "the ones most used are `none`, `defined`, `string`, `number`, `regex('…')`; to compare, write `==`"
+                    "the most common ones are `none`, `defined`, `string`, `number`, `regex('…')`; to compare, write `==`"
                 )
             }
             FeatureKind::Function => {
                 msg!(
-                    "functions are {}; a value is changed by a filter, as in `x | upper`",
+                    "valid functions are {}; to change a value, use a filter, as in `x | upper`",
                     Message::list(Joint::Item, functions.iter().copied().map(Message::text))
                 )
             }

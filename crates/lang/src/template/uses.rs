@@ -13,7 +13,7 @@ use minijinja::{Environment, UndefinedBehavior};
 use crate::expr::methods::method;
 use crate::template::environment::has;
 use crate::template::features::{FUNCTIONS, FeatureKind};
-use crate::template::limits::{SyntaxRefusal, bytes};
+use crate::template::limits::{YamlSyntaxError, bytes};
 use crate::template::unknown::{Unknown, unknown, unknown_function};
 
 /// One place where a name is used that the text does not set itself.
@@ -75,7 +75,7 @@ pub struct Uses {
     pub places: Vec<UsePlace>,
     pub targets: Vec<Target>,
     pub blocks: Vec<TemplateBlock>,
-    pub refused: Vec<SyntaxRefusal>,
+    pub refused: Vec<YamlSyntaxError>,
 }
 
 pub fn find(tree: &Stmt<'_>, environment: &Environment<'_>) -> Uses {
@@ -187,9 +187,9 @@ impl<'s> Walk<'_, 's> {
                 self.target(&set.target);
             }
             Stmt::AutoEscape(escape) => self.refuse(
-                "`autoescape` does nothing for prompts",
+                "`autoescape` has no effect in prompts",
                 whole(escape),
-                Some(msg!("leave it out: nothing is escaped here")),
+                Some(msg!("remove it: nothing is escaped here")),
             ),
             Stmt::FilterBlock(filter) => {
                 self.expression(&filter.filter);
@@ -295,8 +295,8 @@ impl<'s> Walk<'_, 's> {
                 }
                 // minijinja panics on a backward slice of an empty text, so only forward ones are let through.
                 if slice.step.as_ref().is_some_and(|step| !is_positive(step)) {
-                    let help = msg!("to turn a list or text around, write `| reverse`");
-                    self.refuse("the step of a slice must be a number from 1 up", bytes(slice.span()), Some(help));
+                    let help = msg!("to reverse a list or text, write `| reverse`");
+                    self.refuse("the step of a slice must be a number of at least 1", bytes(slice.span()), Some(help));
                 }
             }
             Expr::UnaryOp(unary) => self.expression(&unary.expr),
@@ -371,9 +371,9 @@ impl<'s> Walk<'_, 's> {
     }
 
     fn method(&mut self, name: &str, range: Range<usize>) {
-        let message = msg!("`.{name}()` calls a method, and values have none");
+        let message = msg!("`.{name}()` is a method call, but values have no methods");
         let help = Some(method(name, "x", "()", true).0);
-        self.uses.refused.push(SyntaxRefusal {
+        self.uses.refused.push(YamlSyntaxError {
             message,
             range,
             help,
@@ -409,11 +409,11 @@ impl<'s> Walk<'_, 's> {
     fn unknown(&mut self, what: FeatureKind, said: Unknown, own: &Range<usize>, name: &str) {
         let range = own.start..own.start + name.len();
         let (message, help, instead) = (said.message, Some(said.help), said.instead.map(str::to_owned));
-        self.uses.refused.push(SyntaxRefusal { message, range, help, instead, unknown: Some(what) });
+        self.uses.refused.push(YamlSyntaxError { message, range, help, instead, unknown: Some(what) });
     }
 
     fn refuse(&mut self, message: impl Into<Message>, range: Range<usize>, help: Option<Message>) {
-        self.uses.refused.push(SyntaxRefusal { message: message.into(), range, help, instead: None, unknown: None });
+        self.uses.refused.push(YamlSyntaxError { message: message.into(), range, help, instead: None, unknown: None });
     }
 }
 

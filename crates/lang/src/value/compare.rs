@@ -7,7 +7,7 @@ use std::fmt;
 
 /// What a value is, as far as operators are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum ValueShape {
     /// Null, or a name that holds nothing.
     Null,
     Boolean,
@@ -20,7 +20,7 @@ pub enum Shape {
     Other,
 }
 
-impl ToMessage for Shape {
+impl ToMessage for ValueShape {
     fn to_message(&self) -> Message {
         Message::word(match self {
             Self::Null => "null",
@@ -29,12 +29,12 @@ impl ToMessage for Shape {
             Self::String => "text",
             Self::List => "a list",
             Self::Object => "an object",
-            Self::Other => "something that cannot be compared",
+            Self::Other => "a value that cannot be compared",
         })
     }
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for ValueShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.to_message().fmt(f)
     }
@@ -59,18 +59,18 @@ pub enum Family {
 
 /// Two operands that an operator cannot bring together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
-#[error("`{operator}` cannot take {left} and {right}")]
+#[error("`{operator}` cannot be applied to {left} and {right}")]
 pub struct ComparisonError {
     /// The operator as the author wrote it.
     pub operator: &'static str,
-    pub left: Shape,
-    pub right: Shape,
+    pub left: ValueShape,
+    pub right: ValueShape,
 }
 
 /// Says whether `operator` (of `family`) may take these operands.
 /// Errors: [`ComparisonError`] names the operator and both shapes.
-pub fn fit(family: Family, operator: &'static str, left: Shape, right: Shape) -> Result<(), ComparisonError> {
-    use Shape::{Boolean, List, Number, Object, String};
+pub fn fit(family: Family, operator: &'static str, left: ValueShape, right: ValueShape) -> Result<(), ComparisonError> {
+    use ValueShape::{Boolean, List, Number, Object, String};
     let fits = match family {
         Family::Equality => true,
         Family::Order => matches!((left, right), (Number, Number) | (String, String)),
@@ -90,17 +90,24 @@ pub fn fit(family: Family, operator: &'static str, left: Shape, right: Shape) ->
 mod tests {
     use super::*;
 
-    const SHAPES: [Shape; 6] = [Shape::Null, Shape::Boolean, Shape::Number, Shape::String, Shape::List, Shape::Object];
+    const SHAPES: [ValueShape; 6] = [
+        ValueShape::Null,
+        ValueShape::Boolean,
+        ValueShape::Number,
+        ValueShape::String,
+        ValueShape::List,
+        ValueShape::Object,
+    ];
 
     #[test]
     fn null_fits_nothing_but_equality() {
         let families = [Family::Order, Family::Add, Family::Arithmetic, Family::Membership, Family::Concatenation];
         for shape in SHAPES {
             for family in families {
-                assert!(fit(family, "op", Shape::Null, shape).is_err(), "null {family:?} {shape}");
-                assert!(fit(family, "op", shape, Shape::Null).is_err(), "{shape} {family:?} null");
+                assert!(fit(family, "op", ValueShape::Null, shape).is_err(), "null {family:?} {shape}");
+                assert!(fit(family, "op", shape, ValueShape::Null).is_err(), "{shape} {family:?} null");
             }
-            assert!(fit(Family::Equality, "==", Shape::Null, shape).is_ok());
+            assert!(fit(Family::Equality, "==", ValueShape::Null, shape).is_ok());
         }
     }
 
@@ -109,7 +116,7 @@ mod tests {
         for left in SHAPES {
             for right in SHAPES {
                 let fits = fit(Family::Order, "<", left, right).is_ok();
-                let expected = left == right && matches!(left, Shape::Number | Shape::String);
+                let expected = left == right && matches!(left, ValueShape::Number | ValueShape::String);
                 assert_eq!(fits, expected, "{left} < {right}");
             }
         }
@@ -117,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_misfit_names_operator_and_operands() {
-        let misfit = fit(Family::Order, ">=", Shape::String, Shape::Number).unwrap_err();
-        assert_eq!(misfit.to_string(), "`>=` cannot take text and a number");
+        let misfit = fit(Family::Order, ">=", ValueShape::String, ValueShape::Number).unwrap_err();
+        assert_eq!(misfit.to_string(), "`>=` cannot be applied to text and a number");
     }
 }

@@ -34,13 +34,13 @@ pub fn client(endpoint: &Url, proxy: Option<&str>, connect_timeout: Option<Durat
 }
 
 fn proxy_at(address: &str) -> Result<Proxy, Message> {
-    const WRITE: &str = "write an address like http://proxy.example:3128, or \"none\"";
+    const WRITE: &str = "write a URL such as http://proxy.example:3128, or \"none\"";
     let url = Url::parse(address)
-        .map_err(|error| msg!("`proxy` is no address ({error}); {WRITE}", WRITE = Message::word(WRITE)))?;
+        .map_err(|error| msg!("`proxy` is not a valid URL ({error}); {WRITE}", WRITE = Message::word(WRITE)))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(msg!("`proxy` must begin with http:// or https://; {WRITE}", WRITE = Message::word(WRITE)));
+        return Err(msg!("`proxy` must start with http:// or https://; {WRITE}", WRITE = Message::word(WRITE)));
     }
-    Proxy::all(url).map_err(|_| msg!("`proxy` is no address; {WRITE}", WRITE = Message::word(WRITE)))
+    Proxy::all(url).map_err(|_| msg!("`proxy` is not a valid URL; {WRITE}", WRITE = Message::word(WRITE)))
 }
 
 /// The value of a header that holds a secret, marked sensitive; `None` when the secret holds what no header can carry.

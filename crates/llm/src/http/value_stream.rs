@@ -67,7 +67,7 @@ impl ValueStream {
             bytes = bytes.get(skipped..).unwrap_or_default();
             self.shape = match bytes.first() {
                 None => return Ok(()),
-                Some(b'<') => return Err(BodyError::Rubbish("a web page")),
+                Some(b'<') => return Err(BodyError::Rubbish("it is a web page")),
                 Some(b'd' | b'e' | b'i' | b'r' | b':') => Shape::Events,
                 Some(_) => Shape::Json,
             };
@@ -86,7 +86,7 @@ impl ValueStream {
         let line = self.lines.line();
         let Some(data) = data_value(line).map(<[u8]>::to_vec) else {
             let known = line.trim_ascii().is_empty() || line.first().is_some_and(|first| b":eir".contains(first));
-            return if known { Ok(()) } else { Err(BodyError::Rubbish("neither JSON nor events")) };
+            return if known { Ok(()) } else { Err(BodyError::Rubbish("it is neither JSON nor events")) };
         };
         if data.trim_ascii() == b"[DONE]" {
             self.done = true;
@@ -133,7 +133,7 @@ impl ValueStream {
             b'{' | b'[' => Within::Nested(1),
             b'"' => Within::Text,
             b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => Within::Word,
-            _ => return Err(BodyError::Rubbish("it is no JSON")),
+            _ => return Err(BodyError::Rubbish("it is not JSON")),
         };
         self.in_string = byte == b'"';
         self.value.push(byte);
@@ -159,7 +159,7 @@ impl ValueStream {
         let Within::Nested(depth) = self.within else { return Ok(()) };
         match byte {
             b'"' => self.in_string = true,
-            b'{' | b'[' if depth >= DEEPEST => return Err(BodyError::Rubbish("it is nested too deep")),
+            b'{' | b'[' if depth >= DEEPEST => return Err(BodyError::Rubbish("it is nested too deeply")),
             b'{' | b'[' => self.within = Within::Nested(depth + 1),
             b'}' | b']' if depth == 1 => return self.end_value(),
             b'}' | b']' => self.within = Within::Nested(depth - 1),
@@ -171,7 +171,7 @@ impl ValueStream {
     fn end_value(&mut self) -> Result<(), BodyError> {
         self.within = Within::Nothing;
         let bytes = mem::take(&mut self.value);
-        let value = serde_json::from_slice(&bytes).map_err(|_| BodyError::Rubbish("it is no JSON"))?;
+        let value = serde_json::from_slice(&bytes).map_err(|_| BodyError::Rubbish("it is not JSON"))?;
         self.ready.push_back(if self.in_list { StreamItem::Item(value) } else { StreamItem::Alone(value) });
         Ok(())
     }

@@ -183,7 +183,7 @@ impl ToMessage for ModelError {
             Self::Unreachable { host, reason, attempts } => {
                 let reason = after(Message::text(format!("({reason})")), *attempts);
                 msg!(
-                    "cannot reach the model at {host} {reason}: check that the server runs and that `base_url` is right"
+                    "cannot reach the model at {host} {reason}: check that the server is running and that `base_url` is correct"
                 )
             }
             Self::Http { host, status, message, retry_after, attempts } => {
@@ -192,7 +192,7 @@ impl ToMessage for ModelError {
                     message => Message::text(format!("{status} ({message})")),
                 };
                 let (answer, advice) = (after(answer, *attempts), advice(*status, *retry_after));
-                msg!("the model at {host} answered {answer}: {advice}")
+                msg!("the model at {host} returned {answer}: {advice}")
             }
             Self::Timeout { host, what, after: time, attempts } => {
                 let time = after(Message::text(format_duration(*time).to_string()), *attempts);
@@ -205,7 +205,7 @@ impl ToMessage for ModelError {
                     }
                     TimeoutPhase::FirstToken => {
                         msg!(
-                            "the model at {host} did not begin its reply within {time}: try again, or raise `{setting}`"
+                            "the model at {host} did not start its reply within {time}: try again, or raise `{setting}`"
                         )
                     }
                     TimeoutPhase::Idle => {
@@ -217,27 +217,27 @@ impl ToMessage for ModelError {
             }
             Self::CutOff { host, attempts } => {
                 let reply = after(Message::word("in the middle of its reply"), *attempts);
-                msg!("the model at {host} cut the connection {reply}: try again")
+                msg!("the model at {host} closed the connection {reply}: try again")
             }
             Self::Garbled { host, attempts } => {
                 let reply = after(Message::word("in the middle of its reply"), *attempts);
-                msg!("the model at {host} sent something {reply} that is not part of one: try again")
+                msg!("the model at {host} sent invalid data {reply}: try again")
             }
             Self::TooLarge { host, limit, .. } => {
-                msg!("the reply of the model at {host} is larger than {limit} bytes and was given up")
+                msg!("the reply of the model at {host} is larger than {limit} bytes and was discarded")
             }
             Self::Protocol { host, message, .. } => {
-                msg!("the model at {host} did not answer like a model's server: {message}")
+                msg!("the server at {host} does not respond like a model server: {message}")
             }
             Self::NoReply { key, help } => msg!("no reply for {key}: {help}"),
             Self::NoneAnswered { passed_over } => {
                 let each = passed_over.iter().map(|passed| {
                     Message::list(Joint::Colon, [Message::text(passed.model.as_str()), passed.error.clone()])
                 });
-                msg!("none of {} models answered: {}", passed_over.len(), Message::list(Joint::Semicolon, each))
+                msg!("none of the {} models answered: {}", passed_over.len(), Message::list(Joint::Semicolon, each))
             }
             Self::Differs { key, file, diff } => {
-                msg!("the prompt of {key} is not the one that was recorded in {file}:\n{diff}", diff = diff.clone())
+                msg!("the prompt of {key} differs from the one recorded in {file}:\n{diff}", diff = diff.clone())
             }
             Self::FailedThen { key, file, error } => {
                 msg!("no reply for {key}: when {file} was recorded, there was none either: {error}")
@@ -262,19 +262,19 @@ fn after(message: Message, attempts: u32) -> Message {
 
 fn advice(status: u16, retry_after: Option<Duration>) -> Message {
     let advice = Message::word(match status {
-        300..=399 => "it redirects; write the address that it redirects to as `base_url`",
-        401 | 403 => "check the API key (`api_key_env`) and what it may use",
+        300..=399 => "the server redirects; set `base_url` to the address that it redirects to",
+        401 | 403 => "check the API key (`api_key_env`) and its permissions",
         404 => "check `base_url` and the name of the `model`",
-        407 => "the proxy wants a user name and a password; write them into `proxy`",
+        407 => "the proxy requires a user name and a password; add them to `proxy`",
         402 => "check the account's balance",
         413 => "the prompt is too large for the server",
         429 => "too many requests, or a quota is used up; try again later",
         400..=499 => "check the name of the `model` and its settings",
-        500..=599 => "the server is in trouble; try again later",
+        500..=599 => "the server has a problem; try again later",
         _ => "check `base_url`",
     });
     match retry_after {
-        Some(wait) => msg!("{advice}; it asks to wait {}", format_duration(wait)),
+        Some(wait) => msg!("{advice}; the server asks to wait {}", format_duration(wait)),
         None => advice,
     }
 }
@@ -312,15 +312,15 @@ mod tests {
             ModelError::CutOff { host: host.clone(), attempts },
             ModelError::Garbled { host: host.clone(), attempts },
             ModelError::TooLarge { host: host.clone(), limit: 4_194_304, attempts },
-            ModelError::Protocol { host, message: "its answer is no JSON".into(), attempts },
+            ModelError::Protocol { host, message: "its response is not JSON".into(), attempts },
             ModelError::NoneAnswered {
                 passed_over: vec![
-                    PassedOver { model: "openai:a".into(), error: "answered 503".into(), attempts: 4 },
+                    PassedOver { model: "openai:a".into(), error: "returned 503".into(), attempts: 4 },
                     PassedOver { model: "openai:b".into(), error: "cannot be reached".into(), attempts: 3 },
                 ],
             },
             ModelError::NoReply { key: "ask_name, call 3".into(), help: "there are 2 replies".into() },
-            ModelError::Config { message: "`base_url` must begin with http:// or https://".into() },
+            ModelError::Config { message: "`base_url` must start with http:// or https://".into() },
         ]
     }
 
@@ -328,21 +328,21 @@ mod tests {
     fn errors_say_what_where_and_what_to_do() {
         let lines: Vec<String> = every_error().iter().map(ToString::to_string).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
-        cannot reach the model at localhost:11434 (Connection refused) after 4 attempts: check that the server runs and that `base_url` is right
-        the model at localhost:11434 answered 401 (Incorrect API key): check the API key (`api_key_env`) and what it may use
-        the model at localhost:11434 answered 404: check `base_url` and the name of the `model`
-        the model at localhost:11434 answered 429 (slow down): too many requests, or a quota is used up; try again later; it asks to wait 2h
-        the model at localhost:11434 answered 503: the server is in trouble; try again later
+        cannot reach the model at localhost:11434 (Connection refused) after 4 attempts: check that the server is running and that `base_url` is correct
+        the model at localhost:11434 returned 401 (Incorrect API key): check the API key (`api_key_env`) and its permissions
+        the model at localhost:11434 returned 404: check `base_url` and the name of the `model`
+        the model at localhost:11434 returned 429 (slow down): too many requests, or a quota is used up; try again later; the server asks to wait 2h
+        the model at localhost:11434 returned 503: the server has a problem; try again later
         the model at localhost:11434 did not finish its reply within 2m: try again, or raise `timeout`
-        the model at localhost:11434 did not begin its reply within 1m: try again, or raise `first_token_timeout`
+        the model at localhost:11434 did not start its reply within 1m: try again, or raise `first_token_timeout`
         the model at localhost:11434 sent nothing for 30s in the middle of its reply: try again, or raise `idle_timeout`
-        the model at localhost:11434 cut the connection in the middle of its reply after 4 attempts: try again
-        the model at localhost:11434 sent something in the middle of its reply after 4 attempts that is not part of one: try again
-        the reply of the model at localhost:11434 is larger than 4194304 bytes and was given up
-        the model at localhost:11434 did not answer like a model's server: its answer is no JSON
-        none of 2 models answered: openai:a: answered 503; openai:b: cannot be reached
+        the model at localhost:11434 closed the connection in the middle of its reply after 4 attempts: try again
+        the model at localhost:11434 sent invalid data in the middle of its reply after 4 attempts: try again
+        the reply of the model at localhost:11434 is larger than 4194304 bytes and was discarded
+        the server at localhost:11434 does not respond like a model server: its response is not JSON
+        none of the 2 models answered: openai:a: returned 503; openai:b: cannot be reached
         no reply for ask_name, call 3: there are 2 replies
-        `base_url` must begin with http:// or https://
+        `base_url` must start with http:// or https://
         ");
     }
 

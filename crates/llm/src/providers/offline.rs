@@ -52,7 +52,7 @@ impl Provider for Offline {
         if task.purpose != Purpose::Action {
             return Err(ModelError::NoReply {
                 key: Message::text(format!("{}:{}", task.purpose, task.action_id)),
-                help: msg!("the offline provider answers actions only; configure a model for this"),
+                help: msg!("the offline provider only answers actions; configure a model for this"),
             });
         }
         let text = respond(task).to_string();
@@ -153,7 +153,7 @@ fn add_outputs(reply: &mut Map<String, Value>, wanted: &[WantedOutput], outputs:
 mod tests {
     use super::*;
     use crate::model::provider::NoLiveOutput;
-    use crate::providers::http::fake::Heard;
+    use crate::providers::http::fake::CapturedDeltas;
 
     fn wanted(name: &str, declared: Option<DeclaredType>) -> WantedOutput {
         WantedOutput { name: name.into(), declared, ..WantedOutput::default() }
@@ -275,7 +275,7 @@ mod tests {
     async fn the_text_is_json_and_is_heard_live_in_one_piece() {
         let task = task("ai_ask", Some("我说\"{{ x }}\"\n</think>```"), vec![wanted("said", None)]);
         let request = ModelRequest { task, ..ModelRequest::default() };
-        let mut pieces = Heard::default();
+        let mut pieces = CapturedDeltas::default();
         let reply = Offline.complete(&request, &mut pieces).await.unwrap();
         assert_eq!(pieces.0, std::slice::from_ref(&reply.text));
         let value: Value = serde_json::from_str(&reply.text).unwrap();

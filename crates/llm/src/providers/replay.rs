@@ -72,7 +72,7 @@ impl Replay {
                 Err(ModelError::NoReply {
                     key: describe(task),
                     help: msg!(
-                        "{} has {ordered} in order and {others} by round for `{}`; add one",
+                        "{} has {ordered} replies in order and {others} by round for `{}`; add one",
                         self.file,
                         written(task.purpose, &task.action_id)
                     ),
@@ -232,7 +232,7 @@ replies:
         ]
         .map(|task| replay.text(&task).unwrap_err().to_string());
         insta::assert_snapshot!(errors.join("\n"), @r"
-        no reply for `ask_name`, call 4 (round 3, answered): r.yaml has 3 in order and 1 by round for `ask_name`; add one
+        no reply for `ask_name`, call 4 (round 3, answered): r.yaml has 3 replies in order and 1 by round for `ask_name`; add one
         no reply for `ask_nme`, call 1 (round 1, opening): r.yaml has no `ask_nme`, only `ask_name`, `问候`, `monitor:ask_name`
         no reply for `orchestrator:ask_name`, call 1 (round 1, answered): r.yaml has no `orchestrator:ask_name`, only `monitor:ask_name`, `ask_name`, `问候`
         ");
@@ -245,14 +245,14 @@ replies:
         let table = [
             ("", "`replies:`"),
             ("[]", "`replies:`"),
-            ("replies: [", "no YAML"),
-            ("replies: 5", "`replies` must hold"),
-            ("reply: {}", "`reply` is unknown"),
+            ("replies: [", "not valid YAML"),
+            ("replies: 5", "`replies` must contain"),
+            ("reply: {}", "unknown key `reply`"),
             ("replies: { a: { x: 1 } }", "`replies.a` must be a list"),
             ("replies: { a: [1], a: [2] }", "duplicate"),
             ("replies: { a: [1], 'action:a': [2] }", "twice"),
-            ("replies: { 'monitr:a': [] }", "`monitr` is no purpose; there are action, monitor, orchestrator"),
-            ("replies: { 'monitor:': [] }", "names no action"),
+            ("replies: { 'monitr:a': [] }", "unknown purpose `monitr`; the purposes are action, monitor, orchestrator"),
+            ("replies: { 'monitor:': [] }", "does not name an action"),
             ("replies: { a: [x, ~] }", "entry 2 of `replies.a` is empty"),
             ("replies: { a: [{ $round: 0, reply: x }] }", "entry 1 of `replies.a` has a `$round`"),
             ("replies: { a: [{ $round: two, reply: x }] }", "`$round`"),
@@ -263,11 +263,11 @@ replies:
             ("replies: { a: [{ $after_ms: -1, reply: x }] }", "`$after_ms`"),
             ("replies: { a: [{ $rund: 1, reply: x }] }", "unknown key `$rund`"),
             ("replies: { a: [{ $round: 1, reply: x, EXIT: 1 }] }", "unknown key `EXIT`"),
-            ("{\"purpose\": \"action\"}", "line 1 is no recorded exchange"),
+            ("{\"purpose\": \"action\"}", "line 1 is not a recorded exchange"),
             ("{\"text\": \"x\"}", "line 1"),
             (
                 "{\"purpose\":\"action\",\"action_id\":\"a\",\"round\":1,\"call\":0,\"text\":\"x\"}\n{\"purpose\":\"action\",\"action_id\":\"a\",\"round\":1,\"call\":0,\"text\":\"y\"}",
-                "round 1, call 0 is answered twice",
+                "round 1, call 0 has two different replies",
             ),
         ];
         for (text, expected) in table {

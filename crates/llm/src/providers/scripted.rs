@@ -136,7 +136,7 @@ impl Scripted {
                 used.missing.push(MissingReply { purpose, action_id, list: number, asked, round: task.round });
                 Err(ModelError::NoReply {
                     key: msg!("`{}`, request {asked} (round {})", task.action_id, task.round),
-                    help: msg!("the test has no further reply for it"),
+                    help: msg!("the test has no more replies for it"),
                 })
             }
         }
@@ -182,7 +182,7 @@ impl Scripted {
                 Err(timeout(*what, after))
             }
             NextReply::Unreachable => {
-                let reason = "the test says so".to_owned();
+                let reason = "simulated by the test".to_owned();
                 Err(ModelError::Unreachable { host: host(), reason, attempts: 1 })
             }
         }

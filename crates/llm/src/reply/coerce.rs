@@ -152,7 +152,7 @@ fn settle(object: Map<String, Value>, shape: &ReplyShape, bends: &mut Vec<Coerci
         return into_object(reply);
     }
     for violation in shape.validator().map_or_else(Vec::new, |validator| validator.violations(&reply)) {
-        let rule = format!("what `{}` asks", violation.keyword);
+        let rule = format!("a value that satisfies `{}`", violation.keyword);
         let Some(parts) = reply.as_object_mut() else { break };
         if let Some((path, found)) = reset_nearest(shape.root().properties(), parts, &violation.path) {
             // Several rules may be broken inside one field; it is reset once.
@@ -169,7 +169,7 @@ fn settle(object: Map<String, Value>, shape: &ReplyShape, bends: &mut Vec<Coerci
     if valid(&reply) {
         return into_object(reply);
     }
-    let expected = "what the schema asks of the whole reply".to_owned();
+    let expected = "a reply that satisfies the schema".to_owned();
     bends.push(CoercionRecord {
         path: String::new(),
         bending: Coercion::Invalid,

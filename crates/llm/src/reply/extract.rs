@@ -147,11 +147,7 @@ fn in_prose(text: &str) -> Result<Map<String, Value>, Option<(usize, Message)>> 
 /// The object that begins at `start`, unless it is a field of another one, or another's fields go on behind it.
 fn whole_object_at(text: &str, start: usize) -> Result<Map<String, Value>, Message> {
     let (object, end) = object_at(text, start)?;
-    if goes_on(tail(text, end)) {
-        Err(Message::word("more fields follow behind its closing brace"))
-    } else {
-        Ok(object)
-    }
+    if goes_on(tail(text, end)) { Err(Message::word("more fields follow its closing brace")) } else { Ok(object) }
 }
 
 /// Whether `rest`, which comes behind an object, is `, "key":`: then the object was a part.

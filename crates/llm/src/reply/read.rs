@@ -71,7 +71,7 @@ impl UnreadableReply {
 pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, UnreadableReply> {
     let mut parsed = parse(raw, repair).map_err(|failures| UnreadableReply { failures })?;
     if is_cut(&parsed.repairs) && leaves_safety_open(&parsed.object, shape) {
-        let error = Message::word("the text ends before it says whether the reply is safe");
+        let error = Message::word("the text ends before it states whether the reply is safe");
         warn!(strategy = %parsed.strategy, %error, "a strategy could not read the reply");
         parsed.failures.push(ParseFailure { strategy: parsed.strategy, error });
         return Err(UnreadableReply { failures: parsed.failures });

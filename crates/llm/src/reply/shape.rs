@@ -32,11 +32,11 @@ pub enum ShapeError {
     Unreadable { why: String },
     #[error("the schema of a reply must describe an object with `properties`")]
     NotAnObject,
-    #[error("the output `{name}` has the name of a field of every such reply; give it another name")]
+    #[error("the output `{name}` has the same name as a field that every such reply has; rename it")]
     Reserved { name: String },
-    #[error("the output `{name}` is listed twice; give one of the two another name")]
+    #[error("the output `{name}` is listed twice; rename one of the two")]
     Duplicate { name: String },
-    #[error("a choice of the output `{name}` is not of its type, {declared}")]
+    #[error("a choice of the output `{name}` does not match its type, {declared}")]
     Choice { name: String, declared: &'static str },
     /// A field that every reply must have has no default, or one that is not valid.
     #[error("the required field at `{path}` of the reply's schema needs a valid `default`")]

@@ -129,10 +129,10 @@ fn is_padding(c: char) -> bool {
 
 fn whole(text: &str) -> Result<Map<String, Value>, Message> {
     if text.starts_with(is_padding) {
-        return Err(Message::word("white space or a byte-order mark stands before the JSON value"));
+        return Err(Message::word("whitespace or a byte order mark precedes the JSON value"));
     }
     if text.ends_with(is_padding) {
-        return Err(Message::word("white space or a byte-order mark stands after the JSON value"));
+        return Err(Message::word("whitespace or a byte order mark follows the JSON value"));
     }
     if text.starts_with('{') {
         return serde_json::from_str(text).map_err(|error| json_error(&error));
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(parse("[1]", false).unwrap_err()[0].error, "the JSON value is a list, not an object");
         assert_eq!(
             parse(" {}", false).unwrap().failures[0].error,
-            "white space or a byte-order mark stands before the JSON value"
+            "whitespace or a byte order mark precedes the JSON value"
         );
     }
 

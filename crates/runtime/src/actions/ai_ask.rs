@@ -56,7 +56,7 @@ impl Kind for AiAsk {
             ..Described::default()
         });
         if required {
-            // Said of each output, so that the prompt asks for it too.
+            // Reported for each output, so that the prompt asks for it too.
             model.outputs = model.outputs.into_required();
         }
         let watched = watched(&model, max_rounds);

@@ -51,7 +51,7 @@ impl Kind for AiThink {
         let mut inputs = Vec::new();
         for item in fields.list("input_variables").unwrap_or_default() {
             let Some(text) = item.as_scalar().map(|scalar| scalar.text.clone()) else {
-                let message = msg!("`input_variables` lists names of variables, but this is {}", item.describe());
+                let message = msg!("`input_variables` must list variable names, but this is {}", item.describe());
                 fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), item.span));
                 continue;
             };

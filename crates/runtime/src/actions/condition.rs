@@ -156,8 +156,8 @@ fn without_cases(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> bool {
         return false;
     };
     let place = fields.stray(when).map_or(fields.span(), |entry| entry.key.span);
-    let message = msg!("{} needs `cases`: a case stands here without its list", fields.what());
-    let help = "write `cases:`, and below it, further right, `- when: …` with the `actions:` or the `set:` of the case";
+    let message = msg!("{} needs `cases`: this case is not in a list", fields.what());
+    let help = "write `cases:` and, indented below it, `- when: …` with the `actions:` or `set:` of the case";
     let diagnostic = Diagnostic::error("missing-key", message, fields.file(), place);
     fields.findings().report(diagnostic.with_help(help));
     for key in ["actions", "then", "else"] {
@@ -175,9 +175,9 @@ fn is_else(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> bool {
         return false;
     }
     let Some(entry) = fields.stray("else") else { return false };
-    let message = "`else` stands among the cases, but it is no case";
+    let message = "`else` is among the cases, but it is not a case";
     let help =
-        "write `else:` below the list, in the column of `cases:` and without a dash, and below it `actions:` or `set:`";
+        "write `else:` below the list, aligned with `cases:` and without a dash, with `actions:` or `set:` below it";
     let diagnostic = Diagnostic::error("unknown-key", message, fields.file(), entry.key.span);
     fields.findings().report(diagnostic.with_help(help));
     for key in ["else", "actions"] {
@@ -227,14 +227,14 @@ fn consequence(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Co
     let set = fields.entry("set");
     match (has_actions, set) {
         (true, Some(entry)) => {
-            let help = "keep one; an action of kind `set` can stand among the actions";
+            let help = "keep one; an action of kind `set` can be one of the actions";
             conflict(entry.key.span, ["actions", "set"], help);
             None
         }
         (true, None) => {
             let steps = fields.required_list("actions").map(|nodes| Consequence::Steps(checking.steps(nodes)));
             if let Some(entry) = fields.entry("goto") {
-                let help = "keep one; the last of the actions can be a `condition` that goes elsewhere";
+                let help = "keep one; the last action can be a `condition` that jumps elsewhere";
                 conflict(entry.key.span, ["actions", "goto"], help);
                 return None;
             }
@@ -243,7 +243,7 @@ fn consequence(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Co
         (false, Some(set)) => {
             let set = read_values(&set.value, fields, checking).map(Consequence::Set);
             if let Some(entry) = fields.entry("goto") {
-                let help = "keep one; `actions` can hold a `set` and, after it, a `condition` that goes elsewhere";
+                let help = "keep one; `actions` can contain a `set` followed by a `condition` that jumps elsewhere";
                 conflict(entry.key.span, ["set", "goto"], help);
                 return None;
             }
@@ -251,8 +251,8 @@ fn consequence(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Co
         }
         (false, None) if goto => goes.map(|id| Consequence::Goto(id.value)),
         (false, None) => {
-            let message = msg!("{} says nothing to do", fields.what());
-            let help = "give it `actions:`, `set:` or `goto:`";
+            let message = msg!("{} does not specify what to do", fields.what());
+            let help = "add `actions:`, `set:` or `goto:`";
             let diagnostic = Diagnostic::error("missing-key", message, fields.file(), fields.span());
             fields.lacks(&["actions", "set", "goto"], diagnostic.with_help(help));
             None
@@ -284,7 +284,7 @@ impl Action for Cases {
             }
             Consequence::Set(values) => Flow::done(Outcome { extracted_variables: assign(turn, values)?, ..outcome }),
             Consequence::Goto(id) => {
-                Flow::Goto(Box::new(outcome), id.clone(), Message::word("the case that holds says so"))
+                Flow::Goto(Box::new(outcome), id.clone(), Message::word("the matching case jumps there"))
             }
         })
     }

@@ -160,9 +160,8 @@ impl Action for Running {
                     && !outcome.metadata.contains_key("skipped")
                 {
                     for (_, theirs) in lacking {
-                        let message = msg!("the command of `{}` gave no `{theirs}`", self.name());
-                        let help =
-                            Message::word("it must print one JSON object with this field on its standard output");
+                        let message = msg!("the command of `{}` did not return `{theirs}`", self.name());
+                        let help = Message::word("it must print one JSON object with this field to standard output");
                         turn.warn("output-missing", message, Some(help));
                     }
                 }

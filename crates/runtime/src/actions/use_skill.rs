@@ -72,7 +72,7 @@ fn inputs(node: &Arc<YamlNode>, fields: &Fields<'_>, checking: &mut dyn KindChec
     let NodeKind::Mapping(entries) = &node.kind else {
         let message =
             msg!("`input` must be a mapping of the skill's inputs to values, but this is {}", node.describe());
-        let help = "write each input on a line of its own, as `name: value`";
+        let help = "write each input on its own line, as `name: value`";
         fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span).with_help(help));
         return Inputs::default();
     };

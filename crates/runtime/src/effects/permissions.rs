@@ -34,14 +34,16 @@ impl Permissions {
         if self.untrusted.contains(what) {
             return Err(PermissionError {
                 message: msg!(
-                    "`{what}` is allowed in bcc-script.toml, but you have not said that you trust this project"
+                    "`{what}` is allowed in bcc-script.toml, but you have not marked this project as trusted"
                 ),
-                help: Message::word("look at the project, then say `bcc-script trust`, or `--trust` for this run"),
+                help: Message::word("review the project, then run `bcc-script trust`, or add `--trust` for this run"),
             });
         }
         Err(PermissionError {
             message: msg!("the project does not allow `{what}`"),
-            help: msg!("if its scripts may do this, write `allow = [\"{what}\"]` into `[project]` of bcc-script.toml"),
+            help: msg!(
+                "if its scripts should be allowed to do this, add `allow = [\"{what}\"]` to `[project]` in bcc-script.toml"
+            ),
         })
     }
 }

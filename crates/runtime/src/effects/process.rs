@@ -120,16 +120,16 @@ fn started(run: &ProcessRequest<'_>) -> Result<Child, NotStarted> {
     run.hidden.iter().for_each(|name| _ = command.env_remove(name));
     command.spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => not_started(
-            msg!("the program `{program}` is not there"),
-            "install it, or correct its name in bcc-script.toml; a path begins at the project's directory",
+            msg!("the program `{program}` was not found"),
+            "install it, or correct its name in bcc-script.toml; paths are relative to the project directory",
         ),
         std::io::ErrorKind::PermissionDenied => not_started(
-            msg!("the program `{program}` may not be run"),
-            "make the file executable (`chmod +x`), or name the program that reads it first",
+            msg!("no permission to run the program `{program}`"),
+            "make the file executable (`chmod +x`), or put the program that reads it first",
         ),
         _ => not_started(
             msg!("the program `{program}` cannot be started: {error}"),
-            "a text file of commands needs a first line like `#!/bin/sh`",
+            "a text file of commands needs a first line such as `#!/bin/sh`",
         ),
     })
 }

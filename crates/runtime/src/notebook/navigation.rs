@@ -4,7 +4,7 @@
 //! A step is never both current and completed: entering a completed one opens it again. Changes of the plan that come while
 //! a behavior is under way wait for its end.
 
-use crate::notebook::error::ActionRefusal;
+use crate::notebook::error::ActionRejection;
 use crate::notebook::state::{
     BEHAVIOR_RUNNING, MOST_COMPLETED_STEPS, NotebookState, STEP_COMPLETED, STEP_RUNNING, WORKFLOW_UPDATE_PENDING,
 };
@@ -94,7 +94,7 @@ impl NotebookState {
     /// is not completed. With neither, nothing happens.
     /// Errors: `unknown-stage`, `unknown-step` when the plan has no such one, or the stage not this step; `empty-stage` when the stage
     /// has no steps. Nothing is changed then.
-    pub fn go_to(&mut self, stage_id: Option<&str>, step_id: Option<&str>, at: &str) -> Result<(), ActionRefusal> {
+    pub fn go_to(&mut self, stage_id: Option<&str>, step_id: Option<&str>, at: &str) -> Result<(), ActionRejection> {
         let workflow = self.workflow.as_ref();
         let (stage, step) = match (stage_id, step_id) {
             (None, None) => return Ok(()),
@@ -104,9 +104,8 @@ impl NotebookState {
                     Some(step) => stage.step(step).ok_or_else(unknown_step)?,
                     None => {
                         let open = stage.steps.iter().find(|step| self.is_left(step));
-                        open.or_else(|| stage.steps.first()).ok_or_else(|| {
-                            ActionRefusal::new("empty-stage", "the stage that is to be entered has no steps")
-                        })?
+                        open.or_else(|| stage.steps.first())
+                            .ok_or_else(|| ActionRejection::new("empty-stage", "the stage to enter has no steps"))?
                     }
                 };
                 (stage, step)
@@ -125,7 +124,7 @@ impl NotebookState {
     /// Marks a step as completed, the current one when none is named; from the current one, the session moves on to
     /// [`NotebookState::next_step`], or to no step when the plan is at its end. Gives the id of the step.
     /// Errors: `unknown-step` when the plan has no such step; `no-step` when none is named and the session is in none.
-    pub fn complete_step(&mut self, step_id: Option<&str>, at: &str) -> Result<String, ActionRefusal> {
+    pub fn complete_step(&mut self, step_id: Option<&str>, at: &str) -> Result<String, ActionRejection> {
         let done = match step_id {
             Some(id) => {
                 let known = self.workflow.as_ref().is_some_and(|plan| plan.stage_of(id).is_some());
@@ -134,11 +133,9 @@ impl NotebookState {
                 }
                 id.to_owned()
             }
-            None => self
-                .location
-                .step_id
-                .clone()
-                .ok_or_else(|| ActionRefusal::new("no-step", "no step is under way that could be completed"))?,
+            None => self.location.step_id.clone().ok_or_else(|| {
+                ActionRejection::new("no-step", "there is no step in progress that could be completed")
+            })?,
         };
         let next = self.next_step().map(|(stage, step)| (stage.id.clone(), step.id.clone()));
         let is_current = self.location.step_id.as_ref() == Some(&done);
@@ -264,10 +261,10 @@ impl NotebookState {
     }
 }
 
-fn unknown_stage() -> ActionRefusal {
-    ActionRefusal::new("unknown-stage", "the plan has no such stage")
+fn unknown_stage() -> ActionRejection {
+    ActionRejection::new("unknown-stage", "the plan has no such stage")
 }
 
-fn unknown_step() -> ActionRefusal {
-    ActionRefusal::new("unknown-step", "the plan has no such step there")
+fn unknown_step() -> ActionRejection {
+    ActionRejection::new("unknown-step", "the plan has no such step there")
 }

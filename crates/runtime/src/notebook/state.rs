@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::notebook::effects::Effects;
-use crate::notebook::error::ActionRefusal;
+use crate::notebook::error::ActionRejection;
 use crate::notebook::workflow::{Workflow, is_id};
 
 /// The most items of a todo list.
@@ -147,7 +147,7 @@ pub struct SectionProgress {
 impl NotebookState {
     /// Keeps a variable that no script declares; null forgets it.
     /// Errors: `too-many-variables` when there are too many of them or they are too large together. Nothing is changed then.
-    pub fn keep_variable(&mut self, name: &str, value: Value) -> Result<(), ActionRefusal> {
+    pub fn keep_variable(&mut self, name: &str, value: Value) -> Result<(), ActionRejection> {
         if value.is_null() {
             self.variables.shift_remove(name);
             return Ok(());
@@ -158,9 +158,9 @@ impl NotebookState {
             .fold((1, size(name, &value)), |(count, bytes), (name, value)| (count + 1, bytes + size(name, value)));
         if !is_id(name) || count > MOST_VARIABLES || bytes > MOST_VARIABLE_BYTES {
             let message = msg!(
-                "a variable was not kept: at most {MOST_VARIABLES} of them and {MOST_VARIABLE_BYTES} bytes are kept, with names of one line"
+                "a variable was not saved: at most {MOST_VARIABLES} variables and {MOST_VARIABLE_BYTES} bytes are saved, and names must be one line"
             );
-            return Err(ActionRefusal::new("too-many-variables", message));
+            return Err(ActionRejection::new("too-many-variables", message));
         }
         self.variables.insert(name.to_owned(), value);
         Ok(())

@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::notebook::error::ActionFault;
-use crate::notebook::error::ActionRefusal;
+use crate::notebook::error::ActionFieldError;
+use crate::notebook::error::ActionRejection;
 
 /// The most stages of a plan that is sent.
 pub const MOST_STAGES: usize = 200;
@@ -81,7 +81,7 @@ impl Workflow {
     /// Whether the plan holds together: it has stages, ids of stages are unique, ids of steps are unique in the whole plan,
     /// and nothing is too much. A stage may have no steps yet.
     /// Errors: `bad-plan`, with what is wrong, by the places of stages and steps and not by their names.
-    pub fn check(&self) -> Result<(), ActionRefusal> {
+    pub fn check(&self) -> Result<(), ActionRejection> {
         if self.stages.is_empty() {
             return Err(bad_plan(Message::word("the plan has no stages")));
         }
@@ -95,13 +95,13 @@ impl Workflow {
         for (at, stage) in self.stages.iter().enumerate() {
             check_names(&stage.id, &stage.name, &stage.goal).map_err(|why| bad_plan(in_stage(at + 1, &why.into())))?;
             if !stages.insert(stage.id.as_str()) {
-                return Err(bad_plan(in_stage(at + 1, &Message::word("its id is that of an earlier one"))));
+                return Err(bad_plan(in_stage(at + 1, &Message::word("its id is the same as an earlier one"))));
             }
             check_steps(&stage.steps).map_err(|refusal| bad_plan(in_stage(at + 1, &refusal.message)))?;
             if !stage.steps.iter().all(|step| steps.insert(step.id.as_str())) {
                 return Err(bad_plan(in_stage(
                     at + 1,
-                    &Message::word("a step has the id of a step of an earlier stage"),
+                    &Message::word("a step has the same id as a step of an earlier stage"),
                 )));
             }
         }
@@ -138,17 +138,22 @@ impl Workflow {
     /// Reads a plan: `{"name", "stages": […]}`, or its stages alone; in stages and steps also `stage_id` and `step_id` for `id`,
     /// `title` for `name`, `description` for `goal` where there is none, and a text alone for a step with this id.
     /// Errors: When it has another shape. Whether it holds together is another question: [`Workflow::check`].
-    pub fn read(value: &Value) -> Result<Self, ActionFault> {
+    pub fn read(value: &Value) -> Result<Self, ActionFieldError> {
         let (name, stages) = match value {
             Value::Array(stages) => (String::new(), stages),
             Value::Object(fields) => {
-                let stages = fields.get("stages").and_then(Value::as_array).ok_or_else(|| ActionFault {
+                let stages = fields.get("stages").and_then(Value::as_array).ok_or_else(|| ActionFieldError {
                     field: Some("stages"),
-                    message: Message::word("a plan needs `stages`, a list"),
+                    message: Message::word("a plan needs `stages`, which must be a list"),
                 })?;
                 (text(fields, &["name", "title"], "name")?.unwrap_or_default(), stages)
             }
-            _ => return Err(ActionFault { field: None, message: Message::word("a plan is an object with `stages`") }),
+            _ => {
+                return Err(ActionFieldError {
+                    field: None,
+                    message: Message::word("a plan must be an object with `stages`"),
+                });
+            }
         };
         Ok(Self { name, stages: stages.iter().map(Stage::read).collect::<Result<_, _>>()? })
     }
@@ -159,11 +164,11 @@ impl Stage {
         self.steps.iter().find(|step| step.id == id)
     }
 
-    fn read(value: &Value) -> Result<Self, ActionFault> {
+    fn read(value: &Value) -> Result<Self, ActionFieldError> {
         let Some(fields) = value.as_object() else {
-            return Err(ActionFault {
+            return Err(ActionFieldError {
                 field: Some("stages"),
-                message: Message::word("each stage of a plan is an object"),
+                message: Message::word("each stage of a plan must be an object"),
             });
         };
         let mut fields = fields.clone();
@@ -177,9 +182,12 @@ impl Stage {
 }
 
 /// Reads the steps of a stage, as [`Workflow::read`] does.
-pub fn read_steps(value: &Value) -> Result<Vec<PlanStep>, ActionFault> {
+pub fn read_steps(value: &Value) -> Result<Vec<PlanStep>, ActionFieldError> {
     let Some(list) = value.as_array() else {
-        return Err(ActionFault { field: Some("steps"), message: Message::word("the steps of a stage are a list") });
+        return Err(ActionFieldError {
+            field: Some("steps"),
+            message: Message::word("the steps of a stage must be a list"),
+        });
     };
     let mut steps = Vec::new();
     for step in list {
@@ -191,8 +199,8 @@ pub fn read_steps(value: &Value) -> Result<Vec<PlanStep>, ActionFault> {
                 PlanStep { id, name, goal, extra: fields }
             }
             _ => {
-                let message = Message::word("each step of a plan is an object, or its id");
-                return Err(ActionFault { field: Some("steps"), message });
+                let message = Message::word("each step of a plan must be an object, or its id");
+                return Err(ActionFieldError { field: Some("steps"), message });
             }
         });
     }
@@ -200,7 +208,7 @@ pub fn read_steps(value: &Value) -> Result<Vec<PlanStep>, ActionFault> {
 }
 
 /// Whether the steps of one stage hold together.
-pub fn check_steps(steps: &[PlanStep]) -> Result<(), ActionRefusal> {
+pub fn check_steps(steps: &[PlanStep]) -> Result<(), ActionRejection> {
     if steps.len() > MOST_STEPS {
         return Err(bad_plan(msg!("it has more than {MOST_STEPS} steps")));
     }
@@ -208,7 +216,7 @@ pub fn check_steps(steps: &[PlanStep]) -> Result<(), ActionRefusal> {
     for (at, step) in steps.iter().enumerate() {
         check_names(&step.id, &step.name, &step.goal).map_err(|why| bad_plan(msg!("step {}: {why}", at + 1)))?;
         if !ids.insert(step.id.as_str()) {
-            return Err(bad_plan(msg!("step {}: its id is that of an earlier one", at + 1)));
+            return Err(bad_plan(msg!("step {}: its id is the same as an earlier one", at + 1)));
         }
     }
     Ok(())
@@ -241,13 +249,13 @@ fn in_stage(number: usize, why: &Message) -> Message {
     msg!("stage {number}: {why}")
 }
 
-fn bad_plan(message: Message) -> ActionRefusal {
-    ActionRefusal::new("bad-plan", message)
+fn bad_plan(message: Message) -> ActionRejection {
+    ActionRejection::new("bad-plan", message)
 }
 
 /// Takes id, name and goal out of the fields of a stage or a step; what is left stays as it was given.
-fn names(fields: &mut Map<String, Value>, own: &'static str) -> Result<(String, String, String), ActionFault> {
-    let id = text(fields, &["id", own], own)?.ok_or_else(|| ActionFault {
+fn names(fields: &mut Map<String, Value>, own: &'static str) -> Result<(String, String, String), ActionFieldError> {
+    let id = text(fields, &["id", own], own)?.ok_or_else(|| ActionFieldError {
         field: Some(own),
         message: Message::word("each stage and step of a plan needs an `id`"),
     })?;
@@ -266,11 +274,11 @@ fn names(fields: &mut Map<String, Value>, own: &'static str) -> Result<(String, 
 }
 
 /// The first of these fields that is there, as a text; whole numbers are taken for texts.
-fn text(fields: &Map<String, Value>, keys: &[&str], field: &'static str) -> Result<Option<String>, ActionFault> {
+fn text(fields: &Map<String, Value>, keys: &[&str], field: &'static str) -> Result<Option<String>, ActionFieldError> {
     match keys.iter().filter_map(|key| fields.get(*key)).find(|value| !value.is_null()) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
         Some(Value::Number(number)) if number.is_i64() || number.is_u64() => Ok(Some(number.to_string())),
-        Some(_) => Err(ActionFault { field: Some(field), message: msg!("`{field}` of a plan must be a text") }),
+        Some(_) => Err(ActionFieldError { field: Some(field), message: msg!("`{field}` of a plan must be a string") }),
     }
 }

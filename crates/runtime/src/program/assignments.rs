@@ -22,14 +22,15 @@ pub fn read_values(
     checking: &mut dyn KindChecker,
 ) -> Option<Vec<Assignment>> {
     let NodeKind::Mapping(entries) = &node.kind else {
-        let message = msg!("what is set must be a mapping of names to values, but this is {}", node.describe());
-        let help = "write each variable on a line of its own, as `name: value`";
+        let message =
+            msg!("the variables to set must be a mapping of names to values, but this is {}", node.describe());
+        let help = "write each variable on its own line, as `name: value`";
         fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span).with_help(help));
         return None;
     };
     if entries.is_empty() {
         let message = "nothing is set here";
-        let help = "name at least one variable with its value, or remove what holds this";
+        let help = "add at least one variable with its value, or remove the item that contains this";
         fields.findings().report(Diagnostic::error("empty-list", message, fields.file(), node.span).with_help(help));
         return None;
     }

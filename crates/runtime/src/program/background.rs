@@ -122,7 +122,7 @@ impl BackgroundCall<'_> {
                 None => (
                     BackgroundError {
                         kind: "timeout".to_owned(),
-                        told: msg!("nothing came within {} s", limit.as_secs()),
+                        told: msg!("nothing was received within {} s", limit.as_secs()),
                     },
                     1,
                 ),

@@ -256,14 +256,14 @@ impl ModelCall {
         // Where none of them answered, the error names them all.
         let answered = self.parse_retry_count.is_some();
         if let Some(first) = self.passed_over.first().filter(|_| answered) {
-            let told = |passed: &PassedOver| msg!("`{}` gave no reply ({})", passed.model, passed.error);
+            let told = |passed: &PassedOver| msg!("`{}` did not reply ({})", passed.model, passed.error);
             let told = Message::list(Joint::Semicolon, self.passed_over.iter().map(told));
-            let message = msg!("{told}; `{}` was asked instead of `{}`", self.model, first.model);
+            let message = msg!("{told}; `{}` was used instead of `{}`", self.model, first.model);
             warnings.push(Event::Warning { code: "model-fallback", message, help: None });
         }
         if self.cut_off {
-            let message = msg!("the reply of `{}` was cut off: it had as many tokens as it may have", self.model);
-            let help = "raise `max_tokens`, of the model in bcc-script.toml or in the front matter of the template";
+            let message = msg!("the reply of `{}` was truncated: it reached its token limit", self.model);
+            let help = "increase `max_tokens` of the model in bcc-script.toml or in the front matter of the template";
             warnings.push(Event::Warning { code: "reply-cut-off", message, help: Some(help.into()) });
         }
         warnings

@@ -12,7 +12,7 @@ use crate::program::live_text::{LiveText, risk};
 use crate::program::messages::{append_to_last_user, debug_info, log_unreadable, messages, read_and_note, request};
 use crate::program::output::Outputs;
 use crate::program::reask::{ask_again, note_of_faults, note_of_risk};
-use crate::program::retry_state::{Again, Next, RefusedReply, RetryState};
+use crate::program::retry_state::{Again, Next, RejectedReply, RetryState};
 use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
 use bcc_lang::template::error::TemplateError;
@@ -242,7 +242,7 @@ impl Turn<'_> {
             Again::Faults(faults) => note_of_faults(&faults),
         };
         if let Some(place) = ask_again(&mut request.messages, &exchange.raw, text) {
-            asking.refused.push(RefusedReply { place, shown, recorded });
+            asking.refused.push(RejectedReply { place, shown, recorded });
         }
         asking.reasks += 1;
         if exchange.held_back.is_some() {
@@ -281,7 +281,7 @@ impl Turn<'_> {
         match again {
             Again::Safety(_) => self.warn(
                 "reply-held-back",
-                "a reply called itself unsafe and was not said; the model was asked once more",
+                "a reply was marked as unsafe by the model and was withheld; the model was asked again",
                 None,
             ),
             Again::Faults(faults) => {

@@ -20,7 +20,7 @@ impl BehaviorServers for NoServers {
         Err(ServerError {
             code: "server-unknown",
             message: msg!("there is no behavior server `{name}`"),
-            help: Some(msg!("write `[behavior_servers.{name}]` with its `url` into bcc-script.toml")),
+            help: Some(msg!("add `[behavior_servers.{name}]` with its `url` to bcc-script.toml")),
         })
     }
 }

@@ -16,6 +16,7 @@ use crate::program::flow::{ActionError, Announced, Flow, OpenEffect, WaitReason}
 use crate::program::program::Program;
 use crate::program::transcript::RecentTranscript;
 use crate::program::turn::Turn;
+use bcc_lang::message::language::Language;
 use bcc_lang::script::interrupted::OnInterrupted;
 
 /// What the turn of an action that has an outside effect is to do.
@@ -48,12 +49,12 @@ pub fn decide(turn: &Turn<'_>, announced: impl FnOnce() -> Announced) -> Decisio
     match word {
         None => Decision::First(Flow::Wait(WaitReason::InterruptedEffect)),
         Some(Word::Again) => {
-            turn.close_effect("interrupted; it is done again");
+            turn.close_effect("interrupted; it is run again");
             // Announced anew, so that this word counts once: should the process die again, it is asked for again.
             Decision::First(Flow::Effect(announced()))
         }
         Some(Word::Skip) => {
-            turn.close_effect("interrupted; it is not done");
+            turn.close_effect("interrupted; it is skipped");
             Decision::Skip
         }
         Some(Word::Fail) => {
@@ -67,9 +68,9 @@ pub fn decide(turn: &Turn<'_>, announced: impl FnOnce() -> Announced) -> Decisio
 pub fn given_up() -> ActionError {
     ActionError::Failed {
         code: "effect-interrupted",
-        message: "what the action was doing outside of the session was interrupted, and nobody knows how far it came"
+        message: "the action was interrupted while it was doing something outside the session, and it is not known how far it got"
             .into(),
-        help: Some("`on_interrupted: ask | retry | skip | fail` of the action says what is done then".into()),
+        help: Some("`on_interrupted: ask | retry | skip | fail` of the action sets what happens in this case".into()),
     }
 }
 
@@ -109,14 +110,14 @@ pub fn question(program: &Program, recent: &RecentTranscript, effect: &OpenEffec
     let again = word.is_some();
     let said = recent.last_user_message().unwrap_or_else(|| program.file.text());
     if said.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c)) {
-        let first = if again { "没有听懂。" } else { "" };
+        let first = if again { "无法理解您的回答。" } else { "" };
+        let summary = summary.render(Language::Chinese);
         return format!(
-            "{first}程序中断时正在执行：{summary}（{kind}），不知道它做到了哪一步。请回答“重试”（再做一次）、“跳过”（不做，继续）或“失败”（这个动作算失败）。"
+            "{first}程序中断时正在执行：{summary}（{kind}），无法确定完成了多少。请回答“重试”（再执行一次）、“跳过”（不再执行，继续）或“失败”（让该动作失败）。"
         );
     }
-    let first = if again { "That was none of the words. " } else { "" };
+    let first = if again { "That was not one of the expected answers. " } else { "" };
     format!(
-        "{first}The program was stopped in the middle of this: {summary} ({kind}). Nobody knows how far it came. Say `again` to do it \
-         again, `skip` to go on without it, or `fail` to let the action fail."
+        "{first}The program was stopped during this operation: {summary} ({kind}). It is not known how far it got. Answer `again` to run it again, `skip` to continue without it, or `fail` to let the action fail."
     )
 }

@@ -5,9 +5,9 @@
 //! counts, [`generate_orchestration_plan`] asks a model, [`execute_orchestration`] is a pure function from a list of actions to
 //! another one. What comes out is checked like a script ([`crate::program::recheck::Recheck`]) before it counts.
 
-pub mod asking;
 pub mod edits;
 pub mod plan;
+pub mod plan_prompt;
 pub mod plans;
 
 use bcc_lang::message::ToMessage;
@@ -19,9 +19,9 @@ use tracing::error;
 use crate::program::background::{BackgroundCall, BackgroundError, BackgroundReply};
 use crate::program::event::ModelCall;
 use crate::program::messages::{messages, request};
-use crate::program::orchestration::asking::{OrchestrationContext, names, shape};
 use crate::program::orchestration::edits::{PlanEdit, is_skipped};
-use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanRefusal};
+use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanError};
+use crate::program::orchestration::plan_prompt::{OrchestrationContext, names, shape};
 use bcc_llm::model::request::{Purpose, Task};
 
 /// The name of the template and of the schema of its replies.
@@ -98,7 +98,7 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
     let models = context.services.models.as_ref();
     let provider = match models.provider(template.front().model.as_deref().or(context.program.model.as_deref())) {
         Ok(provider) if provider.answers(Purpose::Orchestrator, &context.action_id) => provider,
-        Ok(provider) => return failed(unprepared(msg!("`{}` makes no plans", provider.name()))),
+        Ok(provider) => return failed(unprepared(msg!("`{}` does not support plans", provider.name()))),
         Err(fault) => return failed(BackgroundError::from(&fault)),
     };
     let beside = BackgroundCall {
@@ -133,25 +133,25 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
 
 /// The list of actions that `plan` makes of `state`. What is done stays as it is; only what is still to come changes, and of
 /// the current action its content and exit. That the result is a sound script is for the check to say.
-/// Errors: [`PlanRefusal`], and nothing changes: the plan is one too many, was made for another state, comes too late, names what is not
+/// Errors: [`PlanError`], and nothing changes: the plan is one too many, was made for another state, comes too late, names what is not
 /// there, would empty the topic, is too large, lacks what its change needs, or changes nothing.
-pub fn execute_orchestration(plan: &OrchestrationPlan, state: &ExecutionState<'_>) -> Result<Vec<Value>, PlanRefusal> {
+pub fn execute_orchestration(plan: &OrchestrationPlan, state: &ExecutionState<'_>) -> Result<Vec<Value>, PlanError> {
     if state.plans >= MOST_PLANS {
-        let why = msg!("this visit of the topic has been changed {MOST_PLANS} times, which is the most");
-        return Err(PlanRefusal::new("too-many-plans", why));
+        let why = msg!("this visit to the topic has already been changed {MOST_PLANS} times, which is the maximum");
+        return Err(PlanError::new("too-many-plans", why));
     }
     let (then, now) = (plan.revision.cursor, state.cursor);
     if plan.revision.plans != state.plans || then.at > now.at {
-        let why = "another plan was applied since this one was asked for";
-        return Err(PlanRefusal::new("stale-plan", why));
+        let why = "another plan has been applied since this one was requested";
+        return Err(PlanError::new("stale-plan", why));
     }
     if now.at >= state.actions.len() {
-        return Err(PlanRefusal::new("too-late", "every action of the topic is done"));
+        return Err(PlanError::new("too-late", "every action of the topic is done"));
     }
     PlanEdit::bounded(plan)?;
     let list = plan.action.apply(&PlanEdit { actions: state.actions, now, then }, plan)?;
     if list == state.actions {
-        return Err(PlanRefusal::new("nothing-changes", "the plan leaves everything as it is"));
+        return Err(PlanError::new("nothing-changes", "the plan changes nothing"));
     }
     Ok(list)
 }

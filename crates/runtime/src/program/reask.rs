@@ -27,7 +27,7 @@ pub fn faults(
 ) -> Vec<String> {
     let mut faults = match reading {
         // Not why: where something sensitive is wanted, a recording holds nothing of such a reply, and a replay must ask the same.
-        Err(_) => vec!["no JSON object can be read in it".to_owned()],
+        Err(_) => vec!["it contains no readable JSON object".to_owned()],
         Ok(reply) => {
             let at_fault = |bend: &&CoercionRecord| {
                 let first = bend.path.get(1..).and_then(|path| path.split('/').next()).unwrap_or_default();
@@ -40,7 +40,7 @@ pub fn faults(
         }
     };
     if cut_off && !faults.is_empty() {
-        faults.push("it was cut off because it was too long: write less".to_owned());
+        faults.push("it was truncated because it was too long: write a shorter one".to_owned());
     }
     faults
 }
@@ -117,8 +117,8 @@ mod tests {
                 r#"{"content":["secret"],"metrics":{"a":null},"age":"none of your business"}"#,
                 "/content: mistyped; expected string, found list|/metrics/a: mistyped; expected string, found null|/age: mistyped; expected integer or null, found string",
             ),
-            ("secret", "no JSON object can be read in it"),
-            ("{", "no JSON object can be read in it"),
+            ("secret", "it contains no readable JSON object"),
+            ("{", "it contains no readable JSON object"),
         ];
         for (raw, expected) in table {
             let found = faults(&read(raw, &shape(), false), false, &shape(), &[]).join("|");
@@ -133,7 +133,7 @@ mod tests {
     fn a_reply_that_was_cut_off_is_told_to_be_shorter_only_when_that_is_what_is_wrong() {
         let whole = r#"{"content":"x","metrics":{"a":"y"},"age":5}"#;
         assert_eq!(faults(&read(whole, &shape(), false), true, &shape(), &[]), Vec::<String>::new());
-        assert!(faults(&read("{", &shape(), false), true, &shape(), &[]).join("").contains("write less"));
+        assert!(faults(&read("{", &shape(), false), true, &shape(), &[]).join("").contains("write a shorter one"));
     }
 
     #[test]

@@ -126,11 +126,12 @@ impl Budget {
         for part in texts.into_iter().flat_map(|text| text.split([',', '，'])) {
             let names = || Message::list(Joint::Item, Resource::ALL.map(|resource| Message::text(resource.name())));
             let (name, number) = part.split_once('=').ok_or_else(|| {
-                msg!("`--budget {part}` has no `=`: write NAME=NUMBER with one of {names}", names = names())
+                msg!("`--budget {part}` has no `=`: write NAME=NUMBER, where NAME is one of {names}", names = names())
             })?;
             let (name, number) = (name.trim(), number.trim());
             let limit = number.parse::<u64>().ok().filter(|limit| *limit > 0);
-            let limit = limit.ok_or_else(|| msg!("`{number}` in `--budget {part}` is no whole number above 0"))?;
+            let limit =
+                limit.ok_or_else(|| msg!("`{number}` in `--budget {part}` is not a whole number greater than 0"))?;
             let place = match name {
                 "turns" => &mut budget.turns,
                 "model_calls" => &mut budget.model_calls,
@@ -138,13 +139,13 @@ impl Budget {
                 "minutes" => &mut budget.minutes,
                 _ => {
                     return Err(msg!(
-                        "`{name}` in `--budget {part}` is nothing that a budget limits: it is one of {names}",
+                        "`{name}` in `--budget {part}` is not something a budget can limit: it must be one of {names}",
                         names = names()
                     ));
                 }
             };
             if place.replace(limit).is_some() {
-                return Err(msg!("`--budget` gives `{name}` twice"));
+                return Err(msg!("`--budget` sets `{name}` twice"));
             }
         }
         Ok(budget)
@@ -162,12 +163,12 @@ mod tests {
         assert_eq!(budget, expected);
         assert_eq!(Budget::parse([]).unwrap(), Budget::default());
         let wrong = [
-            ("turns", "no `=`: write NAME=NUMBER with one of turns, model_calls, tokens, minutes"),
-            ("turns=many", "`many` in `--budget turns=many` is no whole number above 0"),
-            ("turns=0", "above 0"),
-            ("turns=-1", "above 0"),
-            ("turn=4", "`turn` in `--budget turn=4` is nothing that a budget limits: it is one of turns"),
-            ("turns=4,turns=5", "gives `turns` twice"),
+            ("turns", "has no `=`: write NAME=NUMBER, where NAME is one of turns, model_calls, tokens, minutes"),
+            ("turns=many", "`many` in `--budget turns=many` is not a whole number greater than 0"),
+            ("turns=0", "greater than 0"),
+            ("turns=-1", "greater than 0"),
+            ("turn=4", "`turn` in `--budget turn=4` is not something a budget can limit: it must be one of turns"),
+            ("turns=4,turns=5", "`--budget` sets `turns` twice"),
             ("turns=4,", "no `=`"),
         ];
         for (text, told) in wrong {

@@ -18,7 +18,7 @@ pub(crate) struct RetryState<'a> {
     pub(crate) reasks: u32,
     /// Whether one of these was because a reply called itself unsafe.
     pub(crate) for_safety: bool,
-    pub(crate) refused: Vec<RefusedReply>,
+    pub(crate) refused: Vec<RejectedReply>,
     /// The last reply that could be read, though not used as it is.
     pub(crate) earlier: Option<Exchange>,
 }
@@ -27,7 +27,7 @@ pub(crate) struct RetryState<'a> {
 pub(crate) type ReplyOrError<'a> = (&'a str, &'a Result<Reply, UnreadableReply>);
 
 /// A reply that was refused and stands in the prompt that asks again.
-pub(crate) struct RefusedReply {
+pub(crate) struct RejectedReply {
     /// Its place among the messages.
     pub(crate) place: usize,
     /// What may be shown of it.
@@ -81,7 +81,7 @@ impl RetryState<'_> {
     pub(crate) fn shown(
         &self,
         mut messages: Vec<ChatMessage>,
-        how: impl Fn(&RefusedReply) -> &str,
+        how: impl Fn(&RejectedReply) -> &str,
     ) -> Vec<ChatMessage> {
         for refused in &self.refused {
             if let Some(message) = messages.get_mut(refused.place) {

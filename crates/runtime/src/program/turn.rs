@@ -156,8 +156,8 @@ impl<'a> Turn<'a> {
             let action = self.place.action_id.as_deref().unwrap_or_default();
             ActionError::Failed {
                 code: "text-failed",
-                message: msg!("a text of `{action}` cannot be rendered: {}", error.message),
-                help: Some(Message::word("a variable that has no value yet is null: ask `{% if name %}` first")),
+                message: msg!("text in `{action}` cannot be rendered: {}", error.message),
+                help: Some(Message::word("a variable without a value is null: check it with `{% if name %}` first")),
             }
         })
     }
@@ -283,13 +283,13 @@ pub fn fitting(layer: Option<&ScopeLayer>, name: &str, value: Value) -> Result<V
     let Some(declaration) = declaration.filter(|_| !value.is_null()) else { return Ok(value) };
     let value = match declaration.declared {
         Some(declared) => declared.coerce(&value).ok_or_else(|| {
-            let message = msg!("`{name}` is declared as {} and cannot hold what it was given", declared.name());
+            let message = msg!("`{name}` is declared as {} and cannot hold the given value", declared.name());
             ActionError::failed("type-misfit", message)
         })?,
         None => value,
     };
     if !declaration.choices.is_empty() && !declaration.choices.contains(&value) {
-        return Err(ActionError::failed("type-misfit", msg!("what `{name}` was given is none of its `enum`")));
+        return Err(ActionError::failed("type-misfit", msg!("the value given for `{name}` is not in its `enum`")));
     }
     Ok(value)
 }

@@ -74,7 +74,7 @@ impl Session {
             let used_up = msg!("{} are used", spent.told());
             let (route, why) = match inserted {
                 None => ("stop", used_up),
-                Some(_) => ("continue", msg!("{used_up}, but what a trigger inserted comes to its end first")),
+                Some(_) => ("continue", msg!("{used_up}, but what a trigger inserted finishes first")),
             };
             let from = place.action_id.clone().unwrap_or_default();
             draft.event(&place, Event::BudgetReached { reason: spent.resource.name(), route: route.into(), from, why });
@@ -87,13 +87,13 @@ impl Session {
         let due =
             self.frames.get(&key).and_then(|frame| frame.effect.as_ref()).is_some_and(|open| self.is_due(&open.id));
         if due {
-            self.close_with(&key, &place, "not begun", draft);
+            self.close_with(&key, &place, "not started", draft);
         }
         self.status = SessionStatus::Stopped;
         let told = Message::list(Joint::Comma, reached.iter().map(|spent| spent.told()));
         let larger = self.larger_budget().unwrap_or_default();
         let reason = msg!(
-            "the budget is used up ({}); nothing is lost: resume the session with a larger one, say `--budget {larger}`",
+            "the budget is used up ({}); nothing is lost: resume the session with a larger one, such as `--budget {larger}`",
             told
         );
         let summary = self.summary(Some(reason));

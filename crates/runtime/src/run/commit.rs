@@ -14,7 +14,7 @@ use crate::run::session::Session;
 use bcc_store::rows::{Commit, CounterRow, JournalRow, MessageRow};
 
 /// A commit that is to be made, and what it tells of once it is.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedCommit {
     pub(crate) commit: Commit,
     said: Vec<TranscriptEntry>,
     /// The events of its journal rows, in their order.
@@ -48,7 +48,7 @@ impl Session {
     }
 
     /// The rows of a draft. What it holds of exchanges with models is recorded first, when the session is.
-    pub(crate) fn prepare(&mut self, mut draft: CommitDraft) -> Result<Prepared, RunError> {
+    pub(crate) fn prepare(&mut self, mut draft: CommitDraft) -> Result<PreparedCommit, RunError> {
         let unwritable = |error: serde_json::Error| RunError::Unreadable {
             id: String::new(),
             what: Message::text(error.to_string()),
@@ -123,12 +123,12 @@ impl Session {
             cells_put: draft.cells,
             answer_ids: draft.answer_ids,
         };
-        Ok(Prepared { commit, said, events })
+        Ok(PreparedCommit { commit, said, events })
     }
 
     /// Takes note of what is now durable, and tells the observer.
-    pub(crate) fn committed(&mut self, prepared: Prepared) {
-        let Prepared { commit, said, events } = prepared;
+    pub(crate) fn committed(&mut self, prepared: PreparedCommit) {
+        let PreparedCommit { commit, said, events } = prepared;
         self.revision += 1;
         self.last_seq += commit.journal.len() as u64;
         for said in said {

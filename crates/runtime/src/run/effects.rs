@@ -63,7 +63,8 @@ impl Session {
             left.extend(self.frames.take_open());
         }
         for OpenEffect { id: effect_id, kind, .. } in left {
-            let summary = if self.is_due(&effect_id) { "not begun" } else { "left; nobody knows how far it came" };
+            let summary =
+                if self.is_due(&effect_id) { "not started" } else { "abandoned; it is not known how far it got" };
             self.begins(&effect_id);
             draft.event_before_end(&place, Event::EffectFinished { effect_id, kind, summary: Message::word(summary) });
         }

@@ -48,7 +48,8 @@ impl Session {
             Value::Array(items) => items,
             Value::Null => vec![],
             _ => {
-                let message = msg!("`for_each` of `{}` needs a list, but `{}` is none", topic.id, each.list.source());
+                let message =
+                    msg!("`for_each` of `{}` needs a list, but `{}` is not a list", topic.id, each.list.source());
                 let help = Message::word("declare the variable with `type: list`, or extract it with `type: list`");
                 return Err(SessionFailure { code: "for-each-not-a-list", message, help: Some(help) });
             }
@@ -56,7 +57,7 @@ impl Session {
         let taken = self.frames.get(above).map_or(0, |frame| frame.taken) as usize;
         if taken >= MOST_ELEMENTS && items.len() > taken {
             let message = msg!(
-                "`{}` ran for {MOST_ELEMENTS} elements; the list has {}, and the others are left out",
+                "`{}` ran for {MOST_ELEMENTS} elements; the list has {}, and the rest are skipped",
                 topic.id,
                 items.len()
             );

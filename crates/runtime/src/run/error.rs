@@ -21,13 +21,13 @@ pub enum RunError {
     #[error("there is no session `{0}` in this store")]
     NotFound(String),
     /// The session is completed or failed.
-    #[error("session `{id}` is {status}; it cannot go on")]
+    #[error("session `{id}` is {status}; it cannot continue")]
     Final { id: String, status: &'static str },
     /// A commit of this session failed or was interrupted, so what this process knows may not be what is stored.
-    #[error("session `{0}` was interrupted in the middle of a commit; open it again")]
+    #[error("session `{0}` was interrupted during a commit; open it again")]
     Ahead(String),
     /// It was to be resumed with a budget that is used up already.
-    #[error("session `{id}` cannot go on with this budget: {what} are used already")]
+    #[error("session `{id}` cannot continue with this budget: {what} are already used")]
     BudgetTooSmall {
         id: String,
         /// What was used, and of how much.
@@ -50,11 +50,11 @@ impl ToMessage for RunError {
             }
             Self::NotFound(id) => msg!("there is no session `{0}` in this store", id),
             Self::Final { id, status } => {
-                msg!("session `{id}` is {status}; it cannot go on", status = Message::word(status))
+                msg!("session `{id}` is {status}; it cannot continue", status = Message::word(status))
             }
-            Self::Ahead(id) => msg!("session `{0}` was interrupted in the middle of a commit; open it again", id),
+            Self::Ahead(id) => msg!("session `{0}` was interrupted during a commit; open it again", id),
             Self::BudgetTooSmall { id, what } => {
-                msg!("session `{id}` cannot go on with this budget: {what} are used already", what = what.clone())
+                msg!("session `{id}` cannot continue with this budget: {what} are already used", what = what.clone())
             }
             Self::Recording(message) | Self::Variable(message) => message.clone(),
         }

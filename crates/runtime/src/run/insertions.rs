@@ -37,8 +37,8 @@ impl Session {
         let triggered = matches!(insertion, Insertion::Triggered { .. });
         let outside = matches!(insertion, Insertion::Triggered { outside: true, .. });
         if !triggered && lineage(key).filter(inserted).count() >= MOST_INSERTIONS {
-            let message = msg!("`{id}` cannot run: {MOST_INSERTIONS} skills stand inside one another already");
-            let help = "skills that call each other must come to an end: give one of them a condition";
+            let message = msg!("`{id}` cannot run: {MOST_INSERTIONS} skills are already nested");
+            let help = "skills that call each other must end at some point: add a condition to one of them";
             return Err(SessionFailure { code: "too-deep", message, help: Some(help.into()) });
         }
         let count = self.count_visit("skill", id, draft);
@@ -60,7 +60,7 @@ impl Session {
         }
         Err(SessionFailure {
             code: "frame-unreadable",
-            message: msg!("there is no skill and no action `{id}`"),
+            message: msg!("there is no skill or action `{id}`"),
             help: None,
         })
     }
@@ -212,7 +212,7 @@ fn fitting_inputs(skill: &Skill, inputs: Map<String, Value>) -> Result<Map<Strin
         Ok(value) => Ok((name, value)),
         Err(error) => Err(SessionFailure {
             code: "type-misfit",
-            message: msg!("the skill `{}` cannot be given this: {error}", skill.id),
+            message: msg!("the skill `{}` does not accept this value: {error}", skill.id),
             help: None,
         }),
     };

@@ -34,7 +34,8 @@ impl Session {
         let (id, archive) = (bare.id.clone(), Arc::clone(&bare.archive));
         let row = archive.session(&id).await?.ok_or_else(|| RunError::NotFound(id.clone()))?;
         let unreadable = |what: Message| RunError::Unreadable { id: id.clone(), what };
-        let status = SessionStatus::parse(&row.status).ok_or_else(|| unreadable(msg!("status `{}`", row.status)))?;
+        let status =
+            SessionStatus::parse(&row.status).ok_or_else(|| unreadable(msg!("unknown status `{}`", row.status)))?;
         if status.is_final() {
             return Err(RunError::Final { id: id.clone(), status: status.name() });
         }

@@ -62,7 +62,7 @@ pub(crate) fn fits(work: &TurnWork) -> Result<(), ActionError> {
     let written = work.cells.values().try_for_each(|cell| serde_json::to_writer(&mut bytes, cell));
     if work.cells.len() > MOST_CELLS || bytes.0 > MOST_CELL_BYTES || written.is_err() {
         let message = msg!(
-            "one turn may write {MOST_CELLS} cells and {MOST_CELL_BYTES} bytes into the notebook, and this one wrote more"
+            "a turn can write at most {MOST_CELLS} cells and {MOST_CELL_BYTES} bytes to the notebook, and this one wrote more"
         );
         return Err(ActionError::failed("notebook-too-much", message));
     }

@@ -9,8 +9,8 @@ use tracing::error;
 
 use crate::program::event::Event;
 use crate::program::location::EventLocation;
-use crate::program::orchestration::asking::{OrchestrationContext, PlanRequest};
-use crate::program::orchestration::plan::{Cursor, PlanRefusal};
+use crate::program::orchestration::plan::{Cursor, PlanError};
+use crate::program::orchestration::plan_prompt::{OrchestrationContext, PlanRequest};
 use crate::program::orchestration::plans::Plans;
 use crate::program::orchestration::should_orchestrate;
 use crate::program::program::{Phase, Program, Topic};
@@ -20,7 +20,7 @@ use crate::run::planner::{FinishedPlan, RequestedPlan};
 use crate::run::session::Session;
 
 /// Why a plan is none any more.
-const OVER: &str = "the visit of the topic that it was made for is over";
+const OVER: &str = "the visit to the topic that it was made for is over";
 
 impl Session {
     /// Asks for a plan, when the topic allows it and nothing speaks against it. It is made beside the session. Gives why none is
@@ -52,10 +52,7 @@ impl Session {
                     code = refused.code,
                     "the plans of a topic do not fit its actions: {refused}"
                 );
-                return Some(msg!(
-                    "the plans that were made before do not fit the topic: {refused}",
-                    refused = refused.why
-                ));
+                return Some(msg!("the earlier plans do not fit the topic: {refused}", refused = refused.why));
             }
         };
         let mut place = self.place_of(&asked.home);
@@ -109,7 +106,7 @@ impl Session {
         let recheck = Arc::clone(&self.services.recheck);
         let about = (&asked.analysis, asked.action_id.as_str());
         let Some((_, topic)) = self.topic_at(&program, &asked.home) else {
-            let refused = PlanRefusal::new("too-late", OVER);
+            let refused = PlanError::new("too-late", OVER);
             draft.event(&place, Plans::default().told(&plan, Some(&refused), about, &[]));
             return;
         };

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use crate::program::orchestration::asking::OrchestrationContext;
+use crate::program::orchestration::plan_prompt::OrchestrationContext;
 use crate::program::orchestration::{Generated, generate_orchestration_plan};
 
 /// A plan that was asked for: what a resumed session needs to ask again.

@@ -87,7 +87,8 @@ impl Session {
     pub async fn rehearse(&self, program: &Program, services: &Services) -> Result<Result<(), ActionError>, RunError> {
         let key = self.frames.leaf();
         let unreadable = |what: &'static str| RunError::Unreadable { id: self.id.clone(), what: Message::word(what) };
-        let position = self.position(program, &key).ok_or_else(|| unreadable("its frames point at no action"))?;
+        let position =
+            self.position(program, &key).ok_or_else(|| unreadable("its frames do not point to an action"))?;
         let frame = self.frames.get(&key).ok_or_else(|| unreadable("it has no frame"))?;
         let (place, routed) = (self.place_of(&key), position.routed(program));
         let lent = self.lent((program, services), (&key, frame), &position, &place, &routed);

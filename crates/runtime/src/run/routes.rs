@@ -53,9 +53,9 @@ impl Session {
                 return self.raise(program, key, (reason, None), lost, draft);
             }
             let why = match usual {
-                Go::Fail => "no route is written for it, and this reason without a route fails the session",
-                Go::Next => "no route is written for it, and a completed action goes on",
-                _ => "no route is written for it, and an action that is not done has another round",
+                Go::Fail => "no route is defined for it, and without a route this reason fails the session",
+                Go::Next => "no route is defined for it, and after a completed action the session continues",
+                _ => "no route is defined for it, and an action that is not completed gets another round",
             };
             self.routed(&place, (reason, None), usual.to_string(), &from, why.into(), draft);
             if usual == Go::Next {
@@ -95,12 +95,12 @@ impl Session {
                     why = msg!("{why}; retry {} of {most}", retried + 1);
                     Go::Retry
                 } else {
-                    why = msg!("{why} says retry, and {retried} of {most} retries are used");
+                    why = msg!("{why} requests a retry, but {retried} of {most} retries are used");
                     Go::Next
                 }
             }
             Go::Resume if completed => {
-                why = msg!("{why} says resume, but the action has no rounds left");
+                why = msg!("{why} requests a resume, but the action has no rounds left");
                 Go::Next
             }
             other => other,
@@ -152,7 +152,7 @@ impl Session {
             return Err(SessionFailure {
                 code: "action-error",
                 message,
-                help: Some(Message::word("`/why` tells what was tried")),
+                help: Some(Message::word("`/why` shows what was tried")),
             });
         }
         self.go(program, key, go, completed, draft)
@@ -172,7 +172,8 @@ impl Session {
             Some(Go::Retry) if self.retries_left(program, key) == 0 => {
                 let place = self.place_of(key);
                 let from = place.action_id.clone().unwrap_or_default();
-                let why = "the route says retry after what it inserted, which was done as often as may be";
+                let why =
+                    "the route requests a retry after what it inserted, but the maximum number of retries is reached";
                 self.routed(&place, (reason, None), Go::Next.to_string(), &from, why.into(), draft);
                 return self.go(program, key, &Go::Next, completed, draft);
             }
@@ -227,7 +228,7 @@ impl Session {
                 Ok(())
             }
             Go::Fail => {
-                let message = msg!("a route of `{id}` says that the session fails");
+                let message = msg!("a route of `{id}` fails the session");
                 Err(SessionFailure { code: "routed-to-fail", message, help: None })
             }
         }
@@ -277,7 +278,7 @@ impl Session {
         });
         let phases = || program.phases.iter().position(|phase| phase.id == target).map(|number| (number, None));
         let Some((phase, topic)) = topics.or_else(phases) else {
-            return Err(SessionFailure::new(msg!("there is no topic and no phase `{target}`")));
+            return Err(SessionFailure::new(msg!("there is no topic or phase `{target}`")));
         };
         let here = self.frames.get(ROOT).map(|root| root.next);
         let leaf = self.frames.leaf();
@@ -353,12 +354,12 @@ impl Session {
         let from = id_of(component(key)).to_owned();
         let Some(inserted) = self.inside(key) else { return Ok(()) };
         let what = id_of(component(&inserted)).to_owned();
-        let why = msg!("no route is written for it in `{what}`, which ends with it");
+        let why = msg!("no route is defined for it in `{what}`, which therefore ends");
         self.routed(&place, (reason, level), "error".into(), &from, why, draft);
         let lost = lost.unwrap_or_else(|| SessionFailure {
             code: "action-error",
             message: msg!("the action `{from}` of `{what}` ended with `{}`", reason.name()),
-            help: Some(Message::word("`/why` tells what was tried")),
+            help: Some(Message::word("`/why` shows what was tried")),
         });
         self.unwind(&inserted);
         self.insertion_failed(program, &inserted, lost, draft)
@@ -387,7 +388,7 @@ impl Session {
             return Ok(());
         }
         let message = msg!(
-            "more than {MOST_HOPS} routes were followed without an answer of the person; the last were: {}",
+            "more than {MOST_HOPS} routes were followed without an answer from the user; the last were: {}",
             self.head.way.join("; ")
         );
         let help =
@@ -411,5 +412,5 @@ fn told_by(outcome: &Outcome) -> Option<SessionFailure> {
     let unreadable = outcome.metadata.get("parse_error").and_then(serde_json::Value::as_bool).unwrap_or(false);
     let fails = outcome.exit_reason.is_some_and(ExitReason::fails) && !unreadable;
     let message = outcome.error_message().filter(|_| fails)?;
-    Some(SessionFailure { code: "action-error", message, help: Some(Message::word("`/why` tells what was tried")) })
+    Some(SessionFailure { code: "action-error", message, help: Some(Message::word("`/why` shows what was tried")) })
 }

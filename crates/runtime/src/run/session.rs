@@ -167,13 +167,16 @@ impl Session {
             && self.head.waiting.as_deref() != Some(given)
         {
             if self.is_taken(given).await? {
-                self.ignored("answer-taken", "an answer was ignored: its answer_id was taken before").await?;
+                self.ignored("answer-taken", "an answer was ignored: its answer_id has already been used").await?;
                 return Ok(TakenAnswer::Before);
             }
             // Ids of ours that were not given out yet; any other id is the client's own and as good as none.
             if own_number(given).is_some() || is_of_effect(given) {
-                self.ignored("answer-unknown", "an answer was ignored: nothing was asked yet under its answer_id")
-                    .await?;
+                self.ignored(
+                    "answer-unknown",
+                    "an answer was ignored: no question has been asked yet under its answer_id",
+                )
+                .await?;
                 return Ok(TakenAnswer::Unknown);
             }
         }
@@ -208,7 +211,7 @@ impl Session {
 
     /// Tells that an answer changed nothing, so that whoever sent it need not wonder (docs/sessions.md).
     async fn ignored(&mut self, code: &'static str, message: &'static str) -> Result<(), RunError> {
-        let help = self.head.waiting.as_ref().map(|awaited| msg!("the answer that is awaited is `{awaited}`"));
+        let help = self.head.waiting.as_ref().map(|awaited| msg!("the expected answer is `{awaited}`"));
         let mut draft = CommitDraft::default();
         draft.event(&self.place(), Event::Warning { code, message: Message::word(message), help });
         self.commit(draft).await

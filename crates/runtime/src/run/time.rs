@@ -73,7 +73,7 @@ impl Session {
         // nothing must be lost by then.
         if let Some(left) = left.filter(|left| *left > 0 && *left < needed) {
             let why = msg!(
-                "{} minutes are left, and the topics from `{}` on have time budgets of {}",
+                "{} minutes are left, but the topics from `{}` on have time budgets of {} in total",
                 Resource::Minutes.number(left),
                 topic.id,
                 Resource::Minutes.number(needed)
@@ -146,9 +146,9 @@ impl Session {
     ) {
         let priority = topic.priority.name();
         let (route, then) = match topic.priority {
-            Priority::Low => ("skip_topic", "what is left of it is skipped"),
-            Priority::Medium => ("one_round", "each of its actions that follow has one round"),
-            Priority::High => ("whole", "it runs whole"),
+            Priority::Low => ("skip_topic", "the rest of it is skipped"),
+            Priority::Medium => ("one_round", "each of its remaining actions gets one round"),
+            Priority::High => ("whole", "it runs in full"),
         };
         let why = msg!("{why}; its priority is {priority}: {then}", then = Message::word(then));
         let event = Event::BudgetReached { reason, route: route.into(), from: topic.id.clone(), why: why.clone() };

@@ -48,10 +48,10 @@ impl SessionFailure {
         let help = match error {
             ModelError::NoReply { .. } => "add the reply to the file and resume the session; nothing is lost",
             ModelError::Differs { .. } => {
-                "an answer, the script, a template or a variable is not what it was then; record anew, or say `--replay-by order`"
+                "an answer, the script, a template or a variable has changed since the recording; record again, or use `--replay-by order`"
             }
             ModelError::FailedThen { .. } => {
-                "what was recorded ends here, too; go on with a model: `sessions resume ID --model M`"
+                "the recording ends here, too; continue with a model: `sessions resume ID --model M`"
             }
             _ => "resume the session when the model can be reached; nothing is lost",
         };

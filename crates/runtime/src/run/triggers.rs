@@ -66,7 +66,7 @@ impl Session {
                 Err(_) if look.unjudged && !fields_of("metadata", trigger.when.root()).is_empty() => continue,
                 Err(error) => {
                     let message = msg!(
-                        "the condition of the trigger `{}`, `{}`, cannot be evaluated, so it counts as fired: {}",
+                        "the condition of the trigger `{}`, `{}`, cannot be evaluated, so the trigger counts as fired: {}",
                         trigger.id,
                         trigger.when.source(),
                         error.message

@@ -140,7 +140,8 @@ impl Session {
         let key = self.frames.leaf();
         let unreadable = |what: &'static str| RunError::Unreadable { id: self.id.clone(), what: Message::word(what) };
         let frame = self.frames.get(&key).ok_or_else(|| unreadable("it has no frame"))?;
-        let position = self.position(&program, &key).ok_or_else(|| unreadable("its frames point at no action"))?;
+        let position =
+            self.position(&program, &key).ok_or_else(|| unreadable("its frames do not point to an action"))?;
         let place = self.place_of(&key);
         let kind = position.step.kind;
         let routed = position.routed(&program);
@@ -264,7 +265,7 @@ impl Session {
             };
             frame.last = None;
             if frame.again > MOST_TURNS_IN_A_ROW {
-                let message = msg!("the action took {MOST_TURNS_IN_A_ROW} turns in a row and did not come to an end");
+                let message = msg!("the action took {MOST_TURNS_IN_A_ROW} turns in a row and did not end");
                 return Ok(Err(SessionFailure { code: "too-many-turns", message, help: None }));
             }
         }

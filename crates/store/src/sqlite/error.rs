@@ -47,9 +47,9 @@ pub(crate) fn sqlite(store: &str, error: &Error) -> StoreError {
     let damaged = |reason: &str| StoreError::Corrupt { store: store.clone(), reason: reason.to_owned() };
     match error {
         Error::FromSqlConversionFailure(..) | Error::InvalidColumnType(..) | Error::Utf8Error(..) => {
-            damaged("a row holds what no row of its kind may hold")
+            damaged("a row contains invalid data")
         }
-        Error::IntegralValueOutOfRange(..) => damaged("a row holds a number out of its range"),
+        Error::IntegralValueOutOfRange(..) => damaged("a row contains a number that is out of range"),
         Error::ToSqlConversionFailure(_) => StoreError::TooLarge { store },
         _ => match error.sqlite_error().map(|error| (error.code, error.extended_code)) {
             Some((ErrorCode::NotADatabase, _)) => damaged(NOT_SQLITE),
@@ -62,7 +62,7 @@ pub(crate) fn sqlite(store: &str, error: &Error) -> StoreError {
             Some((ErrorCode::CannotOpen | ErrorCode::PermissionDenied, _)) => StoreError::Denied { store },
             Some((ErrorCode::TooBig, _)) => StoreError::TooLarge { store },
             Some((code, extended)) => StoreError::Io { store, reason: format!("SQLite reports {code:?}, {extended}") },
-            None => StoreError::Io { store, reason: "SQLite was used wrongly; please report it".to_owned() },
+            None => StoreError::Io { store, reason: "SQLite was used incorrectly; please report it".to_owned() },
         },
     }
 }
@@ -79,7 +79,7 @@ pub(crate) fn io(store: &str, error: &io::Error) -> StoreError {
         }
         // Only a directory above the store's own can be missing: that one is made.
         io::ErrorKind::NotFound => {
-            StoreError::Io { store, reason: "the directory that it should lie in does not exist".to_owned() }
+            StoreError::Io { store, reason: "the directory that should contain it does not exist".to_owned() }
         }
         kind => StoreError::Io { store, reason: kind.to_string() },
     }

@@ -169,8 +169,7 @@ fn reader(file: &Path, store: &str) -> Result<Connection, Failure> {
             schema::layout(&connection)?
         }
         Err(error) if needs_to_write(&error) => {
-            let reason = "its latest changes are in the log beside it, which can only be read where it can be written; \
-                          copy the file with its `-wal` to such a place";
+            let reason = "its latest changes are in the log next to it, which can be read only where it can be written; copy the file with its `-wal` to such a location";
             return Err(StoreError::Io { store: store.to_owned(), reason: reason.to_owned() }.into());
         }
         found => found?,

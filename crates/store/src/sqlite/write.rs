@@ -28,7 +28,7 @@ pub(crate) fn key(session: i64, number: u64) -> rusqlite::Result<i64> {
     let last = (1_i64 << SEQ_BITS) - 1;
     let number = i64::try_from(number).unwrap_or(last).min(last);
     let session = session.checked_mul(1 << SEQ_BITS).ok_or_else(|| {
-        rusqlite::Error::ToSqlConversionFailure("there are more sessions than keys have room for".into())
+        rusqlite::Error::ToSqlConversionFailure("there are too many sessions for the range of keys".into())
     })?;
     Ok(session | number)
 }

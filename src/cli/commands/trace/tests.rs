@@ -44,7 +44,7 @@ fn a_reply_that_was_asked_for_again_and_mended_is_told_so() {
     for part in [
         "warning      a reply could not be used",
         "asked again  the model was asked again twice for this turn",
-        "mended       the reply was near-JSON, mended in several places: trailing_comma",
+        "mended       the reply was near-JSON and was repaired in several places: trailing_comma",
         "reply read   by strategy 4, repair_json",
     ] {
         assert!(told.contains(part), "{part}: {told}");

@@ -110,7 +110,7 @@ fn missed(coverage: &Coverage, paint: &Paint) -> String {
         }
     }
     if lines.is_empty() {
-        return format!("\n{}\n", paint.with(GREEN, &language.said("Everything that was written ran.")));
+        return format!("\n{}\n", paint.with(GREEN, &language.said("Every part ran.")));
     }
     let width = lines.iter().map(|(place, _)| place.width()).max().unwrap_or(0);
     let mut text = format!("\n{}\n", paint.with(BOLD, &language.said("Never ran")));
@@ -141,7 +141,7 @@ fn list(covered: &Covered, item: &CoverageItem, language: Language, lines: &mut 
         (more, _) => words += &language.said(&format!(", and {more} of the {inside} parts in it")),
     }
     if tally.skipped > 0 {
-        words += &language.said(&format!(" – passed over {}", times(tally.skipped)));
+        words += &language.said(&format!(" – skipped {}", times(tally.skipped)));
     }
     lines.push((format!("{}:{}", visible_line(covered.outline.file.name()), item.line), words));
 }

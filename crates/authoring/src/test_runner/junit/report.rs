@@ -25,7 +25,7 @@ pub fn junit(ran: &[TestResult], told: &dyn Fn(&TestResult) -> String) -> Result
         suite.add_test_cases(ran.iter().map(|ran| case(ran, told)));
         report.add_test_suite(suite);
     }
-    let xml = report.to_string().map_err(|error| EngineError::failed(msg!("the report cannot be made: {error}")))?;
+    let xml = report.to_string().map_err(|error| EngineError::failed(msg!("the report cannot be created: {error}")))?;
     Ok(HELD.iter().fold(xml, |xml, (held, reference)| xml.replace(*held, reference)))
 }
 

@@ -81,7 +81,7 @@ fn read(file: &Path) -> Result<Option<String>, String> {
     match fs::metadata(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),
-        Ok(about) if about.len() > LARGEST => return Err("it is larger than any snapshot".to_owned()),
+        Ok(about) if about.len() > LARGEST => return Err("it is too large for a snapshot".to_owned()),
         Ok(_) => {}
     }
     fs::read_to_string(file).map(Some).map_err(|error| error.to_string())

@@ -35,7 +35,7 @@ pub fn snapshot(test: &TestFile, written: &WrittenTest, session: &Session, anew:
         match update(&file, &now) {
             Ok(SnapshotOutcome::Same) => {}
             Ok(SnapshotOutcome::New) => ran.notes.push(msg!("the snapshot {name} is new")),
-            Ok(SnapshotOutcome::Changed) => ran.notes.push(msg!("the snapshot {name} was written anew")),
+            Ok(SnapshotOutcome::Changed) => ran.notes.push(msg!("the snapshot {name} was updated")),
             Err(why) => {
                 (ran.status, ran.why) =
                     (TestStatus::Broken, Some(msg!("the snapshot {name} cannot be written: {why}")));
@@ -46,16 +46,15 @@ pub fn snapshot(test: &TestFile, written: &WrittenTest, session: &Session, anew:
     let (message, found, help) = match compare(&file, &now) {
         SnapshotComparison::Same => return,
         SnapshotComparison::Missing => {
-            let help = "run the test with `--update` to keep it, and read what is kept";
+            let help = "run the test with `--update` to save it, and review what is saved";
             (msg!("there is no snapshot {name} yet"), String::new(), help)
         }
         SnapshotComparison::Differs(difference) => {
-            let help =
-                "`-` is what is kept, `+` what came now; when the new one is right, run the test with `--update`";
-            (msg!("the conversation is not as the snapshot {name} keeps it"), difference, help)
+            let help = "`-` is the stored snapshot, `+` is the current result; if the new one is correct, run the test with `--update`";
+            (msg!("the conversation differs from the snapshot {name}"), difference, help)
         }
         SnapshotComparison::Unreadable(why) => {
-            let help = "mend or delete the file; `--update` writes it anew";
+            let help = "fix or delete the file; `--update` writes it again";
             (msg!("the snapshot {name} cannot be read: {why}"), String::new(), help)
         }
     };

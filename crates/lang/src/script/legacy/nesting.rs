@@ -21,8 +21,7 @@ use crate::source::yaml::{NodeKind, YamlEntry, YamlNode};
 const ROOT: &str = "sessions";
 
 /// What to do about a route that may mean several parts.
-const RENAME: &str =
-    "give the part that is meant a name that no other has, write that name in the route, and migrate again";
+const RENAME: &str = "give the intended part a unique name, use that name in the route, and migrate again";
 
 /// What is to be said of a file whose root is `sessions:`, with the fix that writes it in today's form; `None` for any other
 /// file.
@@ -33,27 +32,26 @@ pub fn oldest_nesting(file: &Arc<SourceFile>, root: &YamlNode) -> Option<Diagnos
     if !ours(&entry.value) && !items.iter().any(|item| ours(item)) || is_todays(&entry.value) {
         return None;
     }
-    let message = "this script is in the oldest form, with `sessions:` at its root, which is not read any more";
+    let message = "this script uses the legacy format with `sessions:` at its root, which is no longer supported";
     let diagnostic = Diagnostic::error("oldest-nesting", message, file, entry.key.span);
-    let by_hand = "write one `session:` with `session_id` and `phases`, below it `phase_id` and `topics`, `topic_id` and \
-                   `actions`, and for each action `action_type`, `action_id` and `config`";
+    let by_hand = "write one `session:` with `session_id` and `phases`; below that, write `phase_id` and `topics`, then `topic_id` and `actions`, and for each action `action_type`, `action_id` and `config`";
     let session = match items {
         [session] => session,
         [] => return Some(diagnostic.with_help(by_hand)),
         [_, others @ ..] => {
-            let help = "a file holds one session: put each into a file of its own, below a line `sessions:`, and migrate those";
+            let help = "a file can contain only one session: put each session in its own file, below a line `sessions:`, and migrate those files";
             let diagnostic = diagnostic.with_help(help);
             return Some(others.iter().fold(diagnostic, |diagnostic, other| {
                 let start =
                     other.as_mapping().and_then(|entries| entries.first()).map_or(other.span, |first| first.key.span);
-                diagnostic.with_related("another session begins here", file, start)
+                diagnostic.with_related("another session starts here", file, start)
             }));
         }
     };
     Some(match rewritten(file, root, entry, session) {
         Ok(edits) => diagnostic
-            .with_help(msg!("`bcc-script migrate --write {}` writes it in today's form", file.name()))
-            .with_sure_fix("write it in today's form", edits),
+            .with_help(msg!("run `bcc-script migrate --write {}` to convert it to the current format", file.name()))
+            .with_sure_fix("convert it to the current format", edits),
         Err(unsure) => unsure.told_in(diagnostic, file, by_hand),
     })
 }
@@ -81,7 +79,7 @@ fn rewritten(
     if proven(file, &edits, &second.made) {
         return Ok(edits);
     }
-    Err(AmbiguousRewrite::at(entry.key.span, "it is laid out in a way in which lines cannot be moved surely"))
+    Err(AmbiguousRewrite::at(entry.key.span, "its layout does not allow lines to be moved safely"))
 }
 
 /// A walk over the file that changes it.
@@ -126,7 +124,7 @@ impl<'f> NestingRewriter<'f> {
         let file = self.rewrite.file();
         let (list, item) = (entry.value.span, session.span);
         if list.start < entry.key.span.end || item.start < list.start {
-            return Err(AmbiguousRewrite::at(entry.key.span, "an alias stands for the session: write it out"));
+            return Err(AmbiguousRewrite::at(entry.key.span, "the session is an alias: write it out in full"));
         }
         if is_flow(file, &entry.value) {
             let blank =
@@ -269,7 +267,7 @@ impl<'f> NestingRewriter<'f> {
             self.rewrite.insert(span.start, format!("{}, ", flow_field(written, key, id)));
             return Ok(());
         }
-        let unsure = || AmbiguousRewrite::at(span, "something stands before this key in its line");
+        let unsure = || AmbiguousRewrite::at(span, "there is something before this key on its line");
         let (column, _) = self.rewrite.column(span).ok_or_else(unsure)?;
         let margin = " ".repeat(column + self.rewrite.deepened(file.line(span.start)));
         self.rewrite.insert(span.start, format!("{key}: {}\n{margin}", as_scalar(id)));
@@ -325,13 +323,15 @@ impl<'f> NestingRewriter<'f> {
             RouteMeaning::Chance(place) => {
                 let unsure = AmbiguousRewrite::at(
                     node.span,
-                    msg!("nothing is called `{name}`, so that it is not known what this means"),
+                    msg!("nothing is called `{name}`, so it is unclear what this refers to"),
                 );
-                Err(unsure.with([place], "this would get the same id by chance", RENAME))
+                Err(unsure.with([place], "this would get the same id by coincidence", RENAME))
             }
             RouteMeaning::OrSkill(place) => {
-                let unsure =
-                    AmbiguousRewrite::at(node.span, msg!("an action is called `{name}`, but a skill may be meant"));
+                let unsure = AmbiguousRewrite::at(
+                    node.span,
+                    msg!("an action is called `{name}`, but this may refer to a skill"),
+                );
                 Err(unsure.with([place], "it may mean this", RENAME))
             }
         }
@@ -349,7 +349,7 @@ pub fn behind(item: &YamlNode, above: usize) -> Result<usize, AmbiguousRewrite> 
     if item.span.start < above {
         return Err(AmbiguousRewrite::at(
             item.span,
-            "an alias repeats this further down: write it out there, with an id of its own",
+            "an alias repeats this further down: write it out in full there, with its own id",
         ));
     }
     Ok(item.span.end)

@@ -25,16 +25,16 @@ const KEPT: [&str; 2] = ["topic_id", "strategy"];
 /// What is to be said of such a file, with the fix that writes it in today's form.
 pub fn older_skill_form(file: &Arc<SourceFile>, root: &YamlNode) -> Option<Diagnostic> {
     let entry = root.as_mapping()?.iter().find(|entry| entry.key.value == "technique_id")?;
-    let message = "`technique_id` with `topic` is the older form of a skill";
+    let message = "`technique_id` with `topic` is the legacy form of a skill";
     let diagnostic = Diagnostic::warning("older-skill-form", message, file, entry.key.span);
     Some(match rewritten(file, root) {
         Ok(edits) => diagnostic
-            .with_help(msg!("`bcc-script migrate --write {}` writes it in today's form", file.name()))
-            .with_sure_fix("write it in today's form", edits),
+            .with_help(msg!("run `bcc-script migrate --write {}` to convert it to the current format", file.name()))
+            .with_sure_fix("convert it to the current format", edits),
         Err(unsure) => unsure.told_in(
             diagnostic,
             file,
-            "write `skill:`, and below it `skill_id`, `inputs` (what `declare` of the topic holds too), `outputs` and `actions`",
+            "write `skill:`, and below it `skill_id`, `inputs` (including the items of the topic's `declare`), `outputs` and `actions`",
         ),
     })
 }
@@ -42,7 +42,7 @@ pub fn older_skill_form(file: &Arc<SourceFile>, root: &YamlNode) -> Option<Diagn
 fn rewritten(file: &Arc<SourceFile>, root: &YamlNode) -> Result<Vec<Edit>, AmbiguousRewrite> {
     let entries = root.as_mapping().unwrap_or_default();
     let mut rewrite = Rewrite::of(file);
-    let lacks = || AmbiguousRewrite::at(root.span, "`topic` with its `actions` is not there");
+    let lacks = || AmbiguousRewrite::at(root.span, "`topic` with its `actions` is missing");
     let topic = entries.iter().find(|entry| entry.key.value == "topic").ok_or_else(lacks)?;
     let inner = topic.value.as_mapping().filter(|_| !is_alias(topic)).ok_or_else(lacks)?;
     let outer = |name: &str| find(entries, name, &[]).is_some();
@@ -58,7 +58,7 @@ fn rewritten(file: &Arc<SourceFile>, root: &YamlNode) -> Result<Vec<Edit>, Ambig
     for entry in inner {
         let key = today(entry);
         if key == "declare" && outer("inputs") {
-            let why = "`inputs` and `declare` of the topic are one list today: put the items of both below `inputs`";
+            let why = "`inputs` and `declare` of the topic are now one list: put the items of both below `inputs`";
             return Err(AmbiguousRewrite::at(entry.key.span, why));
         }
         let key = match key.as_str() {
@@ -96,7 +96,7 @@ fn rewritten(file: &Arc<SourceFile>, root: &YamlNode) -> Result<Vec<Edit>, Ambig
     if proven(file, &edits, &Value::Object(made)) {
         return Ok(edits);
     }
-    Err(AmbiguousRewrite::at(topic.key.span, "it is laid out in a way in which lines cannot be moved surely"))
+    Err(AmbiguousRewrite::at(topic.key.span, "its layout does not allow lines to be moved safely"))
 }
 
 /// Today's key of an entry.
@@ -135,18 +135,18 @@ fn unwrap(
         } else if only(&[' ', '\t', '\n', '\r']) {
             rewrite.replace(Span::new(rest.end, value.end), "");
         } else {
-            return Err(unsure("something stands behind its last field"));
+            return Err(unsure("there is something after its last field"));
         }
         return Ok((2, None));
     }
     if is_flow(file, &topic.value) {
-        return Err(unsure("its fields stand in braces: write each on a line of its own"));
+        return Err(unsure("its fields are in braces: write each on its own line"));
     }
     let line = file.line(topic.key.span.start);
     let head = file.line_span(line).unwrap_or(topic.key.span);
     let first = topic.value.as_mapping().and_then(|entries| entries.first()).map(|first| first.key.span);
     let column = first.and_then(|first| rewrite.column(first)).filter(|(column, begins)| *begins && *column > 0);
-    let (by, _) = column.ok_or_else(|| unsure("its fields do not begin lines of their own"))?;
+    let (by, _) = column.ok_or_else(|| unsure("its fields do not start on their own lines"))?;
     let behind = Span::new(topic.key.span.end, head.end);
     let rest =
         file.slice(behind).trim_start().strip_prefix(':').map(str::trim).ok_or_else(|| unsure("it has no colon"))?;
@@ -159,7 +159,7 @@ fn unwrap(
             let hash = head.end - file.slice(behind).len() + file.slice(behind).find('#').unwrap_or(0);
             rewrite.replace(Span::new(topic.key.span.start, hash), " ".repeat(by));
         }
-        _ => return Err(unsure("something stands behind it in its line")),
+        _ => return Err(unsure("there is something after it on its line")),
     }
     Ok((by, Some(line..=last_line(file, topic))))
 }

@@ -59,7 +59,7 @@ impl Wrap<'_> {
         let file = rewrite.file();
         let (Some(head), Some(tail)) = (run.first(), run.last()) else { return Ok(()) };
         let unsure =
-            |entry: &YamlEntry| AmbiguousRewrite::at(entry.key.span, "something stands before this key in its line");
+            |entry: &YamlEntry| AmbiguousRewrite::at(entry.key.span, "there is something before this key on its line");
         let (column, begins) = rewrite.column(head.key.span).ok_or_else(|| unsure(head))?;
         for entry in run.iter().skip(1) {
             if rewrite.column(entry.key.span) != Some((column, true)) {
@@ -146,7 +146,7 @@ impl Wrap<'_> {
                 comma + (rest.len() - rest.trim_start_matches([' ', '\t']).len())
             });
             let comma =
-                after.ok_or_else(|| AmbiguousRewrite::at(entry.key.span, "no comma stands behind this field"))?;
+                after.ok_or_else(|| AmbiguousRewrite::at(entry.key.span, "there is no comma after this field"))?;
             moved += &rewrite.take(Span::new(entry.key.span.start, end(file, entry)));
             moved += ", ";
             rewrite.replace(Span::new(entry.key.span.start, end(file, entry) + comma), "");

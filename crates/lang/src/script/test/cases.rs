@@ -48,11 +48,11 @@ pub fn cases(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Op
         return Some(vec![]);
     };
     if items.is_empty() {
-        report("empty-list", msg!("`for` has no cases"), node, "give it at least one, or remove it");
+        report("empty-list", msg!("`for` has no cases"), node, "add at least one, or remove it");
     }
     if items.len() > MOST_CASES {
-        let message = msg!("`for` has {} cases, and a test may have {MOST_CASES}", items.len());
-        report("out-of-range", message, node, "write several tests");
+        let message = msg!("`for` has {} cases, but a test can have at most {MOST_CASES}", items.len());
+        report("out-of-range", message, node, "split it into several tests");
         return Some(vec![]);
     }
     let table = items.first().and_then(|first| first.as_sequence());
@@ -66,8 +66,14 @@ pub fn cases(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Op
                         read.push(names.iter().cloned().zip(cells.iter().cloned()).collect());
                     }
                     Some(cells) => {
-                        let message = msg!("this row has {} values, and the table {} names", cells.len(), names.len());
-                        report("wrong-type", message, row, "give each name of the first row a value; nothing is `~`");
+                        let message =
+                            msg!("this row has {} values, but the table has {} names", cells.len(), names.len());
+                        report(
+                            "wrong-type",
+                            message,
+                            row,
+                            "write a value for each name in the first row; for no value, write `~`",
+                        );
                     }
                     None => {
                         let message = msg!("a row of the table must be a list, but this is {}", row.describe());
@@ -75,7 +81,7 @@ pub fn cases(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Op
                             "wrong-type",
                             message,
                             row,
-                            "write the values in the order of the names of the first row",
+                            "write the values in the order of the names in the first row",
                         );
                     }
                 }
@@ -92,12 +98,12 @@ pub fn cases(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Op
                             all.iter().filter(lacks).map(|name| format!("`{}`", shortened(name))).collect();
                         if !lacking.is_empty() {
                             let lacking = lacking.join(", ");
-                            let message = msg!("this case has no {lacking}, and another case has");
+                            let message = msg!("this case has no {lacking}, but another case does");
                             report(
                                 "missing-key",
                                 message,
                                 item,
-                                "give each name a value in every case; nothing is `~`",
+                                "write a value for each name in every case; for no value, write `~`",
                             );
                         }
                         let value = |entry: &YamlEntry| (entry.key.value.clone(), Arc::clone(&entry.value));
@@ -106,7 +112,7 @@ pub fn cases(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Op
                     _ => {
                         let message =
                             msg!("a case must be a mapping of names to values, but this is {}", item.describe());
-                        report("wrong-type", message, item, "write it as in `- { answer: 我叫小林, name: 小林 }`");
+                        report("wrong-type", message, item, "write it like this: `- { answer: 我叫小林, name: 小林 }`");
                     }
                 }
             }
@@ -237,7 +243,7 @@ pub(crate) fn unused(root: &YamlNode, cases: &[CaseValues], fields: &Fields<'_>)
         placeholders(&entry.value, &mut wanted);
     }
     for (name, value) in first.values.iter().filter(|(name, _)| name != NAME && !wanted.contains(name)) {
-        let message = msg!("no text of the test has `{{{{ {} }}}}`", shortened(name));
+        let message = msg!("no text in the test uses `{{{{ {} }}}}`", shortened(name));
         let help = "write it where the value belongs, or remove it from the cases";
         fields
             .findings()
@@ -251,10 +257,10 @@ fn strangers(node: &YamlNode, known: &[&str], fields: &Fields<'_>) {
         NodeKind::Scalar(scalar) => {
             let parts = scalar.text.split("{{").skip(1).filter_map(|part| part.split_once("}}"));
             for name in parts.map(|(name, _)| name.trim()).filter(|name| !known.contains(name)) {
-                let message = msg!("no case has a value `{}`", shortened(name));
+                let message = msg!("no case has a value named `{}`", shortened(name));
                 let near = near_miss(name, known.iter().copied());
                 let help = near.map_or_else(
-                    || Message::word("the cases give values, which stand here by their bare names, as in `{{ name }}`"),
+                    || Message::word("refer to the values of the cases by name only, as in `{{ name }}`"),
                     |near| msg!("did you mean `{near}`?"),
                 );
                 fields.error("unknown-name", message, node.span, help);

@@ -91,15 +91,15 @@ pub(crate) fn item(item: &Arc<YamlNode>, fields: &Fields<'_>, steps: &mut Vec<Di
         steps.push(DialogueStep::Expect(Box::new(expect)));
     }
     if ai.is_some() && user.is_some() {
-        let message = "an item of `dialogue` has both `ai` and `user`, so nobody can tell who speaks first";
-        let help = "begin each of them with a `- ` of its own";
+        let message = "an item of `dialogue` has both `ai` and `user`, so it is unclear who speaks first";
+        let help = "start each of them with its own `- `";
         fields.error("conflicting-fields", message, item.span, help);
     }
     if steps.len() == before && mistakes == fields.findings().count() && item.as_mapping().is_some_and(<[_]>::is_empty)
     {
-        let message = "an item of `dialogue` says nothing";
+        let message = "an item of `dialogue` is empty";
         let span = if inner.span().is_empty() { Span::point(inner.span().start) } else { inner.span() };
-        let help = "write what is said, as in `- user: 我叫小林`, or what should be, as in `- ai: { contains: 称呼 }`";
+        let help = "write what is said, as in `- user: 我叫小林`, or what to expect, as in `- ai: { contains: 称呼 }`";
         fields.error("missing-key", message, span, help);
     }
     inner.finish();
@@ -113,8 +113,8 @@ fn said(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<DialogueStep> {
         }
         NodeKind::Mapping(_) => persona(node, fields).map(|persona| DialogueStep::Persona(Box::new(persona))),
         _ => {
-            let diagnostic = fields.wrong_type("user", "what the person says".into(), node);
-            let help = "write the words; somebody who says nothing at all writes `\"\"`";
+            let diagnostic = fields.wrong_type("user", "the text of the user's message".into(), node);
+            let help = "write the text; for an empty message, write `\"\"`";
             fields.findings().report(diagnostic.with_help(help));
             None
         }

@@ -111,7 +111,7 @@ pub const EVENTS: [&str; 27] = [
 pub(crate) fn expect(node: &YamlNode, fields: &Fields<'_>) -> Option<Expect> {
     let inner = fields.inner(node, "`expect`")?;
     if inner.is_empty() {
-        let message = "`expect` expects nothing";
+        let message = "`expect` is empty";
         let help = "write what must hold, as in `expect: { variables: { user_name: 小林 } }`";
         let span = if node.span.is_empty() { Span::point(node.span.start) } else { node.span };
         fields.error("missing-key", message, span, help);
@@ -213,7 +213,7 @@ fn prompt(fields: &Fields<'_>) -> Vec<(Option<Spanned<String>>, TextExpectation)
         return wording(node, "`prompt`", false, fields).map(|wording| (None, wording)).into_iter().collect();
     }
     let one = |entry: &crate::source::yaml::YamlEntry| {
-        Some((Some(entry.key.clone()), wording(&entry.value, "what a prompt must be", false, fields)?))
+        Some((Some(entry.key.clone()), wording(&entry.value, "the expectation for a prompt", false, fields)?))
     };
     entries.iter().filter_map(one).collect()
 }
@@ -229,7 +229,7 @@ fn feedback(fields: &Fields<'_>) -> Option<ExpectedFeedback> {
             "monitor_feedback",
             "a mapping, or `none`",
             node,
-            "write it as in `monitor_feedback: { contains: 放慢, used: true }`",
+            "write it like this: `monitor_feedback: { contains: 放慢, used: true }`",
         );
         return None;
     }
@@ -261,7 +261,7 @@ fn routes(fields: &Fields<'_>) -> Vec<(Spanned<String>, Spanned<String>)> {
             "routes",
             "a mapping of reasons to routes",
             node,
-            "write it as in `routes: { user_blocked: insert comfort }`",
+            "write it like this: `routes: { user_blocked: insert comfort }`",
         );
         return vec![];
     };

@@ -26,7 +26,7 @@ pub(crate) fn counts(fields: &Fields<'_>, name: &'static str) -> Option<Expected
             _ => value.as_u64().is_some(),
         };
         if !is_count {
-            fields.wrong(name, "a whole number", node, "write how often, as in `2`, or `{ at_least: 1 }`");
+            fields.wrong(name, "a whole number", node, "write a count, as in `2`, or `{ at_least: 1 }`");
             return None;
         }
         wanted(node, fields)
@@ -38,7 +38,7 @@ pub(crate) fn counts(fields: &Fields<'_>, name: &'static str) -> Option<Expected
         return Some(ExpectedCounts { span: node.span, total: Some(total), by: vec![] });
     }
     if entries.is_empty() {
-        let message = msg!("`{name}` counts nothing");
+        let message = msg!("`{name}` does not specify what to count");
         let help = "write a number, or a number for each name";
         fields.error("empty-list", message, node.span, help);
     }

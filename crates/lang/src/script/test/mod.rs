@@ -6,7 +6,7 @@ pub mod expect;
 pub mod expected_counts;
 pub mod pattern;
 pub mod replies;
-pub mod scripted_fault;
+pub mod scripted_error;
 pub mod snapshot;
 pub mod test;
 pub mod text_expectation;

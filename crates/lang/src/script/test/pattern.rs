@@ -29,9 +29,8 @@ pub(crate) fn pattern(written: Spanned<String>, fields: &Fields<'_>) -> Option<T
                 // The last line of several says what is wrong; those before it draw the place.
                 other => Message::text(other.to_string().lines().last().unwrap_or_default().replace("error: ", "")),
             };
-            let message = msg!("this is no regular expression: {why}");
-            let help = "`.*+?()[]{}|^$\\` have a meaning of their own: write `\\` before one that is meant as it stands, or use \
-                        `contains` for plain words";
+            let message = msg!("this is not a valid regular expression: {why}");
+            let help = "`.*+?()[]{}|^$\\` have a special meaning: write `\\` before a character to match it literally, or use `contains` for plain text";
             fields.error("wrong-pattern", message, span, help);
             None
         }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::script::fields::{Fields, is_null};
-use crate::script::test::scripted_fault::{KEYS, ScriptedFault, Slow, fault};
+use crate::script::test::scripted_error::{KEYS, ScriptedError, Slow, fault};
 use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
@@ -86,7 +86,7 @@ pub enum Sent {
     Text(String),
     /// So many characters of what would have come, and then the connection breaks.
     Cut(u32, Box<Sent>),
-    Fault(ScriptedFault),
+    Fault(ScriptedError),
 }
 
 const PURPOSES: [&str; 4] = ["action", "monitor", "orchestrator", "persona"];
@@ -136,15 +136,15 @@ fn lists(node: &Arc<YamlNode>, purpose: &'static str, fields: &Fields<'_>) -> Ve
         let NodeKind::Sequence(items) = &entry.value.kind else {
             let message =
                 msg!("the replies of `{}` must be a list, but this is {}", entry.key.value, entry.value.describe());
-            let help = "write the replies in their order, each on a line of its own with `- `";
+            let help = "write the replies in order, each on its own line with `- `";
             fields.error("wrong-type", message, entry.value.span, help);
             continue;
         };
         if let Some(twice) = lists.iter().find(|list| list.asker == asker) {
-            let message = msg!("`{}` has replies already", asker.written());
+            let message = msg!("`{}` already has replies", asker.written());
             let diagnostic = Diagnostic::error("duplicate-key", message, fields.file(), entry.key.span);
-            let diagnostic = diagnostic.with_related("the others stand here", fields.file(), twice.span);
-            fields.findings().report(diagnostic.with_help("write all of them in one list, in their order"));
+            let diagnostic = diagnostic.with_related("the others are here", fields.file(), twice.span);
+            fields.findings().report(diagnostic.with_help("write all of them in one list, in order"));
             continue;
         }
         let entries = self::entries(items, &entry.key.value, fields);
@@ -164,11 +164,11 @@ fn asker(key: &Spanned<String>, usual: &'static str, fields: &Fields<'_>) -> Opt
     if let Some(purpose) = known {
         return Some(Asker::One { purpose, action: action.trim().to_owned() });
     }
-    let message = msg!("`{}` is nobody who asks a model", purpose.trim());
+    let message = msg!("`{}` does not ask a model", purpose.trim());
     let near = near_miss(purpose.trim(), PURPOSES);
     let help = match near {
         Some(near) => msg!("did you mean `{near}:{}`?", action.trim()),
-        None => msg!("there are {}", PURPOSES.map(|purpose| format!("`{purpose}:ID`")).join(", ")),
+        None => msg!("use one of {}", PURPOSES.map(|purpose| format!("`{purpose}:ID`")).join(", ")),
     };
     fields.error("not-a-choice", message, key.span, help);
     None
@@ -188,14 +188,14 @@ fn entry(node: &Arc<YamlNode>, of: &str, fields: &Fields<'_>) -> Option<WrittenR
         // One `$key` is never a field of a reply.
         if let Some(entry) = entries.iter().find(|entry| entry.key.value.starts_with('$')) {
             let diagnostic = if KEYS.contains(&entry.key.value.as_str()) {
-                let message = msg!("beside `{}` the reply itself stands under `reply`", entry.key.value);
-                let help = "write it as in `{ $round: 2, reply: { EXIT: \"YES\" } }`";
+                let message = msg!("with `{}`, the reply itself goes under `reply`", entry.key.value);
+                let help = "write it like this: `{ $round: 2, reply: { EXIT: \"YES\" } }`";
                 Diagnostic::error("unknown-key", message, fields.file(), entry.key.span).with_help(help)
             } else {
                 let message = msg!("a reply has no field `{}`", entry.key.value);
                 let help = match near_miss(&entry.key.value, KEYS) {
                     Some(near) => msg!("did you mean `{near}`?"),
-                    None => msg!("a field that begins with `$` is one of `$round`, `$answered`, `$after_ms`"),
+                    None => msg!("a field that starts with `$` must be one of `$round`, `$answered`, `$after_ms`"),
                 };
                 Diagnostic::error("unknown-key", message, fields.file(), entry.key.span).with_help(help)
             };
@@ -205,14 +205,14 @@ fn entry(node: &Arc<YamlNode>, of: &str, fields: &Fields<'_>) -> Option<WrittenR
     }
     if is_null(node) {
         let message = msg!("a reply of `{of}` is empty");
-        let help = "write what the model answers; an empty text is `\"\"`";
+        let help = "write the model's answer; for an empty text, write `\"\"`";
         fields.error("wrong-type", message, node.span, help);
         return None;
     }
     if let Some(scalar) = node.as_scalar().filter(|scalar| scalar.style == ScalarStyle::Plain) {
         match scalar.text.as_str() {
-            "timeout" => return Some(plain(Sent::Fault(ScriptedFault::Timeout(Slow::FirstToken)))),
-            "unreachable" => return Some(plain(Sent::Fault(ScriptedFault::Unreachable))),
+            "timeout" => return Some(plain(Sent::Fault(ScriptedError::Timeout(Slow::FirstToken)))),
+            "unreachable" => return Some(plain(Sent::Fault(ScriptedError::Unreachable))),
             _ => {}
         }
     }
@@ -241,8 +241,8 @@ fn controlled(node: &Arc<YamlNode>, of: &str, fields: &Fields<'_>) -> Option<Wri
     let fault = fault(&inner);
     let sent = match (fault, reply) {
         (Some(_), Some(_)) => {
-            let message = "a fault has no reply";
-            let help = "remove one of the two; what comes at the next attempt is the next item of the list";
+            let message = "an item that simulates an error cannot have a reply";
+            let help = "remove one of the two; the next attempt uses the next item of the list";
             fields.error("conflicting-fields", message, node.span, help);
             None
         }
@@ -253,7 +253,7 @@ fn controlled(node: &Arc<YamlNode>, of: &str, fields: &Fields<'_>) -> Option<Wri
         }),
         (None, None) => {
             if !has_fault {
-                let message = msg!("nothing says what is sent");
+                let message = msg!("the item does not specify what to send");
                 let help = "write it under `reply`, as in `{ after_ms: 500, reply: { content: 好的 } }`";
                 let diagnostic = Diagnostic::error("missing-key", message, fields.file(), node.span);
                 inner.lacks(&["reply"], diagnostic.with_help(help));

@@ -55,11 +55,11 @@ fn one(node: &YamlNode, fields: &Fields<'_>) -> Option<SnapshotSetting> {
         return Some(kept);
     }
     let message = match node.as_scalar() {
-        Some(_) => msg!("`{}` is nothing that a snapshot keeps", crate::script::fields::shortened(text)),
-        None => msg!("`snapshot` takes names, but this is {}", node.describe()),
+        Some(_) => msg!("`{}` cannot be part of a snapshot", crate::script::fields::shortened(text)),
+        None => msg!("`snapshot` must contain names, but this is {}", node.describe()),
     };
     let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), node.span);
-    let listed = || msg!("it is one of {}", names.map(|name| format!("`{name}`")).join(", "));
+    let listed = || msg!("its possible values are {}", names.map(|name| format!("`{name}`")).join(", "));
     fields.findings().report(diagnostic.with_near(near_miss(text, names), listed));
     None
 }

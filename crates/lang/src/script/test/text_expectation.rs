@@ -70,23 +70,23 @@ impl TextExpectation {
         if let (Some(action), Some(by)) = (&self.action, by)
             && action.value != by
         {
-            return Some(msg!("`{by}` said it"));
+            return Some(msg!("it is from `{by}`"));
         }
         let trimmed = text.trim();
         if !self.equals.is_empty() && !self.equals.iter().any(|equal| equal.value.trim() == trimmed) {
-            return Some(msg!("it is another text"));
+            return Some(msg!("the text is different"));
         }
         if let Some(missing) = self.contains.iter().find(|part| !text.contains(part.value.as_str())) {
-            return Some(msg!("`{}` does not stand in it", missing.value));
+            return Some(msg!("it does not contain `{}`", missing.value));
         }
         if let Some(there) = self.not_contains.iter().find(|part| text.contains(part.value.as_str())) {
-            return Some(msg!("`{}` stands in it", there.value));
+            return Some(msg!("it contains `{}`", there.value));
         }
         if let Some(missing) = self.matches.iter().find(|pattern| !pattern.regex.is_match(text)) {
-            return Some(msg!("`{}` does not match it", missing.source));
+            return Some(msg!("it does not match `{}`", missing.source));
         }
         if !self.any.is_empty() && self.any.iter().all(|wording| wording.fault_of(text, by).is_some()) {
-            return Some(msg!("none of what `any` lists fits it"));
+            return Some(msg!("it matches none of the items of `any`"));
         }
         None
     }
@@ -97,20 +97,20 @@ impl TextExpectation {
         let each = |texts: &[Spanned<String>]| texts.iter().map(|text| quoted(&text.value)).collect::<Vec<_>>();
         let mut parts = Vec::new();
         if let Some(action) = &self.action {
-            parts.push(msg!("said by `{}`", action.value.clone()));
+            parts.push(msg!("from `{}`", action.value.clone()));
         }
         if !self.equals.is_empty() {
             parts.push(Message::list(Joint::Or, each(&self.equals)));
         }
         if !self.contains.is_empty() {
-            parts.push(msg!("with {}", Message::list(Joint::And, each(&self.contains))));
+            parts.push(msg!("containing {}", Message::list(Joint::And, each(&self.contains))));
         }
         if !self.matches.is_empty() {
             let patterns = self.matches.iter().map(|pattern| quoted(&pattern.source));
             parts.push(msg!("matching {}", Message::list(Joint::And, patterns)));
         }
         if !self.not_contains.is_empty() {
-            parts.push(msg!("without {}", Message::list(Joint::And, each(&self.not_contains))));
+            parts.push(msg!("not containing {}", Message::list(Joint::And, each(&self.not_contains))));
         }
         if !self.any.is_empty() {
             parts.push(Message::list(Joint::CommaOr, self.any.iter().map(Self::told)));
@@ -142,8 +142,8 @@ fn read(
     }
     let inner = fields.inner(node, what)?;
     if inner.is_empty() {
-        let message = msg!("{what} says nothing about the words");
-        let help = "write the words themselves, or how they must be, as in `{ contains: 称呼 }`";
+        let message = msg!("{what} does not specify any text");
+        let help = "write the text itself, or a test for it, as in `{ contains: 称呼 }`";
         let span = if node.span.is_empty() { Span::point(node.span.start) } else { node.span };
         fields.error("missing-key", message, span, help);
         return None;
@@ -165,7 +165,7 @@ fn read(
                 fields.findings().report(
                     inner
                         .wrong_type("any", "a list".into(), node)
-                        .with_help("write each way in which it may be said on a line of its own, with `- `"),
+                        .with_help("write each alternative on its own line, with `- `"),
                 );
                 vec![]
             }
@@ -185,9 +185,9 @@ pub(crate) fn texts(fields: &Fields<'_>, name: &'static str) -> Vec<Spanned<Stri
         None => {
             fields.wrong(
                 name,
-                "text, or a list of texts",
+                "a string or a list of strings",
                 node,
-                "write the words, in quotes where they hold `:` or `{`",
+                "write the text, in quotes if it contains `:` or `{`",
             );
             None
         }
@@ -201,8 +201,8 @@ pub(crate) fn texts(fields: &Fields<'_>, name: &'static str) -> Vec<Spanned<Stri
         _ => one(node).into_iter().collect(),
     };
     for text in texts.iter().filter(|text| text.value.is_empty() && name != "equals") {
-        let message = msg!("`{name}` is empty, and the empty text stands in every text");
-        let help = msg!("write words, or remove it");
+        let message = msg!("`{name}` is empty, and every text contains the empty string");
+        let help = msg!("write some text, or remove it");
         fields.error("wrong-type", message, text.span, help);
     }
     texts
@@ -210,5 +210,5 @@ pub(crate) fn texts(fields: &Fields<'_>, name: &'static str) -> Vec<Spanned<Stri
 
 /// Reports a list that holds nothing: what it asks for would hold of any text.
 fn none_listed(fields: &Fields<'_>, name: &str, node: &YamlNode) {
-    fields.error("empty-list", msg!("`{name}` lists nothing"), node.span, "write at least one, or remove it");
+    fields.error("empty-list", msg!("`{name}` is an empty list"), node.span, "write at least one, or remove it");
 }

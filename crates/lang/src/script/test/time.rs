@@ -17,8 +17,8 @@ pub(crate) fn duration(name: &str, node: &YamlNode, fields: &Fields<'_>) -> Opti
     let text = node.as_scalar().map(|scalar| scalar.text.trim()).unwrap_or_default();
     let read = humantime::parse_duration(text).ok().filter(|duration| *duration <= LONGEST);
     if read.is_none() {
-        let message = msg!("`{name}` must be a time, but this is {}", node.describe());
-        let help = "write a number with its unit, as in `30s`, `5m` or `2h 30m`; at most ten years";
+        let message = msg!("`{name}` must be a duration, but this is {}", node.describe());
+        let help = "write a number with a unit, as in `30s`, `5m` or `2h 30m`; at most ten years";
         let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), node.span).with_help(help);
         let seconds = text.parse::<u32>().ok().map(|seconds| format!("{seconds}s"));
         fields.findings().report(diagnostic.with_replacement(seconds.as_deref()));
@@ -32,8 +32,8 @@ pub(crate) fn moment(fields: &Fields<'_>, name: &'static str) -> Option<Timestam
     match written.value.parse() {
         Ok(moment) => Some(moment),
         Err(_) => {
-            let message = msg!("`{name}` must be a moment, and this is none");
-            let help = "write it as in `2026-11-21T20:00:00Z`";
+            let message = msg!("`{name}` must be a timestamp, but this is not one");
+            let help = "write it like this: `2026-11-21T20:00:00Z`";
             fields.error("wrong-type", message, written.span, help);
             None
         }

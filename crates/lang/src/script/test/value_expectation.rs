@@ -145,8 +145,8 @@ impl ValueTest {
             Self::Equals(value) => shown(value),
             Self::Not(value) => msg!("anything but {}", shown(value)),
             Self::OneOf(values) => msg!("one of {}", all(values, Joint::Comma)),
-            Self::Contains(parts) => msg!("with {} in it", all(parts, Joint::And)),
-            Self::NotContains(parts) => msg!("without {} in it", all(parts, Joint::And)),
+            Self::Contains(parts) => msg!("containing {}", all(parts, Joint::And)),
+            Self::NotContains(parts) => msg!("not containing {}", all(parts, Joint::And)),
             Self::Matches(pattern) => msg!("matching {}", pattern.source.clone()),
             Self::Is(sort) => Message::word(sort),
             Self::IsNot(sort) => msg!("not {sort}", sort = Message::word(sort)),
@@ -164,7 +164,7 @@ impl ValueTest {
 /// A value as a report shows it.
 pub fn shown(value: &Value) -> Message {
     match value {
-        Value::Null => Message::word("null (nothing)"),
+        Value::Null => Message::word("null (no value)"),
         other => Message::text(other.to_string()),
     }
 }
@@ -234,11 +234,11 @@ pub(crate) fn wanted(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<ValueE
     for entry in entries {
         let key = entry.key.value.as_str();
         let Some(key) = TESTS.iter().copied().find(|test| *test == key) else {
-            let message = msg!("`{key}` is no test of a value, though `{}` beside it is one", first_test(entries));
+            let message = msg!("`{key}` is not a value test, although `{}` next to it is one", first_test(entries));
             let help = match near_miss(key, TESTS) {
                 Some(near) => msg!("did you mean `{near}`?"),
                 None => {
-                    msg!("tests are {}; a mapping as the value itself is written `{{ equals: … }}`", TESTS.join(", "))
+                    msg!("valid tests are {}; to compare with a mapping, write `{{ equals: … }}`", TESTS.join(", "))
                 }
             };
             fields.error("unknown-key", message, entry.key.span, help);
@@ -280,7 +280,7 @@ fn one(key: &'static str, node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<V
         "length" => ValueTest::Length(Box::new(wanted(node, fields)?)),
         _ => match node.to_json() {
             value @ (Value::Number(_) | Value::String(_)) => ValueTest::Compared(key, value),
-            _ => return wrong("a number or a text", "write what the value is compared with, as in `greater: 3`"),
+            _ => return wrong("a number or a string", "write the value to compare with, as in `greater: 3`"),
         },
     })
 }

@@ -255,15 +255,15 @@ mod tests {
     fn of_very_many_findings_some_are_shown_and_the_rest_is_counted() {
         let many = pile("b.yaml", &[("unknown-kind", 1_000), ("wrong-type", 3)], Severity::Error);
         let (rest, shown) = told(&many, false);
-        assert_eq!(rest, ["… and 990 more `unknown-kind` in b.yaml (`validate --all` shows every one)"]);
+        assert_eq!(rest, ["… and 990 more `unknown-kind` in b.yaml (`validate --all` shows all of them)"]);
         assert_eq!(shown, 13);
         assert_eq!(told(&many, true), (vec![], 1_003));
         assert_eq!(told(&pile("a", &[("x", 10)], Severity::Error), false), (vec![], 10));
 
         let rules = [("r1", 20), ("r2", 30), ("r3", 11), ("r4", 11), ("r5", 12), ("r6", 10), ("r7", 11)];
         let (rest, shown) = told(&pile("c\u{1b}.yaml", &rules, Severity::Warning), false);
-        let line = "… and 55 more in c␛.yaml: 20 `r2`, 11 `r7`, 10 `r1`, 10 `r6`, 2 `r5`, 2 of other names";
-        assert_eq!(rest, [format!("{line} (`validate --all` shows every one)")]);
+        let line = "… and 55 more in c␛.yaml: 20 `r2`, 11 `r7`, 10 `r1`, 10 `r6`, 2 `r5`, 2 others";
+        assert_eq!(rest, [format!("{line} (`validate --all` shows all of them)")]);
         assert_eq!(shown, 50);
     }
 
@@ -284,7 +284,7 @@ mod tests {
             found.extend(pile(&format!("{number:03}.yaml"), &[("x", 2)], Severity::Error));
         }
         let (rest, shown) = told(&found, false);
-        assert_eq!(rest, ["… and 400 more in 200 other files (`validate --all` shows every one)"]);
+        assert_eq!(rest, ["… and 400 more in 200 other files (`validate --all` shows all of them)"]);
         assert_eq!(shown, 200);
         let whole = report(&found, &Options::default());
         assert!(whole.contains("099.yaml") && !whole.contains("100.yaml"), "by file");

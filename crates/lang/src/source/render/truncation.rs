@@ -54,16 +54,14 @@ pub(crate) fn rest_of_file(name: &str, hidden: impl Iterator<Item = &'static str
     let file = visible_line(name);
     match rules.as_slice() {
         [] => None,
-        [(rule, count)] => Some(msg!("… and {count} more `{rule}` in {file} (`validate --all` shows every one)")),
+        [(rule, count)] => Some(msg!("… and {count} more `{rule}` in {file} (`validate --all` shows all of them)")),
         several => {
             let named = several.iter().take(MOST_NAMED).map(|(rule, count)| format!("{count} `{rule}`"));
             let named = named.collect::<Vec<_>>().join(", ");
             let left: usize = several.iter().skip(MOST_NAMED).map(|(_, count)| count).sum();
             Some(match left {
-                0 => msg!("… and {total} more in {file}: {named} (`validate --all` shows every one)"),
-                _ => msg!(
-                    "… and {total} more in {file}: {named}, {left} of other names (`validate --all` shows every one)"
-                ),
+                0 => msg!("… and {total} more in {file}: {named} (`validate --all` shows all of them)"),
+                _ => msg!("… and {total} more in {file}: {named}, {left} others (`validate --all` shows all of them)"),
             })
         }
     }
@@ -73,7 +71,7 @@ pub(crate) fn rest_of_file(name: &str, hidden: impl Iterator<Item = &'static str
 pub(crate) fn rest_of_files(files: usize, findings: usize) -> Option<Message> {
     match files {
         0 => None,
-        1 => Some(msg!("… and {findings} more in 1 other file (`validate --all` shows every one)")),
-        _ => Some(msg!("… and {findings} more in {files} other files (`validate --all` shows every one)")),
+        1 => Some(msg!("… and {findings} more in 1 other file (`validate --all` shows all of them)")),
+        _ => Some(msg!("… and {findings} more in {files} other files (`validate --all` shows all of them)")),
     }
 }

@@ -47,17 +47,17 @@ fn free_names_are_found_where_they_stand() {
 fn what_could_never_run_is_refused_with_near_names() {
     let table = [
         ("{{ x | uper }}", "there is no filter `uper`", "did you mean `upper`?"),
-        ("{{ x.upper() }}", "`.upper()` calls a method, and values have none", "write `x | upper`"),
+        ("{{ x.upper() }}", "`.upper()` is a method call, but values have no methods", "write `x | upper`"),
         ("{{ x is definde }}", "there is no test `definde`", "did you mean `defined`?"),
         (
             "{{ debug() }}",
             "there is no function `debug`",
-            "functions are range, dict, namespace, cycler, joiner; a value is changed by a filter, as in `x | upper`",
+            "valid functions are range, dict, namespace, cycler, joiner; to change a value, use a filter, as in `x | upper`",
         ),
         (
             "{{ x[::-1] }}",
-            "the step of a slice must be a number from 1 up",
-            "to turn a list or text around, write `| reverse`",
+            "the step of a slice must be a number of at least 1",
+            "to reverse a list or text, write `| reverse`",
         ),
     ];
     for (source, message, help) in table {

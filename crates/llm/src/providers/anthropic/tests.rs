@@ -13,7 +13,7 @@ use crate::model::request::{ModelRequest, Task};
 use crate::providers::anthropic::MESSAGES;
 use crate::providers::http::caller::Caller;
 use crate::providers::http::config::{ServerConfig, Structured};
-use crate::providers::http::fake::{Heard, Server, Step, plain, stream};
+use crate::providers::http::fake::{CapturedDeltas, FakeServer, Step, plain, stream};
 
 const KEY: &str = "sk-ant-very-secret";
 
@@ -22,7 +22,7 @@ const LONG: Duration = Duration::from_secs(20);
 
 const SHORT: Duration = Duration::from_millis(60);
 
-fn config(server: &Server) -> ServerConfig {
+fn config(server: &FakeServer) -> ServerConfig {
     ServerConfig {
         api_key: Some(KEY.into()),
         timeout: LONG,
@@ -82,20 +82,20 @@ fn refuse(status: u16, kind: &str, message: &str) -> Vec<Step> {
     vec![Step::Send(plain(status, "application/json", "", &body))]
 }
 
-fn bodies(server: &Server) -> Vec<Value> {
+fn bodies(server: &FakeServer) -> Vec<Value> {
     let body = |sent: &String| serde_json::from_str(sent.split_once("\r\n\r\n").unwrap().1).unwrap();
     server.requests().iter().map(body).collect()
 }
 
-async fn ask(settings: ServerConfig) -> (Result<ModelReply, ModelError>, Heard) {
-    let mut heard = Heard::default();
+async fn ask(settings: ServerConfig) -> (Result<ModelReply, ModelError>, CapturedDeltas) {
+    let mut heard = CapturedDeltas::default();
     let result = Caller::new(&MESSAGES, settings).unwrap().complete(&request(), &mut heard).await;
     (result, heard)
 }
 
 #[tokio::test]
 async fn a_request_is_written_as_the_api_wants_it() {
-    let server = Server::start([good("好"), good("好")]).await;
+    let server = FakeServer::start([good("好"), good("好")]).await;
     let mut settings = config(&server);
     settings.extra = Map::from_iter([("top_k".to_owned(), json!(5))]);
     let provider = Caller::new(&MESSAGES, settings).unwrap();
@@ -132,18 +132,18 @@ async fn a_request_is_written_as_the_api_wants_it() {
 async fn words_and_calls_are_heard_piece_by_piece_and_counted() {
     let thinking = delta(&json!({ "type": "thinking_delta", "thinking": "hm" }));
     let input = |text: &str| delta(&json!({ "type": "input_json_delta", "partial_json": text }));
-    let server = Server::start([
+    let server = FakeServer::start([
         stream(&[&start(), &thinking, &said("您"), &said("好"), &end("max_tokens"), STOP]),
         stream(&[&start(), &said("好的："), &input("{\"a\""), &input(": 1}"), &end("tool_use"), STOP]),
     ])
     .await;
     let provider = Caller::new(&MESSAGES, config(&server)).unwrap();
-    let mut heard = Heard::default();
+    let mut heard = CapturedDeltas::default();
     let reply = provider.complete(&request(), &mut heard).await.unwrap();
     assert_eq!(heard.0, ["您", "好"]);
     assert_eq!((reply.text.as_str(), reply.model.as_str(), reply.attempts), ("您好", "claude-x-1", 1));
     assert_eq!((reply.tokens_in, reply.tokens_out, reply.cut_off), (Some(111), Some(7), true));
-    let mut heard = Heard::default();
+    let mut heard = CapturedDeltas::default();
     let reply = provider.complete(&request(), &mut heard).await.unwrap();
     assert_eq!(heard.0, ["好的：", "<restart>", "{\"a\"", ": 1}"]);
     assert_eq!((reply.text.as_str(), reply.cut_off), ("{\"a\": 1}", false));
@@ -153,7 +153,7 @@ async fn words_and_calls_are_heard_piece_by_piece_and_counted() {
 async fn a_server_that_does_not_stream_is_understood() {
     let body = json!({ "type": "message", "model": "m", "content": [{ "type": "tool_use", "input": { "a": 1 } }],
         "stop_reason": "tool_use", "usage": { "input_tokens": 3, "output_tokens": 2 } });
-    let server = Server::start([vec![Step::Send(plain(200, "application/json", "", &body.to_string()))]]).await;
+    let server = FakeServer::start([vec![Step::Send(plain(200, "application/json", "", &body.to_string()))]]).await;
     let reply = ask(config(&server)).await.0.unwrap();
     assert_eq!((reply.text.as_str(), reply.tokens_in, reply.tokens_out), ("{\"a\":1}", Some(3), Some(2)));
 }
@@ -171,7 +171,7 @@ async fn what_passes_by_itself_is_tried_again() {
         vec![],
     ];
     for steps in table {
-        let server = Server::start([steps, good("好")]).await;
+        let server = FakeServer::start([steps, good("好")]).await;
         let (reply, heard) = ask(config(&server)).await;
         let reply = reply.unwrap();
         assert_eq!((reply.text.as_str(), reply.attempts), ("好", 2));
@@ -190,7 +190,7 @@ async fn what_will_not_pass_by_itself_is_told_at_once() {
     for (status, kind, message, advice) in table {
         let in_stream = json!({ "type": "error", "error": { "type": kind, "message": message } }).to_string();
         for steps in [refuse(status, kind, message), stream(&[&start(), &in_stream])] {
-            let server = Server::start([steps]).await;
+            let server = FakeServer::start([steps]).await;
             let error = ask(config(&server)).await.0.unwrap_err();
             assert!(matches!(error, ModelError::Http { status: told, attempts: 1, .. } if told == status), "{error:?}");
             let line = error.to_string();
@@ -202,7 +202,7 @@ async fn what_will_not_pass_by_itself_is_told_at_once() {
 #[tokio::test]
 async fn a_server_that_refuses_tools_is_asked_in_words_from_then_on() {
     let message = "Thinking may not be enabled when tool_choice forces tool use.";
-    let server = Server::start([refuse(400, "invalid_request_error", message), good("一"), good("二")]).await;
+    let server = FakeServer::start([refuse(400, "invalid_request_error", message), good("一"), good("二")]).await;
     let provider = Caller::new(&MESSAGES, ServerConfig { max_attempts: 1, ..config(&server) }).unwrap();
     assert_eq!(provider.complete(&request(), &mut NoLiveOutput).await.unwrap().text, "一");
     assert_eq!(provider.complete(&request(), &mut NoLiveOutput).await.unwrap().text, "二");
@@ -215,7 +215,7 @@ async fn silence_has_its_timeouts_here_too() {
     let first = [stream(&[&start()]), vec![Step::Hang]].concat();
     let idle = [stream(&[&start(), &said("您")]), vec![Step::Hang]].concat();
     for (steps, what) in [(first, TimeoutPhase::FirstToken), (idle, TimeoutPhase::Idle)] {
-        let server = Server::start([steps]).await;
+        let server = FakeServer::start([steps]).await;
         let mut settings = ServerConfig { max_attempts: 1, ..config(&server) };
         match what {
             TimeoutPhase::FirstToken => settings.first_token_timeout = SHORT,
@@ -228,7 +228,7 @@ async fn silence_has_its_timeouts_here_too() {
 
 #[tokio::test]
 async fn settings_that_the_api_does_not_have_are_refused() {
-    let server = Server::start([]).await;
+    let server = FakeServer::start([]).await;
     for form in [Structured::JsonSchema, Structured::JsonObject] {
         let error =
             Caller::new(&MESSAGES, ServerConfig { structured: form, ..config(&server) }).unwrap_err().to_string();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::model::error::TimeoutPhase;
-use crate::providers::http::fake::Heard;
+use crate::providers::http::fake::CapturedDeltas;
 use bcc_lang::message::ToMessage;
 
 /// Says a piece, and then ends as it is told.
@@ -56,7 +56,7 @@ fn http(status: u16, attempts: u32) -> ModelError {
 async fn ask(chain: &[&Arc<Made>]) -> (Result<ModelReply, ModelError>, String) {
     let others = chain.iter().skip(1).map(|made| Arc::clone(made) as Arc<dyn Provider>).collect();
     let chain = Fallback::new(Arc::clone(chain[0]) as Arc<dyn Provider>, others);
-    let mut heard = Heard::default();
+    let mut heard = CapturedDeltas::default();
     let result = chain.complete(&ModelRequest::default(), &mut heard).await;
     (result, heard.0.concat().replace("<restart>", "|"))
 }
@@ -79,7 +79,7 @@ async fn every_error_of_something_that_was_sent_passes_the_call_on() {
         ModelError::CutOff { host: host.clone(), attempts },
         ModelError::Garbled { host: host.clone(), attempts },
         ModelError::TooLarge { host: host.clone(), limit: 1, attempts },
-        ModelError::Protocol { host: host.clone(), message: "no JSON".into(), attempts },
+        ModelError::Protocol { host: host.clone(), message: "not JSON".into(), attempts },
     ];
     errors.extend([400, 401, 402, 403, 404, 413, 429, 500, 502, 503, 504, 529].map(|status| http(status, 3)));
     errors.extend(
@@ -136,8 +136,8 @@ async fn when_none_answers_the_error_names_each_with_its_reason_and_all_attempts
     let error = error.unwrap_err();
     assert_eq!(error.attempts(), 7);
     let message = error.to_string();
-    assert!(message.starts_with("none of 3 models answered: first: "), "{message}");
-    for part in ["answered 503", "second: the model at h answered 401", "third: the model at h cut"] {
+    assert!(message.starts_with("none of the 3 models answered: first: "), "{message}");
+    for part in ["returned 503", "second: the model at h returned 401", "third: the model at h closed"] {
         assert!(message.contains(part), "{message}");
     }
     assert_eq!(heard, "first|second|third");

@@ -13,19 +13,19 @@ use crate::providers::http::config::refuse;
 /// [`ModelError::Config`] when `base_url` is no http or https address, or carries a user name or password. The address
 /// itself is left out of the messages: it may carry a key where none belongs.
 pub(crate) fn endpoint(base_url: &str, path: &[&str], example: &str) -> Result<Url, ModelError> {
-    let write = msg!("write one like {example}");
-    let url =
-        Url::parse(base_url.trim()).map_err(|error| refuse(msg!("`base_url` is no address ({error}); {write}")))?;
+    let write = msg!("write a URL such as {example}");
+    let url = Url::parse(base_url.trim())
+        .map_err(|error| refuse(msg!("`base_url` is not a valid URL ({error}); {write}")))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(refuse(msg!("`base_url` must begin with http:// or https://, not {}:", url.scheme())));
+        return Err(refuse(msg!("`base_url` must start with http:// or https://, not {}:", url.scheme())));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(refuse("`base_url` must not carry a user name or password; use `api_key_env`"));
+        return Err(refuse("`base_url` must not contain a user name or password; use `api_key_env`"));
     }
     let mut endpoint = url;
     endpoint.set_fragment(None);
     let Some(segments) = endpoint.path_segments() else {
-        return Err(refuse(msg!("`base_url` is no address; {write}")));
+        return Err(refuse(msg!("`base_url` is not a valid URL; {write}")));
     };
     let written: Vec<&str> = segments.filter(|segment| !segment.is_empty()).collect();
     // The longest beginning of the path that stands there already.
@@ -33,7 +33,7 @@ pub(crate) fn endpoint(base_url: &str, path: &[&str], example: &str) -> Result<U
     let rest = path.get(begun.unwrap_or(0)..).unwrap_or_default();
     if !rest.is_empty() {
         let mut segments =
-            endpoint.path_segments_mut().map_err(|()| refuse(msg!("`base_url` is no address; {write}")))?;
+            endpoint.path_segments_mut().map_err(|()| refuse(msg!("`base_url` is not a valid URL; {write}")))?;
         segments.pop_if_empty().extend(rest);
     }
     Ok(endpoint)

@@ -11,9 +11,9 @@ use crate::model::request::ModelRequest;
 use crate::model::tokens;
 use crate::providers::http::config::{ServerConfig, Structured, refuse};
 use crate::providers::http::dialect::Dialect;
-use crate::providers::http::draft::Answer;
+use crate::providers::http::draft::HttpAnswer;
 use crate::providers::http::request_features::{Learned, RequestFeatures};
-use crate::providers::http::server::Server;
+use crate::providers::http::server::ModelServer;
 
 /// Characters of the model's name that are taken from a server.
 const LONGEST_MODEL_NAME: usize = 200;
@@ -22,7 +22,7 @@ const LONGEST_MODEL_NAME: usize = 200;
 #[derive(Debug)]
 pub struct Caller {
     name: String,
-    server: Server,
+    server: ModelServer,
     form: Option<Structured>,
     learned: Learned,
     dialect: &'static Dialect,
@@ -45,11 +45,11 @@ impl Caller {
             format!("{}:{}", dialect.name, config.model),
             Some(config.structured).filter(|form| *form != Structured::Auto),
         );
-        let server = Server::new(dialect, config)?;
+        let server = ModelServer::new(dialect, config)?;
         Ok(Self { name, server, form, learned: Learned::default(), dialect })
     }
 
-    fn reply(&self, request: &ModelRequest, answer: Answer, attempts: u32) -> ModelReply {
+    fn reply(&self, request: &ModelRequest, answer: HttpAnswer, attempts: u32) -> ModelReply {
         let model = answer.model.unwrap_or_else(|| self.server.config.model.clone());
         let counted = answer.tokens_in.is_some() && answer.tokens_out.is_some();
         ModelReply {
@@ -81,7 +81,7 @@ impl Provider for Caller {
         let mut asking = began;
         loop {
             let body = (self.dialect.encode)(config, request, asking)
-                .map_err(|error| refuse(msg!("the request cannot be written ({error})")))?;
+                .map_err(|error| refuse(msg!("cannot encode the request ({error})")))?;
             let sent = retries.count();
             let failed = match self.server.attempt(self.dialect, body, asking.form == Structured::Tool, live).await {
                 Ok(answer) => {

@@ -24,7 +24,7 @@ pub struct Chunk {
     pub(crate) tokens_cached: Option<u64>,
     pub(crate) tokens_out: Option<u64>,
     /// An error that the server reports in place of a reply.
-    pub(crate) error: Option<ServerRefusal>,
+    pub(crate) error: Option<ServerRejection>,
 }
 
 impl Chunk {
@@ -61,7 +61,7 @@ pub(crate) fn document(value: &Value) -> String {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct ServerRefusal {
+pub(crate) struct ServerRejection {
     /// The HTTP status that it has, or stands for when that can be told.
     pub(crate) status: Option<u16>,
     pub(crate) message: String,
@@ -70,26 +70,26 @@ pub(crate) struct ServerRefusal {
 }
 
 /// The error that a body reports, in any of the shapes that servers use.
-pub(crate) fn read_error(body: &[u8]) -> ServerRefusal {
+pub(crate) fn read_error(body: &[u8]) -> ServerRejection {
     match serde_json::from_slice::<Value>(body) {
         Ok(Value::Object(fields)) => {
             let inner = ["error", "detail", "message"].iter().find_map(|key| fields.get(*key));
             inner.map(refusal).unwrap_or_default()
         }
-        Ok(Value::String(message)) => ServerRefusal { message, ..ServerRefusal::default() },
-        Ok(_) => ServerRefusal::default(),
+        Ok(Value::String(message)) => ServerRejection { message, ..ServerRejection::default() },
+        Ok(_) => ServerRejection::default(),
         Err(_) => {
             let text = String::from_utf8_lossy(body);
             let page = text.trim_start().starts_with('<');
-            ServerRefusal {
+            ServerRejection {
                 message: if page { String::new() } else { text.trim().to_owned() },
-                ..ServerRefusal::default()
+                ..ServerRejection::default()
             }
         }
     }
 }
 
-fn refusal(error: &Value) -> ServerRefusal {
+fn refusal(error: &Value) -> ServerRejection {
     // A list of what is wrong with single fields, as pydantic writes it: the first is told.
     let error = error.as_array().map_or(error, |list| list.first().unwrap_or(error));
     let word = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -110,7 +110,7 @@ fn refusal(error: &Value) -> ServerRefusal {
         Some(code) if (400..600).contains(&code) => u16::try_from(code).ok(),
         _ => stands_for(word("type")).or_else(|| stands_for(word("code"))),
     };
-    ServerRefusal { status, message, about }
+    ServerRejection { status, message, about }
 }
 
 /// The status that a kind of error has where it is no error inside a stream.
@@ -149,7 +149,7 @@ mod tests {
             (json!({ "error": "m" }), None),
         ];
         for (value, status) in table {
-            let expected = ServerRefusal { status, message: "m".into(), about: String::new() };
+            let expected = ServerRejection { status, message: "m".into(), about: String::new() };
             let body = value.to_string();
             assert_eq!(read_error(body.as_bytes()), expected, "{value}");
             assert_eq!(Chunk::reported(&value).error, Some(expected), "{value}");

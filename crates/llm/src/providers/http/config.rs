@@ -133,7 +133,7 @@ impl ServerConfig {
             return Err(refuse("`max_attempts` must be at least 1"));
         }
         if !self.temperature.is_none_or(|temperature| temperature.is_finite() && temperature >= 0.0) {
-            return Err(refuse("`temperature` must be a number from 0 up"));
+            return Err(refuse("`temperature` must be a number, 0 or greater"));
         }
         let limits = [
             ("timeout", self.timeout),
@@ -142,7 +142,7 @@ impl ServerConfig {
         ];
         for (name, limit) in limits {
             if limit.is_zero() || limit > LONGEST_TIMEOUT {
-                return Err(refuse(msg!("`{name}` must be more than 0 and at most a day, as in \"60s\"")));
+                return Err(refuse(msg!("`{name}` must be greater than 0 and at most one day, such as \"60s\"")));
             }
         }
         Ok(())

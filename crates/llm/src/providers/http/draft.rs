@@ -1,10 +1,10 @@
 //! A reply that is being put together from the pieces of an answer.
 
 use crate::model::provider::LiveObserver;
-use crate::providers::http::chunk::{Chunk, ServerRefusal};
+use crate::providers::http::chunk::{Chunk, ServerRejection};
 
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Answer {
+pub(crate) struct HttpAnswer {
     pub(crate) text: String,
     pub(crate) model: Option<String>,
     pub(crate) tokens_in: Option<u64>,
@@ -15,7 +15,7 @@ pub(crate) struct Answer {
 
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
-    pub(crate) answer: Answer,
+    pub(crate) answer: HttpAnswer,
     /// Whether anything came that the protocol knows.
     pub(crate) begun: bool,
     pub(crate) finished: bool,
@@ -31,7 +31,7 @@ impl Draft {
     }
 
     /// Adds a piece, and gives what is new of the text to `live`.
-    pub(crate) fn add(&mut self, chunk: Chunk, live: &mut dyn LiveObserver) -> Result<(), ServerRefusal> {
+    pub(crate) fn add(&mut self, chunk: Chunk, live: &mut dyn LiveObserver) -> Result<(), ServerRejection> {
         if let Some(refusal) = chunk.error {
             return Err(refusal);
         }

@@ -20,7 +20,7 @@ pub(crate) enum Step {
     AwaitClose,
 }
 
-pub(crate) struct Server {
+pub(crate) struct FakeServer {
     pub(crate) base_url: String,
     pub(crate) host: String,
     seen: Arc<Seen>,
@@ -34,7 +34,7 @@ struct Seen {
     closed: AtomicBool,
 }
 
-impl Server {
+impl FakeServer {
     /// Serves one connection per script, in order, and closes each when its script is over.
     pub(crate) async fn start(scripts: impl IntoIterator<Item = Vec<Step>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -65,7 +65,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for FakeServer {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -155,9 +155,9 @@ pub(crate) fn stream(data: &[&str]) -> Vec<Step> {
 
 /// What a listener heard, restarts included.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Heard(pub(crate) Vec<String>);
+pub(crate) struct CapturedDeltas(pub(crate) Vec<String>);
 
-impl LiveObserver for Heard {
+impl LiveObserver for CapturedDeltas {
     fn text(&mut self, piece: &str) {
         self.0.push(piece.to_owned());
     }

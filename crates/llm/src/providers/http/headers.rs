@@ -20,7 +20,7 @@ const OWNED: [HeaderName; 5] = [CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, 
 pub(crate) fn secret(value: &str, what: impl Into<Message>) -> Result<HeaderValue, ModelError> {
     let what = what.into();
     client::secret(value)
-        .ok_or_else(|| refuse(msg!("{what} holds characters that no header has; was the right file or variable read?")))
+        .ok_or_else(|| refuse(msg!("{what} contains characters that are not allowed in a header; check that the right file or variable was read")))
 }
 
 /// `headers` with those of the settings added, which take the place of others of their name: a gateway may want another
@@ -33,12 +33,14 @@ pub(crate) fn with_custom(mut headers: HeaderMap, custom: &[(String, SecretStrin
     let own: HeaderMap = headers.clone();
     for (name, value) in custom {
         let parsed = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| refuse(msg!("`headers` has the name `{name}`, which no header can have")))?;
+            .map_err(|_| refuse(msg!("`{name}` in `headers` is not a valid header name")))?;
         if OWNED.contains(&parsed) {
-            return Err(refuse(msg!("`headers` must not set `{name}`: the request itself says it")));
+            return Err(refuse(msg!("`headers` must not set `{name}`: the request sets it itself")));
         }
         if own.get(&parsed).is_some_and(HeaderValue::is_sensitive) {
-            return Err(refuse(msg!("`headers` sets `{name}`, which carries the API key; give one of the two")));
+            return Err(refuse(msg!(
+                "`headers` sets `{name}`, which carries the API key; configure only one of the two"
+            )));
         }
         headers.insert(parsed, secret(value.expose_secret().trim(), msg!("the header `{name}`"))?);
     }

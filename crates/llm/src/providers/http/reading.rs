@@ -10,9 +10,9 @@ use crate::http::sse::SseDecoder;
 use crate::http::timeouts::Timeouts;
 use crate::model::error::ModelError;
 use crate::model::provider::LiveObserver;
-use crate::providers::http::chunk::ServerRefusal;
+use crate::providers::http::chunk::ServerRejection;
 use crate::providers::http::dialect::Dialect;
-use crate::providers::http::draft::{Answer, Draft};
+use crate::providers::http::draft::{Draft, HttpAnswer};
 
 /// The most bytes that are read of one answer, whatever they hold: text, reasoning, comments or one endless line.
 pub const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
@@ -21,7 +21,7 @@ pub const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
 pub(crate) enum ReadError {
     Model(ModelError),
     /// It reports an error, whose message is as the server wrote it.
-    Reported(ServerRefusal),
+    Reported(ServerRejection),
 }
 
 impl From<ModelError> for ReadError {
@@ -75,7 +75,7 @@ impl<'a> Reading<'a> {
         content_type: &str,
         tool: bool,
         live: &mut dyn LiveObserver,
-    ) -> Result<Answer, ReadError> {
+    ) -> Result<HttpAnswer, ReadError> {
         // What it is shows in its first byte. Its type is too often a wrong one to decide more than how an end is judged.
         let says_stream = content_type.to_ascii_lowercase().contains("event-stream");
         let mut incoming = Incoming::Unknown;
@@ -156,7 +156,7 @@ impl Intake<'_> {
         mut draft: Draft,
         says_stream: bool,
         live: &mut dyn LiveObserver,
-    ) -> Result<Answer, ReadError> {
+    ) -> Result<HttpAnswer, ReadError> {
         if let Some(chunk) = decoder.finish().as_deref().and_then(self.dialect.read) {
             draft.finished |= chunk.done;
             draft.add(chunk, live).map_err(ReadError::Reported)?;
@@ -166,20 +166,20 @@ impl Intake<'_> {
         } else if draft.begun || says_stream {
             Err(self.cut_off())
         } else {
-            Err(self.protocol("its answer holds no events; check `base_url`").into())
+            Err(self.protocol("its response contains no events; check `base_url`").into())
         }
     }
 
-    fn whole(&self, body: &[u8], mut draft: Draft, live: &mut dyn LiveObserver) -> Result<Answer, ReadError> {
+    fn whole(&self, body: &[u8], mut draft: Draft, live: &mut dyn LiveObserver) -> Result<HttpAnswer, ReadError> {
         let Some(chunk) = (self.dialect.read)(body) else {
             return Err(match serde_json::from_slice::<IgnoredAny>(body) {
                 Err(error) if error.is_eof() => self.cut_off(),
                 _ if body.trim_ascii_start().starts_with(b"{\"") => self.garbled_reply().into(),
-                _ => self.protocol("its answer is no JSON object; check `base_url`").into(),
+                _ => self.protocol("its response is not a JSON object; check `base_url`").into(),
             });
         };
         if !chunk.known {
-            return Err(self.protocol("its answer holds no reply; check `base_url`").into());
+            return Err(self.protocol("its response contains no reply; check `base_url`").into());
         }
         draft.add(chunk, live).map_err(ReadError::Reported)?;
         Ok(draft.answer)
@@ -190,7 +190,7 @@ impl Intake<'_> {
         if draft.begun {
             self.garbled_reply().into()
         } else {
-            self.protocol("what it sent is no stream of JSON objects; check `base_url`").into()
+            self.protocol("its response is not a stream of JSON objects; check `base_url`").into()
         }
     }
 

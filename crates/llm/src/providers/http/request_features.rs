@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-use crate::providers::http::chunk::ServerRefusal;
+use crate::providers::http::chunk::ServerRejection;
 use crate::providers::http::config::Structured;
 
 /// Words of a complaint about this form, and whether they can mean nothing else. They are compared in lower case
@@ -37,7 +37,7 @@ impl RequestFeatures {
     /// The request to make instead, when `refusal` is about something that this one asks for; `None` when it is about
     /// something else. `ladder` is what may be gone down (empty when the form is not to be changed), `first` whether
     /// the form of this call was not changed before.
-    pub(crate) fn instead(self, refusal: &ServerRefusal, ladder: &[Structured], first: bool) -> Option<Self> {
+    pub(crate) fn instead(self, refusal: &ServerRejection, ladder: &[Structured], first: bool) -> Option<Self> {
         let status = refusal.status.unwrap_or(400);
         if !matches!(status, 400 | 404 | 415 | 422 | 500 | 501) {
             return None;
@@ -124,8 +124,8 @@ mod tests {
     const FULL: RequestFeatures =
         RequestFeatures { usage: true, completion_tokens: false, form: Structured::JsonSchema };
 
-    fn refusal(status: u16, message: &str) -> ServerRefusal {
-        ServerRefusal { status: Some(status), message: message.into(), about: String::new() }
+    fn refusal(status: u16, message: &str) -> ServerRejection {
+        ServerRejection { status: Some(status), message: message.into(), about: String::new() }
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
             assert_eq!(FULL.instead(&refusal(status, message), &LADDER, true), expected, "{status} {message}");
         }
         let named =
-            ServerRefusal { about: "body.response_format.type".into(), ..refusal(422, "Input should be 'text'") };
+            ServerRejection { about: "body.response_format.type".into(), ..refusal(422, "Input should be 'text'") };
         assert_eq!(FULL.instead(&named, &LADDER, true), Some(object));
     }
 

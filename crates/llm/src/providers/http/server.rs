@@ -18,10 +18,10 @@ use crate::http::timeouts::Timeouts;
 use crate::model::error::{LONGEST_SERVER_MESSAGE, ModelError};
 use crate::model::provider::LiveObserver;
 use crate::providers::http::address::endpoint;
-use crate::providers::http::chunk::{ServerRefusal, read_error};
+use crate::providers::http::chunk::{ServerRejection, read_error};
 use crate::providers::http::config::{ServerConfig, refuse};
 use crate::providers::http::dialect::Dialect;
-use crate::providers::http::draft::Answer;
+use crate::providers::http::draft::HttpAnswer;
 use crate::providers::http::headers::with_custom;
 use crate::providers::http::reading::{MAX_REPLY_BYTES, ReadError, Reading, as_model_error};
 use bcc_lang::value::mask::MASK;
@@ -36,7 +36,7 @@ const LONGEST_FAREWELL: Duration = Duration::from_secs(2);
 const SHORTEST_SECRET: usize = 4;
 
 /// A server, ready to be asked. Its debug form shows no secret.
-pub(crate) struct Server {
+pub(crate) struct ModelServer {
     client: Client,
     endpoint: Url,
     headers: HeaderMap,
@@ -46,9 +46,9 @@ pub(crate) struct Server {
     secrets: Vec<String>,
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for ModelServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("host", &self.host).field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("ModelServer").field("host", &self.host).field("config", &self.config).finish_non_exhaustive()
     }
 }
 
@@ -56,7 +56,7 @@ impl fmt::Debug for Server {
 pub(crate) struct Failed {
     pub(crate) error: ModelError,
     /// What the server said, where it said anything.
-    pub(crate) refusal: Option<ServerRefusal>,
+    pub(crate) refusal: Option<ServerRejection>,
 }
 
 impl From<ModelError> for Failed {
@@ -65,7 +65,7 @@ impl From<ModelError> for Failed {
     }
 }
 
-impl Server {
+impl ModelServer {
     /// A server with these settings. Nothing is sent yet.
     pub(crate) fn new(dialect: &Dialect, config: ServerConfig) -> Result<Self, ModelError> {
         config.check()?;
@@ -92,7 +92,7 @@ impl Server {
         body: Vec<u8>,
         tool: bool,
         live: &mut dyn LiveObserver,
-    ) -> Result<Answer, Failed> {
+    ) -> Result<HttpAnswer, Failed> {
         let patience = Timeouts::new(self.config.limits());
         let request = self.client.post(self.endpoint.clone()).headers(self.headers.clone()).body(body);
         let response = patience.wait(request.send()).await.map_err(|broken| as_model_error(broken, &self.host))?;
@@ -128,13 +128,13 @@ impl Server {
                 break;
             }
         }
-        let refusal = ServerRefusal { status: Some(status), ..read_error(&body) };
+        let refusal = ServerRejection { status: Some(status), ..read_error(&body) };
         let message = self.shorten(&refusal.message);
         let error = ModelError::Http { host: self.host.clone(), status, message, retry_after, attempts: 1 };
         Failed { error, refusal: Some(refusal) }
     }
 
-    fn reported(&self, refusal: ServerRefusal) -> Failed {
+    fn reported(&self, refusal: ServerRejection) -> Failed {
         let host = self.host.clone();
         let message = self.shorten(&refusal.message);
         let error = match refusal.status {

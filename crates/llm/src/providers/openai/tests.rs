@@ -13,7 +13,7 @@ use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
 use crate::providers::http::caller::Caller;
 use crate::providers::http::config::ServerConfig;
-use crate::providers::http::fake::{Heard, Server, Step, events, head, plain, stream};
+use crate::providers::http::fake::{CapturedDeltas, FakeServer, Step, events, head, plain, stream};
 use crate::providers::http::reading::MAX_REPLY_BYTES;
 use crate::providers::openai::CHAT_COMPLETIONS;
 
@@ -77,12 +77,12 @@ fn good(text: &str) -> Vec<Step> {
     stream(&[&piece(text), &end("stop"), "[DONE]"])
 }
 
-async fn ask(server: &Server) -> (Result<ModelReply, ModelError>, Heard) {
+async fn ask(server: &FakeServer) -> (Result<ModelReply, ModelError>, CapturedDeltas) {
     ask_with(config(&server.base_url)).await
 }
 
-async fn ask_with(config: ServerConfig) -> (Result<ModelReply, ModelError>, Heard) {
-    let mut heard = Heard::default();
+async fn ask_with(config: ServerConfig) -> (Result<ModelReply, ModelError>, CapturedDeltas) {
+    let mut heard = CapturedDeltas::default();
     let result = Caller::new(&CHAT_COMPLETIONS, config).unwrap().complete(&request(), &mut heard).await;
     (result, heard)
 }
@@ -91,7 +91,7 @@ async fn ask_with(config: ServerConfig) -> (Result<ModelReply, ModelError>, Hear
 async fn a_streamed_reply_is_heard_piece_by_piece_and_counted() {
     let usage = json!({ "choices": [], "usage": { "prompt_tokens": 11, "completion_tokens": 5 } }).to_string();
     let thinking = json!({ "choices": [{ "delta": { "reasoning_content": "hm" } }] }).to_string();
-    let server = Server::start([vec![
+    let server = FakeServer::start([vec![
         Step::Send(head("text/event-stream; charset=utf-8")),
         Step::Send(b": keepalive\n\n".to_vec()),
         Step::Send(events(&[&thinking, &piece("您"), &piece("好"), &end("length"), &usage, "[DONE]"])),
@@ -106,14 +106,14 @@ async fn a_streamed_reply_is_heard_piece_by_piece_and_counted() {
 
 #[tokio::test]
 async fn without_usage_the_tokens_are_estimated() {
-    let server = Server::start([good("您好啊")]).await;
+    let server = FakeServer::start([good("您好啊")]).await;
     let reply = ask(&server).await.0.unwrap();
     assert_eq!((reply.tokens_in, reply.tokens_out), (Some(5 + 4 + 2 + 4), Some(3)));
 }
 
 #[tokio::test]
 async fn nothing_of_the_task_reaches_the_server() {
-    let server = Server::start([good("x")]).await;
+    let server = FakeServer::start([good("x")]).await;
     ask(&server).await.0.unwrap();
     let sent = server.requests().remove(0);
     // The port of the server is any number.
@@ -134,7 +134,7 @@ async fn nothing_of_the_task_reaches_the_server() {
 async fn a_requests_settings_come_before_the_configured_ones() {
     let answer = json!({ "choices": [{ "message": { "content": "x" } }] }).to_string();
     let answer = || vec![Step::Send(plain(200, "application/json", "", &answer))];
-    let server = Server::start([answer(), answer()]).await;
+    let server = FakeServer::start([answer(), answer()]).await;
     let base_url = format!("{}/", server.base_url);
     let config = ServerConfig { temperature: Some(0.4), max_tokens: Some(100), ..config(&base_url) };
     let provider = Caller::new(&CHAT_COMPLETIONS, config).unwrap();
@@ -158,7 +158,7 @@ async fn a_server_that_does_not_stream_is_understood() {
         "usage": { "prompt_tokens": 3, "completion_tokens": 2 } });
     for kind in ["application/json", "Application/JSON; charset=utf-8", "text/plain", "text/event-stream", "text/html"]
     {
-        let server = Server::start([vec![Step::Send(plain(200, kind, "", &format!("\n {body}")))]]).await;
+        let server = FakeServer::start([vec![Step::Send(plain(200, kind, "", &format!("\n {body}")))]]).await;
         let (reply, heard) = ask(&server).await;
         assert_eq!(reply.unwrap().text, "您好", "{kind}");
         assert_eq!(heard.0, ["您好"], "{kind}");
@@ -172,7 +172,7 @@ async fn bytes_may_be_cut_anywhere_even_inside_a_character() {
     for stream in [stream, crlf] {
         let mut steps = vec![Step::Send(head("text/event-stream"))];
         steps.extend(stream.chunks(7).map(|chunk| Step::Send(chunk.to_vec())));
-        let server = Server::start([steps]).await;
+        let server = FakeServer::start([steps]).await;
         assert_eq!(ask(&server).await.0.unwrap().text, "您好，😀");
     }
 }
@@ -191,7 +191,7 @@ async fn what_passes_by_itself_is_tried_again() {
         stream(&[r#"{"error": {"message": "m", "code": 503}}"#]),
     ];
     for steps in table {
-        let server = Server::start([steps, good("好")]).await;
+        let server = FakeServer::start([steps, good("好")]).await;
         let (reply, heard) = ask(&server).await;
         let reply = reply.unwrap();
         assert_eq!((reply.text.as_str(), reply.attempts), ("好", 2));
@@ -206,7 +206,7 @@ async fn a_reply_that_was_cut_off_is_begun_again() {
         Step::Send(events(&[&piece("您")])),
         Step::Send(b"data: {\"cho".to_vec()),
     ];
-    let server = Server::start([cut, good("您好")]).await;
+    let server = FakeServer::start([cut, good("您好")]).await;
     let (reply, heard) = ask(&server).await;
     assert_eq!(reply.unwrap().text, "您好");
     assert_eq!(heard.0, ["您", "<restart>", "您好"]);
@@ -215,7 +215,7 @@ async fn a_reply_that_was_cut_off_is_begun_again() {
 #[tokio::test]
 async fn the_attempts_are_bounded_and_told() {
     let cut = || stream(&[&piece("您")]);
-    let server = Server::start([cut(), cut(), cut(), cut()]).await;
+    let server = FakeServer::start([cut(), cut(), cut(), cut()]).await;
     let (reply, _) = ask(&server).await;
     assert_eq!(reply.unwrap_err(), ModelError::CutOff { host: server.host.clone(), attempts: 4 });
     assert_eq!(server.requests().len(), 4);
@@ -231,7 +231,7 @@ async fn a_stream_that_misses_only_its_end_is_whole() {
     for chunks in table {
         let mut steps = vec![Step::Send(head("text/event-stream"))];
         steps.extend(chunks.iter().cloned().map(Step::Send));
-        let server = Server::start([steps]).await;
+        let server = FakeServer::start([steps]).await;
         assert_eq!(ask(&server).await.0.unwrap().text, "好");
     }
 }
@@ -240,7 +240,7 @@ async fn a_stream_that_misses_only_its_end_is_whole() {
 async fn a_finished_reply_does_not_wait_for_figures_that_never_come() {
     let mut steps = stream(&[&piece("好"), &end("stop")]);
     steps.push(Step::Hang);
-    let server = Server::start([steps]).await;
+    let server = FakeServer::start([steps]).await;
     let (reply, _) = ask_with(ServerConfig { idle_timeout: SHORT, ..config(&server.base_url) }).await;
     assert_eq!(reply.unwrap().text, "好");
 }
@@ -249,18 +249,18 @@ async fn a_finished_reply_does_not_wait_for_figures_that_never_come() {
 async fn each_silence_has_its_own_timeout() {
     let first = [vec![Step::Hang], vec![Step::Send(head("text/event-stream")), Step::Hang]];
     for steps in first {
-        let server = Server::start([steps.clone(), steps]).await;
+        let server = FakeServer::start([steps.clone(), steps]).await;
         let config = ServerConfig { first_token_timeout: SHORT, max_attempts: 2, ..config(&server.base_url) };
         let error = ask_with(config).await.0.unwrap_err();
         let what = TimeoutPhase::FirstToken;
         assert_eq!(error, ModelError::Timeout { host: server.host.clone(), what, after: SHORT, attempts: 2 });
     }
     let steps = || vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&piece("您")])), Step::Hang];
-    let server = Server::start([steps(), good("好")]).await;
+    let server = FakeServer::start([steps(), good("好")]).await;
     let (reply, heard) = ask_with(ServerConfig { idle_timeout: SHORT, ..config(&server.base_url) }).await;
     assert_eq!(reply.unwrap().attempts, 2);
     assert_eq!(heard.0, ["您", "<restart>", "好"]);
-    let server = Server::start([steps()]).await;
+    let server = FakeServer::start([steps()]).await;
     let after = Duration::from_millis(800);
     let error = ask_with(ServerConfig { timeout: after, ..config(&server.base_url) }).await.0.unwrap_err();
     assert_eq!(error, ModelError::Timeout { host: server.host.clone(), what: TimeoutPhase::Total, after, attempts: 1 });
@@ -273,7 +273,7 @@ async fn what_will_not_pass_by_itself_is_told_at_once_with_what_to_do() {
     for (status, advice) in table {
         let body = json!({ "error": { "message": format!("bad\nkey {KEY} {}", "长".repeat(400)) } }).to_string();
         let answer = plain(status, "application/json", "location: /elsewhere\r\n", &body);
-        let server = Server::start([vec![Step::Send(answer)]]).await;
+        let server = FakeServer::start([vec![Step::Send(answer)]]).await;
         let error = ask(&server).await.0.unwrap_err();
         assert_eq!(server.requests().len(), 1);
         let ModelError::Http { status: told, message, attempts, .. } = &error else { panic!("{error:?}") };
@@ -286,7 +286,8 @@ async fn what_will_not_pass_by_itself_is_told_at_once_with_what_to_do() {
 
 #[tokio::test]
 async fn a_server_that_asks_for_a_long_wait_is_left_alone() {
-    let server = Server::start([vec![Step::Send(plain(429, "text/plain", "retry-after: 3600\r\n", "quota"))]]).await;
+    let server =
+        FakeServer::start([vec![Step::Send(plain(429, "text/plain", "retry-after: 3600\r\n", "quota"))]]).await;
     let error = ask(&server).await.0.unwrap_err();
     assert_eq!(error.attempts(), 1);
     let line = error.to_string();
@@ -297,7 +298,7 @@ async fn a_server_that_asks_for_a_long_wait_is_left_alone() {
 async fn a_server_that_refuses_stream_options_is_asked_without_them_from_then_on() {
     let refusal = json!({ "error": { "message": "Unrecognized request argument: stream_options" } }).to_string();
     let refuse = vec![Step::Send(plain(400, "application/json", "", &refusal))];
-    let server = Server::start([refuse, good("一"), good("二")]).await;
+    let server = FakeServer::start([refuse, good("一"), good("二")]).await;
     let provider =
         Caller::new(&CHAT_COMPLETIONS, ServerConfig { max_attempts: 1, ..config(&server.base_url) }).unwrap();
     assert_eq!(provider.complete(&request(), &mut NoLiveOutput).await.unwrap().text, "一");
@@ -313,14 +314,15 @@ async fn fifty_megabytes_are_given_up_after_four_whatever_they_hold() {
     for filling in fillings {
         let block = filling.repeat(65_536 / filling.len() + 1).into_bytes();
         let server =
-            Server::start([vec![Step::Send(head("text/event-stream")), Step::Repeat(block, 50 * 1024 * 1024)]]).await;
+            FakeServer::start([vec![Step::Send(head("text/event-stream")), Step::Repeat(block, 50 * 1024 * 1024)]])
+                .await;
         let error = ask(&server).await.0.unwrap_err();
         let expected = ModelError::TooLarge { host: server.host.clone(), limit: MAX_REPLY_BYTES, attempts: 1 };
         assert_eq!(error, expected, "{filling:.20}");
     }
     let body = vec![b' '; 65_536];
     let server =
-        Server::start([vec![Step::Send(head("application/json")), Step::Repeat(body, 50 * 1024 * 1024)]]).await;
+        FakeServer::start([vec![Step::Send(head("application/json")), Step::Repeat(body, 50 * 1024 * 1024)]]).await;
     assert!(matches!(ask(&server).await.0, Err(ModelError::TooLarge { .. })));
 }
 
@@ -337,7 +339,7 @@ async fn what_is_no_chat_completions_server_is_told_so() {
         plain(200, "application/json", "", "{\"error\": {\"message\": \"it broke\"}}"),
     ];
     for answer in table {
-        let server = Server::start([vec![Step::Send(answer.clone())]]).await;
+        let server = FakeServer::start([vec![Step::Send(answer.clone())]]).await;
         let error = ask(&server).await.0.unwrap_err();
         assert!(
             matches!(error, ModelError::Protocol { attempts: 1, .. }),

@@ -41,16 +41,20 @@ pub fn differences(recorded: &[ChatMessage], now: &[ChatMessage], mark: &str) ->
         let number = place + 1;
         match then.role == now.role {
             true => told.line(msg!("message {number} ({}):", name(now.role))),
-            false => told.line(msg!("message {number} was of {}, and is now of {}:", name(then.role), name(now.role))),
+            false => told.line(msg!(
+                "message {number} was recorded with the role {} and now has the role {}:",
+                name(then.role),
+                name(now.role)
+            )),
         }
         told.message(&then.content, &now.content, mark);
     }
     for (number, message) in recorded.iter().enumerate().skip(now.len()) {
-        told.line(msg!("message {} ({}) is not there any more:", number + 1, name(message.role)));
+        told.line(msg!("message {} ({}) is no longer present:", number + 1, name(message.role)));
         message.content.lines().for_each(|line| told.marked('-', line));
     }
     for (number, message) in now.iter().enumerate().skip(recorded.len()) {
-        told.line(msg!("message {} ({}) was not there:", number + 1, name(message.role)));
+        told.line(msg!("message {} ({}) is new:", number + 1, name(message.role)));
         message.content.lines().for_each(|line| told.marked('+', line));
     }
     Some(told.end())
@@ -126,7 +130,7 @@ impl Told {
 
     fn end(mut self) -> Message {
         if self.left_out > 0 {
-            self.lines.push(msg!("… and {} lines more", self.left_out));
+            self.lines.push(msg!("… {} more lines", self.left_out));
         }
         Message::list(Joint::Line, self.lines)
     }
@@ -261,8 +265,8 @@ mod tests {
           八
           九
         + 十
-        message 3 was of user, and is now of assistant:
-        message 4 (user) was not there:
+        message 3 was recorded with the role user and now has the role assistant:
+        message 4 (user) is new:
         + more
         ");
     }
@@ -271,7 +275,7 @@ mod tests {
     fn long_prompts_are_cut() {
         let long: String = (0..2000).map(|number| format!("{number} {}\n", "x".repeat(300))).collect();
         let told = differ(&long, &long.replace('x', "y")).unwrap();
-        assert!(told.lines().count() <= MOST_LINES + 1 && told.contains("lines more"), "{told}");
+        assert!(told.lines().count() <= MOST_LINES + 1 && told.contains("more lines"), "{told}");
         assert!(told.lines().all(|line| line.chars().count() <= MOST_CHARS + 1));
     }
 }

@@ -74,11 +74,7 @@ fn recorded(text: &str) -> Result<Entries, Message> {
         match list.iter_mut().find(|entry| entry.when == when && entry.path == path) {
             Some(earlier) if path.is_some() => earlier.text = text,
             Some(earlier) if earlier.text != text => {
-                return Err(msg!(
-                    "round {}, call {} is answered twice, and not in the same words",
-                    line.round,
-                    line.call
-                ));
+                return Err(msg!("round {}, call {} has two different replies", line.round, line.call));
             }
             Some(_) => {}
             None => list.push(Entry { when, path, text, after: Duration::ZERO }),
@@ -89,16 +85,16 @@ fn recorded(text: &str) -> Result<Entries, Message> {
 
 fn written(text: &str) -> Result<Entries, Message> {
     // Through YAML's own value first: it refuses keys that stand twice.
-    let document: serde_yaml::Value = serde_yaml::from_str(text).map_err(|error| msg!("no YAML: {error}"))?;
-    let document = serde_json::to_value(document).map_err(|error| msg!("no plain YAML values: {error}"))?;
+    let document: serde_yaml::Value = serde_yaml::from_str(text).map_err(|error| msg!("not valid YAML: {error}"))?;
+    let document = serde_json::to_value(document).map_err(|error| msg!("not plain YAML values: {error}"))?;
     let Value::Object(fields) = document else {
-        return Err(msg!("there must be `replies:` with a list of replies for each action"));
+        return Err(msg!("`replies:` is required, with a list of replies for each action"));
     };
     if let Some(unknown) = fields.keys().find(|key| *key != "replies" && !key.starts_with("x-")) {
-        return Err(msg!("`{unknown}` is unknown here; only `replies` may stand here"));
+        return Err(msg!("unknown key `{unknown}`; only `replies` is allowed here"));
     }
     let Some(Value::Object(actions)) = fields.get("replies") else {
-        return Err(msg!("`replies` must hold action ids, each with a list of replies"));
+        return Err(msg!("`replies` must contain action ids, each with a list of replies"));
     };
     let mut entries = Entries::new();
     for (key, list) in actions {
@@ -110,7 +106,7 @@ fn written(text: &str) -> Result<Entries, Message> {
             read.push(entry(value).map_err(|problem| msg!("entry {} of {place} {problem}", index + 1))?);
         }
         if entries.insert((purpose, action.to_owned()), read).is_some() {
-            return Err(msg!("{place} stands there twice, once with and once without its purpose"));
+            return Err(msg!("{place} appears twice, once with and once without its purpose"));
         }
     }
     Ok(entries)
@@ -123,11 +119,11 @@ fn purpose_and_action(key: &str) -> Result<(Purpose, &str), Message> {
         Some((purpose, action)) => {
             let known = || Message::list(Joint::Item, Purpose::ALL.map(|purpose| Message::text(purpose.name())));
             let purpose = Purpose::parse(purpose)
-                .ok_or_else(|| msg!("`replies.{key}`: `{purpose}` is no purpose; there are {}", known()))?;
+                .ok_or_else(|| msg!("`replies.{key}`: unknown purpose `{purpose}`; the purposes are {}", known()))?;
             (purpose, action)
         }
     };
-    if action.is_empty() { Err(msg!("`replies.{key}` names no action")) } else { Ok((purpose, action)) }
+    if action.is_empty() { Err(msg!("`replies.{key}` does not name an action")) } else { Ok((purpose, action)) }
 }
 
 fn entry(value: &Value) -> Result<Entry, Message> {
@@ -142,7 +138,7 @@ fn entry(value: &Value) -> Result<Entry, Message> {
                         round = Some(
                             number
                                 .filter(|number| *number > 0)
-                                .ok_or_else(|| msg!("has a `$round` that is no number from 1 up"))?,
+                                .ok_or_else(|| msg!("has a `$round` that is not a whole number of at least 1"))?,
                         );
                     }
                     "$answered" => {
@@ -152,18 +148,18 @@ fn entry(value: &Value) -> Result<Entry, Message> {
                     "$after_ms" => {
                         let number = value
                             .as_u64()
-                            .ok_or_else(|| msg!("has an `$after_ms` that is no number of milliseconds"))?;
+                            .ok_or_else(|| msg!("has an `$after_ms` that is not a number of milliseconds"))?;
                         after = Duration::from_millis(number);
                     }
                     "reply" => reply = Some(text_of(value)),
                     other => {
                         let known = "$round, $answered, $after_ms and reply";
-                        return Err(msg!("has an unknown key `{other}`; there are {known}"));
+                        return Err(msg!("has an unknown key `{other}`; the known keys are {known}"));
                     }
                 }
             }
             let text = reply
-                .ok_or_else(|| msg!("has no `reply`; in the form with keys like $round the reply stands under it"))?;
+                .ok_or_else(|| msg!("has no `reply`, which must hold the reply when keys such as $round are used"))?;
             let when = match (round, answered) {
                 (None, None) => When::InOrder,
                 _ => When::Keyed { round, answered },

@@ -100,11 +100,13 @@ pub(crate) fn lines(text: &str) -> Result<Vec<Line>, Message> {
             continue;
         }
         let line: Line = serde_json::from_str(line).map_err(|error| {
-            msg!("line {number} is no recorded exchange ({error}); it needs purpose, action_id, round, call and text")
+            msg!(
+                "line {number} is not a recorded exchange ({error}); it needs purpose, action_id, round, call and text"
+            )
         })?;
         if line.purpose.is_none() || (line.text.is_none() && line.error.is_none()) {
             return Err(msg!(
-                "line {number} is no recorded exchange; it needs purpose, action_id, round, call and text"
+                "line {number} is not a recorded exchange; it needs purpose, action_id, round, call and text"
             ));
         }
         lines.push(line);
@@ -140,8 +142,7 @@ impl Recording {
         let wrong = |problem: Message| ModelError::Config { message: msg!("the recording {name}: {problem}") };
         let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         if !first.trim_start().starts_with('{') {
-            let problem =
-                "it is no recording (`run --record` makes one); written replies are given with `--model replay:FILE`";
+            let problem = "it is not a recording (`run --record` creates one); for hand-written replies, use `--model replay:FILE`";
             return Err(wrong(problem.into()));
         }
         let lines = counting(lines(text).map_err(wrong)?);
@@ -192,7 +193,7 @@ impl Recording {
         let its: Vec<(usize, &Line)> = self.lines.iter().enumerate().filter(|(_, line)| line.is_of(task)).collect();
         let Some((_, last)) = its.last() else {
             let told = msg!(
-                "{} has no such exchange: the conversation went another way, or ended before it; `--replay-by order` goes by order",
+                "{} has no such exchange: the conversation took a different path or ended earlier; use `--replay-by order` to match by order",
                 self.file
             );
             return Err(missing(told));

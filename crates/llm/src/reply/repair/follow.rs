@@ -6,7 +6,7 @@ use crate::reply::repair::characters::{closing, is_quote, is_space, is_word, pla
 const FAR: usize = 512;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum RepairLocation {
     Key,
     Member,
     Item,
@@ -48,12 +48,12 @@ impl<'t> Ahead<'t> {
     }
 
     /// Whether a quote before this point ends the text that stands at `place`: behind it comes what may follow a value.
-    pub(super) fn continues(&mut self, place: Place) -> bool {
+    pub(super) fn continues(&mut self, place: RepairLocation) -> bool {
         let passed = self.space();
         let Some(c) = self.peek() else { return self.may_end() };
         match plain(c) {
-            '}' => place == Place::Member,
-            ']' => place == Place::Item,
+            '}' => place == RepairLocation::Member,
+            ']' => place == RepairLocation::Item,
             ',' => {
                 self.bump();
                 self.space();
@@ -61,7 +61,7 @@ impl<'t> Ahead<'t> {
             }
             '/' | '#' if passed.space => self.comment_without_quotes() && self.ends_a_value(place),
             '`' => passed.line && self.rest.starts_with("```"),
-            _ if place == Place::Member => passed.space && closing(c).is_some() && self.key_and_colon(),
+            _ if place == RepairLocation::Member => passed.space && closing(c).is_some() && self.key_and_colon(),
             _ => passed.line && (closing(c).is_some() || matches!(plain(c), '{' | '[')),
         }
     }
@@ -108,26 +108,26 @@ impl<'t> Ahead<'t> {
         self.peek()
     }
 
-    fn may_follow_a_comma(&mut self, place: Place) -> bool {
+    fn may_follow_a_comma(&mut self, place: RepairLocation) -> bool {
         let Some(c) = self.peek() else { return self.may_end() };
         let comment = self.rest.starts_with("//") || self.rest.starts_with("/*") || c == '#';
         match plain(c) {
             ',' => true,
             _ if comment => true,
-            '}' => place == Place::Member,
-            ']' => place == Place::Item,
-            '{' | '[' | '-' => place == Place::Item,
-            c if place == Place::Item => closing(c).is_some() || is_word(c),
+            '}' => place == RepairLocation::Member,
+            ']' => place == RepairLocation::Item,
+            '{' | '[' | '-' => place == RepairLocation::Item,
+            c if place == RepairLocation::Item => closing(c).is_some() || is_word(c),
             _ => self.key_and_colon(),
         }
     }
 
-    fn ends_a_value(&mut self, place: Place) -> bool {
+    fn ends_a_value(&mut self, place: RepairLocation) -> bool {
         self.space();
         match self.peek().map(plain) {
             Some(',') => true,
-            Some('}') => place == Place::Member,
-            Some(']') => place == Place::Item,
+            Some('}') => place == RepairLocation::Member,
+            Some(']') => place == RepairLocation::Item,
             _ => false,
         }
     }

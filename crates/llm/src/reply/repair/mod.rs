@@ -50,9 +50,9 @@ pub fn object(text: &str) -> Result<(Map<String, Value>, Vec<RepairRecord>), Mes
     let RepairedText { object, mut mends, .. } = match (in_prose(text, from), fenced) {
         (Some(start), Some(fenced)) if start < fenced => around_or_behind(text, start, fenced),
         (_, Some(start)) | (Some(start), None) => object_at(text, start),
-        (None, None) => return Err(Message::word("there is no object that could be mended")),
+        (None, None) => return Err(Message::word("there is no object that can be repaired")),
     }
-    .map_err(|(why, at)| msg!("cannot be mended at byte {at}: {why}"))?;
+    .map_err(|(why, at)| msg!("cannot be repaired at byte {at}: {why}"))?;
     mends.sort_by_key(|mend| mend.at);
     Ok((object, mends))
 }
@@ -126,7 +126,7 @@ fn object_at(text: &str, start: usize) -> Result<RepairedText, Refusal> {
         // Where a text was cut that a typographic quote in it may have ended, neither reading is sure.
         Ok(cut) => match read(text, start, true) {
             Ok(other) if other.object == cut.object => Ok(cut),
-            Ok(_) => Err(("it is not clear which quotes end its texts", start)),
+            Ok(_) => Err(("it is not clear which quotes end its strings", start)),
             Err(refused) => Err(refused),
         },
         Err(refused) => read(text, start, true).map_err(|_| refused),
@@ -140,20 +140,20 @@ fn read(text: &str, start: usize, mixed: bool) -> Result<RepairedText, Refusal> 
         Stop::Cut => ("the text ends too early", text.len()),
     })?;
     if object.is_empty() {
-        return Err(("nothing is left of it", start));
+        return Err(("nothing is left of it after the repair", start));
     }
     let end = parser.at;
     let rest = parser.rest();
     if parser.guessed && rest.contains(is_quote) {
-        return Err(("it is not clear which quotes end its texts", start));
+        return Err(("it is not clear which quotes end its strings", start));
     }
     // Quotes and then brackets are what is left when the object ended inside of one of its own texts.
     if rest.find(BRACKETS).and_then(|bracket| rest.get(..bracket)).is_some_and(|before| before.contains(is_quote)) {
-        return Err(("its closing brace seems to stand in a text", end));
+        return Err(("its closing brace seems to be inside a string", end));
     }
     let mut ahead = Ahead::new(text, end, true);
     if ahead.after_space().map(plain) == Some(',') && Ahead::new(text, end + comma(rest), true).key_and_colon() {
-        return Err(("more fields stand behind its closing brace", end));
+        return Err(("more fields follow its closing brace", end));
     }
     if let Some(next) = rest.find('{').map(|next| end + next).filter(|&next| begins(text, next)) {
         parser.mends.push(RepairRecord { kind: RepairKind::SeveralObjects, at: next });

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use crate::reply::repair::characters::{closing, is_json_space, is_space, is_word, plain};
-use crate::reply::repair::follow::{Ahead, Place};
+use crate::reply::repair::follow::{Ahead, RepairLocation};
 use crate::reply::repair::record::{RepairKind, RepairRecord};
 
 /// How deep an object may nest, as for the other strategies.
@@ -80,7 +80,7 @@ impl<'t> Parser<'t> {
             )
         };
         if (self.guessed && self.mends.iter().any(loose)) || (self.bare_key && self.bare_text) {
-            return Err(Stop::Refused("too much is missing to tell where its texts end", begin));
+            return Err(Stop::Refused("too much is missing to determine where its strings end", begin));
         }
         Ok(object)
     }
@@ -88,7 +88,7 @@ impl<'t> Parser<'t> {
     /// Refuses a text that is looked at too often. As every look ends at one of the next quotes, none should be.
     pub(super) fn look_no_further_than_linear(&self) -> Result<(), Stop> {
         if self.looked / MOST_LOOKS > self.text.len() {
-            return Err(Stop::Refused("it takes too many looks ahead", self.at));
+            return Err(Stop::Refused("it requires too much lookahead", self.at));
         }
         Ok(())
     }
@@ -171,14 +171,14 @@ impl<'t> Parser<'t> {
                 self.mend(RepairKind::MissingValue, self.at)?;
                 Ok((key, Value::Null))
             }
-            _ => Ok((key, self.value(depth, Place::Member)?)),
+            _ => Ok((key, self.value(depth, RepairLocation::Member)?)),
         }
     }
 
     fn key(&mut self) -> Result<String, Stop> {
         let begin = self.at;
         if self.peek().and_then(closing).is_some() {
-            return self.quoted(Place::Key);
+            return self.quoted(RepairLocation::Key);
         }
         let rest = self.rest();
         let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
@@ -200,11 +200,11 @@ impl<'t> Parser<'t> {
         Ok(key.to_owned())
     }
 
-    fn value(&mut self, depth: usize, place: Place) -> Result<Value, Stop> {
+    fn value(&mut self, depth: usize, place: RepairLocation) -> Result<Value, Stop> {
         let begin = self.at;
         let c = self.token()?.ok_or(Stop::Cut)?;
         match plain(c) {
-            '{' | '[' if depth >= DEPTH => Err(Stop::Refused("it nests deeper than 128 levels", begin)),
+            '{' | '[' if depth >= DEPTH => Err(Stop::Refused("it is nested deeper than 128 levels", begin)),
             '{' => {
                 let doubled = self.brace()?;
                 self.members(depth + 1, doubled).map(Value::Object)
@@ -247,7 +247,7 @@ impl<'t> Parser<'t> {
             }
             comma = None;
             bare = is_word(c);
-            items.push(self.value(depth, Place::Item)?);
+            items.push(self.value(depth, RepairLocation::Item)?);
         }
     }
 
@@ -305,7 +305,7 @@ impl<'t> Parser<'t> {
     fn comment(&mut self) -> Result<(), Stop> {
         let rest = self.rest();
         let end = if rest.starts_with("/*") { rest.find("*/").map(|end| end + 2) } else { rest.find('\n') };
-        let end = end.ok_or(Stop::Refused("a comment has no end", self.at))?;
+        let end = end.ok_or(Stop::Refused("a comment is not closed", self.at))?;
         self.mend(RepairKind::Comment, self.at)?;
         self.at += end;
         Ok(())
@@ -313,7 +313,7 @@ impl<'t> Parser<'t> {
 
     pub(super) fn mend(&mut self, kind: RepairKind, at: usize) -> Result<(), Stop> {
         if self.mends.len() >= MOST_MENDS {
-            return Err(Stop::Refused("it needs more than 1000 mends", at));
+            return Err(Stop::Refused("it needs more than 1000 repairs", at));
         }
         self.mends.push(RepairRecord { kind, at });
         Ok(())

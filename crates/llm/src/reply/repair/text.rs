@@ -6,12 +6,12 @@
 //! not end the text. In all other cases the text is refused.
 
 use crate::reply::repair::characters::{closing, is_space, is_word, plain};
-use crate::reply::repair::follow::{Ahead, Place};
+use crate::reply::repair::follow::{Ahead, RepairLocation};
 use crate::reply::repair::parser::{Parser, Stop};
 use crate::reply::repair::record::RepairKind;
 
 struct Quoted {
-    place: Place,
+    place: RepairLocation,
     begin: usize,
     open: char,
     close: char,
@@ -29,7 +29,7 @@ impl Parser<'_> {
     ///
     /// # Errors
     /// [`Stop::Cut`] when the text ends inside of it; [`Stop::Refused`] when where it ends would be a guess.
-    pub(super) fn quoted(&mut self, place: Place) -> Result<String, Stop> {
+    pub(super) fn quoted(&mut self, place: RepairLocation) -> Result<String, Stop> {
         let begin = self.at;
         let Some((open, close)) = self.peek().and_then(|open| Some((open, closing(open)?))) else {
             return Err(Stop::Refused("a quote was expected", begin));
@@ -40,12 +40,12 @@ impl Parser<'_> {
         self.bump();
         let text = String::new();
         let mut quoted = Quoted { place, begin, open, close, text, raw: 0, escaped: 0, nested: 0, control: false };
-        if matches!(open, '"' | '\'') && place != Place::Key && self.rest().starts_with(doubled(open)) {
+        if matches!(open, '"' | '\'') && place != RepairLocation::Key && self.rest().starts_with(doubled(open)) {
             self.bump();
             self.bump();
             self.mend(RepairKind::OtherQuotes, begin)?;
             if self.look(self.at, |ahead| ahead.continues(place)) {
-                return Err(Stop::Refused("three quotes in a row: it is not clear which ends the text", begin));
+                return Err(Stop::Refused("three quotes in a row: it is not clear which one ends the string", begin));
             }
             return self.tripled(quoted);
         }
@@ -80,7 +80,7 @@ impl Parser<'_> {
         }
     }
 
-    fn ends_tripled(&mut self, quote: char, place: Place) -> bool {
+    fn ends_tripled(&mut self, quote: char, place: RepairLocation) -> bool {
         let triple = self.rest().get(1..).is_some_and(|rest| rest.starts_with(doubled(quote)));
         triple && self.look(self.at + 3, |ahead| ahead.continues(place))
     }
@@ -117,38 +117,38 @@ impl Parser<'_> {
         let own = c == quoted.close;
         if quoted.open == quoted.close {
             return match c {
-                _ if own && (quoted.place == Place::Key || self.continues(c, quoted.place)) => Ok(true),
+                _ if own && (quoted.place == RepairLocation::Key || self.continues(c, quoted.place)) => Ok(true),
                 _ if own => self.inner(quoted, c).map(|()| false),
                 '“' if self.mixed && quoted.open == '"' => {
                     quoted.nested += 1;
                     Ok(false)
                 }
                 '”' if self.mixed && quoted.open == '"' && quoted.nested > 0 => {
-                    if quoted.place != Place::Key && self.continues(c, quoted.place) {
-                        return Err(Stop::Refused("it is not clear which quote ends the text", self.at));
+                    if quoted.place != RepairLocation::Key && self.continues(c, quoted.place) {
+                        return Err(Stop::Refused("it is not clear which quote ends the string", self.at));
                     }
                     quoted.nested -= 1;
                     Ok(false)
                 }
                 // In a list too much may follow a comma.
-                '”' if self.mixed && quoted.open == '"' && quoted.place != Place::Item => {
+                '”' if self.mixed && quoted.open == '"' && quoted.place != RepairLocation::Item => {
                     self.ends_otherwise(quoted, c)
                 }
                 _ => Ok(false),
             };
         }
         if own && quoted.nested == 0 {
-            if quoted.place == Place::Key || self.continues(c, quoted.place) {
+            if quoted.place == RepairLocation::Key || self.continues(c, quoted.place) {
                 return Ok(true);
             }
             return match c {
                 '’' if self.is_apostrophe() => Ok(false),
-                _ => Err(Stop::Refused("a closing quote inside a text has no partner", self.at)),
+                _ => Err(Stop::Refused("a closing quote inside a string has no opening quote", self.at)),
             };
         }
         if own {
-            if quoted.place != Place::Key && (self.continues(c, quoted.place) || self.before_colon(c)) {
-                return Err(Stop::Refused("it is not clear which quote ends the text", self.at));
+            if quoted.place != RepairLocation::Key && (self.continues(c, quoted.place) || self.before_colon(c)) {
+                return Err(Stop::Refused("it is not clear which quote ends the string", self.at));
             }
             quoted.nested -= 1;
             return Ok(false);
@@ -156,7 +156,7 @@ impl Parser<'_> {
         match c {
             // `“content“` and `“content"`, as some type it.
             '“' | '"' if quoted.close == '”' && quoted.nested == 0 && self.ends_otherwise(quoted, c)? => Ok(true),
-            _ if c == quoted.open && quoted.place == Place::Key => {
+            _ if c == quoted.open && quoted.place == RepairLocation::Key => {
                 Err(Stop::Refused("it is not clear where a key ends", self.at))
             }
             _ if c == quoted.open => {
@@ -170,7 +170,9 @@ impl Parser<'_> {
     /// Whether `c`, a quote of another kind than the opening one, ends the text.
     fn ends_otherwise(&mut self, quoted: &Quoted, c: char) -> Result<bool, Stop> {
         let ends = match quoted.place {
-            Place::Key => Ahead::new(self.text, self.at + c.len_utf8(), true).after_space().map(plain) == Some(':'),
+            RepairLocation::Key => {
+                Ahead::new(self.text, self.at + c.len_utf8(), true).after_space().map(plain) == Some(':')
+            }
             // Where the text ends early this is no sign.
             place => self.look(self.at + c.len_utf8(), |ahead| ahead.strictly().continues(place)),
         };
@@ -182,7 +184,7 @@ impl Parser<'_> {
     }
 
     /// Whether what stands behind `c`, the character here, may follow a value.
-    fn continues(&mut self, c: char, place: Place) -> bool {
+    fn continues(&mut self, c: char, place: RepairLocation) -> bool {
         self.look(self.at + c.len_utf8(), |ahead| ahead.continues(place))
     }
 
@@ -200,16 +202,16 @@ impl Parser<'_> {
             let next = self.text.get(behind..).and_then(|rest| rest.chars().next());
             let after = self.look(behind, Ahead::after_space);
             let colon = self.before_colon(c);
-            let wrong = if quoted.place == Place::Item {
-                Some("a text in a list holds a quote that is not escaped")
+            let wrong = if quoted.place == RepairLocation::Item {
+                Some("a string in a list contains a quote that is not escaped")
             } else if !quoted.touches(next) {
-                Some("a quote inside a text is not escaped and quotes nothing")
+                Some("a quote inside a string is not escaped and does not enclose anything")
             } else if colon {
-                Some("a text seems to go on over the next key")
+                Some("a string seems to continue past the next key")
             } else if after == Some(c) {
                 let place = quoted.place;
                 let last = next == Some(c) && self.look(behind + c.len_utf8(), |ahead| ahead.continues(place));
-                (!last).then_some("two quotes in a row: it is not clear which ends the text")
+                (!last).then_some("two quotes in a row: it is not clear which one ends the string")
             } else {
                 None
             };
@@ -320,15 +322,15 @@ impl Quoted {
         let closed = self.text.trim_end_matches(|c| is_space(c) || c == '`').ends_with(['}', '｝']);
         let swallowed = match self.place {
             _ if closed => true,
-            Place::Key => !self.text.chars().all(|c| is_word(c) || is_space(c)),
+            RepairLocation::Key => !self.text.chars().all(|c| is_word(c) || is_space(c)),
             _ => self.raw > 0 || (self.open != '"' && self.nested > 0),
         };
-        if swallowed { Stop::Refused("it is not clear where the text ends", self.begin) } else { Stop::Cut }
+        if swallowed { Stop::Refused("it is not clear where the string ends", self.begin) } else { Stop::Cut }
     }
 
     fn whole(self) -> Result<String, Stop> {
         if self.raw > 0 && (self.raw + self.escaped) % 2 == 1 {
-            return Err(Stop::Refused("a quote inside a text is not escaped and has no partner", self.begin));
+            return Err(Stop::Refused("a quote inside a string is not escaped and has no matching quote", self.begin));
         }
         Ok(self.text)
     }

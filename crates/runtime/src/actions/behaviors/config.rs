@@ -119,16 +119,16 @@ fn source(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Behavio
     let source = fields.choice("source", &["model", "server"]);
     match (source, server) {
         (Some("model"), Some(server)) => {
-            let message = "`server` names a behavior server, but `source` says that the model is asked";
-            let help = "leave one of the two out";
+            let message = "`server` names a behavior server, but `source` selects the model";
+            let help = "remove one of the two";
             fields
                 .findings()
                 .report(Diagnostic::error("not-a-choice", message, fields.file(), server.span).with_help(help));
             None
         }
         (Some("server"), None) => {
-            let message = "`source: server` does not say which one";
-            let help = "add `server: NAME`, with the name of a `[behavior_servers.NAME]` of bcc-script.toml";
+            let message = "`source: server` does not name a server";
+            let help = "add `server: NAME`, with the name of a `[behavior_servers.NAME]` in bcc-script.toml";
             let span = fields.take("source").map_or(fields.span(), |node| node.span);
             fields.findings().report(Diagnostic::error("missing-key", message, fields.file(), span).with_help(help));
             None
@@ -160,12 +160,12 @@ fn source(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Behavio
 fn todo_list(items: &[Arc<YamlNode>], fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Vec<Text> {
     if let Some(item) = items.get(MOST_ITEMS) {
         let message = msg!("`todo_list` has more than {MOST_ITEMS} items");
-        let help = "put several of them into one, or into loops of their own";
+        let help = "combine several of them, or move them into separate loops";
         fields.findings().report(Diagnostic::error("out-of-range", message, fields.file(), item.span).with_help(help));
     }
     let text = |item: &Arc<YamlNode>| {
         let Some(scalar) = item.as_scalar() else {
-            let message = msg!("an item of `todo_list` is a text, but this is {}", item.describe());
+            let message = msg!("an item of `todo_list` must be text, but this is {}", item.describe());
             fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), item.span));
             return None;
         };
@@ -177,7 +177,7 @@ fn todo_list(items: &[Arc<YamlNode>], fields: &Fields<'_>, checking: &mut dyn Ki
 fn names(items: &[Arc<YamlNode>], fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Vec<String> {
     let name = |item: &Arc<YamlNode>| {
         let Some(scalar) = item.as_scalar() else {
-            let message = msg!("`variables` lists names of variables, but this is {}", item.describe());
+            let message = msg!("`variables` must list variable names, but this is {}", item.describe());
             fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), item.span));
             return None;
         };
@@ -194,11 +194,11 @@ fn workflow(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Workflow> {
         fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span).with_help(help));
     };
     let Ok(plan) = Workflow::read(&node.to_json()) else {
-        report(msg!("`workflow` must be a plan: stages with their steps, but this is {}", node.describe()));
+        report(msg!("`workflow` must be a plan of stages with steps, but this is {}", node.describe()));
         return None;
     };
     if let Err(refusal) = plan.check() {
-        report(msg!("`workflow` cannot be followed: {}", refusal.message));
+        report(msg!("`workflow` is not a valid plan: {}", refusal.message));
         return None;
     }
     Some(plan)

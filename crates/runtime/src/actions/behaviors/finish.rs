@@ -112,7 +112,7 @@ impl LoopConfig {
         if let Some(plan) = plan.or(said.workflow_update.as_ref()) {
             match plan.check() {
                 Ok(()) => state.workflow_pending = Some(plan.clone()),
-                Err(refusal) => turn.warn("bad-plan", msg!("a plan was not taken: {}", refusal.message), None),
+                Err(refusal) => turn.warn("bad-plan", msg!("a plan was not accepted: {}", refusal.message), None),
             }
         }
         // An action may have completed the step; another plan that takes its place now completes nothing.
@@ -126,7 +126,7 @@ impl LoopConfig {
         let then = self.then(turn, &mut state, &frame, (wanted, &verdict, goes_on, moved_on), &at);
         let (by, why) = match &then {
             AfterBehavior::Over(ExitReason::MaxRoundsReached) if !verdict.achieved => {
-                ("bound", msg!("the loop had {} behaviors, as many as it may have", frame.behaviors))
+                ("bound", msg!("the loop reached its maximum of {} behaviors", frame.behaviors))
             }
             _ => (verdict.by, verdict.why.clone()),
         };
@@ -212,14 +212,15 @@ impl LoopConfig {
         let there = match plan::meant(state, stage, step, at) {
             Ok(there) => there?,
             Err(refusal) => {
-                let message = msg!("{} moves to where it cannot: {}", self.source_in_words(), refusal.message);
+                let message = msg!("{} cannot move to that location: {}", self.source_in_words(), refusal.message);
                 turn.warn("unknown-step", message, Some(Message::word("the session stays where it is")));
                 return None;
             }
         };
         let elsewhere = plan::is_topic(turn.program, &there) && there.step != turn.topic.id;
         if elsewhere && state.moves >= MOST_MOVES {
-            let message = msg!("{} moved the session {MOST_MOVES} times; it stays here now", self.source_in_words());
+            let message =
+                msg!("{} has moved the session {MOST_MOVES} times; it now stays here", self.source_in_words());
             turn.warn("too-many-moves", message, None);
             return None;
         }
@@ -288,17 +289,17 @@ fn verdict(current: &Current, judged: Option<&Reflection>, said: &Transition, co
 /// sensitive; what no script declares goes to the notebook.
 fn update(turn: &Turn<'_>, state: &mut NotebookState, update: &ContextUpdate) {
     if update.variables.len() > MOST_SET {
-        let message = msg!("a response sets more than {MOST_SET} variables; those beyond were left out");
+        let message = msg!("a response sets more than {MOST_SET} variables; the rest were ignored");
         turn.warn("context-left-out", message, None);
     }
     for (name, value) in update.variables.iter().take(MOST_SET) {
         let declared = turn.work().scopes.declaration(name).is_some();
         if declared {
             if let Err(error) = turn.set(name, value.clone(), None) {
-                turn.warn("variable-misfit", msg!("a response sets what it cannot: {error}"), None);
+                turn.warn("variable-misfit", msg!("a response cannot set a variable: {error}"), None);
             }
         } else if let Err(refusal) = state.keep_variable(name, value.clone()) {
-            let message = msg!("a variable of a response was left out: {}", refusal.message);
+            let message = msg!("a variable in a response was ignored: {}", refusal.message);
             turn.warn("context-left-out", message, None);
         }
     }

@@ -150,17 +150,17 @@ impl LoopConfig {
                 return Ok(Ok(list));
             }
             if begins_with_list(&exchange.raw) {
-                return Ok(Err(Message::word("it begins with a list of actions that cannot be read")));
+                return Ok(Err(Message::word("it starts with a list of actions that cannot be read")));
             }
         }
         Ok(match exchange.reading {
             // It is kept in a frame, which must be read again.
             Ok(reply) if deeper_than(&Value::Object(reply.came.clone()), MOST_LEVELS) => {
-                Err(Message::word("it is nested too deep"))
+                Err(Message::word("it is nested too deeply"))
             }
             // The older names are read, too, so what counts is what came and not what it was bent to.
             Ok(reply) => Ok(Value::Object(reply.came)),
-            Err(_) => Err(Message::word("no JSON object can be read in it")),
+            Err(_) => Err(Message::word("it contains no readable JSON object")),
         })
     }
 }

@@ -47,9 +47,10 @@ impl LoopConfig {
                 Next::Action(action) => self.begin_action(turn, &mut current, &action).await?,
                 Next::End => return self.carried_out(turn, frame, current).await,
                 Next::Lost(why) => {
-                    let message = msg!("a behavior of {} was cut short: {why}", self.source_in_words());
-                    let help =
-                        Message::word("what was done of it counts; the source is told, and asked for the next one");
+                    let message = msg!("a behavior from {} was cut short: {why}", self.source_in_words());
+                    let help = Message::word(
+                        "the actions that were done count; the source is informed and asked for the next behavior",
+                    );
                     turn.warn("behavior-cut-short", message, Some(help));
                     INTERRUPTED.clone_into(&mut current.counts.last_action_result);
                     current.cut_short = true;
@@ -71,7 +72,7 @@ impl LoopConfig {
         }
         let Some(name) = current.arriving.take() else { return Next::End };
         let Some(mut arriving) = turn.services.outside.arriving.take(&name) else {
-            return Next::Lost(Message::word("the process that heard it ended"));
+            return Next::Lost(Message::word("the process that was receiving it ended"));
         };
         loop {
             match arriving.next().await {
@@ -116,7 +117,7 @@ impl LoopConfig {
         let mut notes = Vec::new();
         let read = read_noting(action, &mut notes);
         for note in notes {
-            let message = msg!("an action of {} was passed over in part: {note}", self.source_in_words());
+            let message = msg!("an action from {} was partly ignored: {note}", self.source_in_words());
             turn.warn("action-passed-over", message, Some(Message::word("the rest of the action was carried out")));
         }
         match read {
@@ -132,8 +133,9 @@ impl LoopConfig {
             }
             Ok(Read::Other { name, .. }) => {
                 let message = msg!("there is no action `{}`: it was skipped", shortened(&name));
-                let help =
-                    Message::word("use a notebook action or a kind of the project (`[kinds]` of bcc-script.toml)");
+                let help = Message::word(
+                    "use a notebook action or an action kind of the project (`[kinds]` in bcc-script.toml)",
+                );
                 turn.warn("unknown-action", message, Some(help));
                 Ok(None)
             }
@@ -179,7 +181,7 @@ impl LoopConfig {
         };
         let ms = turn.services.clock.elapsed_ms().saturating_sub(began);
         let Some(kind) = turn.program.custom.get(&name) else {
-            let done = PerformedAction::default().failed(turn, &how, "this kind is no longer there");
+            let done = PerformedAction::default().failed(turn, &how, "this action kind no longer exists");
             count(&mut current.counts, &done);
             return Ok(None);
         };

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::notebook::error::ActionRefusal;
+use crate::notebook::error::ActionRejection;
 use crate::notebook::state::NotebookState;
 use crate::program::program::Program;
 
@@ -27,7 +27,7 @@ pub fn meant(
     stage: Option<&str>,
     step: Option<&str>,
     at: &str,
-) -> Result<Option<PlanTarget>, ActionRefusal> {
+) -> Result<Option<PlanTarget>, ActionRejection> {
     if stage.is_none() && step.is_none() {
         return Ok(None);
     }

@@ -109,18 +109,18 @@ impl LoopConfig {
         if frame.rubbish > MOST_AGAIN {
             return Err(ActionError::Source(ServerError {
                 code: "behavior-unreadable",
-                message: msg!("{source} gave {} answers in a row that cannot be used: {fault}", frame.rubbish),
+                message: msg!("{source} gave {} unusable answers in a row: {fault}", frame.rubbish),
                 help: Some(match &self.source {
                     BehaviorSource::Model(_) => {
-                        Message::word("resume the session, with another model if need be; nothing is lost")
+                        Message::word("resume the session, with another model if needed; nothing is lost")
                     }
                     BehaviorSource::Server(_) => {
-                        Message::word("mend the server and resume the session; nothing is lost")
+                        Message::word("fix the server and resume the session; nothing is lost")
                     }
                 }),
             }));
         }
-        let message = msg!("{source} gave an answer that cannot be used, and is asked again: {fault}");
+        let message = msg!("{source} gave an unusable answer and is asked again: {fault}");
         turn.warn("behavior-unreadable", message, None);
         turn.keep(&frame)?;
         Ok(Flow::Onward)
@@ -156,12 +156,8 @@ impl LoopConfig {
     }
 
     pub fn warn_of_many(&self, turn: &Turn<'_>) {
-        let message = msg!("a behavior had more than {} actions; those beyond were not carried out", self.max_actions);
-        turn.warn(
-            "too-many-actions",
-            message,
-            Some(Message::word("`max_actions` of the loop says how many there may be")),
-        );
+        let message = msg!("a behavior had more than {} actions; the rest were not carried out", self.max_actions);
+        turn.warn("too-many-actions", message, Some(Message::word("`max_actions` of the loop sets the maximum")));
     }
 
     /// What the source is shown.
@@ -294,7 +290,7 @@ impl Current {
         self.actions.extend(actions);
         self.around = without_actions(around);
         if self.around.to_string().len() > MOST_KEPT {
-            return Err(msg!("what stands around its actions is larger than {MOST_KEPT} bytes"));
+            return Err(msg!("its content other than the actions is larger than {MOST_KEPT} bytes"));
         }
         Ok(())
     }

@@ -69,12 +69,10 @@ pub fn model_config(
     let shape = match ReplyShape::over(&base, wanted) {
         Ok(shape) => shape,
         Err(error) => {
-            let message = msg!("the reply that this action needs cannot be described: {error}");
+            let message = msg!("the reply schema for this action cannot be built: {error}");
             let (place, help) = match &error {
-                ShapeError::Choice { .. } => {
-                    ("output", "change the `type`, or the `enum`, of the output or its variable")
-                }
-                _ => ("version", "fix the schema that the template names as its `output_schema`"),
+                ShapeError::Choice { .. } => ("output", "change the `type` or `enum` of the output or its variable"),
+                _ => ("version", "fix the schema that the template specifies as its `output_schema`"),
             };
             let span = fields.take(place).map_or(fields.span(), |node| node.span);
             fields.findings().report(Diagnostic::error("reply-shape", message, fields.file(), span).with_help(help));

@@ -82,8 +82,12 @@ pub fn read_outputs(
         {
             let message = msg!("`{}` is extracted twice by one action", output.get);
             let diagnostic = Diagnostic::error("duplicate-output", message, fields.file(), name.span);
-            let help = "give one of them another name, or say in one `define` all that is wanted";
-            fields.findings().report(diagnostic.with_help(help).with_related("first here", fields.file(), first.span));
+            let help = "rename one of them, or describe everything in a single `define`";
+            fields.findings().report(diagnostic.with_help(help).with_related(
+                "first extracted here",
+                fields.file(),
+                first.span,
+            ));
             sound = false;
         }
         checking.extracts(name, output);
@@ -125,7 +129,7 @@ fn older_output(fields: &Fields<'_>) -> Option<(Spanned<String>, OutputVariable)
     match entries {
         (Some(target), define) => fields.findings().report(older_target(target, define, fields)),
         (None, Some(define)) => {
-            let message = "`extraction_prompt` is an older spelling of `define` in an item of `output`";
+            let message = "`extraction_prompt` is a deprecated spelling of `define` in an item of `output`";
             let help = "write `output:` with an item `- get: …` and `define: …`";
             let diagnostic = Diagnostic::warning("deprecated-field", message, fields.file(), define.key.span);
             fields.findings().report(diagnostic.with_help(help));
@@ -145,8 +149,8 @@ fn older_output(fields: &Fields<'_>) -> Option<(Spanned<String>, OutputVariable)
 fn older_target(target: &YamlEntry, define: Option<&YamlEntry>, fields: &Fields<'_>) -> Diagnostic {
     let file = fields.file();
     let message = match define {
-        Some(_) => "`target_variable` and `extraction_prompt` are an older spelling of `output`",
-        None => "`target_variable` is an older spelling of `output`",
+        Some(_) => "`target_variable` and `extraction_prompt` are a deprecated spelling of `output`",
+        None => "`target_variable` is a deprecated spelling of `output`",
     };
     let written = |entry: &YamlEntry| file.slice(entry.value.span);
     let lines = |indent: &str| {
@@ -199,7 +203,7 @@ pub fn write_outputs(turn: &Turn<'_>, outputs: &[OutputVariable], reply: &Map<St
             match turn.written_variable(&output.get, output.scope).unwrap_or(Value::Null) {
                 Value::Null => Value::Array(vec![value.clone()]),
                 Value::Array(items) if items.len() >= MOST_ELEMENTS => {
-                    let message = msg!("`{}` holds {MOST_ELEMENTS} elements, and no more are added", output.get);
+                    let message = msg!("`{}` already has {MOST_ELEMENTS} elements; no more are added", output.get);
                     turn.warn("output-not-written", message, None);
                     continue;
                 }
@@ -208,7 +212,7 @@ pub fn write_outputs(turn: &Turn<'_>, outputs: &[OutputVariable], reply: &Map<St
                     Value::Array(items)
                 }
                 _ => {
-                    let message = msg!("`{}` is no list, so nothing can be added to it", output.get);
+                    let message = msg!("`{}` is not a list, so nothing can be added to it", output.get);
                     turn.warn("output-not-written", message, Some(Message::word("declare it with `type: list`")));
                     continue;
                 }

@@ -186,7 +186,7 @@ impl Conversation {
     fn nothing_is_missing(&self, turn: &Turn<'_>) -> bool {
         let missing = still_missing(turn, &self.model.outputs);
         if !missing.is_empty() {
-            let message = msg!("EXIT counts as no: nothing was extracted yet for {}", missing.join(", "));
+            let message = msg!("EXIT counts as no: nothing has been extracted yet for {}", missing.join(", "));
             turn.warn("required-missing", message, None);
         }
         missing.is_empty()
@@ -205,7 +205,7 @@ impl Conversation {
             ignored.push("progress_suggestion");
         }
         if !ignored.is_empty() {
-            let message = msg!("an opening turn has no answer to judge: {} of its reply ignored", ignored.join(", "));
+            let message = msg!("an opening turn has no answer to judge: {} in its reply ignored", ignored.join(", "));
             turn.warn("opening-ignored", message, None);
         }
     }

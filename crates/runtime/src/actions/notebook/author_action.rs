@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::notebook::action::{NotebookAction, Read, read};
-use crate::notebook::error::ActionFault;
+use crate::notebook::error::ActionFieldError;
 use crate::notebook::workflow::{MOST_NAME, is_id};
 use crate::program::flow::ActionError;
 use crate::program::kind::KindChecker;
@@ -65,7 +65,9 @@ impl AuthorAction {
         let id = turn.place.action_id.as_deref().unwrap_or_default();
         match read(&value) {
             Ok(Read::Known(action)) => Ok(*action),
-            Ok(Read::Other { .. }) => Err(ActionError::failed("no-such-action", msg!("`{id}` is no notebook action"))),
+            Ok(Read::Other { .. }) => {
+                Err(ActionError::failed("no-such-action", msg!("`{id}` is not a notebook action")))
+            }
             Err(fault) => Err(ActionError::failed("no-such-action", msg!("`{id}`: {}", fault.message))),
         }
     }
@@ -129,7 +131,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
         }
         let message = msg!("`{name}` of {} is empty", self.fields.what());
         let diagnostic = Diagnostic::error("missing-key", message, self.fields.file(), words.node.span);
-        self.fields.findings().report(diagnostic.with_help(msg!("write something behind `{name}:`")));
+        self.fields.findings().report(diagnostic.with_help(msg!("write something after `{name}:`")));
         None
     }
 
@@ -154,7 +156,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
             let Some(scalar) = node.as_scalar().filter(|_| !is_null(node)) else {
                 let message = msg!("an item of `{name}` must be text, but this is {}", node.describe());
                 let diagnostic = Diagnostic::error("wrong-type", message, self.fields.file(), node.span);
-                self.fields.findings().report(diagnostic.with_help("write each as one text behind its own dash"));
+                self.fields.findings().report(diagnostic.with_help("write each item as text after its own dash"));
                 continue;
             };
             let words = TextField { text: scalar.text.clone(), node: Arc::clone(node) };
@@ -196,7 +198,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
         let diagnostic = Diagnostic::error("wrong-type", message, self.fields.file(), node.span);
         self.fields
             .findings()
-            .report(diagnostic.with_help("write each of its fields on a line of its own, as `name: value`"));
+            .report(diagnostic.with_help("write each of its fields on its own line, as `name: value`"));
         None
     }
 
@@ -305,7 +307,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
                 }
             },
             Ok(Read::Other { .. }) => return Some(written),
-            Err(ActionFault { field, message }) => ("wrong-type", field, message),
+            Err(ActionFieldError { field, message }) => ("wrong-type", field, message),
         };
         let span = field.and_then(|field| fields.take(field)).map_or(fields.span(), |node| node.span);
         fields.findings().report(Diagnostic::error(slug, message, fields.file(), span));

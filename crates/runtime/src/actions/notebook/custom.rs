@@ -213,7 +213,7 @@ fn refused(turn: &Turn<'_>) -> Option<Message> {
 /// ends the action, and not the session.
 fn call(turn: &Turn<'_>, skill: &str, given: Map<String, Value>, part: Part) -> Result<Call, Message> {
     let found = turn.program.skills.get(skill);
-    let found = found.ok_or_else(|| msg!("the skill `{skill}` is none of those that the session began with"))?;
+    let found = found.ok_or_else(|| msg!("the skill `{skill}` is not one of those that the session started with"))?;
     let layer = ScopeLayer::new(Scope::Topic, "", Arc::clone(&found.inputs));
     let (mut inputs, mut dropped) = (Map::new(), 0_usize);
     for (name, value) in given {
@@ -222,11 +222,11 @@ fn call(turn: &Turn<'_>, skill: &str, given: Map<String, Value>, part: Part) -> 
             continue;
         }
         let value = fitting(Some(&layer), &name, value)
-            .map_err(|error| msg!("the skill `{skill}` cannot be given this: {error}"))?;
+            .map_err(|error| msg!("the skill `{skill}` cannot accept this value: {error}"))?;
         inputs.insert(name, value);
     }
     if part == Part::Itself && dropped > 0 {
-        let message = msg!("{dropped} fields that the skill `{skill}` does not take are left out");
+        let message = msg!("ignored {dropped} fields that are not inputs of the skill `{skill}`");
         turn.warn(
             "unknown-input",
             message,
@@ -238,7 +238,7 @@ fn call(turn: &Turn<'_>, skill: &str, given: Map<String, Value>, part: Part) -> 
         needed && inputs.get(*name).is_none_or(Value::is_null)
     };
     match found.takes.iter().find(lacks) {
-        Some(lacking) => Err(msg!("the skill `{skill}` needs its input `{lacking}`, which is not given")),
+        Some(lacking) => Err(msg!("the skill `{skill}` requires the input `{lacking}`, which is missing")),
         None => Ok(Call { skill: skill.to_owned(), inputs }),
     }
 }
@@ -252,7 +252,7 @@ async fn carry_out(
     progress: &mut Progress,
 ) {
     if let Some(refused) = refused(turn) {
-        turn.close_effect("not allowed any more; it was not done");
+        turn.close_effect("no longer allowed; it was not run");
         progress.failed(refused);
         return;
     }
@@ -287,7 +287,7 @@ async fn carry_out(
             return;
         }
         ProcessEnd::Code(code) => msg!("{which} ended with exit code {code}"),
-        ProcessEnd::Signal(signal) => msg!("{which} was ended by signal {signal}"),
+        ProcessEnd::Signal(signal) => msg!("{which} was terminated by signal {signal}"),
         ProcessEnd::TimedOut => {
             msg!("{which} took longer than {} and was stopped", humantime::format_duration(timeout))
         }

@@ -67,7 +67,7 @@ pub async fn mend(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep
     let exchange = match ask(turn, &cell, running.mended).await {
         Ok(exchange) => exchange,
         Err(ActionError::Failed { message, help, .. }) => {
-            turn.warn("auto-debug-failed", msg!("the model was not asked to mend the code: {message}"), help);
+            turn.warn("auto-debug-failed", msg!("the model was not asked to fix the code: {message}"), help);
             return Ok(PerformStep::Done(Box::new(running.so_far)));
         }
         Err(error) => return Err(error),
@@ -80,7 +80,7 @@ pub async fn mend(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep
     };
     let code = without_fence(&said("code")).to_owned();
     if code.trim().is_empty() || code == cell.content || code.len() > MOST_MENDED {
-        turn.warn("auto-debug-failed", "the model gave no other code for the cell that failed", None);
+        turn.warn("auto-debug-failed", "the model did not provide different code for the failed cell", None);
         return Ok(PerformStep::Done(Box::new(running.so_far)));
     }
     let explanation: String = said("explanation").chars().take(MOST_EXPLANATION).collect();

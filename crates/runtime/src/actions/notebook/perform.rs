@@ -15,7 +15,7 @@ use crate::actions::notebook::run;
 use crate::notebook::action::{ExecAction, NotebookAction};
 use crate::notebook::apply::{apply, failure, target};
 use crate::notebook::cell::{Cell, CellEnd};
-use crate::notebook::error::ActionRefusal;
+use crate::notebook::error::ActionRejection;
 use crate::notebook::state::NotebookState;
 use crate::program::event::Event;
 use crate::program::flow::{ActionError, Announced, Flow};
@@ -136,7 +136,7 @@ impl RunningAction {
         let summary = match self.mended {
             0 => msg!("runs the code of `{}`", self.cell_id),
             times => {
-                msg!("runs the code of `{}`, mended by a model ({times} of at most {})", self.cell_id, debug::MOST)
+                msg!("runs the code of `{}`, fixed by a model ({times} of at most {})", self.cell_id, debug::MOST)
             }
         };
         Announced { kind: EXEC, summary }
@@ -206,7 +206,7 @@ struct Changed {
     cell_id: Option<String>,
 }
 
-type Applied = Result<(Changed, Option<(Cell, ExecAction)>), ActionRefusal>;
+type Applied = Result<(Changed, Option<(Cell, ExecAction)>), ActionRejection>;
 
 async fn change(
     turn: &Turn<'_>,
@@ -217,7 +217,7 @@ async fn change(
     if matches!(action, NotebookAction::Exec(_))
         && let Err(error) = turn.services.outside.kernel.permitted()
     {
-        return Ok(Err(ActionRefusal::new(error.code, error.message)));
+        return Ok(Err(ActionRejection::new(error.code, error.message)));
     }
     let found = match target(action, state) {
         Some(id) => turn.cell(&id).await?,

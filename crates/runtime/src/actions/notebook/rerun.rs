@@ -24,17 +24,15 @@ pub async fn before(turn: &Turn<'_>, next: &Cell) -> Result<Option<String>, Acti
     if settings.on_resume == OnResume::Fresh {
         turn.warn(
             "kernel-memory-gone",
-            "the kernel begins with an empty memory: what earlier cells defined is gone",
-            Some(Message::word("`session.kernel: { on_resume: rerun }` runs the earlier cells again first")),
+            "the kernel starts with empty memory: what earlier cells defined is lost",
+            Some(Message::word("use `session.kernel: { on_resume: rerun }` to run the earlier cells again first")),
         );
         return Ok(None);
     }
     let Some(earlier) = earlier(turn, next).await? else {
         turn.warn(
             "kernel-memory-gone",
-            msg!(
-                "the kernel begins with an empty memory: more than {MOST_AGAIN} cells ran before, too many to run again"
-            ),
+            msg!("the kernel starts with empty memory: more than {MOST_AGAIN} cells ran before, too many to run again"),
             None,
         );
         return Ok(None);
@@ -47,10 +45,10 @@ pub async fn before(turn: &Turn<'_>, next: &Cell) -> Result<Option<String>, Acti
         let message = match ended {
             Ok(CellEnd::Ok | CellEnd::Error) => continue,
             Ok(CellEnd::Died) => msg!(
-                "the kernel began with an empty memory; of {all} earlier cells {done} ran again, then it died of `{id}`"
+                "the kernel started with empty memory; {done} of {all} earlier cells ran again, then the kernel died while running `{id}`"
             ),
             _ => msg!(
-                "the kernel began with an empty memory; of {all} earlier cells {done} ran again, then `{id}` did not come to its end"
+                "the kernel started with empty memory; {done} of {all} earlier cells ran again, then `{id}` did not finish"
             ),
         };
         turn.warn("kernel-memory-gone", message, None);
@@ -58,7 +56,7 @@ pub async fn before(turn: &Turn<'_>, next: &Cell) -> Result<Option<String>, Acti
     }
     turn.warn(
         "kernel-memory-gone",
-        msg!("the kernel began with an empty memory; earlier cells ran again first: {all}"),
+        msg!("the kernel started with empty memory; earlier cells that were run again first: {all}"),
         None,
     );
     Ok(Some(format!("Ran earlier cells again: {all}")))

@@ -25,7 +25,7 @@ pub async fn run(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep,
         Decision::First(flow) => Ok(PerformStep::On(flow, Box::new(running))),
         Decision::Carry => {
             let Some(cell) = turn.cell(&running.cell_id).await? else {
-                turn.close_effect("the cell is not there");
+                turn.close_effect("the cell does not exist");
                 let message = Message::word("the cell is no longer in the notebook");
                 return Ok(PerformStep::Done(Box::new(refused(turn, running, "no-such-cell", message))));
             };
@@ -73,9 +73,9 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     if ended == CellEnd::Died {
         turn.warn(
             "kernel-died",
-            "the kernel ended while it ran the code of a cell; what it had in memory is gone",
+            "the kernel died while running the code of a cell; its memory is lost",
             Some(Message::word(
-                "the next code starts it anew; `session.kernel: { on_resume: rerun }` runs the cells before again",
+                "it restarts when the next code is run; use `session.kernel: { on_resume: rerun }` to run the earlier cells again",
             )),
         );
     }
@@ -111,10 +111,10 @@ fn refused(turn: &Turn<'_>, running: RunningAction, code: &'static str, message:
 /// How code ended, for the end of its effect.
 const fn told(ended: CellEnd) -> &'static str {
     match ended {
-        CellEnd::Ok => "the code ran through",
+        CellEnd::Ok => "the code ran to completion",
         CellEnd::Error => "the code raised an error",
         CellEnd::TimedOut => "the code ran too long and was interrupted",
-        CellEnd::Died => "the kernel died of it",
+        CellEnd::Died => "the kernel died while running the code",
         CellEnd::Interrupted => "the code was interrupted",
     }
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::effects::behavior_server::error::ServerFault;
+use crate::effects::behavior_server::error::BehaviorServerError;
 use crate::effects::behavior_server::pieces::AnswerPieces;
 use crate::effects::behaviors::{BehaviorPiece, ResponseStream, ServerError};
 use bcc_llm::http::body::ResponseBody;
@@ -14,7 +14,7 @@ pub struct ServerAnswer {
     body: Option<ResponseBody>,
     pieces: AnswerPieces,
     /// What ends it when all pieces before are taken.
-    fault: Option<ServerFault>,
+    fault: Option<BehaviorServerError>,
 }
 
 impl ServerAnswer {

@@ -12,7 +12,7 @@ use secrecy::ExposeSecret;
 use serde_json::Value;
 
 use crate::effects::behavior_server::answer::ServerAnswer;
-use crate::effects::behavior_server::error::ServerFault;
+use crate::effects::behavior_server::error::BehaviorServerError;
 use crate::effects::behavior_server::pieces::AnswerPieces;
 use crate::effects::behavior_server::settings::{Endpoint, ProtocolForm, ServerSettings};
 use crate::effects::behaviors::{BehaviorPiece, BehaviorServer, ResponseStream, ServerError};
@@ -68,13 +68,13 @@ impl HttpServer {
     }
 
     /// One request; the answer as soon as its first bytes are there. None of them means that it is empty.
-    async fn attempt(&self, to: &Url, body: Vec<u8>) -> Result<(ResponseBody, Option<Vec<u8>>), ServerFault> {
+    async fn attempt(&self, to: &Url, body: Vec<u8>) -> Result<(ResponseBody, Option<Vec<u8>>), BehaviorServerError> {
         let patience = Timeouts::new(self.settings.limits());
         let request = self.client.post(to.clone()).headers(self.headers.clone()).body(body);
-        let response = patience.wait(request.send()).await?.map_err(|_| ServerFault::Unreachable)?;
+        let response = patience.wait(request.send()).await?.map_err(|_| BehaviorServerError::Unreachable)?;
         let status = response.status();
         if !status.is_success() {
-            return Err(ServerFault::Status(status.as_u16(), retry_after(&response)));
+            return Err(BehaviorServerError::Status(status.as_u16(), retry_after(&response)));
         }
         let mut body = ResponseBody::new(Box::new(response), patience, MOST_BYTES);
         let first = body.next().await?;
@@ -92,7 +92,7 @@ impl HttpServer {
                 Ok(begun) => return Ok(begun),
                 Err(fault) => fault,
             };
-            let asked = if let ServerFault::Status(_, asked) = fault { asked } else { None };
+            let asked = if let BehaviorServerError::Status(_, asked) = fault { asked } else { None };
             let Some(pause) = retries.pause(fault.is_transient(), asked) else { return Err(fault.told(name)) };
             tracing::debug!(name, sent, pause_ms = pause.as_millis(), "asking the behavior server again");
             tokio::time::sleep(pause).await;
@@ -114,7 +114,7 @@ impl BehaviorServer for HttpServer {
     }
 
     async fn reflection(&self, observation: &Value) -> Result<Value, ServerError> {
-        let told = |fault: ServerFault| fault.told(&self.settings.name);
+        let told = |fault: BehaviorServerError| fault.told(&self.settings.name);
         let (mut body, first) = self.ask(&self.reflection, observation).await?;
         let mut whole = first.unwrap_or_default();
         while let Some(bytes) = body.next().await.map_err(|broken| told(broken.into()))? {
@@ -132,14 +132,14 @@ impl BehaviorServer for HttpServer {
 }
 
 /// A judgement out of a whole answer: one value, or the fields of all that a stream brought.
-fn judgement(bytes: &[u8]) -> Result<Value, ServerFault> {
+fn judgement(bytes: &[u8]) -> Result<Value, BehaviorServerError> {
     if let Ok(truth @ Value::Bool(_)) = serde_json::from_slice(bytes) {
         return Ok(truth);
     }
     let mut pieces = AnswerPieces::default();
     pieces.feed(bytes)?;
     pieces.end()?;
-    let mut last = Err(BodyError::Rubbish("it is no judgement").into());
+    let mut last = Err(BodyError::Rubbish("it is not a judgement").into());
     while let Some(piece) = pieces.take() {
         if let BehaviorPiece::Response(value) = piece {
             last = Ok(value);

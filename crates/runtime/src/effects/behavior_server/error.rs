@@ -9,7 +9,7 @@ use bcc_llm::http::body::BodyError;
 use bcc_llm::model::error::TimeoutPhase;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ServerFault {
+pub enum BehaviorServerError {
     Unreachable,
     /// An answer with this status, and how long it asks to wait.
     Status(u16, Option<Duration>),
@@ -17,13 +17,13 @@ pub enum ServerFault {
     Reported,
 }
 
-impl From<BodyError> for ServerFault {
+impl From<BodyError> for BehaviorServerError {
     fn from(broken: BodyError) -> Self {
         Self::Broken(broken)
     }
 }
 
-impl ServerFault {
+impl BehaviorServerError {
     /// Whether the same request may well succeed a little later.
     pub const fn is_transient(&self) -> bool {
         matches!(self, Self::Unreachable | Self::Broken(BodyError::CutOff) | Self::Status(429 | 500..=599, _))
@@ -34,59 +34,60 @@ impl ServerFault {
             Self::Unreachable => (
                 "server-unreachable",
                 msg!("the behavior server `{name}` cannot be reached"),
-                msg!("see that it runs, and that `url` of `[behavior_servers.{name}]` is right"),
+                msg!("make sure that it is running and that `url` of `[behavior_servers.{name}]` is correct"),
             ),
             Self::Broken(BodyError::CutOff) => (
                 "server-unreachable",
-                msg!("the connection to the behavior server `{name}` broke in the middle of its answer"),
-                Message::word("see what the server wrote down; the session can be resumed"),
+                msg!("the connection to the behavior server `{name}` was lost in the middle of its response"),
+                Message::word("check the log of the server; the session can be resumed"),
             ),
             Self::Status(status, _) => (
                 "server-refused",
-                msg!("the behavior server `{name}` answered with status {status}"),
+                msg!("the behavior server `{name}` responded with status {status}"),
                 match status {
                     401 | 403 => msg!("check `token_env` or `token_file` of `[behavior_servers.{name}]`"),
                     404 | 405 => msg!("check `url` and `paths` of `[behavior_servers.{name}]`"),
-                    300..=399 => {
-                        Message::word("it leads elsewhere, which is not followed: write that address as `url`")
-                    }
-                    _ => Message::word("see what the server wrote down; the session can be resumed"),
+                    300..=399 => Message::word(
+                        "it redirects elsewhere, and redirects are not followed: use that address as `url`",
+                    ),
+                    _ => Message::word("check the log of the server; the session can be resumed"),
                 },
             ),
             Self::Broken(BodyError::Late(waited, after)) => {
                 let after = humantime::format_duration(*after);
                 let (message, setting) = match waited {
                     TimeoutPhase::FirstToken => (
-                        msg!("the behavior server `{name}` did not begin to answer within {after}"),
+                        msg!("the behavior server `{name}` did not start its response within {after}"),
                         "first_byte_timeout",
                     ),
-                    TimeoutPhase::Idle => {
-                        (msg!("the behavior server `{name}` fell silent for {after} in its answer"), "idle_timeout")
-                    }
+                    TimeoutPhase::Idle => (
+                        msg!("the behavior server `{name}` sent nothing for {after} in the middle of its response"),
+                        "idle_timeout",
+                    ),
                     TimeoutPhase::Total => {
-                        (msg!("the behavior server `{name}` did not end its answer within {after}"), "timeout")
+                        (msg!("the behavior server `{name}` did not finish its response within {after}"), "timeout")
                     }
                 };
                 (
                     "server-timeout",
                     message,
-                    msg!("if it needs longer, raise `{setting}` of `[behavior_servers.{name}]`"),
+                    msg!("if it needs more time, increase `{setting}` of `[behavior_servers.{name}]`"),
                 )
             }
             Self::Broken(BodyError::Rubbish(what)) => (
                 "server-rubbish",
-                msg!("what the behavior server `{name}` sent is no answer: {what}"),
-                Message::word("`bcc-script schema protocol-response` prints what it may send"),
+                msg!("the behavior server `{name}` sent an invalid response: {what}"),
+                Message::word("`bcc-script schema protocol-response` prints what it can send"),
             ),
             Self::Broken(BodyError::Flood(bytes)) => (
                 "server-flood",
                 msg!("the behavior server `{name}` sent more than {bytes} bytes"),
-                Message::word("send a shorter answer"),
+                Message::word("send a shorter response"),
             ),
             Self::Reported => (
                 "server-refused",
                 msg!("the behavior server `{name}` reports an error"),
-                Message::word("see what the server wrote down; the session can be resumed"),
+                Message::word("check the log of the server; the session can be resumed"),
             ),
         };
         ServerError { code, message, help: Some(help) }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value};
 
-use crate::effects::behavior_server::error::ServerFault;
+use crate::effects::behavior_server::error::BehaviorServerError;
 use crate::effects::behaviors::BehaviorPiece;
 use bcc_llm::http::body::BodyError;
 use bcc_llm::http::value_stream::{StreamItem, ValueStream};
@@ -22,20 +22,20 @@ impl AnswerPieces {
     ///
     /// # Errors
     /// As of [`ValueStream::feed`], and when the server reports an error. The pieces before it can still be taken.
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), ServerFault> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), BehaviorServerError> {
         let fed = self.values.feed(bytes);
         self.sort()?;
         Ok(fed?)
     }
 
     /// That no more bytes come: the rest of the answer is ready.
-    pub fn end(&mut self) -> Result<(), ServerFault> {
+    pub fn end(&mut self) -> Result<(), BehaviorServerError> {
         let ended = self.values.end();
         self.sort()?;
         ended?;
         let nothing = self.around.is_none() && !self.streamed;
         if nothing && !self.values.has_list() {
-            return Err(BodyError::Rubbish("it holds no object").into());
+            return Err(BodyError::Rubbish("it contains no object").into());
         }
         let around = self
             .around
@@ -59,18 +59,18 @@ impl AnswerPieces {
         self.values.is_done()
     }
 
-    fn sort(&mut self) -> Result<(), ServerFault> {
+    fn sort(&mut self) -> Result<(), BehaviorServerError> {
         while let Some(came) = self.values.take() {
             match came {
                 StreamItem::Item(value) => self.action(value),
                 StreamItem::Alone(value) if is_action(&value) => self.action(value),
                 StreamItem::Alone(Value::Object(fields)) => {
                     if fields.get("error").is_some_and(|error| !error.is_null()) && !fields.contains_key("actions") {
-                        return Err(ServerFault::Reported);
+                        return Err(BehaviorServerError::Reported);
                     }
                     self.around.get_or_insert_default().extend(fields);
                 }
-                StreamItem::Alone(_) => return Err(BodyError::Rubbish("it is no object and no list").into()),
+                StreamItem::Alone(_) => return Err(BodyError::Rubbish("it is neither an object nor a list").into()),
             }
         }
         Ok(())
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str) -> (Vec<BehaviorPiece>, Result<(), ServerFault>) {
+    fn read(text: &str) -> (Vec<BehaviorPiece>, Result<(), BehaviorServerError>) {
         let mut pieces = AnswerPieces::default();
         let ended = pieces.feed(text.as_bytes()).and_then(|()| pieces.end());
         (std::iter::from_fn(|| pieces.take()).collect(), ended)
@@ -129,11 +129,14 @@ mod tests {
 
     #[test]
     fn what_is_no_answer_is_a_fault_and_what_came_before_stays() {
-        assert_eq!(read("{\"error\": \"secret\"}"), (vec![], Err(ServerFault::Reported)));
-        assert_eq!(read("7").1, Err(ServerFault::Broken(BodyError::Rubbish("it is no object and no list"))));
+        assert_eq!(read("{\"error\": \"secret\"}"), (vec![], Err(BehaviorServerError::Reported)));
+        assert_eq!(
+            read("7").1,
+            Err(BehaviorServerError::Broken(BodyError::Rubbish("it is neither an object nor a list")))
+        );
         let (before, ended) = read("{\"action\": \"finish_thinking\"}\n{\"error\": 1}");
-        assert_eq!((before.len(), ended), (1, Err(ServerFault::Reported)));
+        assert_eq!((before.len(), ended), (1, Err(BehaviorServerError::Reported)));
         let (before, ended) = read("{\"action\": \"finish_thinking\"}\nrubbish");
-        assert_eq!((before.len(), ended), (1, Err(ServerFault::Broken(BodyError::Rubbish("it is no JSON")))));
+        assert_eq!((before.len(), ended), (1, Err(BehaviorServerError::Broken(BodyError::Rubbish("it is not JSON")))));
     }
 }

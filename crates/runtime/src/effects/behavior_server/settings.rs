@@ -122,12 +122,12 @@ impl ServerSettings {
     /// # Errors
     /// Why `url` is no address that can be asked, without repeating it: it may carry a password.
     pub fn endpoint(&self, endpoint: Endpoint) -> Result<Url, Message> {
-        let mut url = Url::parse(self.url.trim()).map_err(|error| msg!("`url` is no address ({error})"))?;
+        let mut url = Url::parse(self.url.trim()).map_err(|error| msg!("`url` is not a valid URL ({error})"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
-            return Err(Message::word("`url` must begin with http:// or https://"));
+            return Err(Message::word("`url` must start with http:// or https://"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Message::word("`url` carries a user name or a password; use `token_env`"));
+            return Err(Message::word("`url` contains a user name or a password; use `token_env`"));
         }
         url.set_fragment(None);
         let mut rest = self.paths.segments(endpoint);

@@ -122,9 +122,9 @@ async fn what_cannot_be_started_is_told_with_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("plain.txt"), "words").unwrap();
     let table = [
-        (vec!["no-such-program-anywhere"], "is not there", "install it"),
-        (vec!["./missing.sh", "a"], "`./missing.sh` is not there", "the project's directory"),
-        (vec!["./plain.txt"], "may not be run", "chmod +x"),
+        (vec!["no-such-program-anywhere"], "was not found", "install it"),
+        (vec!["./missing.sh", "a"], "`./missing.sh` was not found", "the project directory"),
+        (vec!["./plain.txt"], "no permission to run", "chmod +x"),
         (vec![], "no program", "argument"),
     ];
     for (command, message, help) in table {

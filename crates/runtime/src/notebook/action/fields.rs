@@ -4,7 +4,7 @@
 use bcc_lang::message::msg;
 use serde_json::{Map, Value};
 
-use crate::notebook::error::ActionFault;
+use crate::notebook::error::ActionFieldError;
 use crate::notebook::error::fault;
 use crate::notebook::workflow::{MOST_NAME, is_id};
 
@@ -18,7 +18,7 @@ pub const MOST_PIECES: usize = 200;
 pub const MOST_EXTRA: usize = 64 * 1024;
 
 /// The fields of an action or of its metadata, by their names in snake_case.
-pub(crate) struct Fields(Map<String, Value>);
+pub(crate) struct ActionFields(Map<String, Value>);
 
 /// A key in snake_case: `shotType` is `shot_type`.
 pub(crate) fn snake(key: &str) -> String {
@@ -34,7 +34,7 @@ pub(crate) fn snake(key: &str) -> String {
     snake
 }
 
-impl Fields {
+impl ActionFields {
     /// These fields. Where one stands there in two spellings, the one in snake_case counts.
     pub(crate) fn of(fields: &Map<String, Value>) -> Self {
         let mut named = Map::new();
@@ -56,7 +56,7 @@ impl Fields {
         self.get(names)
     }
 
-    pub(crate) fn object(&self, name: &'static str) -> Result<Option<&Map<String, Value>>, ActionFault> {
+    pub(crate) fn object(&self, name: &'static str) -> Result<Option<&Map<String, Value>>, ActionFieldError> {
         match self.get(&[name]) {
             None => Ok(None),
             Some(Value::Object(fields)) => Ok(Some(fields)),
@@ -65,23 +65,23 @@ impl Fields {
     }
 
     /// A text of at most [`MOST_CONTENT`] bytes. Numbers and booleans are taken as they are written.
-    pub(crate) fn text(&self, names: &[&'static str]) -> Result<Option<String>, ActionFault> {
+    pub(crate) fn text(&self, names: &[&'static str]) -> Result<Option<String>, ActionFieldError> {
         let (Some(value), Some(name)) = (self.get(names), names.first().copied()) else { return Ok(None) };
-        let text = as_text(value).ok_or_else(|| fault(name, msg!("`{name}` must be a text")))?;
+        let text = as_text(value).ok_or_else(|| fault(name, msg!("`{name}` must be a string")))?;
         if text.len() > MOST_CONTENT {
             return Err(fault(name, msg!("`{name}` is larger than {MOST_CONTENT} bytes")));
         }
         Ok(Some(text))
     }
 
-    /// As [`Fields::text`], and it must be there.
-    pub(crate) fn needed(&self, names: &[&'static str]) -> Result<String, ActionFault> {
+    /// As [`ActionFields::text`], and it must be there.
+    pub(crate) fn needed(&self, names: &[&'static str]) -> Result<String, ActionFieldError> {
         let name = names.first().copied().unwrap_or_default();
         self.text(names)?.ok_or_else(|| fault(name, msg!("`{name}` is missing")))
     }
 
     /// An id or a name: one line of at most [`MOST_NAME`] characters. One of nothing but spaces is none.
-    pub(crate) fn name(&self, names: &[&'static str]) -> Result<Option<String>, ActionFault> {
+    pub(crate) fn name(&self, names: &[&'static str]) -> Result<Option<String>, ActionFieldError> {
         let Some(text) = self.text(names)? else { return Ok(None) };
         let name = names.first().copied().unwrap_or_default();
         let text = text.trim();
@@ -94,14 +94,14 @@ impl Fields {
         Ok(Some(text.to_owned()).filter(|text| !text.is_empty()))
     }
 
-    /// As [`Fields::name`], and it must be there.
-    pub(crate) fn needed_name(&self, names: &[&'static str]) -> Result<String, ActionFault> {
+    /// As [`ActionFields::name`], and it must be there.
+    pub(crate) fn needed_name(&self, names: &[&'static str]) -> Result<String, ActionFieldError> {
         let name = names.first().copied().unwrap_or_default();
         self.name(names)?.ok_or_else(|| fault(name, msg!("`{name}` is missing")))
     }
 
     /// True or false, also as a text.
-    pub(crate) fn truth(&self, names: &[&'static str]) -> Result<Option<bool>, ActionFault> {
+    pub(crate) fn truth(&self, names: &[&'static str]) -> Result<Option<bool>, ActionFieldError> {
         let (Some(value), Some(name)) = (self.get(names), names.first().copied()) else { return Ok(None) };
         let text = value.as_str().map(|text| text.trim().to_ascii_lowercase());
         match (value, text.as_deref()) {
@@ -113,33 +113,33 @@ impl Fields {
     }
 
     /// A whole number from 0 on, also as a text, and as a number with nothing behind its point.
-    pub(crate) fn count(&self, name: &'static str) -> Result<Option<u64>, ActionFault> {
+    pub(crate) fn count(&self, name: &'static str) -> Result<Option<u64>, ActionFieldError> {
         let Some(value) = self.get(&[name]) else { return Ok(None) };
         let number = match value {
             Value::Number(number) => number.as_u64().or_else(|| number.as_f64().and_then(whole)),
             Value::String(text) => text.trim().parse().ok(),
             _ => None,
         };
-        number.map(Some).ok_or_else(|| fault(name, msg!("`{name}` must be a whole number from 0 on")))
+        number.map(Some).ok_or_else(|| fault(name, msg!("`{name}` must be a whole number of at least 0")))
     }
 
     /// At most [`MOST_PIECES`] texts, which are at most [`MOST_CONTENT`] bytes together; one text alone is a list of it.
-    pub(crate) fn texts(&self, name: &'static str) -> Result<Vec<String>, ActionFault> {
+    pub(crate) fn texts(&self, name: &'static str) -> Result<Vec<String>, ActionFieldError> {
         let Some(value) = self.get(&[name]) else { return Ok(vec![]) };
         let items = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
         if items.len() > MOST_PIECES {
             return Err(fault(name, msg!("`{name}` has more than {MOST_PIECES} items")));
         }
         let texts: Option<Vec<String>> = items.iter().map(as_text).collect();
-        let texts = texts.ok_or_else(|| fault(name, msg!("`{name}` must be a list of texts")))?;
+        let texts = texts.ok_or_else(|| fault(name, msg!("`{name}` must be a list of strings")))?;
         if texts.iter().map(String::len).sum::<usize>() > MOST_CONTENT {
             return Err(fault(name, msg!("`{name}` is larger than {MOST_CONTENT} bytes")));
         }
         Ok(texts)
     }
 
-    /// At most `most` ids, each one as of [`Fields::name`], none twice.
-    pub(crate) fn names(&self, name: &'static str, most: usize) -> Result<Vec<String>, ActionFault> {
+    /// At most `most` ids, each one as of [`ActionFields::name`], none twice.
+    pub(crate) fn names(&self, name: &'static str, most: usize) -> Result<Vec<String>, ActionFieldError> {
         let texts = self.texts(name)?;
         if texts.len() > most {
             return Err(fault(name, msg!("`{name}` has more than {most} items")));

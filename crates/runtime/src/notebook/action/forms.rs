@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::notebook::action::NAMES;
 use crate::notebook::action::fields::snake;
-use crate::notebook::error::ActionFault;
+use crate::notebook::error::ActionFieldError;
 use crate::notebook::error::fault;
 use crate::notebook::workflow::is_id;
 
@@ -24,7 +24,7 @@ pub(crate) fn known(name: &str) -> Option<&'static str> {
 }
 
 /// Takes the wrappers off: the name that the action gives, and its fields as they were sent.
-pub(crate) fn unwrapped(value: &Value) -> Result<(String, Map<String, Value>), ActionFault> {
+pub(crate) fn unwrapped(value: &Value) -> Result<(String, Map<String, Value>), ActionFieldError> {
     let mut value = value;
     for _ in 0..MOST_WRAPPERS {
         let Some(fields) = value.as_object() else { break };
@@ -49,5 +49,5 @@ pub(crate) fn unwrapped(value: &Value) -> Result<(String, Map<String, Value>), A
         };
         return Ok((name, fields));
     }
-    Err(fault("action", Message::word("an action is an object that names its kind in `action`")))
+    Err(fault("action", Message::word("an action must be an object that names its kind in `action`")))
 }

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::notebook::cell::{CellKind, Metadata};
-use crate::notebook::error::ActionFault;
+use crate::notebook::error::ActionFieldError;
 use crate::notebook::workflow::{PlanStep, Workflow};
 
 pub mod fields;
@@ -121,13 +121,13 @@ pub enum Read {
 /// Reads an action in any of its forms: `{"action": "add", …}`, `{"type": "add", …}`, `{"action": {"type": "add", …}}`, and what
 /// an author wrote under `config` with the kind as `action`. What can be passed over is; [`read_noting`] tells of it.
 /// Errors: When it is no object, names no kind, lacks or mistypes a field, or is too much.
-pub fn read(value: &Value) -> Result<Read, ActionFault> {
+pub fn read(value: &Value) -> Result<Read, ActionFieldError> {
     read_noting(value, &mut Vec::new())
 }
 
 /// As [`read`], and tells what was passed over, as a shot type that is none: an error where an author wrote it, a warning
 /// where a model or a server did.
-pub fn read_noting(value: &Value, notes: &mut Vec<ActionFault>) -> Result<Read, ActionFault> {
+pub fn read_noting(value: &Value, notes: &mut Vec<ActionFieldError>) -> Result<Read, ActionFieldError> {
     let (name, fields) = forms::unwrapped(value)?;
     match forms::known(&name) {
         Some(kind) => Ok(Read::Known(Box::new(reader::action(kind, &fields, notes)?))),

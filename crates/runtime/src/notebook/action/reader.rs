@@ -4,10 +4,10 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde_json::{Map, Value};
 
-use crate::notebook::action::fields::{Fields, MOST_EXTRA, snake};
+use crate::notebook::action::fields::{ActionFields, MOST_EXTRA, snake};
 use crate::notebook::action::{AddAction, ExecAction, Heading, LAST_ADDED, NotebookAction, Thinking};
 use crate::notebook::cell::{CellKind, Metadata};
-use crate::notebook::error::ActionFault;
+use crate::notebook::error::ActionFieldError;
 use crate::notebook::error::fault;
 use crate::notebook::workflow::{Workflow, check_steps, read_steps};
 
@@ -32,9 +32,9 @@ const METADATA: [&str; 11] = [
 pub(crate) fn action(
     kind: &str,
     fields: &Map<String, Value>,
-    notes: &mut Vec<ActionFault>,
-) -> Result<NotebookAction, ActionFault> {
-    let named = Fields::of(fields);
+    notes: &mut Vec<ActionFieldError>,
+) -> Result<NotebookAction, ActionFieldError> {
+    let named = ActionFields::of(fields);
     Ok(match kind {
         "add" => NotebookAction::Add(add(&named, notes)?),
         "add_section" => {
@@ -79,33 +79,33 @@ pub(crate) fn action(
     })
 }
 
-fn missing(name: &'static str) -> ActionFault {
+fn missing(name: &'static str) -> ActionFieldError {
     fault(name, msg!("`{name}` is missing"))
 }
 
-fn empty(name: &'static str) -> ActionFault {
+fn empty(name: &'static str) -> ActionFieldError {
     fault(name, msg!("`{name}` is empty"))
 }
 
-fn add(fields: &Fields, notes: &mut Vec<ActionFault>) -> Result<AddAction, ActionFault> {
+fn add(fields: &ActionFields, notes: &mut Vec<ActionFieldError>) -> Result<AddAction, ActionFieldError> {
     let content = fields.needed(&["content"])?;
     let mut metadata = metadata(fields)?;
     let (kind, shot_type) = shot_type(fields, notes)?;
     metadata.shot_type = shot_type;
-    let beside = fields.object("metadata")?.map(Fields::of);
+    let beside = fields.object("metadata")?.map(ActionFields::of);
     let should_execute = match fields.truth(&["should_execute"])? {
         None => beside.map_or(Ok(None), |beside| beside.truth(&["should_execute"]))?,
         given => given,
     };
     let run = should_execute.unwrap_or_default();
     if run && kind != CellKind::Code {
-        let message = Message::word("`should_execute` runs code only, and this cell is text");
+        let message = Message::word("`should_execute` can run only code, but this cell is text");
         notes.push(fault("should_execute", message));
     }
     let store_id = fields.name(&["store_id"])?;
     if store_id.as_deref().is_some_and(|id| !is_cell_id(id)) {
         let message = msg!(
-            "`store_id` must be 1 to {MOST_CELL_ID} letters of a to z, digits, `-` and `_`, beginning with a letter or digit, and not `{LAST_ADDED}`"
+            "`store_id` must consist of 1 to {MOST_CELL_ID} letters from a to z, digits, `-` and `_`, start with a letter or digit, and not be `{LAST_ADDED}`"
         );
         return Err(fault("store_id", message));
     }
@@ -119,7 +119,10 @@ fn is_cell_id(id: &str) -> bool {
 }
 
 /// What a cell is, and the word that said so, in small letters. An unknown word makes it text.
-fn shot_type(fields: &Fields, notes: &mut Vec<ActionFault>) -> Result<(CellKind, Option<String>), ActionFault> {
+fn shot_type(
+    fields: &ActionFields,
+    notes: &mut Vec<ActionFieldError>,
+) -> Result<(CellKind, Option<String>), ActionFieldError> {
     // `type` is left over where `action` names the kind.
     let Some(word) = fields.name(&["shot_type", "content_type", "type"])? else {
         return Ok((CellKind::Markdown, None));
@@ -130,7 +133,7 @@ fn shot_type(fields: &Fields, notes: &mut Vec<ActionFault>) -> Result<(CellKind,
         "action" | "code" => CellKind::Code,
         _ => {
             let message = Message::word(
-                "`shot_type` must be dialogue, observation, text or markdown for text, action or code for code",
+                "`shot_type` must be dialogue, observation, text or markdown for text, and action or code for code",
             );
             notes.push(fault("shot_type", message));
             return Ok((CellKind::Markdown, None));
@@ -139,7 +142,7 @@ fn shot_type(fields: &Fields, notes: &mut Vec<ActionFault>) -> Result<(CellKind,
     Ok((kind, Some(word)))
 }
 
-fn heading(fields: &Fields) -> Result<Heading, ActionFault> {
+fn heading(fields: &ActionFields) -> Result<Heading, ActionFieldError> {
     let content = fields.needed(&["content"])?;
     if content.trim_start_matches('\u{feff}').trim().trim_start_matches('#').trim().is_empty() {
         return Err(empty("content"));
@@ -147,22 +150,22 @@ fn heading(fields: &Fields) -> Result<Heading, ActionFault> {
     Ok(Heading { content, metadata: metadata(fields)? })
 }
 
-fn title(fields: &Fields) -> Result<String, ActionFault> {
+fn title(fields: &ActionFields) -> Result<String, ActionFieldError> {
     let title = fields.needed_name(&["title", "content"])?;
     let title = title.trim_start_matches('\u{feff}').trim_start_matches('#').trim();
     if title.is_empty() { Err(empty("title")) } else { Ok(title.to_owned()) }
 }
 
-fn event(fields: &Fields) -> Result<String, ActionFault> {
+fn event(fields: &ActionFields) -> Result<String, ActionFieldError> {
     let event = fields.needed_name(&["event_type"])?;
     if !event.chars().all(|c| c.is_alphanumeric() || c == '_') {
-        return Err(fault("event_type", Message::word("`event_type` must be of letters, digits and `_`")));
+        return Err(fault("event_type", Message::word("`event_type` must consist of letters, digits and `_`")));
     }
     Ok(event)
 }
 
 /// The metadata, with the fields of it that stand beside it.
-fn metadata(fields: &Fields) -> Result<Metadata, ActionFault> {
+fn metadata(fields: &ActionFields) -> Result<Metadata, ActionFieldError> {
     let given = fields.object("metadata")?;
     let mut all = Map::new();
     for name in METADATA {
@@ -192,7 +195,7 @@ fn metadata(fields: &Fields) -> Result<Metadata, ActionFault> {
     if !extra.is_empty() && serde_json::to_string(&extra).map_or(usize::MAX, |text| text.len()) > MOST_EXTRA {
         return Err(fault("metadata", msg!("`metadata` is larger than {MOST_EXTRA} bytes")));
     }
-    let all = Fields::of(&all);
+    let all = ActionFields::of(&all);
     Ok(Metadata {
         is_step: all.truth(&["is_step"])?.unwrap_or_default(),
         is_chapter: all.truth(&["is_chapter"])?.unwrap_or_default(),

@@ -3,7 +3,7 @@
 use crate::notebook::action::{AddAction, ExecAction, Heading, Thinking};
 use crate::notebook::apply::clean::{clean, headed, with_heading};
 use crate::notebook::cell::{Cell, CellKind, Metadata};
-use crate::notebook::error::ActionRefusal;
+use crate::notebook::error::ActionRejection;
 use crate::notebook::state::{MOST_AHEAD, NotebookState};
 
 /// The level of a heading.
@@ -29,17 +29,17 @@ pub(crate) fn add(
     state: &mut NotebookState,
     add: &AddAction,
     taken: Option<Cell>,
-) -> Result<(Cell, Option<ExecAction>), ActionRefusal> {
+) -> Result<(Cell, Option<ExecAction>), ActionRejection> {
     if taken.is_some() {
-        return Err(ActionRefusal::new(
+        return Err(ActionRejection::new(
             "cell-exists",
-            "the notebook has a cell with the id in `store_id`: ids are used once",
+            "the notebook already has a cell with the id in `store_id`: each id can be used only once",
         ));
     }
     if let Some(ahead) = add.store_id.as_deref().and_then(numbered).filter(|ahead| *ahead > state.cell_count + 1) {
         if state.ids_ahead.len() >= MOST_AHEAD {
             let message = "too many cells were given ids of the form `cell-{number}` before their number was reached";
-            return Err(ActionRefusal::new("too-many-ids-ahead", message));
+            return Err(ActionRejection::new("too-many-ids-ahead", message));
         }
         state.ids_ahead.insert(ahead);
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::notebook::action::{ExecAction, LAST_ADDED, NotebookAction};
 use crate::notebook::cell::{Cell, CellKind};
 use crate::notebook::effects::quoted;
-use crate::notebook::error::ActionRefusal;
+use crate::notebook::error::ActionRejection;
 use crate::notebook::kernel::contract::Execution;
 use crate::notebook::state::NotebookState;
 
@@ -58,7 +58,7 @@ pub fn apply(
     action: &NotebookAction,
     found: Option<Cell>,
     at: &str,
-) -> Result<NotebookChange, ActionRefusal> {
+) -> Result<NotebookChange, ActionRejection> {
     let (change, effect) = match action {
         NotebookAction::Add(add) => {
             let (cell, run) = cells::add(state, add, found)?;
@@ -123,16 +123,19 @@ pub fn apply(
 }
 
 /// The code cell that is to run, without what came of it before; and whether anything was taken from it.
-fn cleared(exec: &ExecAction, found: Option<Cell>) -> Result<(Cell, bool), ActionRefusal> {
+fn cleared(exec: &ExecAction, found: Option<Cell>) -> Result<(Cell, bool), ActionRejection> {
     let Some(mut cell) = found else {
         return Err(if exec.codecell_id == LAST_ADDED {
-            ActionRefusal::new("no-such-cell", "no code cell was added yet that `lastAddedCellId` could stand for")
+            ActionRejection::new("no-such-cell", "no code cell has been added yet for `lastAddedCellId` to refer to")
         } else {
-            ActionRefusal::new("no-such-cell", "the notebook has no cell with the id in `codecell_id`")
+            ActionRejection::new("no-such-cell", "the notebook has no cell with the id in `codecell_id`")
         });
     };
     if cell.kind != CellKind::Code {
-        return Err(ActionRefusal::new("not-a-code-cell", "the cell with the id in `codecell_id` holds no code"));
+        return Err(ActionRejection::new(
+            "not-a-code-cell",
+            "the cell with the id in `codecell_id` does not contain code",
+        ));
     }
     let ran = !cell.outputs.is_empty() || cell.execution_count.is_some() || cell.ended.is_some();
     cell.outputs.clear();

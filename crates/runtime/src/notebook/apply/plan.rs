@@ -1,13 +1,13 @@
 //! Actions that change the plan, and the machine.
 
 use crate::notebook::action::fields::snake;
-use crate::notebook::error::ActionRefusal;
+use crate::notebook::error::ActionRejection;
 use crate::notebook::state::{NotebookState, WORKFLOW_UPDATE_PENDING};
 use crate::notebook::workflow::{PlanStep, Workflow};
 
 /// `update_workflow`: the new plan waits for the end of the behavior under way; without one, it takes its place at once, and
 /// the machine still tells that it came.
-pub(crate) fn replace(state: &mut NotebookState, workflow: &Workflow, at: &str) -> Result<(), ActionRefusal> {
+pub(crate) fn replace(state: &mut NotebookState, workflow: &Workflow, at: &str) -> Result<(), ActionRejection> {
     workflow.check()?;
     let mut workflow = workflow.clone();
     if workflow.name.is_empty() {
@@ -22,8 +22,8 @@ pub(crate) fn replace(state: &mut NotebookState, workflow: &Workflow, at: &str) 
 }
 
 /// `update_stage_steps`: the stage of the plan, and of the one that waits, gets these steps.
-pub(crate) fn update_steps(state: &mut NotebookState, stage: &str, steps: &[PlanStep]) -> Result<(), ActionRefusal> {
-    let changed = |plan: &Option<Workflow>| -> Result<Option<Workflow>, ActionRefusal> {
+pub(crate) fn update_steps(state: &mut NotebookState, stage: &str, steps: &[PlanStep]) -> Result<(), ActionRejection> {
+    let changed = |plan: &Option<Workflow>| -> Result<Option<Workflow>, ActionRejection> {
         let Some(mut plan) = plan.clone() else { return Ok(None) };
         let Some(found) = plan.stages.iter_mut().find(|found| found.id == stage) else { return Ok(None) };
         found.steps = steps.to_vec();
@@ -31,7 +31,7 @@ pub(crate) fn update_steps(state: &mut NotebookState, stage: &str, steps: &[Plan
     };
     let (now, pending) = (changed(&state.workflow)?, changed(&state.workflow_pending)?);
     if now.is_none() && pending.is_none() {
-        return Err(ActionRefusal::new("unknown-stage", "the plan has no stage with the id in `stage_id`"));
+        return Err(ActionRejection::new("unknown-stage", "the plan has no stage with the id in `stage_id`"));
     }
     if let Some(plan) = now {
         state.workflow = Some(plan);

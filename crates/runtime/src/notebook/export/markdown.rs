@@ -87,7 +87,10 @@ fn output(output: &CellOutput, language: Language) -> String {
 /// What is said of an image that is not shown.
 pub fn left_out(mime: &str, bytes: usize, language: Language) -> String {
     let bytes = bytes.to_string();
-    language.filled("left out here: {mime}, {bytes} bytes; the .ipynb has it", &[("mime", mime), ("bytes", &bytes)])
+    language.filled(
+        "omitted here: {mime}, {bytes} bytes; the .ipynb file contains it",
+        &[("mime", mime), ("bytes", &bytes)],
+    )
 }
 
 /// Of data that no form can show: its types.

@@ -93,7 +93,7 @@ pub fn words_only(text: &str) -> String {
 pub fn cut_short(cell: &Cell, language: Language) -> Option<String> {
     let told = match cell.ended? {
         CellEnd::Ok | CellEnd::Error => return None,
-        CellEnd::TimedOut => "interrupted: it ran longer than it may",
+        CellEnd::TimedOut => "interrupted: it exceeded the time limit",
         CellEnd::Died => "the kernel died",
         CellEnd::Interrupted => "interrupted",
     };

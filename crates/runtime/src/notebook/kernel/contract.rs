@@ -46,7 +46,7 @@ impl Default for KernelSettings {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Execution {
-    /// Outputs as nbformat 4.5 has them; streams of one name that follow each other are one.
+    /// KernelOutputs as nbformat 4.5 has them; streams of one name that follow each other are one.
     pub outputs: Vec<Value>,
     /// The kernel's count.
     pub execution_count: Option<u64>,
@@ -96,7 +96,7 @@ impl Default for NoKernel {
     fn default() -> Self {
         Self(KernelError {
             code: "exec-not-allowed",
-            message: Message::word("code may not run here"),
+            message: Message::word("running code is not allowed here"),
             help: Some(Message::word("allow it in bcc-script.toml: `allow = [\"exec\"]` in `[project]`")),
         })
     }

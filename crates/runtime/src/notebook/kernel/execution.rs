@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::notebook::cell::CellEnd;
 use crate::notebook::kernel::contract::{Execution, KernelError};
 use crate::notebook::kernel::message::Received;
-use crate::notebook::kernel::outputs::{MOST_OUTPUT_BYTES, Outputs};
+use crate::notebook::kernel::outputs::{KernelOutputs, MOST_OUTPUT_BYTES};
 use crate::notebook::kernel::running::Running;
 use crate::notebook::kernel::variables;
 
@@ -31,7 +31,7 @@ const MOST_MORE_BYTES: u64 = 64 * 1024 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct Round {
-    pub(crate) outputs: Outputs,
+    pub(crate) outputs: KernelOutputs,
     /// The content of the answer, when there is one.
     pub(crate) reply: Value,
     pub(crate) ended: CellEnd,
@@ -40,10 +40,15 @@ pub(crate) struct Round {
 }
 
 /// Where what came of it goes; it is closed when nobody waits any more.
-pub(crate) type Answer = oneshot::Sender<Result<Execution, KernelError>>;
+pub(crate) type KernelAnswer = oneshot::Sender<Result<Execution, KernelError>>;
 
 /// Runs a cell, and looks at the variables afterwards. Gives whether the kernel can be asked again.
-pub(crate) async fn cell(kernel: &mut Running, code: &str, most: Duration, answer: &mut Answer) -> (Execution, bool) {
+pub(crate) async fn cell(
+    kernel: &mut Running,
+    code: &str,
+    most: Duration,
+    answer: &mut KernelAnswer,
+) -> (Execution, bool) {
     let began = Instant::now();
     let content = json!({
         "code": code,
@@ -65,7 +70,7 @@ pub(crate) async fn cell(kernel: &mut Running, code: &str, most: Duration, answe
 }
 
 /// The variables of the kernel; none when they cannot be had.
-async fn look(kernel: &mut Running, answer: &mut Answer) -> (Map<String, Value>, bool) {
+async fn look(kernel: &mut Running, answer: &mut KernelAnswer) -> (Map<String, Value>, bool) {
     let content = json!({
         "code": "",
         "silent": true,
@@ -91,8 +96,8 @@ enum Why {
 }
 
 /// Asks, and collects until it is over: the answer is there and the kernel idles, or it is gone.
-async fn round(kernel: &mut Running, content: &Value, most: Duration, answer: &mut Answer) -> Round {
-    let mut outputs = Outputs::default();
+async fn round(kernel: &mut Running, content: &Value, most: Duration, answer: &mut KernelAnswer) -> Round {
+    let mut outputs = KernelOutputs::default();
     let Ok(id) = kernel.ask("execute_request", content).await else {
         return Round { outputs, reply: Value::Null, ended: CellEnd::Died, is_usable: false };
     };
@@ -160,7 +165,13 @@ async fn round(kernel: &mut Running, content: &Value, most: Duration, answer: &m
 }
 
 /// The kernel is gone: what it said before is still there to be read.
-async fn died(kernel: &mut Running, id: &str, mut outputs: Outputs, reply: Option<Value>, why: Option<Why>) -> Round {
+async fn died(
+    kernel: &mut Running,
+    id: &str,
+    mut outputs: KernelOutputs,
+    reply: Option<Value>,
+    why: Option<Why>,
+) -> Round {
     let until = Instant::now() + Duration::from_millis(500);
     kernel.process.kill().await;
     while let Ok(Some(told)) = timeout(until.saturating_duration_since(Instant::now()), kernel.iopub.recv()).await {
@@ -174,7 +185,7 @@ async fn died(kernel: &mut Running, id: &str, mut outputs: Outputs, reply: Optio
     }
 }
 
-fn over(outputs: Outputs, reply: Option<Value>, why: Option<Why>, is_usable: bool) -> Round {
+fn over(outputs: KernelOutputs, reply: Option<Value>, why: Option<Why>, is_usable: bool) -> Round {
     let reply = reply.unwrap_or_default();
     let ended = match why {
         Some(Why::TooLong) => CellEnd::TimedOut,

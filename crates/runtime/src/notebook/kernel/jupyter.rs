@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 
 use crate::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
-use crate::notebook::kernel::execution::{Answer, cell};
+use crate::notebook::kernel::execution::{KernelAnswer, cell};
 use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::running::Running;
 use crate::notebook::kernel::specs::find;
@@ -36,7 +36,7 @@ struct Asked {
     code: String,
     timeout: Duration,
     settings: KernelSettings,
-    answer: Answer,
+    answer: KernelAnswer,
 }
 
 impl JupyterKernel {
@@ -87,7 +87,7 @@ fn gone() -> KernelError {
     KernelError {
         code: "kernel-did-not-start",
         message: Message::word("the kernel was stopped before the code could run"),
-        help: Some(Message::word("run the code again: the kernel starts anew")),
+        help: Some(Message::word("run the code again: the kernel restarts")),
     }
 }
 

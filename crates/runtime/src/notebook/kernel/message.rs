@@ -43,7 +43,7 @@ pub(crate) struct Received {
 /// So many random bytes, as hexadecimal digits.
 pub(crate) fn random(bytes: usize) -> Result<String> {
     let mut made = vec![0; bytes];
-    SystemRandom::new().fill(&mut made).map_err(|_| Error::other("this machine gives no random numbers"))?;
+    SystemRandom::new().fill(&mut made).map_err(|_| Error::other("this machine cannot provide random numbers"))?;
     Ok(hexadecimal(&made))
 }
 

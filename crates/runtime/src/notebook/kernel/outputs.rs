@@ -22,7 +22,7 @@ const MOST_ERROR_BYTES: usize = 64 * 1024;
 
 /// The outputs of one cell so far.
 #[derive(Debug, Default)]
-pub(crate) struct Outputs {
+pub(crate) struct KernelOutputs {
     kept: Vec<Output>,
     left_out: u64,
     clear_first: bool,
@@ -37,7 +37,7 @@ struct Output {
     display: Option<String>,
 }
 
-impl Outputs {
+impl KernelOutputs {
     /// Takes a message of the iopub channel; those that are no output change nothing.
     pub(crate) fn take(&mut self, message: Received) {
         let Received { kind, content, bytes, .. } = message;
@@ -47,7 +47,7 @@ impl Outputs {
                 self.left_out = self.left_out.saturating_add(bytes);
             }
             if kind == "error" {
-                let said = "what it says of itself is too long to be kept";
+                let said = "the error message is too long to be stored";
                 self.push(
                     json!({ "output_type": "error", "ename": "Error", "evalue": said, "traceback": [] }),
                     0,

@@ -16,7 +16,7 @@ use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::message::{Identity, Received};
 use crate::notebook::kernel::process::{Ports, Process};
 use crate::notebook::kernel::specs::{KernelSpec, installed, missing};
-use crate::notebook::kernel::zmtp::{Receiving, Role, Sending, connect};
+use crate::notebook::kernel::zmtp::{Receiving, Sending, ZmtpRole, connect};
 
 /// How often it is started anew when another program took one of its ports.
 const MOST_STARTS: u32 = 3;
@@ -157,9 +157,9 @@ struct Channels {
 impl Channels {
     async fn open(ports: Ports, identity: &Identity) -> Result<Self> {
         let wanted = Arc::new(Mutex::new(Wanted::All));
-        let (hears, iopub) = patiently(ports.iopub, Role::Subscriber).await?;
-        let (asks, shell) = patiently(ports.shell, Role::Dealer).await?;
-        let (controls, control) = patiently(ports.control, Role::Dealer).await?;
+        let (hears, iopub) = patiently(ports.iopub, ZmtpRole::Subscriber).await?;
+        let (asks, shell) = patiently(ports.shell, ZmtpRole::Dealer).await?;
+        let (controls, control) = patiently(ports.control, ZmtpRole::Dealer).await?;
         let heard = iopub.heard();
         let iopub = pump(iopub, identity, Some(Arc::clone(&wanted)));
         let shell = pump(shell, identity, None);
@@ -221,7 +221,7 @@ impl Channels {
 }
 
 /// Connects as soon as somebody listens there. Whoever calls bounds the time.
-async fn patiently(port: u16, role: Role) -> Result<(Sending, Receiving)> {
+async fn patiently(port: u16, role: ZmtpRole) -> Result<(Sending, Receiving)> {
     loop {
         match connect(port, role).await {
             Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset) => {
@@ -267,7 +267,7 @@ fn cannot_start(spec: &KernelSpec, why: &str) -> KernelError {
     KernelError {
         code: "kernel-did-not-start",
         message: msg!("the kernel `{}` did not start: {why}", spec.name),
-        help: Some(Message::word("`bcc-script doctor` tells which kernels there are; `session.kernel` chooses one")),
+        help: Some(Message::word("`bcc-script doctor` lists the installed kernels; choose one with `session.kernel`")),
     }
 }
 

@@ -22,7 +22,7 @@ const MOST_SPECS: usize = 200;
 const PYTHON: &str = "python3";
 
 /// How to get a kernel.
-const HOW_TO_GET: &str = "`python3 -m pip install ipykernel` installs one for the `python3` that is found first";
+const HOW_TO_GET: &str = "`python3 -m pip install ipykernel` installs one for the first `python3` that is found";
 
 /// How a kernel is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ pub fn missing(name: &str, specs: &[KernelSpec]) -> KernelError {
         specs => {
             let names = Message::list(Joint::Item, specs.iter().map(|spec| Message::text(format!("`{}`", spec.name))));
             msg!(
-                "these are installed: {names}; `session.kernel` chooses one; {HOW_TO_GET}",
+                "these are installed: {names}; choose one with `session.kernel`; {HOW_TO_GET}",
                 HOW_TO_GET = Message::word(HOW_TO_GET)
             )
         }

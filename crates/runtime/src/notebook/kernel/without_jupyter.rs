@@ -8,7 +8,7 @@ use bcc_lang::message::message::Message;
 pub fn no_kernel(location: KernelLocation) -> NoKernel {
     NoKernel(location.refused.unwrap_or_else(|| KernelError {
         code: "no-kernels-built-in",
-        message: Message::word("this bcc-script was built without kernels: it can run no code"),
+        message: Message::word("this bcc-script was built without kernel support: it cannot run code"),
         help: Some(Message::word("install it with its default features, or build it with `--features jupyter`")),
     }))
 }

@@ -24,14 +24,14 @@ const PIECE_BYTES: usize = 64 * 1024;
 
 /// What a socket is to its peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum ZmtpRole {
     /// Asks and is answered: of the shell and the control channel.
     Dealer,
     /// Hears everything that is said to all: of the iopub channel.
     Subscriber,
 }
 
-impl Role {
+impl ZmtpRole {
     const fn name(self) -> &'static [u8] {
         match self {
             Self::Dealer => b"DEALER",
@@ -50,7 +50,7 @@ pub(crate) struct Receiving {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Frame {
+pub(crate) struct ZmtpFrame {
     /// Whether another one of the same message follows.
     pub(crate) more: bool,
     /// Whether it is no message, but for the wire itself.
@@ -59,7 +59,7 @@ pub(crate) struct Frame {
     pub(crate) length: u64,
 }
 
-pub(crate) async fn connect(port: u16, role: Role) -> Result<(Sending, Receiving)> {
+pub(crate) async fn connect(port: u16, role: ZmtpRole) -> Result<(Sending, Receiving)> {
     let stream = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
     // While nobody listens there, the system may choose this very port as ours, and connect us with ourselves.
     if stream.local_addr()? == stream.peer_addr()? {
@@ -72,7 +72,7 @@ pub(crate) async fn connect(port: u16, role: Role) -> Result<(Sending, Receiving
     receiving.greeting().await?;
     sending.0.write_all(&ready(role)).await?;
     receiving.ready().await?;
-    if role == Role::Subscriber {
+    if role == ZmtpRole::Subscriber {
         // A message of one byte 1 and a topic: everything begins with the empty one.
         sending.message(&[&[1]]).await?;
     }
@@ -86,7 +86,7 @@ fn greeting() -> [u8; 64] {
     greeting
 }
 
-fn ready(role: Role) -> Vec<u8> {
+fn ready(role: ZmtpRole) -> Vec<u8> {
     let mut body = b"\x05READY".to_vec();
     for (name, value) in [(b"Socket-Type".as_slice(), role.name()), (b"Identity", b"")] {
         body.push(name.len() as u8);
@@ -132,7 +132,7 @@ impl Receiving {
         self.reads.read_exact(&mut greeting).await?;
         match greeting {
             [0xff, _, _, _, _, _, _, _, _, 0x7f, 3..=9, _, b'N', b'U', b'L', b'L', 0, ..] => Ok(()),
-            _ => Err(Error::new(ErrorKind::InvalidData, "the other side speaks no ZMTP 3 without encryption")),
+            _ => Err(Error::new(ErrorKind::InvalidData, "the peer does not support ZMTP 3 without encryption")),
         }
     }
 
@@ -148,15 +148,15 @@ impl Receiving {
         if frame.command && body.starts_with(b"\x05READY") {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::InvalidData, "the other side refused the connection"))
+        Err(Error::new(ErrorKind::InvalidData, "the peer refused the connection"))
     }
 
     /// The head of the next frame. Its body must be read before the next one.
-    pub(crate) async fn frame(&mut self) -> Result<Frame> {
+    pub(crate) async fn frame(&mut self) -> Result<ZmtpFrame> {
         let flags = self.reads.read_u8().await?;
         let length =
             if flags & LONG != 0 { self.reads.read_u64().await? } else { u64::from(self.reads.read_u8().await?) };
-        Ok(Frame { more: flags & MORE != 0, command: flags & COMMAND != 0, length })
+        Ok(ZmtpFrame { more: flags & MORE != 0, command: flags & COMMAND != 0, length })
     }
 
     /// The body of a frame, in pieces.

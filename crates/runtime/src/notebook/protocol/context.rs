@@ -4,8 +4,8 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde_json::{Map, Value};
 
-use crate::notebook::action::fields::Fields;
-use crate::notebook::error::ActionFault;
+use crate::notebook::action::fields::ActionFields;
+use crate::notebook::error::ActionFieldError;
 use crate::notebook::state::{MOST_COMPLETED, MOST_TODO, MOST_TODO_BYTES, NotebookState};
 
 /// What is done to the todo list.
@@ -70,15 +70,15 @@ fn add(list: &mut Vec<String>, items: &[String], left_out: &mut Vec<Message>) {
         left_out.push(msg!("{long} items of the todo list are longer than {MOST_TODO_BYTES} bytes"));
     }
     if many > 0 {
-        left_out.push(msg!("the todo list is full at {MOST_TODO} items: {many} were left out"));
+        left_out.push(msg!("the todo list is full at {MOST_TODO} items: {many} were omitted"));
     }
 }
 
 /// Takes over what was sent of the progress of sections: each field alone, null for nothing.
 fn progress(state: &mut NotebookState, sent: &Map<String, Value>, left_out: &mut Vec<Message>) {
     let is_sent = |name: &str| sent.contains_key(name);
-    let fields = Fields::of(sent);
-    let mut note = |fault: ActionFault| left_out.push(fault.message);
+    let fields = ActionFields::of(sent);
+    let mut note = |fault: ActionFieldError| left_out.push(fault.message);
     let now = &mut state.section_progress;
     if is_sent("current_section_id") {
         fields.name(&["current_section_id"]).map_or_else(&mut note, |id| now.current_section_id = id);

@@ -109,16 +109,16 @@ pub fn newer(place: PayloadObject, object: &Map<String, Value>, notes: &mut Vec<
     let mut renewed = Map::new();
     for (name, value) in object {
         if matches!(place, PayloadObject::Request | PayloadObject::Context) && REMOVED.contains(&name.as_str()) {
-            notes.push(format!("`{name}` is no longer part of the protocol and was read over"));
+            notes.push(format!("`{name}` is no longer part of the protocol and was ignored"));
             continue;
         }
         let known = RENAMED.iter().find(|renamed| renamed.place == place && renamed.older == name);
         match known {
             Some(renamed) if object.contains_key(renamed.newer) => {
-                notes.push(format!("`{name}` was read over: `{newer}` says the same", newer = renamed.newer));
+                notes.push(format!("`{name}` was ignored: `{newer}` replaces it", newer = renamed.newer));
             }
             Some(renamed) => {
-                notes.push(format!("`{name}` is an older name of `{newer}`", newer = renamed.newer));
+                notes.push(format!("`{name}` is a deprecated name of `{newer}`", newer = renamed.newer));
                 renewed.entry(renamed.newer).or_insert_with(|| value.clone());
             }
             None => drop(renewed.insert(name.clone(), value.clone())),
@@ -145,7 +145,7 @@ mod tests {
             let object = json!({ renamed.older: 1, "beside": 2 });
             let renewed = newer(renamed.place, object.as_object().unwrap(), &mut notes);
             assert_eq!(Value::Object(renewed), json!({ renamed.newer: 1, "beside": 2 }), "{renamed:?}");
-            assert_eq!(notes, [format!("`{}` is an older name of `{}`", renamed.older, renamed.newer)]);
+            assert_eq!(notes, [format!("`{}` is a deprecated name of `{}`", renamed.older, renamed.newer)]);
         }
     }
 

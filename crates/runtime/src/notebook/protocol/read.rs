@@ -12,7 +12,7 @@ fn taken<T>(
 ) -> Option<T> {
     let taken = read(whole.get(name).filter(|value| !value.is_null())?);
     if taken.is_none() {
-        notes.push(format!("`{name}` is not {should}, and was left out"));
+        notes.push(format!("`{name}` is not {should} and was ignored"));
     }
     taken
 }
@@ -28,7 +28,7 @@ pub fn list(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> 
 
 /// A text that says something. A number is one, too: ids are often numbers.
 pub fn text(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Option<String> {
-    let text = taken(whole, name, "a text", notes, |value| match value {
+    let text = taken(whole, name, "a string", notes, |value| match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
@@ -38,7 +38,7 @@ pub fn text(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> 
 
 /// A number from 0 up.
 pub fn count(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Option<u64> {
-    taken(whole, name, "a whole number from 0 up", notes, |value| {
+    taken(whole, name, "a whole number of at least 0", notes, |value| {
         value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
     })
 }
@@ -53,13 +53,13 @@ pub fn truth(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) ->
 
 /// A list of texts, or one text. Items that are none are left out.
 pub fn texts(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Option<Vec<String>> {
-    let items = taken(whole, name, "a list of texts", notes, |value| match value {
+    let items = taken(whole, name, "a list of strings", notes, |value| match value {
         Value::String(_) => Some(vec![value.clone()]),
         other => other.as_array().cloned(),
     })?;
     let kept: Vec<String> = items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect();
     if kept.len() < items.len() {
-        notes.push(format!("`{name}` holds what is no text; that was left out"));
+        notes.push(format!("`{name}` contains items that are not strings; they were ignored"));
     }
     Some(kept)
 }

@@ -84,7 +84,7 @@ pub struct ObservedRequest {
 /// Errors: When it is no object, or holds neither a location nor a context.
 pub fn read_observation(value: &Value) -> Result<ObservedRequest, UnreadableResponse> {
     let Value::Object(outer) = value else {
-        return Err(UnreadableResponse { message: Message::word("an observation is an object") });
+        return Err(UnreadableResponse { message: Message::word("an observation must be an object") });
     };
     let mut notes = Vec::new();
     let outer = newer(PayloadObject::Request, outer, &mut notes);
@@ -95,7 +95,7 @@ pub fn read_observation(value: &Value) -> Result<ObservedRequest, UnreadableResp
     let (location, context) = (part("location", &mut notes), part("context", &mut notes));
     if location.is_none() && context.is_none() {
         return Err(UnreadableResponse {
-            message: Message::word("an observation holds `location` and `context`; this holds neither"),
+            message: Message::word("an observation contains `location` and `context`, but this contains neither"),
         });
     }
     let feedback = part("behavior_feedback", &mut notes).map(|sent| newer(PayloadObject::Feedback, &sent, &mut notes));
@@ -108,7 +108,7 @@ pub fn read_observation(value: &Value) -> Result<ObservedRequest, UnreadableResp
     let (stream, include_progress) = (switch("stream"), switch("include_progress"));
     let feedback = feedback.and_then(|sent| {
         serde_json::from_value(Value::Object(sent))
-            .map_err(|_| notes.push("`behavior_feedback` has fields of wrong types and was read over".to_owned()))
+            .map_err(|_| notes.push("`behavior_feedback` has fields of the wrong type and was ignored".to_owned()))
             .ok()
     });
     Ok(ObservedRequest { observed, notebook_id, feedback, stream, include_progress, notes })
@@ -196,7 +196,7 @@ fn within_context(
     let metadata = object(&notebook, "metadata", notes).unwrap_or_default();
     let cells = list(&notebook, "cells", notes);
     if cells.len() > MOST_READ_CELLS {
-        notes.push(format!("of {sent} cells the last {MOST_READ_CELLS} were read", sent = cells.len()));
+        notes.push(format!("only the last {MOST_READ_CELLS} of {sent} cells were read", sent = cells.len()));
     }
     let skipped = cells.len().saturating_sub(MOST_READ_CELLS);
     observed.cells = cells.iter().skip(skipped).filter_map(|cell| told(cell, notes)).collect();

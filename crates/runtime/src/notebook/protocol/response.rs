@@ -117,11 +117,11 @@ pub fn response(value: &Value) -> Result<Response, UnreadableResponse> {
         Value::Array(_) => json!({ "actions": value }),
         Value::Object(one) if is_action(one) => json!({ "actions": [value] }),
         Value::Object(_) => value.clone(),
-        _ => return Err(rubbish("a response is an object, or a list of actions")),
+        _ => return Err(rubbish("a response must be an object or a list of actions")),
     };
     let whole = opened(
         &whole,
-        "a response holds `actions`, `behavior`, `transition` or `context_update`; this holds none of them",
+        "a response contains `actions`, `behavior`, `transition` or `context_update`, but this contains none of them",
         &mut notes,
     )?;
     let behavior = object(&whole, "behavior", &mut notes).unwrap_or_default();
@@ -148,9 +148,13 @@ pub fn reflection(value: &Value) -> Result<Reflection, UnreadableResponse> {
     let whole = match value {
         Value::Bool(achieved) => json!({ "target_achieved": achieved }),
         Value::Object(_) => value.clone(),
-        _ => return Err(rubbish("a judgement is an object with `target_achieved`")),
+        _ => return Err(rubbish("a judgement must be an object with `target_achieved`")),
     };
-    let whole = opened(&whole, "a judgement holds `target_achieved` or `transition`; this holds neither", &mut notes)?;
+    let whole = opened(
+        &whole,
+        "a judgement contains `target_achieved` or `transition`, but this contains neither",
+        &mut notes,
+    )?;
     let target_achieved = truth(&whole, "target_achieved", &mut notes);
     let transition = transition(&whole, &mut notes);
     let reason = words(&whole, "reason", &mut notes).unwrap_or_else(|| transition.reason.clone());
@@ -187,7 +191,7 @@ fn opened(
     if metadata
         .is_some_and(|metadata| ["target_achieved", "targetAchieved"].iter().any(|name| metadata.contains_key(*name)))
     {
-        notes.push("`target_achieved` in `metadata` decides nothing and was read over".to_owned());
+        notes.push("`target_achieved` in `metadata` has no effect and was ignored".to_owned());
     }
     Ok(whole)
 }
@@ -195,14 +199,14 @@ fn opened(
 /// The actions that can be read on their own.
 fn taken(sent: &[Value], notes: &mut Vec<String>) -> Vec<Value> {
     if sent.len() > MOST_ACTIONS {
-        notes.push(format!("of {sent} actions the first {MOST_ACTIONS} were taken", sent = sent.len()));
+        notes.push(format!("only the first {MOST_ACTIONS} of {sent} actions were used", sent = sent.len()));
     }
     let mut kept = Vec::new();
     for (number, action) in sent.iter().take(MOST_ACTIONS).enumerate() {
         if !action.is_object() {
-            notes.push(format!("action {} is no object, and was left out", number + 1));
+            notes.push(format!("action {} is not an object and was ignored", number + 1));
         } else if size(action) > MOST_ACTION_BYTES {
-            notes.push(format!("action {} is larger than {MOST_ACTION_BYTES} bytes, and was left out", number + 1));
+            notes.push(format!("action {} is larger than {MOST_ACTION_BYTES} bytes and was ignored", number + 1));
         } else {
             kept.push(action.clone());
         }
@@ -240,12 +244,12 @@ fn transition(whole: &Map<String, Value>, notes: &mut Vec<String>) -> Transition
 fn plan_of(sent: &Value, notes: &mut Vec<String>) -> Option<Workflow> {
     let sent = sent.get("workflow").unwrap_or(sent);
     if size(sent) > MOST_PLAN_BYTES {
-        notes.push(format!("`workflow_update` is larger than {MOST_PLAN_BYTES} bytes, and was left out"));
+        notes.push(format!("`workflow_update` is larger than {MOST_PLAN_BYTES} bytes and was ignored"));
         return None;
     }
     let plan = Workflow::read(sent).ok();
     if plan.is_none() {
-        notes.push("`workflow_update` is no plan with stages and steps, and was left out".to_owned());
+        notes.push("`workflow_update` is not a plan with stages and steps and was ignored".to_owned());
     }
     plan
 }
@@ -259,11 +263,11 @@ fn context_update(whole: &Map<String, Value>, notes: &mut Vec<String>) -> Contex
     let mut variables = Map::new();
     for (name, value) in object(of("variables"), "variables", notes).unwrap_or_default() {
         if variables.len() >= MOST_VARIABLES {
-            notes.push(format!("more than {MOST_VARIABLES} variables were sent; the first were taken"));
+            notes.push(format!("more than {MOST_VARIABLES} variables were sent; only the first ones were used"));
             break;
         }
         if size(&value) > MOST_VARIABLE_BYTES {
-            notes.push(format!("a variable is larger than {MOST_VARIABLE_BYTES} bytes, and was left out"));
+            notes.push(format!("a variable is larger than {MOST_VARIABLE_BYTES} bytes and was ignored"));
         } else {
             variables.insert(name, value);
         }
@@ -291,7 +295,7 @@ fn todo(update: &Map<String, Value>, notes: &mut Vec<String>) -> Option<TodoUpda
     };
     if read.is_none() {
         notes.push(
-            "`todo_list_update` needs `operation` (add, remove, replace, clear) and `items`, and was left out"
+            "`todo_list_update` needs `operation` (add, remove, replace, clear) and `items`, and was ignored"
                 .to_owned(),
         );
     }

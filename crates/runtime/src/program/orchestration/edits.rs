@@ -4,7 +4,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde_json::{Map, Value};
 
-use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanChange, PlanRefusal, Position};
+use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanChange, PlanError, PlanPosition};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::legacy_fields::{is_older_output, todays_spelling};
 use bcc_lang::value::depth::deeper_than;
@@ -51,23 +51,23 @@ pub struct PlanEdit<'a> {
 
 impl PlanEdit<'_> {
     /// Refuses what would make the topic grow without bound or nest without end.
-    pub fn bounded(plan: &OrchestrationPlan) -> Result<(), PlanRefusal> {
+    pub fn bounded(plan: &OrchestrationPlan) -> Result<(), PlanError> {
         let modifications = plan.modifications.clone().map(Value::Object);
         for part in plan.new_action.iter().chain(modifications.iter()) {
             if deeper_than(part, MOST_DEPTH) {
-                let why = msg!("what the plan brings along is nested more than {MOST_DEPTH} deep");
-                return Err(PlanRefusal::new("plan-too-large", why));
+                let why = msg!("the content of the plan is nested more than {MOST_DEPTH} levels deep");
+                return Err(PlanError::new("plan-too-large", why));
             }
             if part.to_string().len() > MOST_BYTES {
-                let why = msg!("what the plan brings along is longer than {MOST_BYTES} bytes");
-                return Err(PlanRefusal::new("plan-too-large", why));
+                let why = msg!("the content of the plan is longer than {MOST_BYTES} bytes");
+                return Err(PlanError::new("plan-too-large", why));
             }
         }
         Ok(())
     }
 
     /// `insert`: the new action stands at the position, before what stands there now.
-    pub fn insert(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanRefusal> {
+    pub fn insert(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanError> {
         let new = plan.new_action.as_ref().and_then(Value::as_object);
         let new = new.ok_or_else(|| incomplete("insert", "new_action"))?;
         let new = Value::Object(in_todays_spelling(new));
@@ -79,21 +79,21 @@ impl PlanEdit<'_> {
         let mut taken = Vec::new();
         self.actions.iter().for_each(|action| ids_within(action, &mut taken));
         if taken.contains(&id.as_str()) {
-            let why = msg!("the id `{}` is taken by another action of this topic", shortened(&id));
-            return Err(PlanRefusal::new("id-taken", why));
+            let why = msg!("the id `{}` is already used by another action of this topic", shortened(&id));
+            return Err(PlanError::new("id-taken", why));
         }
         let at = match &plan.target_position {
             None => self.then.first_to_come(),
-            Some(Position::Named(name)) if name == "after_current" => self.then.first_to_come(),
-            Some(Position::Named(name)) if name == "before_next" => {
+            Some(PlanPosition::Named(name)) if name == "after_current" => self.then.first_to_come(),
+            Some(PlanPosition::Named(name)) if name == "before_next" => {
                 self.next_of(self.then).unwrap_or(self.actions.len())
             }
             // Behind the last one is a place, though no action stands there.
-            Some(Position::Index(index)) if *index == self.actions.len() => *index,
+            Some(PlanPosition::Index(index)) if *index == self.actions.len() => *index,
             Some(position) => self.named(position)?,
         };
         if at < self.now.first_to_come() {
-            return Err(too_late(&Message::word("the place for the new action has been passed")));
+            return Err(too_late(&Message::word("the position for the new action has already been passed")));
         }
         let mut list = self.actions.to_vec();
         list.insert(at.min(list.len()), new);
@@ -101,7 +101,7 @@ impl PlanEdit<'_> {
     }
 
     /// `modify`: fields of the config of one action.
-    pub fn modify(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanRefusal> {
+    pub fn modify(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanError> {
         let given = plan.modifications.as_ref().filter(|given| !given.is_empty());
         let given = given.ok_or_else(|| incomplete("modify", "modifications"))?;
         // Models write the fields with and without the `config` around them; both say the same.
@@ -111,8 +111,8 @@ impl PlanEdit<'_> {
         };
         let fields = renamed(given);
         if let Some(fixed) = fields.keys().find(|name| FIXED.contains(&name.as_str())) {
-            let why = msg!("a plan changes fields of an action's config only, and not its `{fixed}`");
-            return Err(PlanRefusal::new("field-fixed", why));
+            let why = msg!("a plan can change only fields of an action's config, not its `{fixed}`");
+            return Err(PlanError::new("field-fixed", why));
         }
         cases_lead_nowhere(&fields)?;
         let at = match &plan.target_position {
@@ -126,8 +126,8 @@ impl PlanEdit<'_> {
         let is_current = self.now.begun && at == self.now.at;
         if is_current && let Some(other) = fields.keys().find(|name| !OF_THE_CURRENT.contains(&name.as_str())) {
             let why =
-                msg!("of the current action only `content` and `exit` can change, and not its `{}`", shortened(other));
-            return Err(PlanRefusal::new("field-fixed", why));
+                msg!("only `content` and `exit` of the current action can be changed, not its `{}`", shortened(other));
+            return Err(PlanError::new("field-fixed", why));
         }
         self.not_skipped(at)?;
         let mut list = self.actions.to_vec();
@@ -153,12 +153,12 @@ impl PlanEdit<'_> {
     }
 
     /// `skip`: one action to come does not run. The last thing that a topic would do cannot be skipped.
-    pub fn skip(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanRefusal> {
+    pub fn skip(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanError> {
         let position = plan.target_position.as_ref().ok_or_else(|| incomplete("skip", "target_position"))?;
         let at = self.target(position)?;
         if self.now.begun && at == self.now.at {
             let why = "the current action cannot be skipped: it ends by its own exit, which `modify` can change";
-            return Err(PlanRefusal::new("not-to-come", why));
+            return Err(PlanError::new("not-to-come", why));
         }
         if at < self.now.first_to_come() {
             return Err(self.passed(at));
@@ -170,20 +170,20 @@ impl PlanEdit<'_> {
         }
         let left = list.iter().skip(self.now.first_to_come()).any(|action| !is_skipped(action));
         if !self.now.begun && !left {
-            return Err(PlanRefusal::new("empties-topic", "nothing of the topic would be left to run"));
+            return Err(PlanError::new("empties-topic", "nothing in the topic would be left to run"));
         }
         Ok(list)
     }
 
     /// `reorder`: the actions to come that are not skipped, each once. Skipped ones stay where they are.
-    pub fn reorder(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanRefusal> {
+    pub fn reorder(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanError> {
         let order = plan.order.as_ref().filter(|order| !order.is_empty());
         let order = order.ok_or_else(|| incomplete("reorder", "order"))?;
         let mut chosen: Vec<&Value> = Vec::with_capacity(order.len());
         for (place, id) in order.iter().enumerate() {
             if order.iter().take(place).any(|earlier| earlier == id) {
                 let why = msg!("`order` names `{}` twice", shortened(id));
-                return Err(PlanRefusal::new("order-incomplete", why));
+                return Err(PlanError::new("order-incomplete", why));
             }
             let at = self.by_id(id)?;
             if at < self.now.first_to_come() {
@@ -196,8 +196,11 @@ impl PlanEdit<'_> {
         let mut chosen = chosen.into_iter();
         for slot in list.iter_mut().skip(self.now.first_to_come()).filter(|action| !is_skipped(action)) {
             let Some(next) = chosen.next() else {
-                let why = msg!("`order` leaves out `{}`, which is to come: it must name each once", id_of(slot));
-                return Err(PlanRefusal::new("order-incomplete", why));
+                let why = msg!(
+                    "`order` omits `{}`, which has not run yet: it must list each remaining action once",
+                    id_of(slot)
+                );
+                return Err(PlanError::new("order-incomplete", why));
             };
             *slot = next.clone();
         }
@@ -211,20 +214,20 @@ impl PlanEdit<'_> {
     }
 
     /// The action that `modify` or `skip` means: with `after_current` and `before_next` the next one that would run.
-    fn target(&self, position: &Position) -> Result<usize, PlanRefusal> {
+    fn target(&self, position: &PlanPosition) -> Result<usize, PlanError> {
         match position {
-            Position::Named(name) if name == "after_current" || name == "before_next" => self
+            PlanPosition::Named(name) if name == "after_current" || name == "before_next" => self
                 .next_of(self.then)
-                .ok_or_else(|| PlanRefusal::new("not-to-come", "no action of the topic is to come")),
+                .ok_or_else(|| PlanError::new("not-to-come", "the topic has no remaining actions")),
             position => self.named(position),
         }
     }
 
     /// The action of an id or an index. A text of digits that is no id is an index.
-    fn named(&self, position: &Position) -> Result<usize, PlanRefusal> {
+    fn named(&self, position: &PlanPosition) -> Result<usize, PlanError> {
         let index = match position {
-            Position::Index(index) => *index,
-            Position::Named(name) => match (self.by_id(name), name.parse::<usize>()) {
+            PlanPosition::Index(index) => *index,
+            PlanPosition::Named(name) => match (self.by_id(name), name.parse::<usize>()) {
                 (Err(_), Ok(index)) => index,
                 (found, _) => return found,
             },
@@ -232,44 +235,44 @@ impl PlanEdit<'_> {
         let length = self.actions.len();
         (index < length).then_some(index).ok_or_else(|| {
             let why = msg!("the topic has no action with the index {index}: it has {length}, counted from 0");
-            PlanRefusal::new("unknown-action", why)
+            PlanError::new("unknown-action", why)
         })
     }
 
-    fn by_id(&self, id: &str) -> Result<usize, PlanRefusal> {
+    fn by_id(&self, id: &str) -> Result<usize, PlanError> {
         self.actions.iter().position(|action| id_of(action) == id).ok_or_else(|| {
-            PlanRefusal::new("unknown-action", msg!("the topic has no action with the id `{}`", shortened(id)))
+            PlanError::new("unknown-action", msg!("the topic has no action with the id `{}`", shortened(id)))
         })
     }
 
-    fn not_skipped(&self, at: usize) -> Result<(), PlanRefusal> {
+    fn not_skipped(&self, at: usize) -> Result<(), PlanError> {
         match self.actions.get(at).filter(|action| is_skipped(action)) {
-            Some(action) => Err(PlanRefusal::new("not-to-come", msg!("`{}` is skipped already", id_of(action)))),
+            Some(action) => Err(PlanError::new("not-to-come", msg!("`{}` is already skipped", id_of(action)))),
             None => Ok(()),
         }
     }
 
     /// Says of an action that it is not to come any more.
-    fn passed(&self, at: usize) -> PlanRefusal {
+    fn passed(&self, at: usize) -> PlanError {
         let id = self.actions.get(at).map(id_of).unwrap_or_default();
         if self.now.begun && at == self.now.at {
-            return too_late(&msg!("`{id}` has begun"));
+            return too_late(&msg!("`{id}` has already started"));
         }
         too_late(&msg!("`{id}` is done"))
     }
 }
 
-fn too_late(what: &Message) -> PlanRefusal {
-    PlanRefusal::new("too-late", msg!("{what}; a plan changes only what is still to come"))
+fn too_late(what: &Message) -> PlanError {
+    PlanError::new("too-late", msg!("{what}; a plan can change only what has not run yet"))
 }
 
-fn incomplete(change: &str, field: &str) -> PlanRefusal {
-    PlanRefusal::new("plan-incomplete", msg!("a plan to {change} needs `{field}`"))
+fn incomplete(change: &str, field: &str) -> PlanError {
+    PlanError::new("plan-incomplete", msg!("a plan to {change} needs `{field}`"))
 }
 
 /// Refuses an action that a plan brings along when it, or one inside it, would say where the conversation goes. Where that
 /// goes, up to the session's end, is decided by the script alone.
-fn leads_nowhere(action: &Value) -> Result<(), PlanRefusal> {
+fn leads_nowhere(action: &Value) -> Result<(), PlanError> {
     let Some(action) = action.as_object() else { return Ok(()) };
     let action = in_todays_spelling(action);
     if let Some(leading) = LEADING.iter().find(|name| action.contains_key(**name)) {
@@ -279,7 +282,7 @@ fn leads_nowhere(action: &Value) -> Result<(), PlanRefusal> {
 }
 
 /// The same of the cases in a config. What is misspelt or not where it must be does not check anyway.
-fn cases_lead_nowhere(config: &Map<String, Value>) -> Result<(), PlanRefusal> {
+fn cases_lead_nowhere(config: &Map<String, Value>) -> Result<(), PlanError> {
     let cases = config.get("cases").and_then(Value::as_array).into_iter().flatten();
     for case in cases.chain(config.get("else")) {
         if case.get("goto").is_some() {
@@ -291,13 +294,13 @@ fn cases_lead_nowhere(config: &Map<String, Value>) -> Result<(), PlanRefusal> {
     Ok(())
 }
 
-fn brings(name: &str) -> PlanRefusal {
-    let why = msg!("a plan brings no `{name}` along: where the conversation goes is for the script to say");
-    PlanRefusal::new("field-fixed", why)
+fn brings(name: &str) -> PlanError {
+    let why = msg!("a plan must not contain `{name}`: only the script decides where the conversation goes");
+    PlanError::new("field-fixed", why)
 }
 
 impl PlanChange {
-    pub(crate) fn apply(self, edit: &PlanEdit<'_>, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanRefusal> {
+    pub(crate) fn apply(self, edit: &PlanEdit<'_>, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanError> {
         match self {
             Self::Insert => edit.insert(plan),
             Self::Modify => edit.modify(plan),

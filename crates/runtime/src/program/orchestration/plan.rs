@@ -41,7 +41,7 @@ impl PlanChange {
 /// Which action or gap a plan means.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Position {
+pub enum PlanPosition {
     /// The index in the topic's list of actions, from 0.
     Index(usize),
     /// `after_current`, `before_next`, or the id of an action.
@@ -81,7 +81,7 @@ pub struct OrchestrationPlan {
     pub action: PlanChange,
     /// Where. `insert` without one means `after_current`, `modify` without one the current action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target_position: Option<Position>,
+    pub target_position: Option<PlanPosition>,
     /// The action that `insert` puts in, as a script would write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_action: Option<Value>,
@@ -105,8 +105,10 @@ impl OrchestrationPlan {
         let action = PlanChange::parse(reply.get("action")?.as_str()?)?;
         let object = |name: &str| reply.get(name).filter(|value| value.is_object());
         let target_position = reply.get("target_position").and_then(|value| match value {
-            Value::Number(number) => number.as_u64().and_then(|index| usize::try_from(index).ok()).map(Position::Index),
-            Value::String(name) if !name.trim().is_empty() => Some(Position::Named(name.trim().to_owned())),
+            Value::Number(number) => {
+                number.as_u64().and_then(|index| usize::try_from(index).ok()).map(PlanPosition::Index)
+            }
+            Value::String(name) if !name.trim().is_empty() => Some(PlanPosition::Named(name.trim().to_owned())),
             _ => None,
         });
         let order = reply.get("order").and_then(Value::as_array).map(|ids| {
@@ -129,7 +131,7 @@ impl OrchestrationPlan {
 /// Why a plan changes nothing. It is told in the event of the plan; nothing else happens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{why}")]
-pub struct PlanRefusal {
+pub struct PlanError {
     /// A stable slug.
     pub code: String,
     /// A sentence. Names ids of actions and fields, never what a person said.
@@ -137,7 +139,7 @@ pub struct PlanRefusal {
     pub why: Message,
 }
 
-impl PlanRefusal {
+impl PlanError {
     pub fn new(code: &str, why: impl Into<Message>) -> Self {
         Self { code: code.to_owned(), why: why.into() }
     }

@@ -8,7 +8,7 @@ use tracing::error;
 
 use crate::program::event::Event;
 use crate::program::orchestration::edits::{id_of, is_skipped};
-use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanRefusal, Revision};
+use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanError, Revision};
 use crate::program::orchestration::{ExecutionState, MOST_ASKED, MOST_PLANS, execute_orchestration};
 use crate::program::program::Program;
 use crate::program::recheck::Recheck;
@@ -57,7 +57,7 @@ impl Plans {
 
     /// The actions of this visit, from those of the script ([`Recheck::actions`]).
     /// Errors: When a kept plan cannot be executed: what is stored is of another script or another release.
-    pub fn replay(&self, original: Vec<Value>) -> Result<Vec<Value>, PlanRefusal> {
+    pub fn replay(&self, original: Vec<Value>) -> Result<Vec<Value>, PlanError> {
         let mut actions = original;
         for (plans, Applied { plan, at }) in (0..).zip(&self.applied) {
             actions = execute_orchestration(plan, &ExecutionState { actions: &actions, cursor: *at, plans })?;
@@ -68,7 +68,7 @@ impl Plans {
     /// The program of this visit, from the script: for a session that is taken up again. `None` when no plan counts, and the
     /// program is that of the script.
     /// Errors: As [`Plans::replay`], and when the check does not let pass what it let pass before.
-    pub fn program(&self, topic: &str, recheck: &dyn Recheck) -> Result<Option<Accepted>, PlanRefusal> {
+    pub fn program(&self, topic: &str, recheck: &dyn Recheck) -> Result<Option<Accepted>, PlanError> {
         if self.applied.is_empty() {
             return Ok(None);
         }
@@ -78,7 +78,7 @@ impl Plans {
     }
 
     /// Executes a plan that arrived, has the result checked, and keeps it. Gives the program that the session runs from here on.
-    /// Errors: [`PlanRefusal`] with what [`execute_orchestration`] or the check says (`does-not-check`). It is counted; nothing else
+    /// Errors: [`PlanError`] with what [`execute_orchestration`] or the check says (`does-not-check`). It is counted; nothing else
     /// changes.
     pub fn apply(
         &mut self,
@@ -86,7 +86,7 @@ impl Plans {
         cursor: Cursor,
         topic: &str,
         recheck: &dyn Recheck,
-    ) -> Result<Accepted, PlanRefusal> {
+    ) -> Result<Accepted, PlanError> {
         let accepted = self.tried(&plan, cursor, topic, recheck);
         match accepted {
             Ok(_) => self.applied.push(Applied { plan, at: cursor }),
@@ -101,7 +101,7 @@ impl Plans {
         cursor: Cursor,
         topic: &str,
         recheck: &dyn Recheck,
-    ) -> Result<Accepted, PlanRefusal> {
+    ) -> Result<Accepted, PlanError> {
         let actions = self.replay(original(topic, recheck)?)?;
         let state = ExecutionState { actions: &actions, cursor, plans: self.count() };
         let actions = execute_orchestration(plan, &state)?;
@@ -118,7 +118,7 @@ impl Plans {
     pub fn told(
         &self,
         plan: &OrchestrationPlan,
-        refused: Option<&PlanRefusal>,
+        refused: Option<&PlanError>,
         (analysis, from): (&Value, &str),
         original: &[Value],
     ) -> Event {
@@ -146,16 +146,16 @@ fn ids(actions: &[Value]) -> Vec<String> {
     actions.iter().filter(|action| !is_skipped(action)).map(|action| id_of(action).to_owned()).collect()
 }
 
-fn original(topic: &str, recheck: &dyn Recheck) -> Result<Vec<Value>, PlanRefusal> {
-    recheck.actions(topic).ok_or_else(|| PlanRefusal::new("unknown-topic", "the script has no such topic"))
+fn original(topic: &str, recheck: &dyn Recheck) -> Result<Vec<Value>, PlanError> {
+    recheck.actions(topic).ok_or_else(|| PlanError::new("unknown-topic", "the script has no such topic"))
 }
 
-fn not_sound(faults: &[String]) -> PlanRefusal {
+fn not_sound(faults: &[String]) -> PlanError {
     let listed = faults.iter().take(MOST_FAULTS).cloned().collect::<Vec<_>>().join("; ");
     let more = faults.len().saturating_sub(MOST_FAULTS);
     let why = match more {
-        0 => msg!("the topic would not be a sound script: {listed}"),
-        _ => msg!("the topic would not be a sound script: {listed}; and {more} more"),
+        0 => msg!("the topic would not be a valid script: {listed}"),
+        _ => msg!("the topic would not be a valid script: {listed}; and {more} more"),
     };
-    PlanRefusal::new("does-not-check", why)
+    PlanError::new("does-not-check", why)
 }

@@ -45,9 +45,9 @@ impl ByteSource for Script {
 }
 
 #[derive(Default)]
-struct Heard(String);
+struct CapturedDeltas(String);
 
-impl LiveObserver for Heard {
+impl LiveObserver for CapturedDeltas {
     fn text(&mut self, piece: &str) {
         assert!(!piece.is_empty());
         self.0.push_str(piece);
@@ -67,7 +67,7 @@ async fn read_as(dialect: &Dialect, sample: &Sample, steps: Vec<Step>) -> Outcom
         first: Duration::from_secs(60),
         idle: Duration::from_secs(30),
     };
-    let mut heard = Heard::default();
+    let mut heard = CapturedDeltas::default();
     let body = ResponseBody::new(Box::new(Script(steps.into())), Timeouts::new(limits), MAX_REPLY_BYTES);
     match Reading::new(body, dialect, HOST).answer(sample.content_type, sample.tool, &mut heard).await {
         Ok(answer) => {

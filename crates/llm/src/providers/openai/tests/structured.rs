@@ -10,7 +10,7 @@ use crate::model::provider::{LiveObserver, NoLiveOutput, Provider};
 use crate::model::request::ModelRequest;
 use crate::providers::http::caller::Caller;
 use crate::providers::http::config::{ServerConfig, Structured};
-use crate::providers::http::fake::{Heard, Server, Step, events, head, plain, stream};
+use crate::providers::http::fake::{CapturedDeltas, FakeServer, Step, events, head, plain, stream};
 use crate::providers::openai::CHAT_COMPLETIONS;
 use crate::providers::openai::tests::{KEY, config, end, good, piece, request};
 
@@ -27,7 +27,7 @@ fn refuse(status: u16, message: &str) -> Vec<Step> {
     vec![Step::Send(plain(status, "application/json", "", &body))]
 }
 
-fn bodies(server: &Server) -> Vec<Value> {
+fn bodies(server: &FakeServer) -> Vec<Value> {
     let bodies = server.requests().into_iter().map(|sent| {
         let (_, body) = sent.split_once("\r\n\r\n").unwrap();
         serde_json::from_str(body).unwrap()
@@ -35,7 +35,7 @@ fn bodies(server: &Server) -> Vec<Value> {
     bodies.collect()
 }
 
-fn forms(server: &Server) -> Vec<String> {
+fn forms(server: &FakeServer) -> Vec<String> {
     let form = |body: &Value| match &body["response_format"]["type"] {
         Value::String(form) => form.clone(),
         _ if body.get("tools").is_some() => "tool".to_owned(),
@@ -44,7 +44,7 @@ fn forms(server: &Server) -> Vec<String> {
     bodies(server).iter().map(form).collect()
 }
 
-fn provider(server: &Server, structured: Structured) -> Caller {
+fn provider(server: &FakeServer, structured: Structured) -> Caller {
     Caller::new(&CHAT_COMPLETIONS, ServerConfig { structured, max_attempts: 1, ..config(&server.base_url) }).unwrap()
 }
 
@@ -65,7 +65,7 @@ async fn each_form_is_written_as_the_api_has_it() {
         (Structured::Off, json!({})),
     ];
     for (form, expected) in table {
-        let server = Server::start([good("{}"), good("words")]).await;
+        let server = FakeServer::start([good("{}"), good("words")]).await;
         let provider = provider(&server, form);
         provider.complete(&structured(), &mut NoLiveOutput).await.unwrap();
         provider.complete(&request(), &mut NoLiveOutput).await.unwrap();
@@ -87,8 +87,8 @@ async fn what_a_tool_is_called_with_is_the_reply() {
             .to_string()
     };
     let server =
-        Server::start([stream(&[&call("{\"content\": "), &call("\"您好\"}"), &end("tool_calls"), "[DONE]"])]).await;
-    let mut heard = Heard::default();
+        FakeServer::start([stream(&[&call("{\"content\": "), &call("\"您好\"}"), &end("tool_calls"), "[DONE]"])]).await;
+    let mut heard = CapturedDeltas::default();
     let reply = provider(&server, Structured::Tool).complete(&structured(), &mut heard).await.unwrap();
     assert_eq!(reply.text, "{\"content\": \"您好\"}");
     assert_eq!(heard.0.concat(), reply.text);
@@ -117,7 +117,7 @@ async fn a_server_that_refuses_a_form_is_asked_for_a_simpler_one_and_that_is_rem
         (400, "", &["json_schema", "off"]),
     ];
     for (status, message, expected) in table {
-        let server = Server::start([refuse(status, message), good("一"), good("二"), good("三")]).await;
+        let server = FakeServer::start([refuse(status, message), good("一"), good("二"), good("三")]).await;
         let provider = provider(&server, Structured::Auto);
         let reply = provider.complete(&structured(), &mut NoLiveOutput).await;
         let reply = reply.unwrap_or_else(|error| panic!("{message}: {error}"));
@@ -132,7 +132,7 @@ async fn a_server_that_refuses_a_form_is_asked_for_a_simpler_one_and_that_is_rem
 #[tokio::test]
 async fn a_server_that_knows_no_form_at_all_is_asked_for_none() {
     let unknown = "Unrecognized request argument supplied: response_format";
-    let server = Server::start([refuse(400, unknown), refuse(400, unknown), good("一"), good("二")]).await;
+    let server = FakeServer::start([refuse(400, unknown), refuse(400, unknown), good("一"), good("二")]).await;
     let provider = provider(&server, Structured::Auto);
     assert_eq!(provider.complete(&structured(), &mut NoLiveOutput).await.unwrap().text, "一");
     provider.complete(&structured(), &mut NoLiveOutput).await.unwrap();
@@ -143,7 +143,7 @@ async fn a_server_that_knows_no_form_at_all_is_asked_for_none() {
 async fn a_complaint_inside_a_stream_counts_as_well() {
     let error = json!({ "error": { "code": 400, "message": "response_format: json_schema is not supported" } });
     let stream = stream(&[&error.to_string()]);
-    let server = Server::start([stream, good("一")]).await;
+    let server = FakeServer::start([stream, good("一")]).await;
     let provider = provider(&server, Structured::Auto);
     assert_eq!(provider.complete(&structured(), &mut NoLiveOutput).await.unwrap().text, "一");
     assert_eq!(forms(&server), ["json_schema", "json_object"]);
@@ -165,7 +165,7 @@ async fn an_unrelated_refusal_is_told_as_itself_and_costs_at_most_one_request_mo
     ];
     for (status, message, requests) in table {
         let answers: Vec<Vec<Step>> = (0..8).map(|_| refuse(status, message)).collect();
-        let server = Server::start(answers).await;
+        let server = FakeServer::start(answers).await;
         let provider = provider(&server, Structured::Auto);
         for call in 1..=2 {
             let error = provider.complete(&structured(), &mut NoLiveOutput).await.unwrap_err();
@@ -181,7 +181,7 @@ async fn an_unrelated_refusal_is_told_as_itself_and_costs_at_most_one_request_mo
 #[tokio::test]
 async fn a_form_that_the_settings_name_is_not_changed() {
     for form in [Structured::JsonSchema, Structured::JsonObject, Structured::Tool] {
-        let server = Server::start([refuse(400, "response_format and tools are not supported"), good("x")]).await;
+        let server = FakeServer::start([refuse(400, "response_format and tools are not supported"), good("x")]).await;
         let error = provider(&server, form).complete(&structured(), &mut NoLiveOutput).await.unwrap_err();
         assert!(matches!(error, ModelError::Http { status: 400, attempts: 1, .. }), "{error:?}");
     }
@@ -191,10 +191,10 @@ async fn a_form_that_the_settings_name_is_not_changed() {
 async fn faults_and_refusals_in_one_call_are_counted_apart() {
     let busy = || refuse(503, "busy");
     let answers = [busy(), refuse(400, "response_format?"), busy(), refuse(400, "json_object?"), busy(), good("一")];
-    let server = Server::start(answers).await;
+    let server = FakeServer::start(answers).await;
     let provider =
         Caller::new(&CHAT_COMPLETIONS, ServerConfig { max_attempts: 4, ..config(&server.base_url) }).unwrap();
-    let mut heard = Heard::default();
+    let mut heard = CapturedDeltas::default();
     let reply = provider.complete(&structured(), &mut heard).await.unwrap();
     assert_eq!((reply.text.as_str(), reply.attempts), ("一", 6));
     assert_eq!(forms(&server), ["json_schema", "json_schema", "json_object", "json_object", "off", "off"]);
@@ -205,7 +205,7 @@ async fn faults_and_refusals_in_one_call_are_counted_apart() {
 async fn a_server_that_wants_the_limit_under_its_newer_name_gets_it_from_then_on() {
     let refusal =
         "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
-    let server = Server::start([refuse(400, refusal), good("一"), good("二")]).await;
+    let server = FakeServer::start([refuse(400, refusal), good("一"), good("二")]).await;
     let config = ServerConfig { max_tokens: Some(50), max_attempts: 1, ..config(&server.base_url) };
     let provider = Caller::new(&CHAT_COMPLETIONS, config).unwrap();
     for _ in 0..2 {
@@ -223,7 +223,7 @@ async fn a_server_that_wants_the_limit_under_its_newer_name_gets_it_from_then_on
 async fn a_reply_that_reached_its_limit_says_so() {
     for (reason, cut_off) in [("length", true), ("stop", false)] {
         let stream = events(&[&piece("您"), &end(reason), "[DONE]"]);
-        let server = Server::start([vec![Step::Send(head("text/event-stream")), Step::Send(stream)]]).await;
+        let server = FakeServer::start([vec![Step::Send(head("text/event-stream")), Step::Send(stream)]]).await;
         let reply = provider(&server, Structured::Auto).complete(&request(), &mut NoLiveOutput).await.unwrap();
         assert_eq!(reply.cut_off, cut_off, "{reason}");
     }
@@ -231,7 +231,7 @@ async fn a_reply_that_reached_its_limit_says_so() {
 
 #[tokio::test]
 async fn fields_and_headers_of_the_settings_are_sent_along() {
-    let server = Server::start([good("x")]).await;
+    let server = FakeServer::start([good("x")]).await;
     let mut config = config(&server.base_url);
     config.extra = Map::from_iter([
         ("enable_thinking".to_owned(), json!(false)),
@@ -258,7 +258,7 @@ fn fields_that_are_not_the_settings_are_refused() {
 
 #[tokio::test]
 async fn a_proxy_that_is_named_is_asked_in_place_of_the_server() {
-    let proxy = Server::start([good("via")]).await;
+    let proxy = FakeServer::start([good("via")]).await;
     let named = ServerConfig { proxy: Some(format!("http://{}", proxy.host)), ..config("http://models.invalid/v1") };
     let reply = Caller::new(&CHAT_COMPLETIONS, named).unwrap().complete(&request(), &mut NoLiveOutput).await.unwrap();
     assert_eq!(reply.text, "via");
@@ -276,7 +276,7 @@ async fn a_proxy_that_is_named_is_asked_in_place_of_the_server() {
 async fn no_secret_of_the_settings_is_shown_even_when_the_server_repeats_it() {
     let said = format!("denied: {KEY}, team-geheim, query-geheim, basic-geheim, proxy-geheim");
     for status in [400, 407, 429] {
-        let server = Server::start([refuse(status, &said)]).await;
+        let server = FakeServer::start([refuse(status, &said)]).await;
         let mut config = config("http://models.invalid/v1?key=query-geheim");
         config.headers =
             vec![("x-team".to_owned(), "team-geheim".into()), ("x-auth".to_owned(), "Basic basic-geheim".into())];
@@ -304,7 +304,7 @@ async fn one_connection_serves_many_calls() {
     ]
     .concat();
     let turn = [Step::Send(answer), Step::Send(b"0\r\n\r\n".to_vec()), Step::NextRequest];
-    let server = Server::start([turn.iter().cycle().take(12).cloned().collect::<Vec<_>>()]).await;
+    let server = FakeServer::start([turn.iter().cycle().take(12).cloned().collect::<Vec<_>>()]).await;
     let provider =
         Caller::new(&CHAT_COMPLETIONS, ServerConfig { max_attempts: 1, ..config(&server.base_url) }).unwrap();
     for _ in 0..4 {
@@ -332,7 +332,7 @@ impl LiveObserver for Began {
 async fn a_call_that_is_given_up_closes_its_connection() {
     let speaks = stream(&[&piece("您")]);
     for (steps, is_heard) in [(vec![], false), (speaks, true)] {
-        let server = Server::start([[steps, vec![Step::AwaitClose]].concat()]).await;
+        let server = FakeServer::start([[steps, vec![Step::AwaitClose]].concat()]).await;
         let provider = Caller::new(&CHAT_COMPLETIONS, config(&server.base_url)).unwrap();
         let request = request();
         let heard = Arc::new(AtomicBool::new(false));

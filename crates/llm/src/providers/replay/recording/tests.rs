@@ -72,7 +72,7 @@ async fn a_call_that_was_not_recorded_or_asks_something_else_is_an_error_that_no
     assert!(missing.to_string().contains("no such exchange"), "{missing}");
     let error = asked(&recording, "t/a", (1, 0), "电话 123\n行吗").await.unwrap_err();
     assert!(!crate::http::retry::is_transient(&error));
-    let told = "the prompt of `a`, call 1 (round 1, opening) is not the one that was recorded in r.jsonl:\n\
+    let told = "the prompt of `a`, call 1 (round 1, opening) differs from the one recorded in r.jsonl:\n\
                 message 1 (user):\n  电话 ***\n- 好吗\n+ 行吗";
     assert_eq!(error.to_string(), told);
 }
@@ -169,9 +169,9 @@ fn it_answers_for_monitors_where_one_was_recorded_and_reads_replies_as_then() {
 #[test]
 fn what_is_wrong_in_a_recording_is_named() {
     for (text, part) in [
-        ("", "is no recording"),
+        ("", "is not a recording"),
         ("replies: {}", "`--model replay:FILE`"),
-        ("{\"recording\":1}\n{\"purpose\":\"action\"}", "line 2 is no recorded exchange"),
+        ("{\"recording\":1}\n{\"purpose\":\"action\"}", "line 2 is not a recorded exchange"),
         ("{\"recording\":1}\n{\"purpose\":\"action\",\"action_id\":\"a\",\"round\":1,\"call\":0}", "line 2"),
         ("{\"recording\":1}\nnonsense", "line 2"),
     ] {

@@ -78,7 +78,7 @@ fn the_older_and_the_newer_form_of_a_state_are_read_as_the_same() {
     assert_eq!(observed.step_goal.as_deref(), Some("to count"));
     assert_eq!(observed.fsm.unwrap(), state.fsm);
     assert!(newer.notes.is_empty(), "{:?}", newer.notes);
-    assert!(older.notes.iter().any(|note| note == "`state` is an older name of `context`"), "{:?}", older.notes);
+    assert!(older.notes.iter().any(|note| note == "`state` is a deprecated name of `context`"), "{:?}", older.notes);
 }
 
 /// One state in the shapes that are about.

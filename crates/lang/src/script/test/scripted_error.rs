@@ -10,7 +10,7 @@ use crate::source::yaml::YamlNode;
 
 /// What goes wrong with one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ScriptedFault {
+pub enum ScriptedError {
     /// The server answers with this status.
     Http {
         status: u16,
@@ -48,21 +48,21 @@ pub(crate) const KEYS: [&str; 11] = [
     "$after_ms",
 ];
 
-pub(crate) fn fault(fields: &Fields<'_>) -> Option<ScriptedFault> {
+pub(crate) fn fault(fields: &Fields<'_>) -> Option<ScriptedError> {
     let status = spanned(fields, "http", 100..=599);
     let retry_after = fields.take("retry_after");
     let message = fields.words("message").map(|words| words.text).unwrap_or_default();
     let timeout = fields.take("timeout");
     let unreachable = if fields.has("unreachable") { fields.boolean("unreachable") } else { None };
     if let Some(node) = timeout {
-        return slow(node, fields).map(ScriptedFault::Timeout);
+        return slow(node, fields).map(ScriptedError::Timeout);
     }
     if unreachable == Some(true) {
-        return Some(ScriptedFault::Unreachable);
+        return Some(ScriptedError::Unreachable);
     }
     let Spanned { value: status, .. } = status?;
     let retry_after = retry_after.and_then(|node| seconds(node, fields));
-    Some(ScriptedFault::Http { status: u16::try_from(status).ok()?, retry_after, message })
+    Some(ScriptedError::Http { status: u16::try_from(status).ok()?, retry_after, message })
 }
 
 fn slow(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Slow> {
@@ -73,7 +73,8 @@ fn slow(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Slow> {
         "total" => Some(Slow::Total),
         _ => {
             let message = "`timeout` must be one of `first_token`, `idle`, `total`";
-            let help = "`first_token`: nothing begins; `idle`: it begins and falls silent; `total`: it never ends";
+            let help =
+                "`first_token`: no reply starts; `idle`: the reply starts, then stalls; `total`: the reply never ends";
             fields.error("not-a-choice", message, node.span, help);
             None
         }
