@@ -33,6 +33,7 @@ pub enum TemplatesCommand {
     /// Show the messages that would be sent to the model, without sending them
     Render(RenderArgs),
     /// Compare a scheme with the default one; exit code 0 if equal, 1 if different, 2 on errors
+    #[command(alias = "compare")]
     Diff(DiffArgs),
     /// Copy templates into a scheme of the project for editing; never overwrites a file
     New(NewTemplatesArgs),

@@ -305,6 +305,7 @@ fn diff_ends_as_diff_does_and_its_output_is_a_patch() {
     assert_eq!(run(&home, "new gentle --from english").code, Some(0));
     let same = run(&home, "diff --scheme gentle --against english");
     assert_eq!((same.code, same.out.as_str()), (Some(0), ""));
+    assert_eq!(run(&home, "compare --scheme gentle --against english").code, Some(0), "another word for it");
     let file = "_system/config/custom/gentle/ai_ask_v1.md";
     let changed = ENGLISH_ASK.replacen("# Role\n", "# Your role\n", 1);
     home.put(file, &changed);

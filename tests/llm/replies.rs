@@ -1,4 +1,4 @@
-//! Raw replies as models write them, read through the library: the parse cases of design document 004 and more, as data in
+//! Raw replies as models write them, read through the library: the cases of docs/replies.md and more, as data in
 //! `tests/replies/` (see its README).
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Notebooks: the eleven actions of design document 000 as data. What an action is written like, what it does, and what is
+//! Notebooks: the eleven actions of docs/notebook.md as data. What an action is written like, what it does, and what is
 //! refused. The worked examples of 000 are `tests/notebook/examples/`; what its text says beside them is `more/`.
 
 mod book;

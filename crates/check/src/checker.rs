@@ -245,7 +245,10 @@ impl Checker<'_> {
             self.findings.report(Diagnostic::error("not-supported-yet", message, self.file, kind.span).with_help(help));
             return;
         }
-        let near = near_miss(&kind.value, names.iter().copied());
+        // `ask` is far from `ai_ask` by letters, and is what is meant.
+        let with_prefix = format!("ai_{}", kind.value);
+        let near = names.iter().copied().find(|name| *name == with_prefix);
+        let near = near.or_else(|| near_miss(&kind.value, names.iter().copied()));
         let help = match near {
             Some(near) => msg!("did you mean `{near}`?"),
             None => msg!("action types are {}", names.join(", ")),
