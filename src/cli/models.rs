@@ -201,7 +201,7 @@ fn result(checked: &ModelCheck) -> Vec<String> {
 fn told(checked: &ModelCheck) {
     let name = &checked.name;
     if let Some(note) = &checked.note {
-        report::note(&format!("{name}: {note}"));
+        report::note(&msg!("{name}: {note}"));
     }
     if let Some(error) = &checked.error {
         report::note(&msg!("{name}: error: {error}"));

@@ -233,6 +233,70 @@ fn findings_are_told_in_chinese_and_lines_of_files_are_not() {
     insta::assert_snapshot!("run_with_errors", shown(&home, &chinese(&home, &["run", "broken.yaml"], "")));
 }
 
+/// The pieces of English sentences that the catalogue has a translation of: at least three words, so that no name is one by chance.
+fn english_pieces() -> Vec<String> {
+    let texts = known().into_iter().flatten().filter_map(|piece| match piece {
+        PatternPiece::Text(text) => Some(text.trim().to_owned()),
+        PatternPiece::Place { .. } => None,
+    });
+    texts.filter(|text| text.len() >= 16 && text.split_whitespace().count() >= 3 && !text.contains('`')).collect()
+}
+
+/// Lines of an output that hold English sentences of the program: neither lines of files nor code in backticks.
+fn left_in_english(pieces: &[String], text: &str) -> Vec<String> {
+    let line_of_file = regex::Regex::new(r"^\s*\d* [|+~-]").unwrap();
+    let code = regex::Regex::new(r"`[^`]*`").unwrap();
+    let lines = text.lines().filter(|line| !line_of_file.is_match(line));
+    let english = |line: &str| {
+        let line = code.replace_all(line, "`…`");
+        pieces.iter().any(|piece| line.contains(piece.as_str()))
+    };
+    lines.filter(|line| english(line)).map(str::to_owned).collect()
+}
+
+#[test]
+fn nothing_that_has_a_translation_is_printed_in_english() {
+    let home = Home::new();
+    let pieces = english_pieces();
+    assert!(pieces.len() > 1_000, "only {} pieces are looked for", pieces.len());
+    for folder in ["err", "validate"] {
+        fs::create_dir_all(home.path().join(folder)).unwrap();
+        for entry in fs::read_dir(root().join("tests/scripts").join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "yaml") {
+                fs::copy(&path, home.path().join(folder).join(path.file_name().unwrap())).unwrap();
+            }
+        }
+    }
+    home.file("broken.yaml", BROKEN);
+    let commands: [&[&str]; 15] = [
+        &["validate", "--all", "err", "validate"],
+        &["migrate", "err"],
+        &["run", "broken.yaml"],
+        &["test"],
+        &["doctor"],
+        &["models", "list"],
+        &["models", "check"],
+        &["sessions", "list"],
+        &["sessions", "show", "none"],
+        &["templates", "list"],
+        &["templates", "diff", "--scheme", "english"],
+        &["templates", "render", "ai_ask"],
+        &["schema", "none"],
+        &["explain", "none"],
+        &["trust", "none"],
+    ];
+    let mut english = Vec::new();
+    for arguments in commands {
+        let finished = chinese(&home, arguments, "");
+        let found = left_in_english(&pieces, &(finished.out + "\n" + &finished.err));
+        english.extend(found.into_iter().map(|line| format!("{arguments:?}: {line}")));
+    }
+    english.sort();
+    english.dedup();
+    assert!(english.is_empty(), "{} lines:\n{}", english.len(), english.join("\n"));
+}
+
 /// A name that would be said in Chinese, were it a sentence of the program's.
 const FILE: &str = "no files; remove it.yaml";
 

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use crate::message::language::Language;
 use crate::message::message::Message;
 use crate::message::msg;
 
@@ -29,8 +30,12 @@ pub fn json_error(error: &serde_json::Error) -> Message {
     library(&error.to_string())
 }
 
+/// A part that a catalogue knows is a word of the library. Any other may hold a value or a name of the person's, which masks must find.
 fn word(text: &str) -> Message {
-    Message::Word(Cow::Owned(text.to_owned()))
+    match Language::Chinese.literal(text) {
+        Some(_) => Message::Word(Cow::Owned(text.to_owned())),
+        None => Message::text(text),
+    }
 }
 
 /// `… at line 1 column 2`, as serde_json writes it.
@@ -43,7 +48,6 @@ fn place(text: &str) -> Option<(&str, usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::language::Language;
 
     #[test]
     fn errors_of_libraries_are_translated_by_their_parts_and_read_the_same_in_english() {
@@ -59,5 +63,18 @@ mod tests {
         }
         let error = serde_json::from_str::<serde_json::Value>("{").unwrap_err();
         assert_eq!(json_error(&error).render(Language::Chinese), "对象不完整，内容提前结束（第 1 行第 1 列）");
+    }
+
+    #[test]
+    fn what_a_library_repeats_of_a_value_can_be_masked() {
+        for text in [
+            "tried to include non-existing template 'q7'",
+            "unexpected q7, expected end of block",
+            "q7 at line 1 column 2",
+        ] {
+            let mut message = library(text);
+            message.change_texts(&mut |text| *text = text.replace("q7", "***"));
+            assert!(!message.to_string().contains("q7"), "{message}");
+        }
     }
 }

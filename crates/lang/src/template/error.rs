@@ -1,8 +1,8 @@
 //! minijinja's errors, told without the values that they may carry.
 
 use crate::message::ToMessage;
-use crate::message::message::Joint;
-use crate::message::message::Message;
+use crate::message::library::library;
+use crate::message::message::{Joint, Message};
 use crate::message::msg;
 use std::error::Error as _;
 use std::ops::Range;
@@ -180,10 +180,10 @@ fn message(error: &Error, undefined: Option<&str>) -> Message {
         (_, Some(detail)) if detail.starts_with("unable to calculate") => {
             msg!("this cannot be calculated: the result is too large, or it divides by zero")
         }
-        (ErrorKind::SyntaxError | ErrorKind::TemplateNotFound, Some(detail)) => Message::text(detail),
+        (ErrorKind::SyntaxError | ErrorKind::TemplateNotFound, Some(detail)) => library(detail),
         (ErrorKind::UndefinedError, None) => msg!("something here is undefined"),
-        (kind, Some(detail)) => Message::text(format!("{kind}: {detail}")),
-        (kind, None) => Message::text(kind.to_string()),
+        (kind, Some(detail)) => Message::list(Joint::Colon, [library(&kind.to_string()), library(detail)]),
+        (kind, None) => library(&kind.to_string()),
     }
 }
 
