@@ -1,5 +1,5 @@
 //! What a monitor costs the turn beside which it runs: a turn with one in flight (its model takes an hour, and newer ones wait
-//! behind it) and the same turn with none. That the conversation never waits for it is a test (`tests/sessions/beside.rs`); this
+//! behind it) and the same turn with none. That the conversation never waits for it is a test (`tests/sessions/background.rs`); this
 //! measures what starting it and keeping it take away from the turn.
 
 #![allow(

@@ -5,6 +5,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command, Error};
 
 use bcc_lang::message::language::Language;
+use bcc_lang::message::library::library;
 
 /// The command as `--help`, manual pages and completions tell it, in `language`.
 pub fn in_language(mut command: Command, language: Language) -> Command {
@@ -154,7 +155,7 @@ fn what(error: &Error, language: Language) -> Option<String> {
         ErrorKind::ValueValidation => {
             let why = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
             let told = filled("`{value}` is not a valid value for `{argument}`")?;
-            Some(if why.is_empty() { told } else { format!("{told}（{}）", language.said(&why)) })
+            Some(if why.is_empty() { told } else { format!("{told}（{}）", library(&why).render(language)) })
         }
         ErrorKind::TooFewValues => filled("`{argument}` needs at least {least} values, but has {found}"),
         ErrorKind::NoEquals => filled("`{argument}` needs an equals sign before its value"),

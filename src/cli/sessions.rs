@@ -1,5 +1,6 @@
 //! `sessions`: what is kept of conversations.
 
+use bcc_lang::message::library::library;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
@@ -280,7 +281,7 @@ async fn write_again(archive: &dyn Store, id: &str, after: u64, before: u64) -> 
 
 async fn prune(older_than: &str, store: &StoreArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let age = humantime::parse_duration(older_than).map_err(|error| {
-        EngineError::usage(msg!("`{older_than}` is not a duration: {error}"))
+        EngineError::usage(msg!("`{older_than}` is not a duration: {error}", error = library(&error.to_string())))
             .with_help("write, for example, 30d or 12h")
     })?;
     let age = jiff::SignedDuration::try_from(age)

@@ -1,5 +1,5 @@
 //! What `migrate` makes of older scripts means what they meant: those of all folders of tests that hold older forms run as they
-//! did before, and those in the oldest nesting (`tests/oldest/`) become what stands beside them, and run to their end.
+//! did before, and those in the oldest nesting (`tests/legacy/`) become what stands beside them, and run to their end.
 
 use crate::mutate;
 use crate::seeds;
@@ -266,7 +266,7 @@ fn round_trip_of_any(name: &str, found: &[Diagnostic], before: &Place, after: &P
 #[test]
 fn scripts_in_the_oldest_nesting_become_todays_and_run_to_their_end() {
     crate::at_root();
-    let files = scripts("tests/oldest");
+    let files = scripts("tests/legacy");
     assert!(files.len() >= 6);
     for file in files {
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
@@ -396,7 +396,7 @@ fn sound(text: &str) -> Result<bool, String> {
 fn whatever_stands_in_an_older_file_its_fix_loses_nothing() {
     crate::at_root();
     let skill = "# 一\ntechnique_id: a # 二\nmetadata: { x: 1 }\noutputs: [m]\ntopic: # 三\n  # 四\n  topic_id: t\n  declare:\n  - var: x\n  actions:\n  - action_type: ai_say\n    action_id: b\n    config:\n      content: |\n        五\n\n        六\ndescription: >\n  七\n";
-    let mut seeds: Vec<Seed> = scripts("tests/oldest")
+    let mut seeds: Vec<Seed> = scripts("tests/legacy")
         .iter()
         .map(|file| Seed { form: Form::Script, bytes: fs::read(file).unwrap() })
         .collect();

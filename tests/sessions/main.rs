@@ -4,7 +4,7 @@
 #![allow(clippy::print_stderr, clippy::print_stdout, unreachable_pub)]
 
 mod any_script;
-mod beside;
+mod background;
 mod conversations;
 mod effects;
 mod handles;

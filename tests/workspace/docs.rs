@@ -112,7 +112,7 @@ fn every_script_in_the_pages_checks_without_a_finding() {
         let skill = |text: &str| text.starts_with("skill:");
         let skills = blocks.iter().map(|block| block.text.clone()).filter(|text| skill(text));
         let skills: Vec<_> = skills.map(|text| Arc::new(SourceFile::new("skill.yaml", text))).collect();
-        // Conversation tests are run by tests/cli/trial.rs, with the script beside them.
+        // Conversation tests are run by tests/cli/test_runner.rs, with the script beside them.
         for block in page.blocks_in(&["yaml"]).filter(|block| !block.text.starts_with("test:")) {
             let place = format!("{}:{}", page.path, block.line);
             match whole_script(block) {
@@ -144,7 +144,7 @@ fn every_other_block_of_data_is_what_it_says() {
                 "jsonl" if page.path == "docs/configuration.md" => drop(Replay::parse(&place, &block.text).unwrap()),
                 "jsonl" => block.text.lines().for_each(|line| drop(serde_json::from_str::<Value>(line).unwrap())),
                 "yaml" | "yaml scripts/intake.yaml" | "sh" | "console" | "text" | "" => {}
-                // Run by tests/cli/desk_templates.rs.
+                // Run by tests/cli/templates.rs.
                 "shell-session" if page.path == "docs/templates.md" => {}
                 // Made by tests/cli/first_ten_minutes.rs.
                 changes if changes.starts_with("diff ") && page.path == TEN_MINUTES => {}

@@ -128,9 +128,9 @@ fn nothing_stands_in_the_catalogue_that_is_not_said() {
         said.insert(pieces(literal.text.trim()));
     }
     let mut stale = Vec::new();
-    for (part, text) in FILES {
+    for (part, text) in FILES.iter().filter(|(part, _)| *part != "libraries") {
         let table: toml::Table = toml::from_str(text).unwrap();
-        let keys = table.keys().filter(|key| *key != "joined" && !said.contains(&pieces(key)));
+        let keys = table.keys().filter(|key| !said.contains(&pieces(key)));
         stale.extend(keys.map(|key| format!("{CATALOGUE}/{part}.toml: {key}")));
     }
     let (files, unread) = untranslated();
@@ -204,13 +204,14 @@ fn the_help_is_in_chinese() {
 #[test]
 fn what_is_wrong_with_arguments_is_told_in_chinese() {
     let home = Home::new();
-    let wrong: [&[&str]; 8] = [
+    let wrong: [&[&str]; 9] = [
         &["runn"],
         &["validate", "--al"],
         &["validate", "--format", "xml"],
         &["run"],
         &["run", "a.yaml", "--seed"],
         &["run", "a.yaml", "--seed", "x"],
+        &["test", "--jobs", "0"],
         &["run", "a.yaml", "--record", "a", "--replay", "b"],
         &["run", "a.yaml", "--seed", "1", "--seed", "2"],
     ];
@@ -269,7 +270,13 @@ fn nothing_that_has_a_translation_is_printed_in_english() {
         }
     }
     home.file("broken.yaml", BROKEN);
-    let commands: [&[&str]; 15] = [
+    let commands: [&[&str]; 21] = [
+        &["test", "--jobs", "0"],
+        &["run", "broken.yaml", "--seed", "x"],
+        &["run", "broken.yaml", "--budget", "turns=x"],
+        &["run", "broken.yaml", "--lang"],
+        &["sessions", "prune", "--older-than", "x"],
+        &["templates", "render", "ai_ask", "--round", "0"],
         &["validate", "--all", "err", "validate"],
         &["migrate", "err"],
         &["run", "broken.yaml"],

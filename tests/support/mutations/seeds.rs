@@ -24,7 +24,7 @@ const FOLDERS: [(&str, &str, Form); 11] = [
     ("tests/scripts/ok", "yaml", Form::Script),
     ("tests/scripts/err", "yaml", Form::Script),
     ("tests/scripts/validate", "yaml", Form::Script),
-    ("tests/oldest", "yaml", Form::Script),
+    ("tests/legacy", "yaml", Form::Script),
     ("tests/people", "yaml", Form::Script),
     ("tests/replies", "yaml", Form::Reply),
     ("tests/fixtures/yaml", "txt", Form::Script),

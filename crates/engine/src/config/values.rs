@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 use serde_json::{Map, Value};
 
+use bcc_lang::message::library::library;
 use bcc_lang::message::message::{Joint, Message};
 use bcc_lang::message::msg;
 use bcc_lang::message::stored::StoredMessage;
@@ -56,7 +57,10 @@ pub fn message_of(text: &str) -> Option<Message> {
 pub fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
     let duration = humantime::parse_duration(&text).map_err(|error| {
-        custom(&msg!("`{text}` is not a valid duration ({error}); write, for example, \"60s\" or \"2m\""))
+        custom(&msg!(
+            "`{text}` is not a valid duration ({error}); write, for example, \"60s\" or \"2m\"",
+            error = library(&error.to_string())
+        ))
     })?;
     if duration.is_zero() || duration > LONGEST_TIMEOUT {
         return Err(custom(&msg!("`{text}` must be more than zero and at most one day; write, for example, \"60s\"")));

@@ -1,14 +1,15 @@
 //! The Chinese catalogue: a file for each crate, from the literal of the source to what is said.
 
-/// The files: the crate, and what stands in it. Each is a TOML table from literals to Chinese; its table `[joined]` holds texts
-/// that the code puts together from pieces, and that therefore are no literals.
-pub const FILES: [(&str, &str); 9] = [
+/// The files by crate; `help` has the texts of `--help`, `libraries` parts of errors of libraries. Each is a TOML table from English to
+/// Chinese.
+pub const FILES: [(&str, &str); 10] = [
     ("authoring", include_str!("chinese/authoring.toml")),
     ("check", include_str!("chinese/check.toml")),
     ("cli", include_str!("chinese/cli.toml")),
     ("engine", include_str!("chinese/engine.toml")),
     ("help", include_str!("chinese/help.toml")),
     ("lang", include_str!("chinese/lang.toml")),
+    ("libraries", include_str!("chinese/libraries.toml")),
     ("llm", include_str!("chinese/llm.toml")),
     ("runtime", include_str!("chinese/runtime.toml")),
     ("store", include_str!("chinese/store.toml")),
@@ -24,19 +25,6 @@ pub fn entries() -> impl Iterator<Item = (String, String)> {
 
 pub fn of_file(text: &str) -> Vec<(String, String)> {
     let table: toml::Table = toml::from_str(text).unwrap_or_default();
-    let mut found = Vec::new();
-    for (english, value) in table {
-        match value {
-            toml::Value::String(chinese) => found.push((english, chinese)),
-            toml::Value::Table(joined) => {
-                let texts = joined.into_iter().filter_map(|(english, value)| match value {
-                    toml::Value::String(chinese) => Some((english, chinese)),
-                    _ => None,
-                });
-                found.extend(texts);
-            }
-            _ => {}
-        }
-    }
-    found
+    let text = |value| if let toml::Value::String(chinese) = value { Some(chinese) } else { None };
+    table.into_iter().filter_map(|(english, value)| Some((english, text(value)?))).collect()
 }

@@ -1,28 +1,56 @@
-//! Errors of libraries as messages. They are English sentences; the few forms that people meet are taken apart here, where they arise,
-//! so that their parts can be looked up in the catalogues.
+//! Errors of libraries as messages. They are English sentences; the forms that people meet are listed here, and their parts are
+//! looked up in the catalogues one by one.
 
 use std::borrow::Cow;
 
 use crate::message::language::Language;
 use crate::message::message::Message;
-use crate::message::msg;
+
+/// What serde, minijinja, clap and humantime write, the longest form first of those that begin alike. None of them is taken for certain:
+/// whatever a form matches, the English text stays what the library wrote.
+const FORMS: [&str; 14] = [
+    "{} at line {} column {}",
+    "invalid type: {}, expected {}",
+    "invalid value: {}, expected {}",
+    "unknown field {}, expected one of {}",
+    "unknown field {}, expected {}",
+    "unknown field {}, there are no fields",
+    "missing field {}",
+    "unexpected {}, expected {}",
+    "unexpected {}",
+    "{} is not in {}",
+    "expected number at {}",
+    "invalid character at {}",
+    "time unit needed, for example {}",
+    "unknown time unit {}, supported units: {}",
+];
 
 /// What a library says of an error. What no catalogue knows stays in English.
 pub fn library(text: &str) -> Message {
-    if let Some((what, line, column)) = place(text) {
-        return msg!("{} at line {} column {}", library(what), line, column);
+    if is_known(text) {
+        return word(text);
     }
-    if let Some((found, expected)) = text.strip_prefix("unexpected ").and_then(|rest| rest.split_once(", expected ")) {
-        return msg!("unexpected {}, expected {}", word(found), word(expected));
+    let form = FORMS.iter().find_map(|form| Some((*form, parts(form, text)?)));
+    let Some((form, parts)) = form else { return word(text) };
+    let names = (1..).map(|number: usize| Cow::Owned(number.to_string()));
+    Message::new(form, names.zip(parts.into_iter().map(library)).collect())
+}
+
+/// What stands in the places of a form, when the text has it. Each place takes as little as it can, and is not empty.
+fn parts<'t>(form: &str, text: &'t str) -> Option<Vec<&'t str>> {
+    let mut constants = form.split("{}");
+    let mut rest = text.strip_prefix(constants.next()?)?;
+    let mut parts = Vec::new();
+    let mut constants = constants.peekable();
+    while let Some(constant) = constants.next() {
+        let (part, after) = match constants.peek() {
+            None => (rest.strip_suffix(constant)?, ""),
+            Some(_) => rest.split_once(constant)?,
+        };
+        parts.push(part);
+        rest = after;
     }
-    if let Some((found, expected)) = text.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
-    {
-        return msg!("invalid type: {}, expected {}", word(found), word(expected));
-    }
-    match text.strip_prefix("unexpected ") {
-        Some(found) if !matches!(text, "unexpected end of string") => msg!("unexpected {}", word(found)),
-        _ => word(text),
-    }
+    parts.iter().all(|part| !part.is_empty()).then_some(parts)
 }
 
 /// What a deserializer says of an error, and where.
@@ -32,17 +60,11 @@ pub fn json_error(error: &serde_json::Error) -> Message {
 
 /// A part that a catalogue knows is a word of the library. Any other may hold a value or a name of the person's, which masks must find.
 fn word(text: &str) -> Message {
-    match Language::Chinese.literal(text) {
-        Some(_) => Message::Word(Cow::Owned(text.to_owned())),
-        None => Message::text(text),
-    }
+    if is_known(text) { Message::Word(Cow::Owned(text.to_owned())) } else { Message::text(text) }
 }
 
-/// `… at line 1 column 2`, as serde_json writes it.
-fn place(text: &str) -> Option<(&str, usize, usize)> {
-    let (what, place) = text.rsplit_once(" at line ")?;
-    let (line, column) = place.split_once(" column ")?;
-    Some((what, line.parse().ok()?, column.parse().ok()?))
+fn is_known(text: &str) -> bool {
+    Language::Chinese.literal(text).is_some()
 }
 
 #[cfg(test)]
@@ -53,7 +75,7 @@ mod tests {
     fn errors_of_libraries_are_translated_by_their_parts_and_read_the_same_in_english() {
         let table = [
             ("expected value at line 1 column 2", "这里应有一个值（第 1 行第 2 列）"),
-            ("unexpected end of input, expected end of block", "这里是文本的结尾，而应该是标签的结尾 `%}`"),
+            ("unexpected end of input, expected end of block", "这里是文本的结尾，应为标签的结尾 `%}`"),
             ("unexpected end of string", "引号没有结束"),
             ("something new", "something new"),
         ];

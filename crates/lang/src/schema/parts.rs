@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// The files, compiled in. Each holds `$defs`; no name stands in two of them.
 const FILES: [&str; 6] = [
-    include_str!("../../../../schemas/parts/words.json"),
+    include_str!("../../../../schemas/parts/scalars.json"),
     include_str!("../../../../schemas/parts/tree.json"),
     include_str!("../../../../schemas/parts/routes.json"),
     include_str!("../../../../schemas/parts/skill.json"),

@@ -1,0 +1,217 @@
+//! What `templates render` never shows, what it leaves alone, and what it means by the names that it is given.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::render::{CLOCK, Desk, SCRIPT, said};
+
+/// The names and bytes of the files in a folder, whatever changed in between.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<(String, Vec<u8>)> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+        .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(&path).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+const SECRETS: &str = r#"
+session:
+  session_id: secrets
+  declare:
+    - { var: city, value: 北京 }
+    - { var: of_session, type: string, sensitive: true }
+    - { var: of_user, type: string, sensitive: true, scope: global }
+  phases:
+    - phase_id: p
+      declare: [ { var: of_phase, type: string, sensitive: true } ]
+      topics:
+        - topic_id: t
+          declare: [ { var: of_topic, type: string, sensitive: true } ]
+          actions:
+            - { action_type: ai_ask, action_id: ask_session, config: { content: 一, max_rounds: 2, output: [{ get: of_session }] } }
+            - { action_type: ai_ask, action_id: ask_user, config: { content: 二, max_rounds: 2, output: [{ get: of_user }] } }
+            - { action_type: ai_ask, action_id: ask_phase, config: { content: 三, max_rounds: 2, output: [{ get: of_phase }] } }
+            - { action_type: ai_ask, action_id: ask_topic, config: { content: 四, max_rounds: 2, output: [{ get: of_topic }] } }
+            - { action_type: ai_say, action_id: end, config: { content: 完 } }
+"#;
+
+const OPENLY: &str = r#"
+replies:
+  ask_session: [ { content: 一, EXIT: "NO" }, { content: 秘密甲, EXIT: "YES", of_session: 秘密甲 } ]
+  ask_user: [ { content: 二, EXIT: "NO" }, { content: 秘密乙, EXIT: "YES", of_user: 秘密乙 } ]
+  ask_phase: [ { content: 三, EXIT: "NO" }, { content: 秘密丙, EXIT: "YES", of_phase: 秘密丙 } ]
+  ask_topic: [ { content: 四, EXIT: "NO" }, { content: 秘密丁, EXIT: "YES", of_topic: 秘密丁 } ]
+  end: [ { content: 完 } ]
+"#;
+
+#[test]
+fn no_call_of_a_session_shows_a_sensitive_value_of_any_scope() {
+    let desk = Desk::new(SECRETS);
+    desk.home.file("replies.yaml", OPENLY);
+    let arguments = ["run", "script.yaml", "--session", "s", "--clock", CLOCK, "--model", "replay:replies.yaml"];
+    let done = desk.home.finish(arguments, "秘密甲\n秘密乙\n秘密丙\n秘密丁\n");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let mut answers = 0;
+    // The second template fails with words that hold the values.
+    for template in [None, Some("{% include of_session ~ of_user ~ answer ~ of_phase ~ of_topic %}")] {
+        if let Some(text) = template {
+            desk.template("default/ai_ask_v1.md", text);
+        }
+        for (action, calls) in [("ask_session", 2), ("ask_user", 2), ("ask_phase", 2), ("ask_topic", 2), ("end", 1)] {
+            for call in 1..=calls {
+                let call = call.to_string();
+                for form in [&[][..], &["--json"]] {
+                    let options = ["--session", "s", "--action", action, "--round", "1", "--call", &call];
+                    let shown = desk.render(&[&options[..], form].concat());
+                    let all = shown.out + &shown.err;
+                    assert!(!all.contains("秘密") && !all.contains("\\u79d8"), "{action} {call}: {all}");
+                    answers += all.matches("\"answer\": \"***\"").count();
+                    assert_eq!(template.is_some() && action != "end", shown.code == Some(1), "{action}: {all}");
+                }
+            }
+        }
+    }
+    assert_eq!(answers, 4, "each answer is shown as masked, and none of the failing template");
+}
+
+#[test]
+fn what_fails_with_a_given_sensitive_value_does_not_show_it() {
+    let desk = Desk::new(SECRETS);
+    desk.template("default/ai_ask_v1.md", "{% include of_session %}");
+    let action = ["--script", "script.yaml", "--action", "ask_session", "--var", "of_session=秘密甲"];
+    let shown = desk.render(&action);
+    assert_eq!(shown.code, Some(1), "{}", shown.err);
+    assert!(shown.err.contains("***") && !shown.err.contains("秘密甲"), "{}", shown.err);
+    desk.template("default/ai_ask_v1.md", "{{ answer }}{{ of_session }}");
+    let shown = desk.render(&[&action[..], &["--answer", "秘密甲", "--json"]].concat());
+    assert!(shown.out.contains("\"answer\": \"***\"") && !shown.out.contains("秘密甲"), "{}", shown.out);
+}
+
+#[test]
+fn nothing_is_left_beside_a_store_that_is_looked_at() {
+    let desk = Desk::talked(SCRIPT);
+    let alone = desk.home.path().join("alone");
+    fs::create_dir(&alone).unwrap();
+    fs::copy(desk.home.store(), alone.join("sessions.db")).unwrap();
+    let before = files(&alone);
+    let store = alone.join("sessions.db");
+    let options = ["--session", "s", "--action", "bye", "--store", store.to_str().unwrap()];
+    let shown = desk.render(&options);
+    assert_eq!(shown.code, Some(0), "{}", shown.err);
+    assert_eq!(files(&alone), before);
+    assert_eq!(fs::read_dir(&alone).unwrap().count(), 1, "no folder of locks either");
+}
+
+#[test]
+fn a_call_is_chosen_among_the_visits_of_an_action() {
+    let desk = Desk::talked(SCRIPT);
+    let of = |options: &[&str]| desk.json(&[&["--session", "s", "--action", "think"], options].concat());
+    let last = of(&[]);
+    let first = of(&["--call", "1"]);
+    let (path, other) = (last["path"].as_str().unwrap(), first["path"].as_str().unwrap());
+    assert_ne!(path, other);
+    assert_eq!((&last["call"], &last["calls"]), (&Value::from(2), &Value::from(2)));
+    let chosen = of(&["--path", other]);
+    assert_eq!((&chosen["call"], &chosen["calls"]), (&Value::from(1), &Value::from(1)));
+    assert_eq!(chosen["then"], first["then"]);
+    let shown = desk.render(&["--session", "s", "--action", "think"]);
+    assert!(shown.err.contains(&format!("at `{path}` · call 2 of 2")), "{}", shown.err);
+    let wrong = desk.render(&["--session", "s", "--action", "think", "--path", "nowhere"]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.err.contains(&format!("it asked a model at `{other}`, `{path}`")), "{}", wrong.err);
+}
+
+#[test]
+fn an_empty_list_is_told_where_its_action_is_rendered() {
+    let desk = Desk::new(&SCRIPT.replace(", value: [母亲, 父亲]", ""));
+    let notes = |options: &[&str]| desk.action("think", options)["notes"].to_string();
+    for options in [&[][..], &["--var", "people=[]"], &["--var", "person=姑姑"]] {
+        let notes = notes(options);
+        assert!(notes.contains("the list of the topic `each` is empty here, so `think` would not run"), "{notes}");
+    }
+    assert!(!notes(&["--var", r#"people=["外婆"]"#]).contains("is empty here"));
+}
+
+#[test]
+fn render_and_show_mean_the_same_file_by_the_same_name() {
+    let desk = Desk::new(SCRIPT);
+    desk.template("default/ai_say_v1.md", "---\ntemperature: 0.1\n---\ndefault {{ x }}");
+    desk.template("custom/gentle/ai_say_v1.md", "---\ntemperature: 0.9\n---\n\ngentle {{ x }}");
+    desk.template("custom/gentle/safety.md", "no promises {{ x }}");
+    desk.template("custom/gentle/ai_think_v2.md", "two {{ x }}");
+    fs::create_dir_all(desk.home.path().join("_system/config/default")).unwrap();
+    let scheme = ["--scheme", "gentle"];
+    for (name, file, text, line) in [
+        ("ai_say", "custom/gentle/ai_say_v1.md", "gentle", 5),
+        ("default:ai_say", "default/ai_say_v1.md", "default", 4),
+        ("default:ai_say_v1.md", "default/ai_say_v1.md", "default", 4),
+        ("safety.md", "custom/gentle/safety.md", "no promises", 1),
+        ("safety", "custom/gentle/safety.md", "no promises", 1),
+        ("ai_think_v2", "custom/gentle/ai_think_v2.md", "two", 1),
+    ] {
+        let file = format!("_system/config/{file}");
+        let prompt = desk.json(&[&[name], &scheme[..]].concat());
+        assert_eq!(prompt["file"], file, "{name}");
+        assert_eq!(said(&prompt["messages"])[0].1, format!("{text} ⟦x?⟧"), "{name}");
+        assert_eq!(
+            (&prompt["unknown"][0]["file"], &prompt["unknown"][0]["line"]),
+            (&Value::from(file.as_str()), &Value::from(line))
+        );
+        let temperature = match text {
+            "gentle" => Value::from(0.9),
+            "default" => Value::from(0.1),
+            _ => Value::Null,
+        };
+        assert_eq!(prompt["temperature"], temperature, "{name}");
+        let shown = desk.home.finish(["templates", "show", name, "--scheme", "gentle"], "");
+        assert!(shown.err.starts_with(&file), "{name}: {}", shown.err);
+        let head = desk.render(&[&[name], &scheme[..]].concat());
+        assert!(head.err.starts_with(&file), "{name}: {}", head.err);
+    }
+    for name in ["../x", "a/ai_ask_v1.md", "ai_ask_v9"] {
+        let (rendered, shown) = (desk.render(&[name]), desk.home.finish(["templates", "show", name], ""));
+        assert_eq!((rendered.code, &rendered.err), (Some(2), &shown.err));
+        let told = if name == "ai_ask_v9" { "available versions: 1" } else { "specified by file name only" };
+        assert!(rendered.err.contains(told), "{}", rendered.err);
+    }
+}
+
+#[test]
+fn a_name_that_is_not_that_of_the_prompt_of_an_action_is_refused() {
+    let desk = Desk::new(SCRIPT);
+    desk.template("default/ai_say_v2.md", "two");
+    let script = fs::read_to_string(desk.home.path().join("script.yaml")).unwrap();
+    desk.home.file("script.yaml", &script.replace("goal: 道别", "goal: 道别, version: 2"));
+    for (name, action, told) in [
+        ("ai_say_v1", "bye", "`bye` uses the template `ai_say_v2.md`, not `ai_say_v1.md`"),
+        ("ai_ask_v2", "ask_name", "`ask_name` uses the template `ai_ask_v1.md`, not `ai_ask_v2.md`"),
+        ("ai_ask_monitor", "move", "`move` is of type `set` and asks no model"),
+        ("../ai_ask", "ask_name", "specified by file name only"),
+        ("default:ai_ask", "ask_name", "`--scheme default`"),
+    ] {
+        let done = desk.render(&[name, "--script", "script.yaml", "--action", action]);
+        assert_eq!(done.code, Some(2), "{name}: {}", done.err);
+        assert!(done.err.contains(told) && !done.err.contains("its templates are"), "{name}: {}", done.err);
+    }
+    assert_eq!(said(&desk.json(&["ai_say_v2", "--script", "script.yaml", "--action", "bye"])["messages"])[0].1, "two");
+}
+
+#[test]
+fn what_a_filter_could_not_take_is_told_with_the_names_that_nobody_knows() {
+    let desk = Desk::new(SCRIPT);
+    for source in ["{{ n | int }}", "{{ n | first }}", "{{ range(n) }}"] {
+        desk.template("default/ai_ask_v1.md", source);
+        for options in [&["ai_ask"][..], &["--script", "script.yaml", "--action", "ask_name"]] {
+            let done = desk.render(options);
+            assert_eq!(done.code, Some(1), "{source}: {}", done.err);
+            assert!(done.err.contains("`n` is not known here"), "{source} {options:?}: {}", done.err);
+        }
+    }
+    desk.template("default/ai_ask_v1.md", "{{ [n, 1] }}");
+    assert_eq!(said(&desk.json(&["ai_ask"])["messages"])[0].1, "[\"⟦n?⟧\",1]");
+}
