@@ -279,7 +279,7 @@ fn scripts_in_the_oldest_nesting_become_todays_and_run_to_their_end() {
         assert_eq!(pause, SessionPause::Completed, "{name}");
         assert!(events.iter().any(|event| event["type"] == "message"), "{name}");
         let mut settings = insta::Settings::clone_current();
-        settings.set_snapshot_path("../oldest");
+        settings.set_snapshot_path("../legacy");
         settings.set_prepend_module_to_snapshot(false);
         settings.set_omit_expression(true);
         // Carriage returns would not be seen.
