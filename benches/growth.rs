@@ -1,8 +1,8 @@
-//! Whether a long session stays as fast as a short one and its store grows linearly (the issue asks for turn 10,000 at most
+//! Measures whether a long session stays as fast as a short one and its store grows linearly (the issue asks for turn 10,000 at most
 //! 1.1 × turn 10).
 //!
-//! Two measurements: the tenth turn of fresh sessions against turns from the 10,000th on, by turns; and the size of the
-//! store with the mean of a turn, every 1,000 turns. `BCC_BENCH_TURNS` says how long (10,000).
+//! Two measurements: the tenth turn of new sessions compared with turns from the 10,000th on, alternately; and the size of the store
+//! with the mean time of a turn, every 1,000 turns. `BCC_BENCH_TURNS` sets the number of turns (10,000).
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a bench may fail where it stands, and prints its table")]
 
@@ -18,14 +18,14 @@ use crate::support::{Bench, ROUNDS, median, size};
 
 mod support;
 
-/// Pairs of a tenth turn and a late one.
+/// The number of pairs of a tenth turn and a late one.
 const PAIRS: usize = 400;
 
-/// The turn that late ones are compared with.
+/// The turn that late turns are compared with.
 const EARLY: usize = 10;
 
-/// How many turns make one line of the table.
-const LINE: usize = 1_000;
+/// The turns of one line of the table.
+const TURNS_PER_LINE: usize = 1_000;
 
 fn timed(bench: &Bench, session: &mut Session) -> f64 {
     let began = Instant::now();
@@ -33,25 +33,25 @@ fn timed(bench: &Bench, session: &mut Session) -> f64 {
     began.elapsed().as_secs_f64() * 1e6
 }
 
-/// Drives `session` to turn `turns` and tells every [`LINE`] of them.
+/// Drives `session` to turn `turns` and prints a line every [`TURNS_PER_LINE`] turns.
 fn drive(bench: &Bench, session: &mut Session, turns: usize, size: impl Fn() -> Option<u64>) {
     let mut before = size();
-    for line in 1..=turns / LINE {
-        let mut times: Vec<f64> = (0..LINE).map(|_| timed(bench, session)).collect();
+    for line in 1..=turns / TURNS_PER_LINE {
+        let mut times: Vec<f64> = (0..TURNS_PER_LINE).map(|_| timed(bench, session)).collect();
         let mean = times.iter().sum::<f64>() / times.len() as f64;
-        print!("  to turn {:6}   mean {mean:8.1} µs   median {:8.1} µs", line * LINE, median(&mut times));
+        print!("  to turn {:6}   mean {mean:8.1} µs   median {:8.1} µs", line * TURNS_PER_LINE, median(&mut times));
         if let (Some(from), Some(to)) = (before, size()) {
-            print!("   store {:9} bytes   {:6} bytes a turn", to, (to.saturating_sub(from)) / LINE as u64);
+            print!("   store {:9} bytes   {:6} bytes a turn", to, (to.saturating_sub(from)) / TURNS_PER_LINE as u64);
             before = Some(to);
         }
         println!();
     }
 }
 
-/// Turn 10 of fresh sessions against the next turns of `late`, each time one after the other.
+/// Compares turn 10 of new sessions with the next turns of `late`, measured alternately.
 fn compare(bench: &Bench, late: &mut Session, archive: &Arc<dyn Store>) {
     let (mut early_times, mut late_times) = (Vec::new(), Vec::new());
-    // The same turn of an action: its tenth. The late session goes through the other rounds untimed.
+    // Compares the same turn of an action, its tenth. The other rounds are not timed.
     for pair in 0..PAIRS {
         let mut early = bench.session(Arc::clone(archive), &format!("early-{pair}"));
         for _ in 1..EARLY {

@@ -1,10 +1,10 @@
-//! What a call of a model costs through our client, beside a bare `reqwest` call to the same server on this machine (the
-//! issue asks for at most 1.1 ×, at 1 and at 64 at a time).
+//! Measures the cost of a model call through our client, compared with a bare `reqwest` call to the same server on this machine (the
+//! issue asks for at most 1.1 ×, with 1 and with 64 concurrent calls).
 //!
-//! The bare call sends the same bytes with a client set up alike, and reads the answer to its end without looking at it.
-//! The two sides are measured by turns in the same process, so that what else the machine does falls on both. The server
-//! has a thread of its own and answers from memory, once as fast as it can and once a token every millisecond, as a fast
-//! model does. `BCC_BENCH_PAIRS` says how many pairs of rounds (200).
+//! The bare call sends the same bytes with an equally configured client and reads the complete answer without parsing it. Both sides are
+//! measured alternately in the same process, so that other load affects both. The server has its own thread and answers from memory,
+//! once as fast as possible and once with a token every millisecond, like a fast model. `BCC_BENCH_PAIRS` sets the number of pairs of
+//! rounds (200).
 
 #![allow(
     clippy::expect_used,
@@ -34,9 +34,10 @@ use crate::support::median;
 
 mod support;
 
-/// Tokens of a reply: a turn of an `ai_ask` has about so many.
+/// The tokens of a reply, about as many as a turn of an `ai_ask` has.
 const TOKENS: usize = 120;
 
+/// The numbers of concurrent calls.
 const WIDTHS: [usize; 2] = [1, 64];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -79,7 +80,7 @@ fn events(protocol: Protocol) -> Vec<Vec<u8>> {
     framed.map(|event| format!("{:x}\r\n{event}\r\n", event.len()).into_bytes()).collect()
 }
 
-/// Starts a server in a thread of its own and gives its address; `pace` lies between two events.
+/// Starts a server in its own thread and returns its address. `pace` is the time between two events.
 fn serve(protocol: Protocol, pace: Option<Duration>) -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let host = listener.local_addr().expect("its address").to_string();
@@ -90,14 +91,14 @@ fn serve(protocol: Protocol, pace: Option<Duration>) -> String {
             let listener = TcpListener::from_std(listener).expect("a socket of the runtime");
             let events: Arc<Vec<Vec<u8>>> = Arc::new(events(protocol));
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(talk(stream, Arc::clone(&events), pace));
+                tokio::spawn(serve_connection(stream, Arc::clone(&events), pace));
             }
         });
     });
     host
 }
 
-async fn talk(mut stream: TcpStream, events: Arc<Vec<Vec<u8>>>, pace: Option<Duration>) -> Option<()> {
+async fn serve_connection(mut stream: TcpStream, events: Arc<Vec<Vec<u8>>>, pace: Option<Duration>) -> Option<()> {
     const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     stream.set_nodelay(true).ok()?;
     let mut bytes = Vec::new();
@@ -128,7 +129,7 @@ async fn talk(mut stream: TcpStream, events: Arc<Vec<Vec<u8>>>, pace: Option<Dur
     }
 }
 
-/// A request of the size that the prompt of an `ai_ask` has in the middle of a talk.
+/// A request as large as the prompt of an `ai_ask` in the middle of a conversation.
 fn request() -> ModelRequest {
     let text = "来访者最近晚上总是睡得不太好，白天也提不起精神，不过今天比前些天好些了。".repeat(20);
     ModelRequest {
@@ -155,7 +156,7 @@ fn request() -> ModelRequest {
     }
 }
 
-/// How long one call takes, in microseconds, when so many are made at a time.
+/// The time per call in microseconds, with `width` concurrent calls.
 async fn round<F: Future<Output = ()> + Send + 'static>(width: usize, call: impl Fn() -> F) -> f64 {
     let began = Instant::now();
     let mut calls = JoinSet::new();
@@ -202,20 +203,20 @@ async fn compare(name: &str, protocol: Protocol, pace: Option<Duration>, pairs: 
         }
     };
     for width in WIDTHS {
-        // Connections are opened before anything is measured.
+        // Opens the connections before the measurement.
         for _ in 0..3 {
             round(width, &ours).await;
             round(width, &bare).await;
         }
-        let (mut with, mut without) = (Vec::new(), Vec::new());
+        let (mut our_times, mut bare_times) = (Vec::new(), Vec::new());
         for _ in 0..pairs.div_ceil(width.min(8)) {
-            with.push(round(width, &ours).await);
-            without.push(round(width, &bare).await);
+            our_times.push(round(width, &ours).await);
+            bare_times.push(round(width, &bare).await);
         }
-        let (with, without) = (median(&mut with), median(&mut without));
+        let (our_median, bare_median) = (median(&mut our_times), median(&mut bare_times));
         println!(
-            "  {name:34} {width:3} at a time   ours {with:9.1} µs   bare {without:9.1} µs   {:.3} ×",
-            with / without
+            "  {name:34} {width:3} at a time   ours {our_median:9.1} µs   bare {bare_median:9.1} µs   {:.3} ×",
+            our_median / bare_median
         );
     }
 }

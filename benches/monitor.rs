@@ -1,6 +1,6 @@
-//! What a monitor costs the turn beside which it runs: a turn with one in flight (its model takes an hour, and newer ones wait
-//! behind it) and the same turn with none. That the conversation never waits for it is a test (`tests/sessions/background.rs`); this
-//! measures what starting it and keeping it take away from the turn.
+//! Measures what a running monitor costs a turn: a turn with a monitor in flight (its model takes an hour, and newer analyses wait) and
+//! the same turn without one. That the conversation never waits for a monitor is tested in `tests/sessions/background.rs`; this
+//! measures the cost of starting and storing it.
 
 #![allow(
     clippy::expect_used,
@@ -22,8 +22,8 @@ mod support;
 
 const ACTIONS: usize = 40;
 
-/// The replies to every question, each with metrics of its own: the same ones would not be analysed again. With `watched`, a
-/// monitor is asked after every answer.
+/// The replies to every question, each with different metrics, because equal ones would not be analyzed again. With `watched`, a monitor
+/// runs after every answer.
 fn replies(watched: bool) -> Value {
     let reply = |round: usize| {
         json!({
@@ -36,13 +36,13 @@ fn replies(watched: bool) -> Value {
             "sleep": "睡不好", "hours": null,
         })
     };
-    let talk: Vec<Value> = (0..=ROUNDS).map(reply).collect();
+    let action_replies: Vec<Value> = (0..=ROUNDS).map(reply).collect();
     let mut replies = Map::new();
     for number in 0..ACTIONS {
-        replies.insert(format!("ask_{number}"), json!(talk));
+        replies.insert(format!("ask_{number}"), json!(action_replies));
         if watched {
-            let hour = json!({ "$answered": true, "$after_ms": 3_600_000, "reply": "{}" });
-            replies.insert(format!("monitor:ask_{number}"), json!([hour]));
+            let slow_reply = json!({ "$answered": true, "$after_ms": 3_600_000, "reply": "{}" });
+            replies.insert(format!("monitor:ask_{number}"), json!([slow_reply]));
         }
     }
     json!({ "replies": replies })
@@ -57,18 +57,18 @@ fn monitored(c: &mut Criterion) {
         let model = format!("replay:{}", file.display());
         group.bench_function(name, |b| {
             b.iter_custom(|times| {
-                let mut spent = Duration::ZERO;
+                let mut elapsed = Duration::ZERO;
                 let mut session = None;
                 for _ in 0..times {
                     let mut live = session
                         .take()
                         .unwrap_or_else(|| bench.session_on(Arc::new(MemoryStore::default()), "bench", &model));
                     let began = Instant::now();
-                    let goes_on = bench.turn(&mut live);
-                    spent += began.elapsed();
-                    session = goes_on.then_some(live);
+                    let continues = bench.turn(&mut live);
+                    elapsed += began.elapsed();
+                    session = continues.then_some(live);
                 }
-                spent
+                elapsed
             });
         });
     }

@@ -1,5 +1,5 @@
-//! What reading a reply costs beside plain `serde_json` (at least 0.7 × its speed), what mending one costs, and showing one
-//! live.
+//! Measures the cost of reading a reply compared with plain `serde_json` (at least 0.7 × its speed), of repairing one, and of showing
+//! one live.
 
 #![allow(
     clippy::panic,
@@ -18,7 +18,7 @@ use bcc_llm::reply::strategies::parse;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::Value;
 
-/// A reply as a model writes it, about 1.5 KB.
+/// A typical reply of a model, about 1.5 KB.
 const REPLY: &str = include_str!("reply.json");
 
 fn shape() -> ReplyShape {
@@ -35,7 +35,7 @@ fn shape() -> ReplyShape {
 fn reply(c: &mut Criterion) {
     let raw = REPLY.trim_end();
     let shape = shape();
-    assert!(read(raw, &shape, false).is_ok_and(|reply| reply.bends.is_empty() && reply.parse_retry_count == 1));
+    assert!(read(raw, &shape, false).is_ok_and(|reply| reply.coercions.is_empty() && reply.parse_retry_count == 1));
     let fenced = format!("好的，以下是回复：\n\n```json\n{raw}\n```\n");
 
     let mut group = c.benchmark_group("reply");
@@ -47,19 +47,19 @@ fn reply(c: &mut Criterion) {
     group.finish();
 }
 
-/// A reply whose `content` has about `bytes` bytes, with line ends and quotes in it.
-fn long(bytes: usize) -> String {
+/// A reply whose `content` has about `bytes` bytes, with line breaks and quotes.
+fn long_reply(bytes: usize) -> String {
     let sentence = "您刚才说“有点累”，能再多说一点吗？\n";
     let content = sentence.repeat(bytes / sentence.len());
     serde_json::json!({ "safety_risk": { "detected": false }, "content": content, "EXIT": "NO", "BRIEF": "x" })
         .to_string()
 }
 
-fn mended(c: &mut Criterion) {
+fn repaired(c: &mut Criterion) {
     let raw = REPLY.trim_end();
-    let large = long(64 << 10);
+    let large = long_reply(64 << 10);
     let broken = |text: &str| format!("{},}}", text.strip_suffix('}').unwrap_or(text));
-    let lines = |text: &str| broken(&text.replace("\\n", "\n"));
+    let with_raw_line_ends = |text: &str| broken(&text.replace("\\n", "\n"));
     let cases = [
         ("clean, 2 KB", raw.to_owned()),
         ("clean, 64 KB", large.clone()),
@@ -67,7 +67,7 @@ fn mended(c: &mut Criterion) {
         ("in prose, 64 KB", format!("好的，{{name}}：{large} 以上。")),
         ("mended, 2 KB", broken(raw)),
         ("mended, 64 KB", broken(&large)),
-        ("mended, 64 KB of raw line ends", lines(&large)),
+        ("mended, 64 KB of raw line ends", with_raw_line_ends(&large)),
         ("mended, Python, 64 KB", large.replace("\\n", "").replace('"', "'").replace("false", "False")),
         ("refused, 64 KB of brackets", "[".repeat(64 << 10)),
         ("refused, 64 KB of quotes", format!("{{\"a\":{}", "\"".repeat(64 << 10))),
@@ -81,7 +81,7 @@ fn mended(c: &mut Criterion) {
 }
 
 fn live(c: &mut Criterion) {
-    let text = long(64 << 10);
+    let text = long_reply(64 << 10);
     let pieces: Vec<String> = text.chars().collect::<Vec<_>>().chunks(4).map(|piece| piece.iter().collect()).collect();
     let mut group = c.benchmark_group("live words");
     group.throughput(Throughput::Bytes(text.len() as u64));
@@ -94,5 +94,5 @@ fn live(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, reply, mended, live);
+criterion_group!(benches, reply, repaired, live);
 criterion_main!(benches);

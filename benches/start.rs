@@ -1,7 +1,7 @@
-//! From the start of the program to its first words, and the most memory that it holds (the issue asks for at most 15 ms and
-//! 30 MB): the program as it is built for release, run on `scripts/welcome.yaml` by a pipe.
+//! Measures the time from the start of the program to its first output, and its peak memory (the issue asks for at most 15 ms and
+//! 30 MB): the release build, run on `scripts/welcome.yaml` through a pipe.
 //!
-//! `BCC_BENCH_RUNS` says how many runs of each (60).
+//! `BCC_BENCH_RUNS` sets the number of runs of each kind (60).
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a bench may fail where it stands, and prints its table")]
 
@@ -14,24 +14,24 @@ use crate::support::{directory, median};
 
 mod support;
 
-/// The sessions that a store holds when it is called existing.
+/// The sessions of the existing store.
 const SESSIONS: usize = 50;
 
-/// What the person answers until the script is through.
+/// The answers of the person until the end of the script.
 const ANSWERS: &str = "小林\n7\n茶\n";
 
 struct Run {
-    /// Until the first line of the AI, in milliseconds.
+    /// The time until the first line of the assistant, in milliseconds.
     first_ms: f64,
-    /// The most memory until then, in KiB, where the system tells.
+    /// The peak memory until then, in KiB, if the system reports it.
     first_kib: Option<u64>,
-    /// The most memory while the rest of the script ran.
+    /// The peak memory until the end of the script, in KiB, if the system reports it.
     last_kib: Option<u64>,
 }
 
 fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bcc-script"));
-    // Nothing of the person's own environment may choose a model or a store.
+    // The environment of the user must not choose a model or a store.
     command.env_clear().current_dir(env!("CARGO_MANIFEST_DIR"));
     for name in ["PATH", "HOME"] {
         if let Some(value) = std::env::var_os(name) {
@@ -41,7 +41,7 @@ fn program() -> Command {
     command
 }
 
-/// The peak of the resident memory of a child.
+/// The peak resident memory of a child process.
 fn peak_kib(child: &Child) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -62,7 +62,6 @@ fn run(store: &Path) -> Run {
     let first_kib = peak_kib(&child);
     let mut input = child.stdin.take().expect("its input");
     input.write_all(ANSWERS.as_bytes()).expect("the answers");
-    // What is asked last is said before the goodbye: two lines for each of the first two answers, then the end.
     let mut last_kib = first_kib;
     while output.read_line(&mut line).expect("its words") > 0 {
         last_kib = peak_kib(&child).or(last_kib);
@@ -73,11 +72,11 @@ fn run(store: &Path) -> Run {
     Run { first_ms, first_kib, last_kib }
 }
 
-fn tell(name: &str, runs: &[Run]) {
+fn print_row(name: &str, runs: &[Run]) {
     let mut times: Vec<f64> = runs.iter().map(|run| run.first_ms).collect();
     let middle = median(&mut times);
     let at = |share: usize| times.get((times.len() * share / 100).min(times.len() - 1)).copied().unwrap_or_default();
-    let most = |of: fn(&Run) -> Option<u64>| match runs.iter().filter_map(of).max() {
+    let max = |of: fn(&Run) -> Option<u64>| match runs.iter().filter_map(of).max() {
         Some(kib) => format!("{:.1} MB", kib as f64 * 1024.0 / 1e6),
         None => "not told".to_owned(),
     };
@@ -85,8 +84,8 @@ fn tell(name: &str, runs: &[Run]) {
         "  {name:30} median {middle:6.2} ms   fastest {:6.2}   90 % within {:6.2}   peak memory {} at first words, {} at the end",
         at(0),
         at(90),
-        most(|run| run.first_kib),
-        most(|run| run.last_kib)
+        max(|run| run.first_kib),
+        max(|run| run.last_kib)
     );
 }
 
@@ -95,23 +94,23 @@ fn main() {
         return;
     }
     let count: usize = std::env::var("BCC_BENCH_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(60);
-    let place = directory();
-    let existing = place.path().join("existing.db");
+    let folder = directory();
+    let existing = folder.path().join("existing.db");
     for _ in 0..SESSIONS {
         run(&existing);
     }
     println!("start, {count} runs of each (at most 15 ms, 30 MB)");
-    let (mut fresh, mut again, mut bare) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut fresh_runs, mut existing_runs, mut version_runs) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..count {
-        fresh.push(run(&place.path().join(format!("fresh-{number}.db"))));
-        again.push(run(&existing));
+        fresh_runs.push(run(&folder.path().join(format!("fresh-{number}.db"))));
+        existing_runs.push(run(&existing));
         let began = Instant::now();
         let version = program().arg("--version").output().expect("the program starts");
-        bare.push(Run { first_ms: began.elapsed().as_secs_f64() * 1e3, first_kib: None, last_kib: None });
+        version_runs.push(Run { first_ms: began.elapsed().as_secs_f64() * 1e3, first_kib: None, last_kib: None });
         assert!(version.status.success());
     }
-    tell("a fresh store", &fresh);
-    tell(&format!("a store of {SESSIONS} sessions and more"), &again);
-    let mut bare: Vec<f64> = bare.iter().map(|run| run.first_ms).collect();
-    println!("  {:30} median {:6.2} ms", "--version, for comparison", median(&mut bare));
+    print_row("a fresh store", &fresh_runs);
+    print_row(&format!("a store of {SESSIONS} sessions and more"), &existing_runs);
+    let mut version_times: Vec<f64> = version_runs.iter().map(|run| run.first_ms).collect();
+    println!("  {:30} median {:6.2} ms", "--version, for comparison", median(&mut version_times));
 }

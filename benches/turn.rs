@@ -1,8 +1,8 @@
-//! What a turn costs: in memory, and on a disk beside the bare commits that it makes (the issue asks for at most 60 µs and
-//! at most 1.3 ×).
+//! Measures the cost of a turn: in memory, and on a disk compared with the bare commits that it makes (the issue asks for at most 60 µs
+//! and at most 1.3 ×).
 //!
-//! The two sides of the ratio are measured by turns, first one and then the other, on the same disk and in the same
-//! process, so that what else the disk does falls on both. `BCC_BENCH_PAIRS` says how many pairs (1,500).
+//! Both sides of the ratio are measured alternately on the same disk and in the same process, so that other disk load affects both.
+//! `BCC_BENCH_PAIRS` sets the number of pairs (1,500).
 
 #![allow(
     clippy::expect_used,
@@ -28,19 +28,19 @@ use crate::support::{Bench, ROUNDS, median};
 
 mod support;
 
-/// Pairs before the first that counts.
+/// The number of pairs that are not counted.
 const WARM_UP: usize = 50;
 
-/// Times of one side, in microseconds.
+/// The times of one side, in microseconds.
 #[derive(Default)]
 struct Side(Vec<f64>);
 
 impl Side {
     fn time<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let began = Instant::now();
-        let done = work();
+        let result = work();
         self.0.push(began.elapsed().as_secs_f64() * 1e6);
-        done
+        result
     }
 
     fn median(&self) -> f64 {
@@ -52,28 +52,28 @@ impl Side {
     }
 }
 
-/// The durable turn, the plain statements and the archive alone, turn by turn with the same rows.
+/// Measures the durable turn, the plain statements and the archive alone, turn by turn with the same rows.
 fn pairs() {
-    let wanted = std::env::var("BCC_BENCH_PAIRS").ok().and_then(|pairs| pairs.parse().ok()).unwrap_or(1_500);
-    let total: usize = wanted + WARM_UP;
+    let counted = std::env::var("BCC_BENCH_PAIRS").ok().and_then(|pairs| pairs.parse().ok()).unwrap_or(1_500);
+    let total: usize = counted + WARM_UP;
     let bench = Bench::new(total.div_ceil(ROUNDS) + 1);
     let recorder = Arc::new(Recorder::default());
-    let mut twin = bench.session(Arc::clone(&recorder) as Arc<dyn Store>, "bench");
-    let begun = recorder.take();
+    let mut recorded_session = bench.session(Arc::clone(&recorder) as Arc<dyn Store>, "bench");
+    let opening = recorder.take();
     let turns: Vec<Vec<Commit>> = (0..total)
         .map(|_| {
-            assert!(bench.turn(&mut twin));
+            assert!(bench.turn(&mut recorded_session));
             recorder.take().commits
         })
         .collect();
 
     let durable = bench.path("durable.db");
     let mut session = bench.session(Arc::new(open(&durable).expect("a store")), "bench");
-    let mut bare = Bare::new(&bench.runtime, &bench.path("bare.db"), &begun);
+    let mut bare = Bare::new(&bench.runtime, &bench.path("bare.db"), &opening);
     let replayed = open(&bench.path("replayed.db")).expect("a store");
-    let (new, documents) = begun.created.first().expect("a session was made");
-    bench.runtime.block_on(replayed.create(new, documents, &begun.commits[0])).expect("the session is made");
-    for commit in &begun.commits[1..] {
+    let (new, documents) = opening.created.first().expect("a session was made");
+    bench.runtime.block_on(replayed.create(new, documents, &opening.commits[0])).expect("the session is made");
+    for commit in &opening.commits[1..] {
         bare.commit(commit).expect("the opening");
         bench.runtime.block_on(replayed.commit("bench", commit)).expect("the opening");
     }
@@ -83,10 +83,10 @@ fn pairs() {
         if number == WARM_UP {
             sides = Default::default();
         }
-        // Each goes first as often as the others.
+        // Rotates the order, so that each side is first equally often.
         for place in 0..sides.len() {
-            let which = (number + place) % sides.len();
-            sides[which].time(|| match which {
+            let side = (number + place) % sides.len();
+            sides[side].time(|| match side {
                 0 => assert!(bench.turn(&mut session)),
                 1 => commits.iter().for_each(|commit| bare.commit(commit).expect("the bare commit")),
                 _ => bench.runtime.block_on(async {
@@ -97,7 +97,7 @@ fn pairs() {
             });
         }
     }
-    // The same work, or the ratio says nothing. Only the milliseconds of a call may differ in length.
+    // The ratio is only meaningful for the same work. Only the milliseconds of a call may differ in length.
     let written = bytes(&Connection::open(&durable).expect("the store opens"));
     assert!((written - bare.bytes()).abs() < written / 1_000, "{written} and {}", bare.bytes());
 
@@ -119,17 +119,17 @@ fn in_memory(c: &mut Criterion) {
     let bench = Bench::new(40);
     c.bench_function("turn/in memory", |b| {
         b.iter_custom(|times| {
-            let mut spent = Duration::ZERO;
+            let mut elapsed = Duration::ZERO;
             let mut session = None;
             for _ in 0..times {
                 let mut live =
                     session.take().unwrap_or_else(|| bench.session(Arc::new(MemoryStore::default()), "bench"));
                 let began = Instant::now();
-                let goes_on = bench.turn(&mut live);
-                spent += began.elapsed();
-                session = goes_on.then_some(live);
+                let continues = bench.turn(&mut live);
+                elapsed += began.elapsed();
+                session = continues.then_some(live);
             }
-            spent
+            elapsed
         });
     });
 }
@@ -142,7 +142,7 @@ criterion_group! {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    // `cargo test --benches` only wants to see that it runs; `-- memory` asks for criterion's part alone.
+    // `cargo test --benches` only checks that the bench runs; `-- memory` selects only the criterion part.
     if arguments.iter().any(|argument| argument == "--bench") && !arguments.iter().any(|name| name.contains("memory")) {
         pairs();
     }

@@ -1,7 +1,7 @@
-//! What checking scripts costs, in one thread and without a disk: the bare YAML parse, the tree, the reading, what `run` checks,
-//! what `validate` checks, for a script of 300 lines and for one of 3 MB (the issue asks for at most 2.5 × the bare parse there).
+//! Measures the cost of checking scripts, in one thread and without a disk: the bare YAML parse, the tree, the reading, the check of `run`
+//! and the check of `validate`, for a script of 300 lines and one of 3 MB (the issue asks for at most 2.5 × the bare parse there).
 //!
-//! The stages take turns, so that what else the machine does falls on all of them. `BCC_BENCH_RUNS` says how often (200 and 10).
+//! The stages alternate, so that other load affects all of them. `BCC_BENCH_RUNS` sets the number of runs (200 and 10).
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a bench may fail where it stands, and prints its table")]
 
@@ -25,21 +25,21 @@ use bcc_lang::template::templates::Templates;
 use bcc_runtime::actions::KINDS;
 use granit_parser::Parser;
 
-/// That of the program.
+/// The allocator of the program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[path = "support/realistic.rs"]
 mod realistic;
 
-/// The events of the parser and nothing else.
+/// Counts the events of the parser and does nothing else.
 fn bare(text: &str) -> usize {
     Parser::new_from_str(text).filter(Result::is_ok).count()
 }
 
-fn stages(text: String, against: &CheckContext<'_>, runs: usize) {
+fn stages(text: String, context: &CheckContext<'_>, runs: usize) {
     let file = Arc::new(SourceFile::new("script.yaml", text));
-    let (program, found) = check(&file, parse(&file), against);
+    let (program, found) = check(&file, parse(&file), context);
     assert!(program.is_some() && found.is_empty(), "the script is not clean: {:#?}", found.first());
     let stages: [(&str, &dyn Fn()); 5] = [
         ("bare parse", &|| {
@@ -47,8 +47,8 @@ fn stages(text: String, against: &CheckContext<'_>, runs: usize) {
         }),
         ("tree", &|| drop(black_box(parse(&file)))),
         ("read", &|| drop(black_box(parse(&file).root.and_then(|root| read(&file, &root, &Findings::new()))))),
-        ("check, as for run", &|| drop(black_box(check(&file, parse(&file), against)))),
-        ("check, as for validate", &|| drop(black_box(examine(&file, parse(&file), against)))),
+        ("check, as for run", &|| drop(black_box(check(&file, parse(&file), context)))),
+        ("check, as for validate", &|| drop(black_box(examine(&file, parse(&file), context)))),
     ];
     let mut times: [Vec<f64>; 5] = Default::default();
     for _ in 0..runs {
@@ -78,14 +78,15 @@ fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    let runs = |usual: usize| std::env::var("BCC_BENCH_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(usual);
+    let runs =
+        |default: usize| std::env::var("BCC_BENCH_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(default);
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));
     let files = collect(&TemplateFolders::of(project), None).expect("the templates");
     let templates = Arc::new(Templates::new(&files, "0123456789abcdef0123456789abcdef").expect("sound templates"));
     let schema = |kind: &str| Some((kind.to_owned(), serde_json::from_str(embedded::reply(kind)?).ok()?));
     let reply_schemas: BTreeMap<_, _> = KINDS.iter().filter_map(|kind| schema(kind.name())).collect();
     let library = SkillLibrary::default();
-    let against = CheckContext {
+    let context = CheckContext {
         kinds: KINDS,
         custom: &Default::default(),
         templates,
@@ -93,9 +94,9 @@ fn main() {
         library: &library,
         models: None,
     };
-    stages(realistic::script(300, 0), &against, runs(200));
+    stages(realistic::script(300, 0), &context, runs(200));
     let lines = 75_000;
     let large = realistic::script(lines, 0);
     let lines = lines * 3_000_000 / large.len() + 1;
-    stages(realistic::script(lines, 0), &against, runs(10));
+    stages(realistic::script(lines, 0), &context, runs(10));
 }

@@ -1,34 +1,34 @@
-//! A small behavior server: it speaks the protocol of docs/protocol.md, by itself or from a plan, and misbehaves when told to.
+//! A small behavior server for the protocol of docs/protocol.md. It generates its answers or reads them from a plan, and can inject errors.
 //!
 //! `cargo run --example behavior_server -- --port 8799`
 //!
-//! The first line of its standard output is `listening on http://127.0.0.1:PORT`; without `--port` the port is a free one.
-//! It takes `POST` and `GET` on `/v1/actions` (also `/generating`) and `POST` on `/v1/reflection` (also `/planning`).
+//! The first line of its standard output is `listening on http://127.0.0.1:PORT`. Without `--port` it takes a free port.
+//! It accepts `POST` and `GET` on `/v1/actions` (also `/generating`) and `POST` on `/v1/reflection` (also `/planning`).
 //!
-//! What it sends
+//! Answers
 //!
-//! * `--behaviors N` (2): so many behaviors until a step is done. Each adds a section, a line of text and, with `--code`,
-//!   a code cell that runs at once. The last one's reflection says that the target is achieved.
-//! * `--plan FILE`: JSON `{"actions": [response, …], "reflections": [judgement, …]}`, given in this order, the last one of
-//!   each again and again, instead of the above.
+//! * `--behaviors N` (2): the number of behaviors of a step. Each adds a section, a line of text and, with `--code`, a code cell that runs
+//!   at once. The reflection of the last one reports that the target is achieved.
+//! * `--plan FILE`: JSON `{"actions": [response, …], "reflections": [judgement, …]}`. The answers are sent in this order, and the last one
+//!   of each list is repeated.
 //! * `--form new | older` (new): the fields and names of the answers.
-//! * `--stream json | lines | sse | array` (json): one document; a line for each action, and one for what stands around
-//!   them; the same as server-sent events; or a list that arrives in pieces.
-//! * `--token TEXT`: whoever does not send it as a bearer token gets 401.
-//! * `--log FILE`: a line for each request: `{"method", "path", "token": BOOL, "body"}`.
-//! * `--pause MS` (20): between two pieces of a stream.
+//! * `--stream json | lines | sse | array` (json): one document; a line for each action and one for the other fields; the same as
+//!   server-sent events; or a list that arrives in pieces.
+//! * `--token TEXT`: a request without this bearer token gets 401.
+//! * `--log FILE`: writes a line for each request: `{"method", "path", "token": BOOL, "body"}`.
+//! * `--pause MS` (20): the time between two pieces of a stream.
 //!
-//! What goes wrong: `--fault NAME`, on `--on actions | reflection | both` (actions), for the first `--times N` requests
-//! there (for ever). Before it, `--after N` (0) requests go well.
+//! Errors: `--fault NAME`, on `--on actions | reflection | both` (actions), for the first `--times N` requests there (default: all), after
+//! `--after N` (0) requests without errors.
 //!
-//! * `status:CODE` answers with this status and a body that must be told to nobody; `redirect` leads elsewhere;
-//! * `hang` never answers; `hang-body` begins and falls silent; `close` hangs up; `empty` answers nothing at all;
-//! * `garbage` sends what is no JSON, `web-page` a page, `bad-utf8` broken characters, `deep` 100,000 brackets;
+//! * `status:CODE` answers with this status and a body that must not be shown; `redirect` redirects to another endpoint;
+//! * `hang` never answers; `hang-body` starts a body and stops; `close` closes the connection; `empty` sends an empty body;
+//! * `garbage` sends invalid JSON, `web-page` an HTML page, `bad-utf8` invalid UTF-8, `deep` 100,000 brackets;
 //! * `endless` sends actions without end, `endless-line` one line without end, `huge` a body of 64 MiB;
-//! * `cut` breaks off in the middle of the second action; `drip` sends single bytes, each `--pause` apart;
+//! * `cut` stops in the middle of the second action; `drip` sends single bytes, each `--pause` apart;
 //! * `wrong-types` sends numbers where lists belong; `many` sends 5,000 actions;
-//! * `unknown-cells` runs cells that are not there; `unknown-steps` moves to a step that nobody planned;
-//!   `unknown-actions` sends kinds that nobody knows; `forever` never says that anything is achieved.
+//! * `unknown-cells` runs cells that do not exist; `unknown-steps` moves to a step that is not in the plan;
+//!   `unknown-actions` sends unknown kinds; `forever` never reports that anything is achieved.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example tells where it listens")]
 
@@ -44,16 +44,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 /// The largest request that is read, in bytes.
-const MOST_REQUEST_BYTES: usize = 4 * 1024 * 1024;
+const MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
 
-/// What was asked for on the command line.
+/// The options of the command line.
 #[derive(Default)]
 struct Options {
     port: u16,
     behaviors: u64,
     code: bool,
     plan: Option<Value>,
-    older: bool,
+    legacy: bool,
     stream: String,
     token: Option<String>,
     log: Option<Mutex<File>>,
@@ -65,7 +65,7 @@ struct Options {
 }
 
 impl Options {
-    fn read(mut words: impl Iterator<Item = String>) -> Result<Self, Box<dyn Error>> {
+    fn read(mut arguments: impl Iterator<Item = String>) -> Result<Self, Box<dyn Error>> {
         let mut options = Self {
             behaviors: 2,
             stream: "json".to_owned(),
@@ -74,17 +74,17 @@ impl Options {
             times: u64::MAX,
             ..Self::default()
         };
-        while let Some(word) = words.next() {
-            if word == "--code" {
+        while let Some(argument) = arguments.next() {
+            if argument == "--code" {
                 options.code = true;
                 continue;
             }
-            let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
-            match word.as_str() {
+            let value = arguments.next().ok_or_else(|| format!("{argument} needs a value"))?;
+            match argument.as_str() {
                 "--port" => options.port = value.parse()?,
                 "--behaviors" => options.behaviors = value.parse()?,
                 "--plan" => options.plan = Some(serde_json::from_str(&read_to_string(value)?)?),
-                "--form" => options.older = value == "older",
+                "--form" => options.legacy = value == "older",
                 "--stream" => options.stream = value,
                 "--token" => options.token = Some(value),
                 "--log" => {
@@ -97,7 +97,7 @@ impl Options {
                 "--after" => options.after = value.parse()?,
                 _ => {
                     return Err(
-                        format!("{word} is not known; the head of examples/behavior_server.rs lists all").into()
+                        format!("{argument} is not known; the head of examples/behavior_server.rs lists all").into()
                     );
                 }
             }
@@ -106,20 +106,20 @@ impl Options {
     }
 }
 
-/// What was asked so far.
+/// The requests so far.
 #[derive(Default)]
-struct Asked {
-    /// How often, by endpoint.
+struct Progress {
+    /// The number of requests, by endpoint.
     requests: HashMap<&'static str, u64>,
-    /// How many behaviors were given, by step.
+    /// The number of behaviors that were sent, by step.
     behaviors: HashMap<String, u64>,
-    /// How many planned answers were given, by endpoint.
+    /// The number of planned answers that were sent, by endpoint.
     planned: HashMap<&'static str, usize>,
 }
 
 struct Server {
     options: Options,
-    asked: Mutex<Asked>,
+    progress: Mutex<Progress>,
 }
 
 struct Request {
@@ -134,10 +134,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(("127.0.0.1", options.port))?;
     println!("listening on http://{}", listener.local_addr()?);
     io::stdout().flush()?;
-    let server = Arc::new(Server { options, asked: Mutex::default() });
+    let server = Arc::new(Server { options, progress: Mutex::default() });
     for stream in listener.incoming() {
         let (server, stream) = (Arc::clone(&server), stream?);
-        // A connection that breaks is the other side's business.
+        // Errors of a connection concern only the client.
         thread::spawn(move || drop(server.serve(stream)));
     }
     Ok(())
@@ -147,8 +147,8 @@ fn request(stream: &TcpStream) -> Result<Request, Box<dyn Error>> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line)?;
-    let mut words = line.split_whitespace().map(str::to_owned);
-    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let mut parts = line.split_whitespace().map(str::to_owned);
+    let (method, path) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let (mut length, mut token) = (0, None);
     loop {
         let mut header = String::new();
@@ -157,7 +157,7 @@ fn request(stream: &TcpStream) -> Result<Request, Box<dyn Error>> {
         }
         let Some((name, value)) = header.split_once(':') else { continue };
         match name.to_ascii_lowercase().as_str() {
-            "content-length" => length = value.trim().parse::<usize>()?.min(MOST_REQUEST_BYTES),
+            "content-length" => length = value.trim().parse::<usize>()?.min(MAX_REQUEST_BYTES),
             "authorization" => token = value.trim().strip_prefix("Bearer ").map(str::to_owned),
             _ => {}
         }
@@ -179,34 +179,34 @@ impl Server {
         let endpoint = match (request.method.as_str(), request.path.as_str()) {
             ("POST" | "GET", "/v1/actions" | "/generating") => "actions",
             ("POST", "/v1/reflection" | "/planning") => "reflection",
-            _ => return Ok(whole(&mut stream, 404, "application/json", br#"{"error": "no such endpoint"}"#)?),
+            _ => return Ok(send_response(&mut stream, 404, "application/json", br#"{"error": "no such endpoint"}"#)?),
         };
         if !token_is_right {
-            return Ok(whole(&mut stream, 401, "application/json", br#"{"error": "who are you?"}"#)?);
+            return Ok(send_response(&mut stream, 401, "application/json", br#"{"error": "who are you?"}"#)?);
         }
-        match self.fault(endpoint) {
+        match self.fault_for(endpoint) {
             Some(fault) => self.misbehave(&mut stream, fault, endpoint, &request.body),
             None => self.send(&mut stream, endpoint, &self.answer(endpoint, &request.body)),
         }
     }
 
-    /// The fault that this request meets.
-    fn fault(&self, endpoint: &'static str) -> Option<&str> {
+    /// The error to inject for this request.
+    fn fault_for(&self, endpoint: &'static str) -> Option<&str> {
         let options = &self.options;
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = asked.requests.entry(endpoint).or_default();
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = progress.requests.entry(endpoint).or_default();
         *count += 1;
         let due = *count > options.after && *count - options.after <= options.times;
-        let here = options.on == "both" || options.on == endpoint;
-        options.fault.as_deref().filter(|_| due && here)
+        let on_endpoint = options.on == "both" || options.on == endpoint;
+        options.fault.as_deref().filter(|_| due && on_endpoint)
     }
 
     fn answer(&self, endpoint: &'static str, body: &Value) -> Value {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(plan) = &self.options.plan {
             let key = if endpoint == "actions" { "actions" } else { "reflections" };
             let answers = plan.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-            let next = asked.planned.entry(endpoint).or_default();
+            let next = progress.planned.entry(endpoint).or_default();
             let answer = answers.get(*next).or(answers.last()).cloned().unwrap_or_else(|| json!({}));
             *next += 1;
             return answer;
@@ -214,55 +214,55 @@ impl Server {
         let location = body.pointer("/observation/location").unwrap_or(&Value::Null);
         let step = location.get("current_step_id").or_else(|| location.pointer("/current/step_id"));
         let step = step.and_then(Value::as_str).unwrap_or("step").to_owned();
-        let given = asked.behaviors.entry(step.clone()).or_default();
+        let count = progress.behaviors.entry(step.clone()).or_default();
         if endpoint == "actions" {
-            *given += 1;
+            *count += 1;
         }
-        let achieved = *given >= self.options.behaviors && self.options.fault.as_deref() != Some("forever");
-        match (endpoint, self.options.older) {
+        let achieved = *count >= self.options.behaviors && self.options.fault.as_deref() != Some("forever");
+        match (endpoint, self.options.legacy) {
             ("actions", false) => json!({
-                "behavior": {"id": format!("{step}_b{given}"), "iteration": given, "target": format!("part {given} of {step}")},
-                "actions": actions(&step, *given, self.options.code),
+                "behavior": {"id": format!("{step}_b{count}"), "iteration": count, "target": format!("part {count} of {step}")},
+                "actions": actions(&step, *count, self.options.code),
                 "transition": {"strategy": "server_controlled", "next_stage_id": null, "next_step_id": null,
                                "continue_behaviors": !achieved},
-                "context_update": {"variables": {"parts": given},
-                                   "todo_list_update": {"operation": "add", "items": [format!("look at part {given}")]}},
+                "context_update": {"variables": {"parts": count},
+                                   "todo_list_update": {"operation": "add", "items": [format!("look at part {count}")]}},
                 "metadata": {"actions_count": 2},
             }),
             ("actions", true) => Value::Array(
-                actions(&step, *given, self.options.code).into_iter().map(|action| json!({"action": action})).collect(),
+                actions(&step, *count, self.options.code).into_iter().map(|action| json!({"action": action})).collect(),
             ),
             (_, false) => json!({
                 "target_achieved": achieved,
-                "reason": format!("{given} of {} parts are there", self.options.behaviors),
+                "reason": format!("{count} of {} parts are there", self.options.behaviors),
                 "transition": {"continue_behaviors": !achieved},
-                "context_update": {"todo_list_update": {"operation": "remove", "items": [format!("look at part {given}")]}},
+                "context_update": {"todo_list_update": {"operation": "remove", "items": [format!("look at part {count}")]}},
             }),
             (_, true) => json!({"targetAchieved": achieved}),
         }
     }
 
-    /// Sends an answer as it should be.
+    /// Sends an answer without errors.
     fn send(&self, stream: &mut TcpStream, endpoint: &str, answer: &Value) -> Result<(), Box<dyn Error>> {
         if endpoint != "actions" || self.options.stream == "json" {
-            return Ok(whole(stream, 200, "application/json", answer.to_string().as_bytes())?);
+            return Ok(send_response(stream, 200, "application/json", answer.to_string().as_bytes())?);
         }
-        begin(stream, if self.options.stream == "sse" { "text/event-stream" } else { "application/x-ndjson" })?;
+        start_chunked(stream, if self.options.stream == "sse" { "text/event-stream" } else { "application/x-ndjson" })?;
         for piece in self.pieces(answer) {
-            chunk(stream, piece.as_bytes())?;
+            send_chunk(stream, piece.as_bytes())?;
             thread::sleep(self.options.pause);
         }
-        Ok(end(stream)?)
+        Ok(end_chunked(stream)?)
     }
 
-    /// An answer as it is streamed.
+    /// The pieces of a streamed answer.
     fn pieces(&self, answer: &Value) -> Vec<String> {
         let actions = answer.get("actions").unwrap_or(answer).as_array().cloned().unwrap_or_default();
         let wrapped =
             |action: &Value| if action.get("action").is_some() { action.clone() } else { json!({"action": action}) };
-        let mut rest = answer.clone();
-        if let Some(rest) = rest.as_object_mut() {
-            rest.remove("actions");
+        let mut other_fields = answer.clone();
+        if let Some(other_fields) = other_fields.as_object_mut() {
+            other_fields.remove("actions");
         }
         if self.options.stream == "array" {
             let mut pieces = vec!["[".to_owned()];
@@ -272,7 +272,7 @@ impl Server {
             pieces.push("]".to_owned());
             return pieces;
         }
-        let lines = actions.iter().map(wrapped).chain(rest.is_object().then_some(rest.clone()));
+        let lines = actions.iter().map(wrapped).chain(other_fields.is_object().then_some(other_fields.clone()));
         match self.options.stream.as_str() {
             "sse" => lines.map(|line| format!("data: {line}\n\n")).chain(["data: [DONE]\n\n".to_owned()]).collect(),
             _ => lines.map(|line| format!("{line}\n")).collect(),
@@ -288,64 +288,66 @@ impl Server {
     ) -> Result<(), Box<dyn Error>> {
         let json = "application/json";
         if let Some(code) = fault.strip_prefix("status:") {
-            return Ok(whole(stream, code.parse()?, json, br#"{"error": "a-secret-of-the-server"}"#)?);
+            return Ok(send_response(stream, code.parse()?, json, br#"{"error": "a-secret-of-the-server"}"#)?);
         }
         let run = |cell: &str| json!({"type": "exec", "codecell_id": cell});
         match fault {
             "redirect" => {
                 stream.write_all(b"HTTP/1.1 307 Elsewhere\r\nlocation: /v1/reflection\r\ncontent-length: 0\r\n\r\n")?;
             }
-            "hang" => self.silence(),
+            "hang" => self.hang(),
             "hang-body" => {
-                begin(stream, json)?;
-                chunk(stream, b"{\"actions\": [")?;
-                self.silence();
+                start_chunked(stream, json)?;
+                send_chunk(stream, b"{\"actions\": [")?;
+                self.hang();
             }
             "close" => {}
-            "empty" => whole(stream, 200, json, b"")?,
-            "garbage" => whole(stream, 200, json, b"I would rather not. a-secret-of-the-server")?,
-            "web-page" => whole(stream, 200, "text/html", b"<html><body>Welcome</body></html>")?,
-            "bad-utf8" => whole(stream, 200, json, b"{\"actions\": [{\"type\": \"add\", \"content\": \"\xff\xfe\"}]}")?,
-            "deep" => whole(stream, 200, json, "[".repeat(100_000).as_bytes())?,
+            "empty" => send_response(stream, 200, json, b"")?,
+            "garbage" => send_response(stream, 200, json, b"I would rather not. a-secret-of-the-server")?,
+            "web-page" => send_response(stream, 200, "text/html", b"<html><body>Welcome</body></html>")?,
+            "bad-utf8" => {
+                send_response(stream, 200, json, b"{\"actions\": [{\"type\": \"add\", \"content\": \"\xff\xfe\"}]}")?
+            }
+            "deep" => send_response(stream, 200, json, "[".repeat(100_000).as_bytes())?,
             "huge" => {
-                begin(stream, json)?;
-                chunk(stream, b"{\"actions\": [], \"reason\": \"")?;
+                start_chunked(stream, json)?;
+                send_chunk(stream, b"{\"actions\": [], \"reason\": \"")?;
                 for _ in 0..1_024 {
-                    chunk(stream, &vec![b'a'; 64 * 1024])?;
+                    send_chunk(stream, &vec![b'a'; 64 * 1024])?;
                 }
-                chunk(stream, b"\"}")?;
-                end(stream)?;
+                send_chunk(stream, b"\"}")?;
+                end_chunked(stream)?;
             }
             "endless" => {
-                begin(stream, "application/x-ndjson")?;
+                start_chunked(stream, "application/x-ndjson")?;
                 for number in 0_u64.. {
                     let action = json!({"action": {"type": "add", "content": format!("line {number}")}});
-                    chunk(stream, format!("{action}\n").as_bytes())?;
+                    send_chunk(stream, format!("{action}\n").as_bytes())?;
                     thread::sleep(self.options.pause);
                 }
             }
             "endless-line" => {
-                begin(stream, "application/x-ndjson")?;
-                chunk(stream, b"{\"action\": {\"type\": \"add\", \"content\": \"")?;
+                start_chunked(stream, "application/x-ndjson")?;
+                send_chunk(stream, b"{\"action\": {\"type\": \"add\", \"content\": \"")?;
                 loop {
-                    chunk(stream, &vec![b'a'; 64 * 1024])?;
+                    send_chunk(stream, &vec![b'a'; 64 * 1024])?;
                 }
             }
             "cut" => {
-                begin(stream, "application/x-ndjson")?;
-                chunk(stream, b"{\"action\": {\"type\": \"add\", \"content\": \"the first\"}}\n")?;
-                chunk(stream, b"{\"action\": {\"type\": \"add\", \"cont")?;
+                start_chunked(stream, "application/x-ndjson")?;
+                send_chunk(stream, b"{\"action\": {\"type\": \"add\", \"content\": \"the first\"}}\n")?;
+                send_chunk(stream, b"{\"action\": {\"type\": \"add\", \"cont")?;
                 thread::sleep(self.options.pause);
             }
             "drip" => {
-                begin(stream, "application/x-ndjson")?;
+                start_chunked(stream, "application/x-ndjson")?;
                 for byte in self.pieces(&self.answer(endpoint, body)).concat().as_bytes() {
-                    chunk(stream, &[*byte])?;
+                    send_chunk(stream, &[*byte])?;
                     thread::sleep(self.options.pause);
                 }
-                end(stream)?;
+                end_chunked(stream)?;
             }
-            "wrong-types" => whole(
+            "wrong-types" => send_response(
                 stream,
                 200,
                 json,
@@ -354,10 +356,10 @@ impl Server {
             "many" => {
                 let actions: Vec<Value> =
                     (0..5_000).map(|n| json!({"type": "add", "content": format!("{n}")})).collect();
-                whole(stream, 200, json, json!({ "actions": actions }).to_string().as_bytes())?;
+                send_response(stream, 200, json, json!({ "actions": actions }).to_string().as_bytes())?;
             }
             "unknown-cells" => {
-                whole(
+                send_response(
                     stream,
                     200,
                     json,
@@ -366,7 +368,7 @@ impl Server {
             }
             "unknown-steps" => {
                 let to = json!({"next_stage_id": "nowhere", "next_step_id": "never", "target_achieved": true});
-                whole(
+                send_response(
                     stream,
                     200,
                     json,
@@ -376,15 +378,15 @@ impl Server {
             "unknown-actions" => {
                 let actions =
                     json!([{"type": "dance", "content": "a waltz"}, {"type": "add", "content": "after the dance"}]);
-                whole(stream, 200, json, json!({ "actions": actions }).to_string().as_bytes())?;
+                send_response(stream, 200, json, json!({ "actions": actions }).to_string().as_bytes())?;
             }
             _ => self.send(stream, endpoint, &self.answer(endpoint, body))?,
         }
         Ok(())
     }
 
-    /// Says nothing until the process ends.
-    fn silence(&self) {
+    /// Waits until the process ends.
+    fn hang(&self) {
         loop {
             thread::park();
         }
@@ -406,7 +408,7 @@ fn actions(step: &str, behavior: u64, code: bool) -> Vec<Value> {
     actions
 }
 
-fn whole(stream: &mut TcpStream, status: u16, kind: &str, body: &[u8]) -> io::Result<()> {
+fn send_response(stream: &mut TcpStream, status: u16, kind: &str, body: &[u8]) -> io::Result<()> {
     let length = body.len();
     write!(
         stream,
@@ -416,17 +418,17 @@ fn whole(stream: &mut TcpStream, status: u16, kind: &str, body: &[u8]) -> io::Re
     stream.flush()
 }
 
-fn begin(stream: &mut TcpStream, kind: &str) -> io::Result<()> {
+fn start_chunked(stream: &mut TcpStream, kind: &str) -> io::Result<()> {
     write!(stream, "HTTP/1.1 200 So\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n")
 }
 
-fn chunk(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
+fn send_chunk(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
     write!(stream, "{:x}\r\n", bytes.len())?;
     stream.write_all(bytes)?;
     stream.write_all(b"\r\n")?;
     stream.flush()
 }
 
-fn end(stream: &mut TcpStream) -> io::Result<()> {
+fn end_chunked(stream: &mut TcpStream) -> io::Result<()> {
     stream.write_all(b"0\r\n\r\n")
 }

@@ -1,8 +1,8 @@
 //! `bcc-script`: an interpreter for declarative YAML scripts of model-driven conversations and workflows, as a library.
 //!
-//! A [`Project`] is a folder with scripts, templates and a configuration. An [`Engine`] runs sessions of its scripts over a
-//! [`Store`]. [`Engine::start`] begins one in a task of its own and gives a [`SessionHandle`]: answers go in, [`SessionEvent`]s
-//! come out.
+//! A [`Project`] is a folder with scripts, templates and a configuration. An [`Engine`] runs sessions of its scripts and stores
+//! them in a [`Store`]. [`Engine::start`] starts a session in a task and returns a [`SessionHandle`], which accepts answers and
+//! delivers [`SessionEvent`]s.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -29,9 +29,9 @@
 //! # }
 //! ```
 //!
-//! [`Engine::with_store`] keeps sessions in SQLite; [`Engine::take_up`] goes on with one after anything. Everything here is
-//! `Send`: sessions run on any tokio runtime, on one thread or on many. `docs/embedding.md` of the repository has more, and a
-//! client of `--json` for programs in other languages.
+//! [`Engine::with_store`] stores sessions in SQLite; [`Engine::start_resumed`] resumes a session after any interruption. All types are
+//! `Send`: sessions run on any tokio runtime, single-threaded or multi-threaded. `docs/embedding.md` in the repository has more,
+//! and a client of `--json` for programs in other languages.
 
 #![warn(missing_docs)]
 

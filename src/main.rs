@@ -1,10 +1,10 @@
-//! The `bcc-script` program: arguments in, exit code out. Everything else is the library's.
+//! The `bcc-script` program: arguments in, exit code out. Everything else is in the library.
 
 use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-/// A check makes and drops a million small nodes of a large file; see docs/performance.md.
+/// Checking a large file allocates and frees a million small nodes; see docs/performance.md.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -1,4 +1,4 @@
-//! The rows of a commit written with nothing but prepared statements: what a store of this shape cannot do without.
+//! Writes the rows of a commit with nothing but prepared statements: the minimum work of a store with this schema.
 
 use std::path::Path;
 
@@ -10,20 +10,20 @@ use tokio::runtime::Runtime;
 
 use crate::support::recorder::Recorded;
 
-/// As in `archive/sqlite/schema.rs`: where the number of a row ends and the session begins.
+/// The bits of a row number below the session key, as in `crates/store/src/sqlite/schema.rs`.
 const SEQ_BITS: u32 = 36;
 
-/// As in `archive/sqlite/schema.rs`: the events that one entry of `journal_kind` stands for.
+/// The bits of an event number that one entry of `journal_kind` covers, as in `crates/store/src/sqlite/schema.rs`.
 const BLOCK_BITS: u32 = 6;
 
-/// A store with one session, written without any check.
+/// A store with one session that is written without any checks.
 pub(crate) struct Bare {
     connection: Connection,
     session: i64,
 }
 
 impl Bare {
-    /// Makes the store and the session at `path`, closes it, and opens it again with the same pragmas.
+    /// Creates the store and the session at `path`, closes it, and reopens it with the same pragmas.
     pub(crate) fn new(runtime: &Runtime, path: &Path, recorded: &Recorded) -> Self {
         let (new, documents) = recorded.created.first().expect("a session was made");
         let first = recorded.commits.first().expect("with its first rows");
@@ -42,7 +42,7 @@ impl Bare {
         Self { connection, session }
     }
 
-    /// One commit, one transaction.
+    /// Writes one commit in one transaction.
     pub(crate) fn commit(&mut self, commit: &Commit) -> rusqlite::Result<()> {
         let session = self.session;
         let key = |number: u64| (session << SEQ_BITS) | i64::try_from(number).unwrap_or_default();
@@ -77,10 +77,10 @@ impl Bare {
                 ],
             )?;
         }
-        for gone in &commit.frames_removed {
+        for removed in &commit.frames_removed {
             transaction
                 .prepare_cached("DELETE FROM frame WHERE session = ? AND key = ?")?
-                .execute(params![session, gone])?;
+                .execute(params![session, removed])?;
         }
         for row in &commit.frames_put {
             transaction

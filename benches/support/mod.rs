@@ -1,5 +1,4 @@
-//! What the benches share: a long conversation with the offline provider, driven without a command line, and a place on
-//! a disk for its store.
+//! Shared by the benches: a long conversation with the offline provider, driven without a command line, and a folder on disk for its store.
 
 #![allow(dead_code, reason = "each bench uses a part of this")]
 
@@ -17,28 +16,26 @@ use mimalloc::MiMalloc;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// That of the program: what is measured is what people run.
+/// The allocator of the program, so that the benches measure what people run.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 pub(crate) mod bare;
 pub(crate) mod recorder;
 
-/// `max_rounds` of every action of the script: the most that the language allows.
+/// `max_rounds` of every action of the script: the maximum of the language.
 pub(crate) const ROUNDS: usize = 50;
 
-/// What the person says: it fills the text that the action asks for and never the number, so that every round is
-/// followed by another one.
+/// The answer of the person. It fills the text output of the action but never the number, so that every round is followed by another one.
 const ANSWER: &str = "最近晚上总是睡得不太好，白天也提不起精神，不过今天比前些天好些了。";
 
-struct Deaf;
+struct NoObserver;
 
-impl Observer for Deaf {
+impl Observer for NoObserver {
     fn delta(&self, _delta: &Delta<'_>) {}
 }
 
-/// A directory that is removed with its value, below the target directory: on the disk that cargo builds on, where
-/// `/tmp` may be memory.
+/// A temporary directory below the target directory: on the disk of the build, because `/tmp` may be in memory.
 pub(crate) fn directory() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory for the bench")
 }
@@ -117,13 +114,13 @@ impl Bench {
             model: Some(model.to_owned()),
             ..RunRequest::default()
         };
-        let opened = self.runtime.block_on(engine.run(&request, Arc::new(Deaf))).expect("the session begins");
+        let opened = self.runtime.block_on(engine.run(&request, Arc::new(NoObserver))).expect("the session begins");
         let mut session = opened.session;
         assert_eq!(self.runtime.block_on(session.advance()).expect("the first turn"), SessionPause::Waiting);
         session
     }
 
-    /// One turn: the answer is committed, then all that follows from it. Gives whether the session goes on.
+    /// Runs one turn: commits the answer, then everything up to the next pause. Returns whether the session continues.
     pub(crate) fn turn(&self, session: &mut Session) -> bool {
         self.runtime.block_on(async {
             assert_eq!(session.answer(ANSWER, None).await.expect("the answer is taken"), TakenAnswer::Yes);
@@ -137,10 +134,10 @@ pub(crate) fn median(times: &mut [f64]) -> f64 {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// The size of a store with its log.
+/// The size of a store in bytes, including its write-ahead log.
 pub(crate) fn size(store: &Path) -> u64 {
-    let of = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+    let file_size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
     let mut log = store.as_os_str().to_owned();
     log.push("-wal");
-    of(store) + of(Path::new(&log))
+    file_size(store) + file_size(Path::new(&log))
 }

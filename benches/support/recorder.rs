@@ -1,4 +1,4 @@
-//! An archive that remembers every commit that it is given.
+//! An archive in memory that records every commit.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bcc_store::error::StoreError;
 use bcc_store::rows::{Commit, DocumentRow, NewSessionRow};
 
-use hooked::{Birth, Hook, Hooked, Writing};
+use hooked::{Hook, Hooked, SessionCreation, Write};
 
 #[path = "../../tests/support/hooked.rs"]
 mod hooked;
@@ -14,7 +14,7 @@ mod hooked;
 #[derive(Default)]
 pub(crate) struct Recorded {
     pub(crate) created: Vec<(NewSessionRow, Vec<DocumentRow>)>,
-    /// The commits, the first one of the session included.
+    /// The commits, including the first one of the session.
     pub(crate) commits: Vec<Commit>,
 }
 
@@ -38,10 +38,15 @@ impl Recording {
 
 #[async_trait]
 impl Hook for Recording {
-    async fn around(&self, birth: Option<Birth<'_>>, commit: &Commit, write: Writing<'_>) -> Result<(), StoreError> {
+    async fn around(
+        &self,
+        new_session: Option<SessionCreation<'_>>,
+        commit: &Commit,
+        write: Write<'_>,
+    ) -> Result<(), StoreError> {
         {
             let mut recorded = self.recorded();
-            recorded.created.extend(birth.map(|(new, documents)| (new.clone(), documents.to_vec())));
+            recorded.created.extend(new_session.map(|(new, documents)| (new.clone(), documents.to_vec())));
             recorded.commits.push(commit.clone());
         }
         write.await

@@ -1,5 +1,5 @@
-//! Cells of a notebook for people: headings and texts as they are, code with a few lines of what it gave, thoughts in a quiet
-//! colour, the last line of an error in red.
+//! Shows the cells of a notebook as text: headings and texts unchanged, code with the first lines of its output, thoughts dimmed,
+//! the last line of an error in red.
 
 use serde_json::Value;
 
@@ -8,20 +8,20 @@ use bcc_lang::message::language::Language;
 use bcc_runtime::notebook::cell::{Cell, CellKind};
 use bcc_runtime::notebook::export::ansi;
 use bcc_runtime::notebook::export::output::{CellOutput, read};
-use bcc_runtime::notebook::export::text::{cut_short, one_line, thinker, thought};
+use bcc_runtime::notebook::export::text::{incomplete_run_text, one_line, thinking_text, thinking_title};
 use bcc_runtime::program::event::Event;
 use bcc_runtime::program::shown_cell::ShownCell;
 
-/// The most lines of code, of a thought, and of all outputs of a cell that are shown; the rest is counted.
-const MOST_CODE: usize = 30;
-const MOST_THOUGHT: usize = 8;
-const MOST_OUTPUT: usize = 12;
+/// The limits on the lines of code, of a thought, and of all outputs of a cell that are shown; the remaining lines are counted.
+const MAX_CODE: usize = 30;
+const MAX_THOUGHT: usize = 8;
+const MAX_OUTPUT: usize = 12;
 
-/// The most characters of a line.
-const MOST_COLUMNS: usize = 200;
+/// The limit on the characters of a line.
+const MAX_COLUMNS: usize = 200;
 
-/// The warnings that whoever looks on needs, to understand what is shown; `/why` and `--json` tell of all others, too.
-const TOLD: [&str; 12] = [
+/// The warnings that are shown, because the output would be unclear without them. `/why` and `--json` show all warnings.
+const SHOWN_WARNINGS: [&str; 12] = [
     "auto-debug-failed",
     "bad-plan",
     "behavior-cut-short",
@@ -43,33 +43,33 @@ pub struct CellView {
     last: u64,
 }
 
-/// How a line looks.
+/// The style of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineStyle {
-    /// As words of a conversation.
+    /// Text of the conversation.
     Words,
     /// A heading.
     Heading,
-    /// In a quiet colour.
+    /// Dimmed text.
     Quiet,
     /// An error.
     Error,
 }
 
-/// A line to be shown.
+/// A line with its style.
 pub type StyledLine = (LineStyle, String);
 
 impl CellView {
-    /// The lines for an event of a session. `None` for one that tells of no notebook, or of nothing that is new in it.
+    /// The lines for an event of a session. `None` if the event is not about the notebook, or there is nothing new to show.
     pub fn lines(&mut self, event: &Event, language: Language) -> Option<Vec<StyledLine>> {
         match event {
             Event::Cell(shown) => Some(self.cell(&cell_of(shown), language)).filter(|lines| !lines.is_empty()),
             Event::NotebookAction { action, success: false, error, .. } => {
                 let error = error.as_ref().map(|error| error.render(language)).unwrap_or_default();
-                let told = filled("{action} failed: {error}", &[("action", action), ("error", &*error)]);
-                Some(vec![(LineStyle::Error, one_line(&told))])
+                let text = filled("{action} failed: {error}", &[("action", action), ("error", &*error)]);
+                Some(vec![(LineStyle::Error, one_line(&text))])
             }
-            Event::Warning { code, message, .. } if TOLD.contains(code) => {
+            Event::Warning { code, message, .. } if SHOWN_WARNINGS.contains(code) => {
                 Some(vec![(LineStyle::Quiet, format!("! {}", shortened(&one_line(&message.render(language)))))])
             }
             _ => None,
@@ -85,23 +85,22 @@ impl CellView {
                 let metadata = &cell.metadata;
                 let is_heading = metadata.is_chapter || metadata.is_section || metadata.is_step;
                 let text = ansi::plain(cell.content.trim());
-                for (at, line) in text.lines().enumerate() {
-                    let look = if is_heading && at == 0 { LineStyle::Heading } else { LineStyle::Words };
-                    lines.push((look, line.to_owned()));
+                for (number, line) in text.lines().enumerate() {
+                    let style = if is_heading && number == 0 { LineStyle::Heading } else { LineStyle::Words };
+                    lines.push((style, line.to_owned()));
                 }
                 lines.push((LineStyle::Words, String::new()));
             }
             CellKind::Thinking if is_new => {
-                let text = format!("{}: {}", thinker(cell, language), thought(cell).trim());
+                let text = format!("{}: {}", thinking_title(cell, language), thinking_text(cell).trim());
                 lines.extend(
-                    cut(&ansi::plain(&text), MOST_THOUGHT, language)
-                        .map(|line| (LineStyle::Quiet, format!("· {line}"))),
+                    cut(&ansi::plain(&text), MAX_THOUGHT, language).map(|line| (LineStyle::Quiet, format!("· {line}"))),
                 );
             }
             CellKind::Code => {
                 if is_new {
                     let code = ansi::plain(cell.content.trim_end());
-                    lines.extend(cut(&code, MOST_CODE, language).map(|line| (LineStyle::Words, format!("│ {line}"))));
+                    lines.extend(cut(&code, MAX_CODE, language).map(|line| (LineStyle::Words, format!("│ {line}"))));
                 }
                 if cell.ended.is_some() {
                     outputs(cell, is_new, language, &mut lines);
@@ -113,7 +112,7 @@ impl CellView {
     }
 }
 
-/// The cell that an event tells of. Parts that were cut so short that they can no longer be read say nothing.
+/// The cell of an event. Parts that were truncated and can no longer be parsed are omitted.
 fn cell_of(shown: &ShownCell) -> Cell {
     let kind = match shown.cell_type {
         "code" => CellKind::Code,
@@ -132,7 +131,7 @@ fn cell_of(shown: &ShownCell) -> Cell {
     }
 }
 
-/// What code gave. Of an older cell that ran again, its first line says which one.
+/// The outputs of a code cell. For an earlier cell that ran again, the first line identifies the cell.
 fn outputs(cell: &Cell, is_new: bool, language: Language, lines: &mut Vec<StyledLine>) {
     if !is_new && lines.is_empty() {
         let first = cell.content.lines().next().unwrap_or_default();
@@ -156,31 +155,31 @@ fn outputs(cell: &Cell, is_new: bool, language: Language, lines: &mut Vec<Styled
         }
     }
     let text = ansi::plain(text.trim_end());
-    lines.extend(cut(&text, MOST_OUTPUT, language).map(|line| (LineStyle::Quiet, format!("  {line}"))));
+    lines.extend(cut(&text, MAX_OUTPUT, language).map(|line| (LineStyle::Quiet, format!("  {line}"))));
     if let Some(error) = error {
         let error = ansi::plain(&error);
         let last = error.lines().next().unwrap_or_default();
         lines.push((LineStyle::Error, format!("  ✗ {}", shortened(last))));
     }
-    if let Some(told) = cut_short(cell, language) {
-        lines.push((LineStyle::Error, format!("  ✗ {told}")));
+    if let Some(reason) = incomplete_run_text(cell, language) {
+        lines.push((LineStyle::Error, format!("  ✗ {reason}")));
     }
 }
 
-/// The first lines of a text, and how many there are besides; of none, none.
-fn cut(text: &str, most: usize, language: Language) -> impl Iterator<Item = String> {
+/// The first lines of a text, and the number of remaining lines.
+fn cut(text: &str, max_lines: usize, language: Language) -> impl Iterator<Item = String> {
     let count = text.lines().count();
-    let mut lines: Vec<String> = text.lines().take(most).map(shortened).collect();
-    if count > most {
-        let more = (count - most).to_string();
-        lines.push(language.filled("… and {count} more lines", &[("count", &more)]));
+    let mut lines: Vec<String> = text.lines().take(max_lines).map(shortened).collect();
+    if count > max_lines {
+        let more = (count - max_lines).to_string();
+        lines.push(language.format("… and {count} more lines", &[("count", &more)]));
     }
     lines.into_iter()
 }
 
 fn shortened(line: &str) -> String {
-    let mut shown: String = line.chars().take(MOST_COLUMNS).collect();
-    if line.chars().nth(MOST_COLUMNS).is_some() {
+    let mut shown: String = line.chars().take(MAX_COLUMNS).collect();
+    if line.chars().nth(MAX_COLUMNS).is_some() {
         shown.push('…');
     }
     shown
@@ -206,16 +205,16 @@ mod tests {
             left_out: None,
         }));
         let lines = view.lines(&event, Language::English).unwrap_or_default();
-        lines.into_iter().map(|(look, line)| format!("{look:?}|{line}")).collect()
+        lines.into_iter().map(|(style, line)| format!("{style:?}|{line}")).collect()
     }
 
     #[test]
-    fn what_became_of_the_kernel_is_told_and_what_a_reply_lacked_is_not() {
+    fn warnings_about_the_kernel_are_shown_and_warnings_about_replies_are_not() {
         let mut view = CellView::default();
-        let told = |code| Event::Warning { code, message: "the kernel\nis gone".into(), help: None };
-        let lines = view.lines(&told("kernel-memory-gone"), Language::English);
+        let warning = |code| Event::Warning { code, message: "the kernel\nis gone".into(), help: None };
+        let lines = view.lines(&warning("kernel-memory-gone"), Language::English);
         assert_eq!(lines, Some(vec![(LineStyle::Quiet, "! the kernel is gone".to_owned())]));
-        assert_eq!(view.lines(&told("reply-bent"), Language::English), None);
+        assert_eq!(view.lines(&warning("reply-bent"), Language::English), None);
     }
 
     #[test]
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_cut_and_what_is_odd_harms_nobody() {
+    fn long_texts_are_cut_and_invalid_parts_are_ignored() {
         let mut view = CellView::default();
         let text = "行\n".repeat(40) + &"长".repeat(300);
         let thought =
@@ -253,7 +252,7 @@ mod tests {
         );
         let output = json!([{ "output_type": "stream", "text": "x".repeat(500) }]);
         let code = json!({ "number": 2, "cell_type": "code", "content": "", "ended": "ok", "outputs": output, "metadata": "cut" });
-        assert_eq!(shown(&mut view, &code)[0].chars().count(), "Quiet|  ".len() + MOST_COLUMNS + 1);
+        assert_eq!(shown(&mut view, &code)[0].chars().count(), "Quiet|  ".len() + MAX_COLUMNS + 1);
         let failed = Event::NotebookAction {
             action: "exec".into(),
             by: "script",
@@ -262,7 +261,7 @@ mod tests {
             error: Some("there is no cell `x`".into()),
             effects: vec![],
         };
-        let told = vec![(LineStyle::Error, "exec failed: there is no cell `x`".to_owned())];
-        assert_eq!(view.lines(&failed, Language::English), Some(told));
+        let expected = vec![(LineStyle::Error, "exec failed: there is no cell `x`".to_owned())];
+        assert_eq!(view.lines(&failed, Language::English), Some(expected));
     }
 }

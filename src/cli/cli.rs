@@ -1,4 +1,4 @@
-//! From arguments to an exit code.
+//! The entry point: parses the arguments, runs the command, and returns the exit code.
 
 use bcc_lang::message::msg;
 use std::ffi::OsString;
@@ -21,8 +21,8 @@ use bcc_lang::message::language::Language;
 #[command(name = "bcc-script", version, long_version = LONG.as_str(), about, arg_required_else_help = true)]
 pub struct Arguments {
     /// Language of messages in the terminal [default: from BCC_LANG, LC_ALL, LC_MESSAGES or LANG]
-    // It is looked for before the arguments are read (cli/language.rs); here it is checked.
-    #[arg(long, global = true, value_name = "en|zh", value_parser = language::of_option)]
+    // The language is determined before the arguments are parsed (cli/language.rs); here it is validated.
+    #[arg(long, global = true, value_name = "en|zh", value_parser = language::parse_option)]
     pub lang: Option<Language>,
     #[command(subcommand)]
     pub command: Command,
@@ -67,31 +67,32 @@ pub enum Command {
     Man(man::ManArgs),
 }
 
-/// The command line as help, completions and pages tell it.
-pub fn whole(language: Language) -> clap::Command {
+/// The command line with texts in `language`, for help and completions.
+pub fn localized_command(language: Language) -> clap::Command {
     help::in_language(Arguments::command(), language)
 }
 
-/// Runs the program with these arguments (the first is its name) and gives its exit code.
+/// Runs the program with these arguments (the first is its name), and returns its exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let environment = Environment::of_process();
-    let language = language::asked(&arguments, &environment);
+    let language = language::requested(&arguments, &environment);
     language::choose(language);
-    let read =
-        whole(language).try_get_matches_from(arguments).and_then(|mut read| Arguments::from_arg_matches_mut(&mut read));
-    let arguments = match read {
+    let parsed = localized_command(language)
+        .try_get_matches_from(arguments)
+        .and_then(|mut matches| Arguments::from_arg_matches_mut(&mut matches));
+    let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(error) => {
-            match help::wrong(&error, language) {
+            match help::argument_error(&error, language) {
                 Some(text) => report::note(text.trim_end()),
-                // `--help` and `--version` are such errors too, and go to standard output with code 0.
+                // `--help` and `--version` are errors of clap too; they go to standard output with code 0.
                 None => drop(error.print()),
             }
             return if error.use_stderr() { Exit::Usage.code() } else { Exit::Done.code() };
         }
     };
-    log(&environment, matches!(arguments.command, Command::Test(_) | Command::Templates(_)));
+    init_logging(&environment, matches!(arguments.command, Command::Test(_) | Command::Templates(_)));
     let result = match arguments.command {
         Command::Validate(options) => validate::validate(&options, &environment),
         Command::Test(options) => test::test(&options, &environment),
@@ -103,7 +104,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::New(options) => new::new(&options, arguments.lang, language, &environment),
         Command::Graph(options) => graph::graph(&options, &environment),
         Command::Doctor(options) => wait_for(doctor::doctor(options, environment)),
-        Command::Completions(options) => completions::completions(&options, whole(language)),
+        Command::Completions(options) => completions::completions(&options, localized_command(language)),
         Command::Man(options) => man::man(&options, Arguments::command()),
         Command::Trust(options) => trust::trust(&options, &environment),
         Command::Models(command) => wait_for(models::models(command, environment)),
@@ -116,25 +117,24 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// Logs go to standard error. At a terminal they would stand between the words of a conversation, where `/why` tells the
-/// same, so there they are off until `BCC_LOG` asks for them.
-/// Tests bring the faults of models about on purpose, and templates are shown with replies that were read before: both tell
-/// themselves what there is to tell.
-fn log(environment: &Environment, quiet: bool) {
-    let quiet = if quiet || std::io::stderr().is_terminal() { "off" } else { "bcc_script=warn" };
-    let filter = environment.get("BCC_LOG").unwrap_or(quiet);
+/// Logs go to standard error. At a terminal they would interrupt the conversation, and `/why` shows the same information, so they
+/// are off unless `BCC_LOG` is set. They are also off (`quiet`) for tests, which cause errors of models on purpose, and for
+/// templates, which use stored replies: both report errors themselves.
+fn init_logging(environment: &Environment, quiet: bool) {
+    let default_filter = if quiet || std::io::stderr().is_terminal() { "off" } else { "bcc_script=warn" };
+    let filter = environment.get("BCC_LOG").unwrap_or(default_filter);
     if filter == "off" {
         return;
     }
-    let filter = tracing_subscriber::EnvFilter::try_new(own_targets(filter)).unwrap_or_else(|error| {
+    let filter = tracing_subscriber::EnvFilter::try_new(expand_targets(filter)).unwrap_or_else(|error| {
         report::note(&msg!("BCC_LOG is invalid ({error}); logging warnings"));
-        tracing_subscriber::EnvFilter::new(own_targets("bcc_script=warn"))
+        tracing_subscriber::EnvFilter::new(expand_targets("bcc_script=warn"))
     });
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).try_init();
 }
 
-/// `bcc_script` in a filter of logs means all of this program: the common beginning of the names of its crates.
-fn own_targets(filter: &str) -> String {
+/// Replaces `bcc_script` in a log filter with the common prefix of all crates of this program.
+fn expand_targets(filter: &str) -> String {
     let directive = |directive: &str| match directive.trim_start().strip_prefix("bcc_script") {
         Some(rest) if rest.is_empty() || rest.starts_with(['=', '[']) => format!("bcc_{rest}"),
         _ => directive.to_owned(),

@@ -1,4 +1,4 @@
-//! `completions`: print what a shell needs to complete commands and options.
+//! `completions`: prints a completion script for a shell.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Command, ValueHint};
@@ -17,21 +17,21 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// `whole`: the command line of the program.
-pub fn completions(options: &CompletionsArgs, whole: Command) -> Result<Exit, EngineError> {
+/// `command`: the command line of the program.
+pub fn completions(options: &CompletionsArgs, command: Command) -> Result<Exit, EngineError> {
     let mut script = Vec::new();
-    generate(options.shell, &mut with_names(whole), "bcc-script", &mut script);
+    generate(options.shell, &mut with_names(command), "bcc-script", &mut script);
     if options.shell == Shell::Bash {
-        // clap_complete 4.6 spells a hyphen of the program's name in two ways, and then finds no command of it.
+        // clap_complete 4.6 encodes the hyphen in the program's name in two ways, and then does not find its subcommands.
         script = String::from_utf8_lossy(&script).replace("bcc__subcmd__script", "bcc__script").into_bytes();
     }
     write_out(&script)?;
     Ok(Exit::Done)
 }
 
-/// The whole command line, with the names that a shell may offer where any text is taken: a name that is mistyped gets a
-/// message of its own from each command, so they are no choices to the parser.
-fn with_names(whole: Command) -> Command {
+/// The command line with completions for names of schemas and diagnostics. They are not possible values of the parser, because each
+/// command reports an unknown name with its own message.
+fn with_names(command: Command) -> Command {
     let schemas: Vec<&'static str> = schemas::list().into_iter().map(|(name, _)| name).collect();
     let findings: Vec<&'static str> = DIAGNOSTICS.iter().map(|page| page.slug).collect();
     let offered = |name: &'static str, values: Vec<&'static str>| {
@@ -39,12 +39,12 @@ fn with_names(whole: Command) -> Command {
             command.mut_arg(name, |argument| argument.value_parser(PossibleValuesParser::new(values)))
         }
     };
-    let whole =
-        whole.mut_subcommand("schema", offered("name", schemas)).mut_subcommand("explain", offered("name", findings));
-    without_files(whole)
+    let command =
+        command.mut_subcommand("schema", offered("name", schemas)).mut_subcommand("explain", offered("name", findings));
+    without_files(command)
 }
 
-/// The same where no file is offered for what is not one, such as an id.
+/// The command line without file completion for values that are not files, such as ids.
 fn without_files(command: Command) -> Command {
     let command = command.mut_args(|argument| match argument.get_value_hint() {
         ValueHint::Unknown if argument.get_action().takes_values() => argument.value_hint(ValueHint::Other),

@@ -1,4 +1,4 @@
-//! `doctor`: look at configuration, trust, models and store: what works, what does not, and what to do.
+//! `doctor`: checks configuration, trust, models and store, and prints what to fix.
 
 use bcc_lang::message::msg;
 use std::io::IsTerminal;
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use crate::cli::exit::Exit;
-use crate::cli::language::{chosen, said};
+use crate::cli::language::{chosen, translated};
 use crate::cli::print::{print, print_json};
 use crate::cli::report;
 use crate::cli::table::padded;
 use crate::cli::terminal::plain;
-use bcc_authoring::doctor::doctor::{DoctorRequest, doctor as look};
+use bcc_authoring::doctor::doctor::{DoctorRequest, doctor as run_checks};
 use bcc_authoring::doctor::finding::{CheckState, DoctorFinding};
 use bcc_authoring::doctor::machine::Terminals;
 use bcc_engine::environment::Environment;
@@ -39,17 +39,17 @@ pub struct DoctorArgs {
     pub store: Option<PathBuf>,
 }
 
-/// Errors: when standard output cannot be written. Whatever else is wrong is told as a finding.
+/// Errors: when standard output cannot be written. All other problems are findings.
 pub async fn doctor(options: DoctorArgs, environment: Environment) -> Result<Exit, EngineError> {
     let request = DoctorRequest {
-        here: PathBuf::from("."),
+        current_directory: PathBuf::from("."),
         project: options.project,
         store: options.store,
         ask: options.ask && !options.offline,
         language: chosen(),
         terminals: Terminals { input: std::io::stdin().is_terminal(), output: std::io::stdout().is_terminal() },
     };
-    let found = look(&request, &environment).await;
+    let found = run_checks(&request, &environment).await;
     let count = |state| found.iter().filter(|finding| finding.state == state).count();
     let (problems, notes) = (count(CheckState::Problem), count(CheckState::Note));
     if options.json {
@@ -57,24 +57,26 @@ pub async fn doctor(options: DoctorArgs, environment: Environment) -> Result<Exi
         let document = json!({ "version": 1, "ok": problems == 0, "checks": checks });
         print_json(&document)?;
     } else {
-        print(&plain(&shown(&found)))?;
+        print(&plain(&format_findings(&found)))?;
         report::note(&msg!("problems: {problems}, notes: {notes}"));
     }
     Ok(if problems == 0 { Exit::Done } else { Exit::Failed })
 }
 
-/// The findings for people, with what to do below each.
-fn shown(found: &[DoctorFinding]) -> String {
-    let states = [CheckState::Ok, CheckState::Note, CheckState::Problem].map(|state| said(state.name()).width());
+/// The findings as text, each with its help.
+fn format_findings(found: &[DoctorFinding]) -> String {
+    let states = [CheckState::Ok, CheckState::Note, CheckState::Problem].map(|state| translated(state.name()).width());
     let state_width = states.into_iter().max().unwrap_or_default();
     let about_width = found.iter().map(|finding| finding.about.width()).max().unwrap_or_default();
     let indent = " ".repeat(state_width + about_width + 4);
     let mut lines = Vec::new();
     for DoctorFinding { about, state, message, help } in found {
-        let message = said(message).replace('\n', &format!("\n{indent}"));
-        let (state, about) = (padded(&said(state.name()), state_width), padded(about, about_width));
+        let message = translated(message).replace('\n', &format!("\n{indent}"));
+        let (state, about) = (padded(&translated(state.name()), state_width), padded(about, about_width));
         lines.push(format!("{state}  {about}  {message}"));
-        lines.extend(help.as_ref().map(|help| format!("{indent}{}", said(&msg!("help: {help}", help = help.clone())))));
+        lines.extend(
+            help.as_ref().map(|help| format!("{indent}{}", translated(&msg!("help: {help}", help = help.clone())))),
+        );
     }
     lines.join("\n")
 }

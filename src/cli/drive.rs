@@ -1,4 +1,4 @@
-//! Drives a session: turns, answers, commands and signals, until it ends or must wait for another day.
+//! Drives a session: turns, answers, commands and signals, until it ends or must wait.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -15,10 +15,10 @@ use bcc_engine::shell::quoted;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_store::contract::Store;
 
-/// What the command that resumes a session must say besides its id.
+/// The options of the command that resumes a session.
 #[derive(Clone, Debug, Default)]
 pub struct ResumeHint {
-    /// The store, when it is not the one that would be found anyway.
+    /// The store, if it is not the default one.
     pub store: Option<PathBuf>,
     /// Whether the configuration was trusted for this run only.
     pub trust: bool,
@@ -26,7 +26,7 @@ pub struct ResumeHint {
     pub notebook: Option<PathBuf>,
 }
 
-/// Drives `session` to its end or its next rest.
+/// Drives `session` until it ends or waits.
 /// Errors: when the store fails; what was committed before stays.
 pub async fn drive(
     mut session: Session,
@@ -39,7 +39,7 @@ pub async fn drive(
         Signals::new().map_err(|error| EngineError::failed(msg!("cannot listen for signals: {error}")))?;
     let mut source = front.source();
     let resume = hint.command(&session.id);
-    notebook.begin(&session.id);
+    notebook.start(&session.id);
     loop {
         let pause = {
             let mut advance = std::pin::pin!(session.advance());
@@ -65,21 +65,24 @@ pub async fn drive(
             SessionPause::Failed => return Ok(Exit::Failed),
             SessionPause::Stopped => {
                 let larger = session.larger_budget().map(|larger| format!(" --budget {larger}"));
-                let what = if larger.is_some() { "stopped: the budget is used up" } else { "stopped" };
+                let status = if larger.is_some() { "stopped: the budget is used up" } else { "stopped" };
                 let larger = larger.unwrap_or_default();
-                front.note(&msg!("{what}; nothing is lost. Resume with: {resume}{larger}", what = Message::word(what)));
+                front.note(&msg!(
+                    "{what}; nothing is lost. Resume with: {resume}{larger}",
+                    what = Message::word(status)
+                ));
                 return Ok(Exit::Waiting);
             }
         }
         loop {
-            // What monitors have to say is taken down while the person thinks. What takes them no time, as written replies do,
-            // comes before any answer: so a pipe of answers gives the same conversation every time.
+            // Results of monitors are stored while the session waits for the person. Immediate results, such as those of prepared
+            // replies, are processed before the next answer, so that piped answers always give the same conversation.
             tokio::task::yield_now().await;
             let input = tokio::select! {
                 biased;
                 () = signals.any() => return Ok(interrupted(front, &resume)),
-                () = session.arrived() => {
-                    session.note_arrivals().await?;
+                () = session.wait_for_result() => {
+                    session.commit_results().await?;
                     continue;
                 }
                 input = source.next() => input,
@@ -87,11 +90,14 @@ pub async fn drive(
             match input {
                 InputLine::Answer { text, answer_id } => match session.answer(&text, answer_id.as_deref()).await? {
                     TakenAnswer::Yes => break,
-                    TakenAnswer::Before | TakenAnswer::Unknown | TakenAnswer::NotAwaited | TakenAnswer::TooLong => {}
+                    TakenAnswer::AlreadyUsed
+                    | TakenAnswer::Unknown
+                    | TakenAnswer::NotAwaited
+                    | TakenAnswer::TooLong => {}
                 },
-                InputLine::Command(words) => command(&words, &session, archive).await?,
-                InputLine::Unusable(why) if why.is_empty() => {}
-                InputLine::Unusable(why) => front.note(&why),
+                InputLine::Command(line) => command(&line, &session, archive).await?,
+                InputLine::Unusable(reason) if reason.is_empty() => {}
+                InputLine::Unusable(reason) => front.note(&reason),
                 InputLine::End => {
                     front.note(&msg!("saved; the session is waiting for an answer. Resume with: {resume}"));
                     return Ok(Exit::Waiting);

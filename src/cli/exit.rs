@@ -4,7 +4,7 @@
 pub enum Exit {
     Done,
     Failed,
-    /// Wrong usage, or an invalid script.
+    /// Invalid usage, or an invalid script.
     Usage,
     /// The session waits or stopped; it can be resumed.
     Waiting,

@@ -1,4 +1,4 @@
-//! `explain`: the page of a diagnostic, or the list of all that there are.
+//! `explain`: prints the page of a diagnostic, or the list of all diagnostics.
 
 use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
@@ -6,7 +6,7 @@ use bcc_lang::message::msg;
 use clap::Args;
 
 use crate::cli::exit::Exit;
-use crate::cli::language::{chosen, filled, said};
+use crate::cli::language::{chosen, filled, translated};
 use crate::cli::print::write_out;
 use crate::cli::table::padded;
 use crate::cli::terminal::color;
@@ -19,10 +19,10 @@ pub struct ExplainArgs {
     pub name: Option<String>,
 }
 
-/// The most names that are offered for one that does not exist.
-const MOST_OFFERED: usize = 5;
+/// The limit on suggestions for an unknown name.
+const MAX_SUGGESTIONS: usize = 5;
 
-/// Prints the page of one diagnostic as markdown, at a terminal lightly styled; without a name, one line for each.
+/// Prints the page of a diagnostic as Markdown, with colors at a terminal; without a name, one line for each diagnostic.
 pub fn explain(options: &ExplainArgs) -> Result<Exit, EngineError> {
     let styled = color();
     let text = match &options.name {
@@ -38,7 +38,7 @@ pub fn explain(options: &ExplainArgs) -> Result<Exit, EngineError> {
     Ok(Exit::Done)
 }
 
-/// The name in what was copied from a report: `error[unknown-key]:`, `` `unknown-key` ``, `unknown-key.md`.
+/// The name in a text copied from a report: `error[unknown-key]:`, `` `unknown-key` ``, `unknown-key.md`.
 fn bare(name: &str) -> &str {
     let inner = name.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(name, |(inner, _)| inner);
     let inner = inner.trim().trim_matches('`');
@@ -49,9 +49,9 @@ fn unknown(name: &str) -> EngineError {
     let has_word = |page: &&Page| !name.is_empty() && page.slug.split('-').any(|word| word == name);
     let near = near(name);
     let others = DIAGNOSTICS.iter().filter(has_word).map(|page| page.slug).filter(|slug| Some(*slug) != near);
-    let offered: Vec<String> =
-        near.into_iter().chain(others).take(MOST_OFFERED).map(|slug| format!("`{slug}`")).collect();
-    let help = match offered.as_slice() {
+    let suggestions: Vec<String> =
+        near.into_iter().chain(others).take(MAX_SUGGESTIONS).map(|slug| format!("`{slug}`")).collect();
+    let help = match suggestions.as_slice() {
         [] => msg!("`bcc-script explain` lists all diagnostics"),
         several => msg!(
             "did you mean {}? `bcc-script explain` lists all diagnostics",
@@ -65,10 +65,10 @@ fn list(styled: bool) -> String {
     let width = DIAGNOSTICS.iter().map(|page| page.slug.len()).max().unwrap_or(0);
     let mut text = String::new();
     for page in DIAGNOSTICS {
-        let (slug, severity) = (page.slug, padded(&said(page.severity.name()), 7));
-        let set = padded(&said(if page.adjustable { "configurable" } else { "" }), 10);
+        let (slug, severity) = (page.slug, padded(&translated(page.severity.name()), 7));
+        let configurable = padded(&translated(if page.adjustable { "configurable" } else { "" }), 10);
         let slug = if styled { format!("{BOLD}{slug:width$}{PLAIN}") } else { format!("{slug:width$}") };
-        text.push_str(&format!("{slug}  {severity}  {set}  {}\n", page.summary(chosen())));
+        text.push_str(&format!("{slug}  {severity}  {configurable}  {}\n", page.summary(chosen())));
     }
     let example = "deprecated-field=off";
     let literal = "`bcc-script explain NAME` shows the page of a diagnostic. To turn off a configurable diagnostic or change its level, use `--rule {example}` or `[rules]` in bcc-script.toml.";
@@ -80,7 +80,7 @@ const BOLD: &str = "\u{1b}[1m";
 const DIM: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// Headings bold, examples quiet; every character of the page stays.
+/// Headings in bold, examples dimmed. The text is unchanged.
 fn style(markdown: &str) -> String {
     let mut fenced = false;
     let mut text = String::new();
@@ -104,7 +104,7 @@ mod tests {
     use bcc_lang::message::language::Language;
 
     #[test]
-    fn style_changes_no_word_of_a_page() {
+    fn style_does_not_change_the_text_of_a_page() {
         for text in DIAGNOSTICS.iter().flat_map(|page| [Language::English, Language::Chinese].map(|it| page.text(it))) {
             let styled = style(text);
             assert!(styled.starts_with("\u{1b}[1m# ") && styled.contains("\u{1b}[2m```"));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_taken_as_it_stands_in_a_report() {
+    fn a_name_is_accepted_as_it_is_written_in_a_report() {
         for name in [
             "unknown-key",
             "error[unknown-key]",

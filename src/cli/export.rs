@@ -1,4 +1,4 @@
-//! `sessions export`: a session as a document, to standard output or into a file.
+//! `sessions export`: writes a session as a document, to standard output or to a file.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 use crate::cli::exit::Exit;
 use crate::cli::language::chosen;
-use crate::cli::print::{keep, print};
+use crate::cli::print::{print, save};
 use crate::cli::report;
 use bcc_engine::error::EngineError;
 use bcc_engine::export::make_document_public;
@@ -37,7 +37,7 @@ pub async fn export_as(
     calls: bool,
     output: Option<&Path>,
 ) -> Result<Exit, EngineError> {
-    let format = format.or_else(|| output.and_then(of_ending)).unwrap_or(ExportFormat::Json);
+    let format = format.or_else(|| output.and_then(format_of_extension)).unwrap_or(ExportFormat::Json);
     if let Some(path) = output.filter(|path| path.is_dir()) {
         let path = path.display();
         return Err(EngineError::usage(msg!("{path} is a directory, but the document is a single file"))
@@ -51,39 +51,39 @@ pub async fn export_as(
     };
     let cells = cell_count(archive, id).await?;
     let Some(form) = form.filter(|form| cells > 0 || *form == ExportForm::Ipynb) else {
-        return whole(&document(archive, id, format, calls).await?, output);
+        return write_document(&document(archive, id, format, calls).await?, output);
     };
     if cells == 0 {
         report::quiet(&msg!("session {id} has no cells: its notebook is empty"));
     }
-    let asked = NotebookFileRequest { session: id.to_owned(), form, language: chosen() };
+    let request = NotebookFileRequest { session: id.to_owned(), form, language: chosen() };
     match output {
-        Some(path) => drop(write_file(archive, &asked, path).await?),
+        Some(path) => drop(write_file(archive, &request, path).await?),
         None => {
-            // Line ends inside of what is written are its own; the last one is that of the printing.
-            let mut held = String::new();
+            // `print` adds a line end, so the text is printed up to its last line end, and the remainder is buffered.
+            let mut buffered = String::new();
             let mut write = |text: &str| {
-                held.push_str(text);
-                match held.rfind('\n') {
+                buffered.push_str(text);
+                match buffered.rfind('\n') {
                     Some(at) if at > 0 => {
-                        let rest = held.split_off(at);
-                        print(&held)?;
-                        held = rest.get(1..).unwrap_or_default().to_owned();
+                        let rest = buffered.split_off(at);
+                        print(&buffered)?;
+                        buffered = rest.get(1..).unwrap_or_default().to_owned();
                         Ok(())
                     }
                     _ => Ok(()),
                 }
             };
-            write_to(archive, &asked, &mut write).await?;
-            if !held.is_empty() {
-                print(&held)?;
+            write_to(archive, &request, &mut write).await?;
+            if !buffered.is_empty() {
+                print(&buffered)?;
             }
         }
     }
     Ok(Exit::Done)
 }
 
-fn of_ending(path: &Path) -> Option<ExportFormat> {
+fn format_of_extension(path: &Path) -> Option<ExportFormat> {
     Some(match ExportForm::of_path(path)? {
         ExportForm::Ipynb => ExportFormat::Ipynb,
         ExportForm::Markdown => ExportFormat::Md,
@@ -91,7 +91,7 @@ fn of_ending(path: &Path) -> Option<ExportFormat> {
     })
 }
 
-/// A document that is not written cell by cell.
+/// The complete text of a document that is not written cell by cell.
 async fn document(archive: &dyn Store, id: &str, format: ExportFormat, calls: bool) -> Result<String, EngineError> {
     let mut document = bcc_engine::export::document(archive, id, calls).await?;
     match format {
@@ -101,17 +101,17 @@ async fn document(archive: &dyn Store, id: &str, format: ExportFormat, calls: bo
                 .map_err(|error| EngineError::failed(Message::text(error.to_string())))
         }
         ExportFormat::Html => {
-            let asked = NotebookFileRequest { session: id.to_owned(), form: ExportForm::Html, language: chosen() };
-            let page = page_of(archive, &asked, markdown(&document, chosen())).await?;
+            let request = NotebookFileRequest { session: id.to_owned(), form: ExportForm::Html, language: chosen() };
+            let page = page_of(archive, &request, markdown(&document, chosen())).await?;
             Ok(page.trim_end().to_owned())
         }
         ExportFormat::Md | ExportFormat::Ipynb => Ok(markdown(&document, Language::English)),
     }
 }
 
-fn whole(text: &str, output: Option<&Path>) -> Result<Exit, EngineError> {
+fn write_document(text: &str, output: Option<&Path>) -> Result<Exit, EngineError> {
     match output {
-        Some(path) => keep(path, format!("{text}\n").as_bytes())?,
+        Some(path) => save(path, format!("{text}\n").as_bytes())?,
         None => print(text)?,
     }
     Ok(Exit::Done)

@@ -1,4 +1,4 @@
-//! How findings are told: the options that `validate` and `templates check` have in common, and what they do.
+//! The options for reporting findings that `validate` and `templates check` have in common.
 
 use crate::cli::language::chosen;
 use bcc_lang::message::message::Message;
@@ -60,8 +60,7 @@ impl Reporting {
         if report.diagnostics.iter().any(|diagnostic| counts(diagnostic.severity)) { Exit::Failed } else { Exit::Done }
     }
 
-    /// Writes the findings, and for people the summary: with every finding, or with as many as somebody reads. Says whether
-    /// anybody reads on.
+    /// Writes the findings, and in the format for people also a summary. Returns whether standard output is still open.
     pub fn write(&self, report: &ValidateReport) -> Result<bool, EngineError> {
         let text = match self.format {
             FindingsFormat::Human => human::report(
@@ -79,12 +78,12 @@ impl Reporting {
             }
             FindingsFormat::Github => github(&report.diagnostics),
         };
-        let read = write(text.as_bytes())
+        let is_open = write(text.as_bytes())
             .map_err(|error| EngineError::failed(msg!("the findings cannot be written: {error}")))?;
         if self.format == FindingsFormat::Human {
             report::note(&summary(report));
         }
-        Ok(read)
+        Ok(is_open)
     }
 }
 

@@ -1,20 +1,20 @@
-//! What became of files that were mended, in lines for people: of `migrate` and of `validate --fix`.
+//! The result of fixing a file as a line of text, for `migrate` and `validate --fix`.
 
 use bcc_authoring::fix::fix::FixedFile;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 
-/// What became of a file that was to be written, in a line.
-pub fn told(file: &FixedFile) -> Message {
-    let (name, count) = (file.after.name(), file.made.len());
-    match &file.kept {
-        Some(kept) => msg!("{name}: not fixed: {kept}; {}", Message::word(kept.help())),
+/// The result for one file.
+pub fn result_line(file: &FixedFile) -> Message {
+    let (name, count) = (file.after.name(), file.fixed_rules.len());
+    match &file.write_error {
+        Some(error) => msg!("{name}: not fixed: {error}; {}", Message::word(error.help())),
         None if count == 1 => msg!("{name}: 1 finding fixed"),
         None => msg!("{name}: {count} findings fixed"),
     }
 }
 
-/// That fixes of a file were not tried, in a line.
-pub fn untried(name: &str) -> Message {
+/// The line for a file with fixes that were not tried.
+pub fn untried_line(name: &str) -> Message {
     msg!("{name}: not all fixes were tried, because too many of them conflict; make some by hand first")
 }

@@ -1,4 +1,4 @@
-//! The three ways to talk to a session: a terminal, a pipe, a program.
+//! The three front ends of a session: a terminal, a pipe, and a program.
 
 use crate::cli::language::Translate;
 use std::io::IsTerminal;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::cli::exit::Exit;
 use crate::cli::input::InputSource;
 use crate::cli::json::JsonLines;
-use crate::cli::language::said;
+use crate::cli::language::translated;
 use crate::cli::line_editor::LineEditor;
 use crate::cli::lines::InputLines;
 use crate::cli::piped::Piped;
@@ -19,14 +19,14 @@ use bcc_runtime::program::event::Observer;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrontEnd {
     Terminal,
-    /// Lines in, words out.
+    /// Lines in, text out.
     Piped,
     /// Lines in, events out.
     Json,
 }
 
 impl FrontEnd {
-    /// `--json` makes it a program; else a terminal at both ends makes it a person.
+    /// `Json` for `--json`; otherwise `Terminal` if both standard input and standard output are terminals.
     pub fn of(json: bool) -> Self {
         if json {
             Self::Json
@@ -45,7 +45,7 @@ impl FrontEnd {
         }
     }
 
-    /// The source of answers. A terminal that cannot be edited on is read line by line.
+    /// The source of answers. If the line editor cannot be started, the terminal is read line by line.
     pub fn source(self) -> Box<dyn InputSource> {
         match self {
             Self::Terminal => match LineEditor::new() {
@@ -57,9 +57,8 @@ impl FrontEnd {
         }
     }
 
-    /// Gives `result` on; a failure that no event could tell, because the store itself is the trouble, is told to a program
-    /// as an event without a `seq`.
-    pub fn told(self, result: Result<Exit, EngineError>) -> Result<Exit, EngineError> {
+    /// Returns `result`. With `--json`, writes a failure as an event without a `seq`, because a failed store can commit no event.
+    pub fn report_failure(self, result: Result<Exit, EngineError>) -> Result<Exit, EngineError> {
         if let (Self::Json, Err(error @ EngineError::Failed { message, .. })) = (self, &result) {
             JsonLines::uncommitted_error(
                 "store-failed",
@@ -70,10 +69,10 @@ impl FrontEnd {
         result
     }
 
-    /// Tells the driver something that is no part of the conversation.
+    /// Prints a note that is not part of the conversation.
     pub fn note<T: Translate + ?Sized>(self, text: &T) {
         match self {
-            Self::Terminal => quiet(&said(text)),
+            Self::Terminal => quiet(&translated(text)),
             Self::Piped | Self::Json => report::note(text),
         }
     }

@@ -1,4 +1,4 @@
-//! `graph`: draw a script: its phases, topics, actions, routes, skills and triggers.
+//! `graph`: draws a script as a graph of its phases, topics, actions, routes, skills and triggers.
 
 use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use crate::cli::exit::Exit;
-use crate::cli::print::{keep, print};
+use crate::cli::print::{print, save};
 use crate::cli::report;
 use bcc_authoring::graph::fold::Depth;
 use bcc_authoring::graph::request::{GraphFormat, GraphRequest, graph as draw};
@@ -45,10 +45,11 @@ pub enum DrawnAs {
 }
 
 pub fn graph(options: &GraphArgs, environment: &Environment) -> Result<Exit, EngineError> {
-    let named = options.output.as_deref().and_then(|path| path.extension()).and_then(|extension| extension.to_str());
+    let extension =
+        options.output.as_deref().and_then(|path| path.extension()).and_then(|extension| extension.to_str());
     let format = match options.format {
         Some(DrawnAs::Dot) => GraphFormat::Dot,
-        None if matches!(named, Some("dot" | "gv")) => GraphFormat::Dot,
+        None if matches!(extension, Some("dot" | "gv")) => GraphFormat::Dot,
         Some(DrawnAs::Mermaid) | None => GraphFormat::Mermaid,
     };
     let request = GraphRequest {
@@ -64,12 +65,12 @@ pub fn graph(options: &GraphArgs, environment: &Environment) -> Result<Exit, Eng
         only: options.only.clone(),
     };
     if let Some(path) = &options.output {
-        may_hold_the_drawing(path, &options.file)?;
+        check_output(path, &options.file)?;
     }
     let drawn = draw(&request, environment)?;
     report::warnings(&drawn.diagnostics);
     match &options.output {
-        Some(path) => keep(path, drawn.text.as_bytes())?,
+        Some(path) => save(path, drawn.text.as_bytes())?,
         None => print(drawn.text.trim_end_matches('\n'))?,
     }
     for notice in &drawn.notices {
@@ -78,8 +79,8 @@ pub fn graph(options: &GraphArgs, environment: &Environment) -> Result<Exit, Eng
     Ok(Exit::Done)
 }
 
-/// That the drawing takes the place of no script, under whatever name, and can be a file at all.
-fn may_hold_the_drawing(output: &Path, script: &Path) -> Result<(), EngineError> {
+/// Checks that the output is not the script itself, under any name, and not a directory.
+fn check_output(output: &Path, script: &Path) -> Result<(), EngineError> {
     let shown = output.display();
     if is_same_file(output, script) {
         return Err(EngineError::usage(msg!("{shown} is the script itself, and the graph would overwrite it"))

@@ -1,4 +1,4 @@
-//! `init`: begin a project: one that runs, validates and tests at once.
+//! `init`: creates a project that runs, validates and passes its tests.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -7,15 +7,15 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::exit::Exit;
-use crate::cli::print::{print, tell};
+use crate::cli::print::{print, print_translated};
 use crate::cli::report;
-use bcc_authoring::scaffold::init::{CreatedProject, InitRequest, init as begin};
+use bcc_authoring::scaffold::init::{CreatedProject, InitRequest, init as create_project};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
 use bcc_lang::message::language::Language;
 
-/// What to try first in a new project.
+/// The first commands to try in a new project.
 const NEXT: [&str; 3] = ["bcc-script run scripts/first_talk.yaml", "bcc-script validate", "bcc-script test"];
 
 #[derive(Debug, Args)]
@@ -31,29 +31,29 @@ pub struct InitArgs {
     pub nested: bool,
 }
 
-/// Runs the subcommand. What is written is in `language`.
+/// Runs the subcommand. The created files are in `language`.
 pub fn init(options: &InitArgs, language: Language, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = options.directory.clone().unwrap_or_else(|| PathBuf::from("."));
     let request =
         InitRequest { directory: &directory, language, scheme: options.scheme.as_deref(), nested: options.nested };
-    let begun = begin(&request, environment)?;
-    for line in written(&begun) {
-        tell(&line)?;
+    let created = create_project(&request, environment)?;
+    for line in written(&created) {
+        print_translated(&line)?;
     }
-    for path in &begun.kept {
+    for path in &created.existing {
         report::note(&msg!("note: {path} already exists and was not changed"));
     }
-    if begun.kept.iter().any(|path| path == ".gitignore") {
+    if created.existing.iter().any(|path| path == ".gitignore") {
         report::note("note: add `.bcc/`, where sessions are stored, to `.gitignore`");
     }
-    if let Some(why) = &begun.untrusted {
+    if let Some(reason) = &created.untrusted {
         report::note(&msg!(
-            "note: {why}, so the project is not trusted yet; to trust it later, run `bcc-script trust`"
+            "note: {reason}, so the project is not trusted yet; to trust it later, run `bcc-script trust`"
         ));
     }
     print("")?;
-    tell("Now try:")?;
-    if options.directory.is_some() && begun.directory != here() {
+    print_translated("Now try:")?;
+    if options.directory.is_some() && created.directory != current_directory() {
         print(&format!("  cd {}", quoted(&directory)))?;
     }
     for command in NEXT {
@@ -62,19 +62,19 @@ pub fn init(options: &InitArgs, language: Language, environment: &Environment) -
     Ok(Exit::Done)
 }
 
-fn here() -> PathBuf {
+fn current_directory() -> PathBuf {
     bcc_engine::project::absolute(std::path::Path::new("."))
 }
 
-/// The files that were written; of the schemas and templates, how many.
-fn written(begun: &CreatedProject) -> Vec<Message> {
-    let scheme = format!("_system/config/custom/{}/", begun.scheme);
+/// The created files; for schemas and templates, their number.
+fn written(created: &CreatedProject) -> Vec<Message> {
+    let scheme = format!("_system/config/custom/{}/", created.scheme);
     let mut lines: Vec<Message> = Vec::new();
-    for path in &begun.written {
+    for path in &created.written {
         let folder = [scheme.as_str(), "schemas/"].into_iter().find(|folder| path.starts_with(folder));
         let line = match folder {
             Some(folder) => {
-                let count = begun.written.iter().filter(|path| path.starts_with(folder)).count();
+                let count = created.written.iter().filter(|path| path.starts_with(folder)).count();
                 msg!("{folder} ({count} files)")
             }
             None => Message::text(path.clone()),

@@ -1,4 +1,4 @@
-//! Where answers come from.
+//! The input of a session: answers, commands and signals.
 
 use async_trait::async_trait;
 use bcc_lang::message::message::Message;
@@ -7,20 +7,20 @@ use bcc_lang::message::message::Message;
 pub enum InputLine {
     Answer {
         text: String,
-        /// The wait that it answers, when the sender says so.
+        /// The wait that it answers, if the sender specifies it.
         answer_id: Option<String>,
     },
-    /// A command of the terminal, without its slash.
+    /// A terminal command, without its slash.
     Command(String),
-    /// There is no more: Ctrl-D, `/quit`, or the end of a pipe.
+    /// The end of input: Ctrl-D, `/quit`, or the end of a pipe.
     End,
     Interrupted,
-    /// Something that cannot be an answer; it is told, and the next is asked for.
+    /// An invalid input, with its error message; the next input is read.
     Unusable(Message),
 }
 
 #[async_trait(?Send)]
 pub trait InputSource {
-    /// The next input. May be dropped and called again without losing any.
+    /// The next input. Cancel safe: a dropped call loses no input.
     async fn next(&mut self) -> InputLine;
 }

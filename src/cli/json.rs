@@ -1,4 +1,4 @@
-//! `--json`: every event as one object a line on standard output.
+//! `--json`: writes each event as one JSON object per line to standard output.
 
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,7 +12,7 @@ use bcc_runtime::program::event::{Committed, Delta, Observer};
 pub struct JsonLines;
 
 impl JsonLines {
-    /// An error about the store itself, which no commit could hold: it has no `seq`.
+    /// Writes an error of the store, which cannot be committed and has no `seq`.
     pub fn uncommitted_error(code: &str, message: &str, help: Option<&str>) {
         write(&json!({ "type": "error", "code": code, "message": message, "help": help }).to_string());
     }
@@ -28,22 +28,22 @@ impl Observer for JsonLines {
     }
 }
 
-/// Events for a program that first wants what it missed: they are kept back until [`CatchUp::go_on`].
+/// Buffers events until [`CatchUp::release`], for a program that first reads the events it missed.
 #[derive(Debug)]
 pub struct CatchUp {
-    kept: Mutex<Option<Vec<String>>>,
+    buffer: Mutex<Option<Vec<String>>>,
     first: OnceLock<u64>,
 }
 
 impl Default for CatchUp {
     fn default() -> Self {
-        Self { kept: Mutex::new(Some(Vec::new())), first: OnceLock::new() }
+        Self { buffer: Mutex::new(Some(Vec::new())), first: OnceLock::new() }
     }
 }
 
 impl CatchUp {
-    fn kept(&self) -> MutexGuard<'_, Option<Vec<String>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn buffer(&self) -> MutexGuard<'_, Option<Vec<String>>> {
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The `seq` of the first event.
@@ -51,16 +51,16 @@ impl CatchUp {
         self.first.get().copied()
     }
 
-    /// Writes what was kept back, and from now on every event as it comes.
-    pub fn go_on(&self) {
-        for line in self.kept().take().into_iter().flatten() {
+    /// Writes the buffered events, and from now on each event immediately.
+    pub fn release(&self) {
+        for line in self.buffer().take().into_iter().flatten() {
             write(&line);
         }
     }
 
     fn line(&self, line: &str) {
-        match self.kept().as_mut() {
-            Some(kept) => kept.push(line.to_owned()),
+        match self.buffer().as_mut() {
+            Some(buffer) => buffer.push(line.to_owned()),
             None => write(line),
         }
     }
@@ -81,7 +81,7 @@ fn line_of(delta: &Delta<'_>) -> String {
     json!(delta).to_string()
 }
 
-/// Writes one line at once: a reader never sees half of one that this process could finish.
+/// Writes one line with a single write, so that a reader does not see a partial line.
 pub fn write(line: &str) {
     let mut output = std::io::stdout().lock();
     let _ = output.write_all(format!("{line}\n").as_bytes());

@@ -1,4 +1,4 @@
-//! The language that the person at the terminal reads: chosen once, known here, used by whatever is written for people.
+//! The language of the terminal output. It is set once at the start.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -10,83 +10,83 @@ use bcc_lang::message::message::Message;
 
 const OPTION: &str = "--lang";
 
-/// A process talks to one person.
+/// A process has one user.
 static CHINESE: AtomicBool = AtomicBool::new(false);
 
-/// The language that `--lang` asks for, else the environment. Looked for before the arguments are read, because what is said of
-/// those, and the help, are in this language already; a language that is none is refused when they are read.
-pub fn asked(arguments: &[OsString], environment: &Environment) -> Language {
+/// The language of `--lang`, otherwise of the environment. It is determined before the arguments are parsed, because help and error
+/// messages use it; an invalid value is rejected when they are parsed.
+pub fn requested(arguments: &[OsString], environment: &Environment) -> Language {
     let mut words = arguments.iter().filter_map(|word| word.to_str()).skip(1).take_while(|word| *word != "--");
-    let mut asked = None;
+    let mut requested = None;
     while let Some(word) = words.next() {
         let value = match word.strip_prefix(OPTION) {
             Some("") => words.next(),
             Some(value) => value.strip_prefix('='),
             None => None,
         };
-        asked = value.and_then(Language::parse).or(asked);
+        requested = value.and_then(Language::parse).or(requested);
     }
-    asked.unwrap_or_else(|| Language::of_environment(|name| environment.get(name)))
+    requested.unwrap_or_else(|| Language::from_environment(|name| environment.get(name)))
 }
 
-/// Reads the value of `--lang`.
-/// Errors: What there is, when it is none of it.
-pub fn of_option(given: &str) -> Result<Language, String> {
-    match given {
+/// Parses the value of `--lang`.
+/// Errors: the valid values.
+pub fn parse_option(value: &str) -> Result<Language, String> {
+    match value {
         "en" => Ok(Language::English),
         "zh" => Ok(Language::Chinese),
         _ => Err("valid values are `en` and `zh`".to_owned()),
     }
 }
 
-/// From here on, people are talked to in this language.
+/// Sets the language.
 pub fn choose(language: Language) {
     CHINESE.store(language == Language::Chinese, Ordering::Relaxed);
 }
 
-/// The language that was chosen; English until then.
+/// The language that was set; English by default.
 pub fn chosen() -> Language {
     if CHINESE.load(Ordering::Relaxed) { Language::Chinese } else { Language::English }
 }
 
-/// What this program says, in the language of the person ([`Language::said`]). Never the words of people and models.
-pub fn said<T: Translate + ?Sized>(text: &T) -> Cow<'_, str> {
-    text.said(chosen())
+/// A text of this program in the language of the person ([`Language::translate`]). Not for texts of people and models.
+pub fn translated<T: Translate + ?Sized>(text: &T) -> Cow<'_, str> {
+    text.translate(chosen())
 }
 
-/// What can be said to a person.
+/// A text that can be translated.
 pub trait Translate {
     /// The text in a language.
-    fn said(&self, language: Language) -> Cow<'_, str>;
+    fn translate(&self, language: Language) -> Cow<'_, str>;
 }
 
 impl Translate for Message {
-    fn said(&self, language: Language) -> Cow<'_, str> {
+    fn translate(&self, language: Language) -> Cow<'_, str> {
         Cow::Owned(self.render(language))
     }
 }
 
 impl Translate for str {
-    fn said(&self, language: Language) -> Cow<'_, str> {
-        language.said(self)
+    fn translate(&self, language: Language) -> Cow<'_, str> {
+        language.translate(self)
     }
 }
 
 impl Translate for String {
-    fn said(&self, language: Language) -> Cow<'_, str> {
-        language.said(self)
+    fn translate(&self, language: Language) -> Cow<'_, str> {
+        language.translate(self)
     }
 }
 
 impl<T: Translate + ?Sized> Translate for &T {
-    fn said(&self, language: Language) -> Cow<'_, str> {
-        (**self).said(language)
+    fn translate(&self, language: Language) -> Cow<'_, str> {
+        (**self).translate(language)
     }
 }
 
-/// A sentence of this program with the words of others in its `{places}` ([`Language::filled`]).
+/// A translated text of this program with values for its `{placeholders}` ([`Language::format`]).
 pub fn filled(literal: &str, values: &[(&str, &str)]) -> String {
-    chosen().filled(literal, values)
+    chosen().format(literal, values)
 }
 
 #[cfg(test)]
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_option_counts_more_than_the_environment_wherever_it_stands() {
+    fn the_option_has_priority_over_the_environment_at_any_position() {
         let chinese = Environment::of([("LANG", "zh_CN.UTF-8".to_owned())]);
         let table: [(&[&str], Language); 9] = [
             (&["run", "a.yaml"], Language::Chinese),
@@ -109,8 +109,8 @@ mod tests {
         ];
         for (words, expected) in table {
             let arguments: Vec<OsString> = ["bcc-script"].iter().chain(words).map(OsString::from).collect();
-            assert_eq!(asked(&arguments, &chinese), expected, "{words:?}");
+            assert_eq!(requested(&arguments, &chinese), expected, "{words:?}");
         }
-        assert_eq!(asked(&["bcc-script".into()], &Environment::of([])), Language::English);
+        assert_eq!(requested(&["bcc-script".into()], &Environment::of([])), Language::English);
     }
 }

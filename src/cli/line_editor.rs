@@ -1,4 +1,4 @@
-//! The prompt of a terminal: line editing, history, a trailing `\` that continues the line.
+//! The prompt of a terminal: line editing, history, and a trailing `\` that continues the line.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -13,51 +13,50 @@ use rustyline::error::ReadlineError;
 use tokio::sync::mpsc;
 
 use crate::cli::input::{InputLine, InputSource};
-use crate::cli::lines::MOST_ANSWER_BYTES;
+use crate::cli::lines::MAX_ANSWER_BYTES;
 
-/// Reads answers from a person. The editor blocks, so it lives on a thread of its own; signals are heard meanwhile.
+/// Reads answers from a person. The editor blocks, so it runs on its own thread, and signals are handled meanwhile.
 pub struct LineEditor {
     ask: Sender<()>,
     inputs: mpsc::Receiver<InputLine>,
-    asked: bool,
-    /// The terminal as it was before anything was edited on it.
-    before: Option<Termios>,
+    requested: bool,
+    /// The original settings of the terminal.
+    original: Option<Termios>,
 }
 
-/// How often, and how long each time, a line that is about to be edited is waited for before the terminal is put back.
-const GLANCES: u32 = 50;
-const GLANCE: Duration = Duration::from_millis(1);
+/// The number and the interval of the checks whether the editor has started a line, before the terminal is restored.
+const CHECKS: u32 = 50;
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Ends the marking of pastes, which the editor began.
-const PASTES_UNMARKED: &[u8] = b"\x1b[?2004l";
+/// Turns off bracketed paste, which the editor turned on.
+const DISABLE_BRACKETED_PASTE: &[u8] = b"\x1b[?2004l";
 
 impl LineEditor {
-    /// An editor on the terminal. What is typed is kept in memory for this process only: conversations are private.
+    /// Creates an editor. Its history stays in memory, because conversations are private.
     pub fn new() -> Result<Self, ReadlineError> {
-        let before = tcgetattr(std::io::stdin()).ok();
+        let original = tcgetattr(std::io::stdin()).ok();
         let editor = DefaultEditor::new()?;
-        let (ask, asked) = channel();
+        let (ask, requests) = channel();
         let (send, inputs) = mpsc::channel(1);
-        std::thread::spawn(move || serve(editor, &asked, &send));
-        Ok(Self { ask, inputs, asked: false, before })
+        std::thread::spawn(move || serve(editor, &requests, &send));
+        Ok(Self { ask, inputs, requested: false, original })
     }
 }
 
 impl Drop for LineEditor {
-    /// A signal may end the process in the middle of a line. The thread that edits it blocks and dies with the process,
-    /// so the terminal is put back here.
+    /// Restores the terminal. A signal can end the process while a line is edited, and the blocked editor thread cannot do it.
     fn drop(&mut self) {
-        let Some(before) = self.before.as_ref().filter(|_| self.asked) else { return };
-        // The thread may have been asked for a line a moment ago: what it is about to change must not be changed after.
-        for _ in 0..GLANCES {
+        let Some(original) = self.original.as_ref().filter(|_| self.requested) else { return };
+        // The thread may just be starting a line: wait until it has changed the settings, so that it does not change them later.
+        for _ in 0..CHECKS {
             match tcgetattr(std::io::stdin()) {
-                Ok(now) if now.local_modes.contains(LocalModes::ICANON) => std::thread::sleep(GLANCE),
+                Ok(now) if now.local_modes.contains(LocalModes::ICANON) => std::thread::sleep(CHECK_INTERVAL),
                 _ => break,
             }
         }
-        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, before);
+        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, original);
         let mut output = std::io::stdout().lock();
-        let _ = output.write_all(PASTES_UNMARKED);
+        let _ = output.write_all(DISABLE_BRACKETED_PASTE);
         let _ = output.flush();
     }
 }
@@ -65,20 +64,20 @@ impl Drop for LineEditor {
 #[async_trait(?Send)]
 impl InputSource for LineEditor {
     async fn next(&mut self) -> InputLine {
-        if !self.asked {
-            self.asked = true;
+        if !self.requested {
+            self.requested = true;
             if self.ask.send(()).is_err() {
                 return InputLine::End;
             }
         }
         let input = self.inputs.recv().await.unwrap_or(InputLine::End);
-        self.asked = false;
+        self.requested = false;
         input
     }
 }
 
-fn serve(mut editor: DefaultEditor, asked: &Receiver<()>, send: &mpsc::Sender<InputLine>) {
-    while asked.recv().is_ok() {
+fn serve(mut editor: DefaultEditor, requests: &Receiver<()>, send: &mpsc::Sender<InputLine>) {
+    while requests.recv().is_ok() {
         let input = read(&mut editor);
         if send.blocking_send(input).is_err() {
             return;
@@ -102,22 +101,22 @@ fn read(editor: &mut DefaultEditor) -> InputLine {
                 }
             },
             Err(ReadlineError::Interrupted) => return InputLine::Interrupted,
-            // Whatever else ends the terminal ends the talk; nothing is lost by it.
+            // Any other error of the terminal ends the input; the session can be resumed.
             Err(_) => return InputLine::End,
         }
     }
-    if text.len() > MOST_ANSWER_BYTES {
-        return InputLine::Unusable(msg!("an answer longer than {MOST_ANSWER_BYTES} bytes was not accepted"));
+    if text.len() > MAX_ANSWER_BYTES {
+        return InputLine::Unusable(msg!("an answer longer than {MAX_ANSWER_BYTES} bytes was not accepted"));
     }
     if text.trim().is_empty() {
-        // An empty line at a prompt is a slip of the finger more often than an answer.
+        // An empty line is more likely a mistake than an answer.
         return InputLine::Unusable(Message::default());
     }
     let _ = editor.add_history_entry(text.as_str());
     classify(text)
 }
 
-/// A line that begins with one slash is a command; two slashes are one slash of an answer.
+/// A line that starts with a slash is a command; two slashes are an answer that starts with one slash.
 fn classify(text: String) -> InputLine {
     match text.strip_prefix('/') {
         Some(rest) if rest.starts_with('/') => InputLine::Answer { text: rest.to_owned(), answer_id: None },
@@ -134,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_slash_is_a_command_and_two_are_words() {
+    fn one_slash_is_a_command_and_two_are_an_answer() {
         assert_eq!(classify("/vars".into()), InputLine::Command("vars".into()));
         assert_eq!(classify("/quit ".into()), InputLine::End);
         assert_eq!(classify("//etc".into()), InputLine::Answer { text: "/etc".into(), answer_id: None });

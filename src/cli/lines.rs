@@ -1,4 +1,4 @@
-//! Answers from standard input, a line each; for programs also as JSON objects.
+//! Reads answers from standard input, one per line; for programs also as JSON objects.
 
 use bcc_lang::message::msg;
 use std::io::{BufRead, Read};
@@ -10,10 +10,10 @@ use tokio::sync::mpsc::{Receiver, channel};
 use crate::cli::input::{InputLine, InputSource};
 use bcc_lang::template::names::MAX_VALUE_BYTES;
 
-/// The longest answer, in bytes: what a variable may hold and a text may use (prompt::names).
-pub const MOST_ANSWER_BYTES: usize = MAX_VALUE_BYTES;
+/// The limit on the size of an answer, in bytes: the same as for values of variables.
+pub const MAX_ANSWER_BYTES: usize = MAX_VALUE_BYTES;
 
-/// The lines of standard input, read on a thread of their own so that signals are heard meanwhile.
+/// The lines of standard input. They are read on their own thread, so that signals are handled meanwhile.
 pub struct InputLines {
     lines: Receiver<InputLine>,
 }
@@ -25,9 +25,9 @@ struct Sent {
 }
 
 impl InputLines {
-    /// Begins to read. With `json`, a line that is a JSON object with `user` is one answer with its `answer_id`.
+    /// Starts to read. With `json`, a line that is a JSON object with `user` is an answer with an optional `answer_id`.
     pub fn of_standard_input(json: bool) -> Self {
-        // One line ahead: what nobody has asked for yet stays with the sender.
+        // Only one line is read ahead; the others stay with the sender.
         let (send, lines) = channel(1);
         std::thread::spawn(move || {
             let mut reader = std::io::BufReader::new(std::io::stdin());
@@ -48,11 +48,11 @@ impl InputSource for InputLines {
     }
 }
 
-/// The next line without its end; `Err` when it is too long (it is then read over). `None` at the end.
+/// The next line without its line end; `Err` if it is too long, and then it is skipped. `None` at the end of input.
 fn read_line(reader: &mut impl BufRead) -> Option<Result<Vec<u8>, ()>> {
     let mut line = Vec::new();
-    let most = MOST_ANSWER_BYTES as u64 + 2;
-    let read = reader.by_ref().take(most).read_until(b'\n', &mut line).ok()?;
+    let max_bytes = MAX_ANSWER_BYTES as u64 + 2;
+    let read = reader.by_ref().take(max_bytes).read_until(b'\n', &mut line).ok()?;
     if read == 0 {
         return None;
     }
@@ -61,11 +61,11 @@ fn read_line(reader: &mut impl BufRead) -> Option<Result<Vec<u8>, ()>> {
         if line.last() == Some(&b'\r') {
             line.pop();
         }
-    } else if read as u64 == most {
+    } else if read as u64 == max_bytes {
         skip_line(reader);
         return Some(Err(()));
     }
-    Some(if line.len() > MOST_ANSWER_BYTES { Err(()) } else { Ok(line) })
+    Some(if line.len() > MAX_ANSWER_BYTES { Err(()) } else { Ok(line) })
 }
 
 fn skip_line(reader: &mut impl BufRead) {
@@ -85,9 +85,9 @@ fn skip_line(reader: &mut impl BufRead) {
 
 fn input(line: Result<Vec<u8>, ()>, json: bool) -> InputLine {
     let Ok(bytes) = line else {
-        return InputLine::Unusable(msg!("an answer longer than {MOST_ANSWER_BYTES} bytes was not accepted"));
+        return InputLine::Unusable(msg!("an answer longer than {MAX_ANSWER_BYTES} bytes was not accepted"));
     };
-    // Bytes that are no text become replacement characters: an answer is never lost over its encoding.
+    // Invalid UTF-8 is replaced, so that no answer is lost because of its encoding.
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
@@ -95,13 +95,13 @@ fn input(line: Result<Vec<u8>, ()>, json: bool) -> InputLine {
     if json && text.trim_start().starts_with('{') {
         match serde_json::from_str::<Sent>(&text) {
             Ok(sent) => return InputLine::Answer { text: sent.user, answer_id: sent.answer_id },
-            // A JSON object that is not an answer object is more likely a program's mistake than a person's words.
+            // Other JSON objects are more likely an error of a program than an answer of a person.
             Err(error) if serde_json::from_str::<serde_json::Value>(&text).is_ok() => {
                 return InputLine::Unusable(msg!(
                     "a JSON line must be {{\"user\": \"…\", \"answer_id\": \"…\"}}: {error}"
                 ));
             }
-            // Likewise the beginning of one, as a program that died in the middle leaves it.
+            // So is the start of one, from a program that was killed while it wrote.
             Err(error) if text.trim_start().trim_start_matches('{').trim_start().starts_with('"') => {
                 return InputLine::Unusable(msg!(
                     "a line that starts like a JSON object is not valid JSON and was not accepted: {error}; send the whole object on one line"
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_an_answer_whatever_its_end() {
+    fn a_line_is_an_answer_with_any_line_end() {
         let expected = [answer("小林", None), answer("", None), answer("35", None), answer("last", None)];
         assert_eq!(inputs("小林\n\n35\r\nlast".as_bytes(), false), expected);
     }
@@ -145,15 +145,15 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_refused_and_the_next_one_is_read() {
-        let mut bytes = vec![b'x'; MOST_ANSWER_BYTES + 10];
+    fn a_line_that_is_too_long_is_rejected_and_the_next_one_is_read() {
+        let mut bytes = vec![b'x'; MAX_ANSWER_BYTES + 10];
         bytes.extend_from_slice(b"\nnext\n");
         let inputs = inputs(&bytes, false);
         assert!(matches!(inputs.as_slice(), [InputLine::Unusable(_), InputLine::Answer { .. }]), "{}", inputs.len());
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_not_lost() {
+    fn invalid_utf8_is_replaced() {
         assert_eq!(inputs(b"a\xffb\n", false), [answer("a\u{fffd}b", None)]);
     }
 }

@@ -1,4 +1,4 @@
-//! `man`: write the manual pages.
+//! `man`: prints or writes the manual pages.
 
 use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Command};
 
 use crate::cli::exit::Exit;
-use crate::cli::print::{keep, tell, write_out};
+use crate::cli::print::{print_translated, save, write_out};
 use bcc_engine::error::EngineError;
 
 #[derive(Debug, Args)]
@@ -16,14 +16,14 @@ pub struct ManArgs {
     pub directory: Option<PathBuf>,
 }
 
-/// `whole`: the command line of the program.
-pub fn man(options: &ManArgs, whole: Command) -> Result<Exit, EngineError> {
-    // Without it, `help` would be a command with the pages of all others below it. Pages are in English: they are read long
-    // after the language was chosen, and by others.
-    let mut whole = whole.disable_help_subcommand(true);
-    whole.build();
+/// `command`: the command line of the program.
+pub fn man(options: &ManArgs, command: Command) -> Result<Exit, EngineError> {
+    // Otherwise `help` would be a command with pages for all others below it. Pages are always in English, because other people may
+    // read them later.
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
     let Some(directory) = &options.directory else {
-        let (_, page) = page(whole)?;
+        let (_, page) = page(command)?;
         write_out(&page)?;
         return Ok(Exit::Done);
     };
@@ -33,20 +33,20 @@ pub fn man(options: &ManArgs, whole: Command) -> Result<Exit, EngineError> {
             path = directory.display()
         )));
     }
-    let written = all(&whole, directory)?;
-    tell(&msg!("{written} pages written to {path}", path = directory.display()))?;
+    let written = write_pages(&command, directory)?;
+    print_translated(&msg!("{written} pages written to {path}", path = directory.display()))?;
     Ok(Exit::Done)
 }
 
-/// Writes the page of `command` and of all below it. Gives how many there are.
-fn all(command: &Command, directory: &Path) -> Result<usize, EngineError> {
+/// Writes the pages of `command` and its subcommands. Returns their number.
+fn write_pages(command: &Command, directory: &Path) -> Result<usize, EngineError> {
     let (name, page) = page(command.clone())?;
-    keep(&directory.join(name), &page)?;
-    let below = command.get_subcommands().filter(|below| !below.is_hide_set());
-    below.map(|below| all(below, directory)).try_fold(1, |sum, count| Ok(sum + count?))
+    save(&directory.join(name), &page)?;
+    let subcommands = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
+    subcommands.map(|subcommand| write_pages(subcommand, directory)).try_fold(1, |sum, count| Ok(sum + count?))
 }
 
-/// The page of one command, with the name of its file.
+/// The file name and the page of one command.
 fn page(command: Command) -> Result<(String, Vec<u8>), EngineError> {
     let man = clap_mangen::Man::new(command).source(concat!("bcc-script ", env!("CARGO_PKG_VERSION")));
     let mut page = Vec::new();

@@ -1,4 +1,4 @@
-//! `migrate`: bring older scripts to today's spelling, without touching anything else of them.
+//! `migrate`: updates scripts from legacy to current syntax, without any other change.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::exit::Exit;
-use crate::cli::fixed_files::{told, untried};
+use crate::cli::fixed_files::{result_line, untried_line};
 use crate::cli::report;
 use crate::cli::terminal::{color, plain};
 use bcc_authoring::fix::diff::{Mark, diff};
-use bcc_authoring::fix::fix::{FixReport, FixRequest, FixedFile, mend};
+use bcc_authoring::fix::fix::{FixReport, FixRequest, FixedFile, fix};
 use bcc_authoring::fix::rules::Rules;
 use bcc_authoring::validate::request::ValidateRequest;
 use bcc_engine::environment::Environment;
@@ -41,37 +41,37 @@ pub fn migrate(options: &MigrateArgs, environment: &Environment) -> Result<Exit,
         project: options.project.clone(),
         ..ValidateRequest::default()
     };
-    let report = mend(&FixRequest { check, rules: Rules::OlderForms, write: options.write }, environment)?;
+    let report = fix(&FixRequest { check, rules: Rules::LegacyForms, write: options.write }, environment)?;
     if options.write || options.check {
-        let line = |file: &FixedFile| if options.write { told(file) } else { would(file) };
-        report.mended.iter().for_each(|file| report::note(&line(file)));
+        let line = |file: &FixedFile| if options.write { result_line(file) } else { preview_line(file) };
+        report.fixed.iter().for_each(|file| report::note(&line(file)));
     } else {
-        show(&report)?;
+        print_changes(&report)?;
     }
-    report::diagnostics(&report.left);
-    report.cut.iter().for_each(|name| report::note(&untried(name)));
+    report::diagnostics(&report.remaining);
+    report.incomplete.iter().for_each(|name| report::note(&untried_line(name)));
     report::note(&summary(&report, options));
-    let left = !report.left.is_empty() || report.kept_any();
-    // A file that is not there, or cannot be read, was not looked at: without a word of that in the code, a pipeline passes.
-    let unread = report.left.iter().any(|finding| finding.rule == "unreadable-file");
-    let fails = unread || if options.check { left || !report.mended.is_empty() } else { options.write && left };
+    let left = !report.remaining.is_empty() || report.any_not_written();
+    // A file that cannot be read was not checked, so the exit code must not indicate success.
+    let unread = report.remaining.iter().any(|finding| finding.rule == "unreadable-file");
+    let fails = unread || if options.check { left || !report.fixed.is_empty() } else { options.write && left };
     Ok(if fails { Exit::Failed } else { Exit::Done })
 }
 
-fn would(file: &FixedFile) -> Message {
-    match file.made.len() {
+fn preview_line(file: &FixedFile) -> Message {
+    match file.fixed_rules.len() {
         1 => msg!("{}: 1 legacy form", file.after.name()),
         count => msg!("{}: {count} legacy forms", file.after.name()),
     }
 }
 
-fn show(report: &FixReport) -> Result<(), EngineError> {
+fn print_changes(report: &FixReport) -> Result<(), EngineError> {
     let (terminal, color) = (io::stdout().is_terminal(), color());
     let mut output = io::BufWriter::new(io::stdout().lock());
     let mut write = || {
-        for file in &report.mended {
+        for file in &report.fixed {
             for (mark, line) in diff(&file.before, &file.after) {
-                // A program gets the bytes of the file, a terminal nothing that moves its cursor.
+                // A program gets the bytes of the file; a terminal must not get control characters.
                 let line = if terminal { plain(&line) } else { line };
                 match mark {
                     Mark::Head if color => write!(output, "\u{1b}[1m{line}\u{1b}[0m")?,
@@ -84,7 +84,7 @@ fn show(report: &FixReport) -> Result<(), EngineError> {
         output.flush()
     };
     match write() {
-        // Nobody reads on, as under `| head`: that is their business.
+        // A closed pipe, as with `| head`, is not an error.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(EngineError::failed(msg!("the changes cannot be written: {error}")))
         }
@@ -92,18 +92,18 @@ fn show(report: &FixReport) -> Result<(), EngineError> {
     }
 }
 
-/// What became of all of them, in one sentence: each of these stands as a whole in the catalogue of other languages.
+/// The summary of all files. Each message is a complete sentence, for the translations.
 fn summary(report: &FixReport, options: &MigrateArgs) -> Message {
     let files = match report.files {
         1 => msg!("1 file"),
         count => msg!("{count} files"),
     };
-    let (nothing, all_well) = (report.mended.is_empty(), report.left.is_empty());
-    if nothing && all_well {
+    let (nothing_fixed, nothing_left) = (report.fixed.is_empty(), report.remaining.is_empty());
+    if nothing_fixed && nothing_left {
         return msg!("{files} checked: no legacy forms found");
     }
-    let changed = report.mended.iter().filter(|file| file.kept.is_none()).count();
-    match (changed, options.write, all_well) {
+    let changed = report.fixed.iter().filter(|file| file.write_error.is_none()).count();
+    match (changed, options.write, nothing_left) {
         (0, true, true) => msg!("{files} checked: none changed"),
         (0, true, false) => msg!("{files} checked: none changed; the items above must be changed by hand"),
         (count, true, true) => msg!("{files} checked: {count} changed"),

@@ -1,4 +1,4 @@
-//! The command line: one file a subcommand, and the readers of events for a terminal, a pipe and a program.
+//! The command line: one file per subcommand, and the front ends for a terminal, a pipe and a program.
 
 pub mod async_runtime;
 pub mod cells;

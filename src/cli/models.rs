@@ -1,4 +1,4 @@
-//! `models`: which models a project has, and what they support.
+//! `models`: lists the models of a project, and checks which features they support.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -9,14 +9,14 @@ use serde_json::json;
 use clap::{Args, Subcommand};
 
 use crate::cli::exit::Exit;
-use crate::cli::language::said;
+use crate::cli::language::translated;
 use crate::cli::print::{print, print_json};
 use crate::cli::report;
 use crate::cli::table::table;
 use crate::cli::terminal::plain;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
-use bcc_engine::models::check::{ModelCheck, check, every};
+use bcc_engine::models::check::{ModelCheck, check, model_names};
 use bcc_engine::models::list::{KeyState, ListedModel, ModelListing, list};
 use bcc_engine::project::Project;
 use bcc_engine::shell::quoted;
@@ -49,39 +49,39 @@ pub struct ModelsArgs {
     pub trust: bool,
 }
 
-/// Nothing to tell in a cell.
-const NOTHING: &str = "–";
+/// An empty cell.
+const EMPTY_CELL: &str = "–";
 
 pub async fn models(command: ModelsCommand, environment: Environment) -> Result<Exit, EngineError> {
     match command {
-        ModelsCommand::List(of) => {
-            let project = project(&of, &environment)?;
+        ModelsCommand::List(options) => {
+            let project = project(&options, &environment)?;
             let listing = list(&project, &environment);
-            if of.json {
+            if options.json {
                 print_json(&listing.json())?;
             } else {
-                shown(&listing, &project)?;
+                print_listing(&listing, &project)?;
             }
             Ok(Exit::Done)
         }
-        ModelsCommand::Check { names, of } => checked(&names, &of, &environment).await,
+        ModelsCommand::Check { names, of } => check_models(&names, &of, &environment).await,
     }
 }
 
-fn project(of: &ModelsArgs, environment: &Environment) -> Result<Project, EngineError> {
-    Project::of(Path::new("."), of.project.as_deref(), of.trust, environment)
+fn project(options: &ModelsArgs, environment: &Environment) -> Result<Project, EngineError> {
+    Project::of(Path::new("."), options.project.as_deref(), options.trust, environment)
 }
 
-fn shown(listing: &ModelListing, project: &Project) -> Result<(), EngineError> {
+fn print_listing(listing: &ModelListing, project: &Project) -> Result<(), EngineError> {
     if !listing.models.is_empty() {
         let names = ["NAME", "PROVIDER", "MODEL", "SERVER", "KEY", "FALLBACK", "LIMITS", "PRICE"].map(head);
         let rows: Vec<Vec<String>> = std::iter::once(names.to_vec()).chain(listing.models.iter().map(row)).collect();
         print(&plain(&table(&rows)))?;
         print("")?;
     }
-    print(&plain(&said(&msg!("A script without `model:` uses `{}`: {}.", listing.default, listing.why))))?;
+    print(&plain(&translated(&msg!("A script without `model:` uses `{}`: {}.", listing.default, listing.reason))))?;
     if listing.models.is_empty() {
-        print(&said(
+        print(&translated(
             "To configure a model, set an API key such as OPENAI_API_KEY and BCC_MODEL, or add `[models.default]` to bcc-script.toml.",
         ))?;
     }
@@ -108,15 +108,15 @@ fn shown(listing: &ModelListing, project: &Project) -> Result<(), EngineError> {
 }
 
 fn head(name: &str) -> String {
-    said(name).into_owned()
+    translated(name).into_owned()
 }
 
 fn in_language(text: Message) -> String {
-    said(&text).into_owned()
+    translated(&text).into_owned()
 }
 
 fn row(model: &ListedModel) -> Vec<String> {
-    let or_nothing = |text: Option<String>| text.filter(|text| !text.is_empty()).unwrap_or_else(|| NOTHING.to_owned());
+    let or_empty = |text: Option<String>| text.filter(|text| !text.is_empty()).unwrap_or_else(|| EMPTY_CELL.to_owned());
     let key = match (model.key, &model.key_from) {
         (KeyState::None, _) | (_, None) => None,
         (KeyState::Set, Some(from)) => Some(msg!("{from} (set)")),
@@ -135,70 +135,71 @@ fn row(model: &ListedModel) -> Vec<String> {
     vec![
         model.name.clone(),
         model.provider.name().to_owned(),
-        or_nothing(model.model.clone()),
-        or_nothing(model.server.clone()),
-        or_nothing(key.map(in_language)),
-        or_nothing(Some(model.fallback.join(", "))),
-        or_nothing(Some(limits.into_iter().flatten().map(in_language).collect::<Vec<_>>().join(", "))),
-        or_nothing(price.map(in_language)),
+        or_empty(model.model.clone()),
+        or_empty(model.server.clone()),
+        or_empty(key.map(in_language)),
+        or_empty(Some(model.fallback.join(", "))),
+        or_empty(Some(limits.into_iter().flatten().map(in_language).collect::<Vec<_>>().join(", "))),
+        or_empty(price.map(in_language)),
     ]
 }
 
-async fn checked(names: &[String], of: &ModelsArgs, environment: &Environment) -> Result<Exit, EngineError> {
-    let project = project(of, environment)?;
-    let mut asked: Vec<String> = Vec::new();
+async fn check_models(names: &[String], options: &ModelsArgs, environment: &Environment) -> Result<Exit, EngineError> {
+    let project = project(options, environment)?;
+    let mut unique_names: Vec<String> = Vec::new();
     for name in names {
-        if !asked.contains(name) {
-            asked.push(name.clone());
+        if !unique_names.contains(name) {
+            unique_names.push(name.clone());
         }
     }
-    if asked.is_empty() {
-        asked = every(&project, environment);
+    if unique_names.is_empty() {
+        unique_names = model_names(&project, environment);
     }
-    if asked.is_empty() {
+    if unique_names.is_empty() {
         report::note("no model is configured: the built-in offline responder answers (no AI)");
         report::note(
             "set an API key such as OPENAI_API_KEY and the name of the model in BCC_MODEL, or add `[models.default]` to bcc-script.toml",
         );
-        asked.push("default".to_owned());
+        unique_names.push("default".to_owned());
     }
-    let results = check(&project, environment, &asked).await?;
+    let results = check(&project, environment, &unique_names).await?;
     let ok = results.iter().all(|result| result.ok);
-    if of.json {
+    if options.json {
         let models: Vec<_> = results.iter().map(ModelCheck::json).collect();
         print_json(&json!({ "version": 1, "ok": ok, "models": models }))?;
     } else {
         let names = ["NAME", "MODEL", "ANSWERS", "STREAMS", "TOKENS", "JSON SCHEMA", "JSON", "TOOL", "FIRST", "ALL"];
         let rows: Vec<Vec<String>> =
-            std::iter::once(names.map(head).to_vec()).chain(results.iter().map(result)).collect();
+            std::iter::once(names.map(head).to_vec()).chain(results.iter().map(result_row)).collect();
         print(&plain(&table(&rows)))?;
         for result in &results {
-            told(result);
+            print_details(result);
         }
     }
     Ok(if ok { Exit::Done } else { Exit::Failed })
 }
 
-fn result(checked: &ModelCheck) -> Vec<String> {
-    let truth =
-        |truth: Option<bool>| truth.map_or(NOTHING.into(), |truth| said(if truth { "yes" } else { "no" })).into_owned();
-    let ms = |ms: Option<u64>| ms.map_or_else(|| NOTHING.to_owned(), |ms| format!("{ms} ms"));
+fn result_row(checked: &ModelCheck) -> Vec<String> {
+    let yes_or_no = |value: Option<bool>| {
+        value.map_or(EMPTY_CELL.into(), |yes| translated(if yes { "yes" } else { "no" })).into_owned()
+    };
+    let ms = |ms: Option<u64>| ms.map_or_else(|| EMPTY_CELL.to_owned(), |ms| format!("{ms} ms"));
     vec![
         checked.name.clone(),
-        if checked.model.is_empty() { NOTHING.to_owned() } else { checked.model.clone() },
-        truth(Some(checked.answers)),
-        truth(checked.streams),
-        truth(checked.counts_tokens),
-        truth(checked.json_schema),
-        truth(checked.json_object),
-        truth(checked.tool),
+        if checked.model.is_empty() { EMPTY_CELL.to_owned() } else { checked.model.clone() },
+        yes_or_no(Some(checked.answers)),
+        yes_or_no(checked.streams),
+        yes_or_no(checked.counts_tokens),
+        yes_or_no(checked.json_schema),
+        yes_or_no(checked.json_object),
+        yes_or_no(checked.tool),
         ms(checked.first_token_ms),
         ms(checked.ms),
     ]
 }
 
-/// What stands in no column.
-fn told(checked: &ModelCheck) {
+/// Prints the results that have no column.
+fn print_details(checked: &ModelCheck) {
     let name = &checked.name;
     if let Some(note) = &checked.note {
         report::note(&msg!("{name}: {note}"));

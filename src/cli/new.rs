@@ -1,4 +1,4 @@
-//! `new`: write a new script, skill, test or scheme of templates into the project.
+//! `new`: creates a script, a skill, a test or a template scheme in the project.
 
 use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use clap::{Args, Subcommand};
 
 use crate::cli::async_runtime::wait_for;
 use crate::cli::exit::Exit;
-use crate::cli::print::{print, tell};
+use crate::cli::print::{print, print_translated};
 use crate::cli::report;
 use bcc_authoring::scaffold::new::{built_in_scheme, language as language_of, project, script, skill};
 use bcc_authoring::scaffold::test::test;
-use bcc_authoring::templates::new::{NewScheme, new_scheme, usual_source};
+use bcc_authoring::templates::new::{NewScheme, default_source, new_scheme};
 use bcc_engine::discovery::names::PathNames;
-use bcc_engine::discovery::walk::here;
+use bcc_engine::discovery::walk::current_directory;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
@@ -61,56 +61,56 @@ pub struct NewArgs {
     pub project: Option<PathBuf>,
 }
 
-/// Runs the subcommand. What is written is in the language `asked` (`--lang`), else in that of the project's prompts, else in
-/// `usual`.
-/// Errors: as the functions of `engine::begin`, and [`new_scheme`].
+/// Runs the subcommand. The created files are in the language `requested` (`--lang`), otherwise in that of the project's prompts,
+/// otherwise in `default`.
+/// Errors: as the functions of `bcc_authoring::scaffold`, and [`new_scheme`].
 pub fn new(
     options: &NewCommand,
-    asked: Option<Language>,
-    usual: Language,
+    requested: Option<Language>,
+    default: Language,
     environment: &Environment,
 ) -> Result<Exit, EngineError> {
     let named = options.what.named();
     let project = project(named.project.as_deref(), environment)?;
-    let language = language_of(&project, asked, usual);
-    let names = PathNames::seen_from(here()?);
-    let shown = |path: &Path| names.shown(path);
+    let language = language_of(&project, requested, default);
+    let names = PathNames::relative_to(current_directory()?);
+    let shown = |path: &Path| names.display_name(path);
     match &options.what {
         NewKind::Script(_) => {
             let written = script(&project, &named.name, language)?;
             let path = shown(&written.path);
-            told(&path, &format!("bcc-script run {}", quoted(&path)))
+            print_created(&path, &format!("bcc-script run {}", quoted(&path)))
         }
         NewKind::Skill(_) => {
             let written = skill(&project, &named.name, language)?;
             let path = shown(&written.path);
-            told(&path, &format!("bcc-script validate {}", quoted(&path)))
+            print_created(&path, &format!("bcc-script validate {}", quoted(&path)))
         }
         NewKind::Test { script, .. } => {
-            let about = test(&project, &named.name, script.as_deref(), language, environment);
-            let written = wait_for(about)?;
+            let scaffold = test(&project, &named.name, script.as_deref(), language, environment);
+            let written = wait_for(scaffold)?;
             let path = shown(&written.path);
-            told(&path, &format!("bcc-script test {}", quoted(&path)))
+            print_created(&path, &format!("bcc-script test {}", quoted(&path)))
         }
         NewKind::Scheme { from, .. } => {
-            let from = match (from, asked) {
+            let from = match (from, requested) {
                 (Some(from), _) => from.clone(),
                 (None, Some(language)) => built_in_scheme(language).to_owned(),
-                (None, None) => usual_source(&project, &named.name),
+                (None, None) => default_source(&project, &named.name),
             };
             let request = NewScheme { project: &project.directory, scheme: &named.name, from: Some(&from), names: &[] };
-            let made = new_scheme(&request)?;
-            if made.written.is_empty() {
-                let error = EngineError::usage(msg!("{} already exists; nothing was changed", made.shown));
+            let created = new_scheme(&request)?;
+            if created.written.is_empty() {
+                let error = EngineError::usage(msg!("{} already exists; nothing was changed", created.shown));
                 return Err(error.with_help("choose another name"));
             }
-            for name in &made.written {
-                print(&format!("{}/{name}", made.shown))?;
+            for name in &created.written {
+                print(&format!("{}/{name}", created.shown))?;
             }
-            for name in &made.kept {
-                report::note(&msg!("note: {}/{name} already exists and was not changed", made.shown));
+            for name in &created.existing {
+                report::note(&msg!("note: {}/{name} already exists and was not changed", created.shown));
             }
-            next(&format!("bcc-script templates list --scheme {}", named.name))
+            print_next(&format!("bcc-script templates list --scheme {}", named.name))
         }
     }
 }
@@ -123,12 +123,12 @@ impl NewKind {
     }
 }
 
-fn told(path: &str, command: &str) -> Result<Exit, EngineError> {
+fn print_created(path: &str, command: &str) -> Result<Exit, EngineError> {
     print(path)?;
-    next(command)
+    print_next(command)
 }
 
-fn next(command: &str) -> Result<Exit, EngineError> {
-    tell(&msg!("Now try: {command}"))?;
+fn print_next(command: &str) -> Result<Exit, EngineError> {
+    print_translated(&msg!("Now try: {command}"))?;
     Ok(Exit::Done)
 }

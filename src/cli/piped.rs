@@ -1,4 +1,4 @@
-//! Piped: the AI's words and the cells of a notebook go to standard output and nothing else does.
+//! The front end for pipes: only the messages of the AI and the cells of a notebook go to standard output.
 
 use bcc_lang::message::msg;
 use std::io::{IsTerminal, Write};
@@ -10,7 +10,7 @@ use crate::cli::report;
 use crate::cli::terminal::plain;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
 
-/// Writes the AI's words, and the cells of a notebook.
+/// Writes the messages of the AI, and the cells of a notebook.
 #[derive(Debug, Default)]
 pub struct Piped {
     cells: Mutex<CellView>,
@@ -20,7 +20,7 @@ impl Observer for Piped {
     fn committed(&self, committed: &Committed<'_>) {
         match committed.event {
             Event::Message { role: Speaker::Ai, text, .. } => write(text),
-            // A question about an outside effect is no message.
+            // A question about an external effect is not a message.
             Event::Waiting { r#for: "interrupted_effect", prompt, .. } => write(prompt),
             event @ (Event::Cell(_) | Event::NotebookAction { .. }) => {
                 let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,7 +46,7 @@ impl Observer for Piped {
 
 fn write(text: &str) {
     let mut output = std::io::stdout().lock();
-    // Words may go to a terminal even when answers come from a pipe.
+    // The output may be a terminal even if answers come from a pipe.
     let text = if output.is_terminal() { plain(text) } else { text.to_owned() };
     let _ = output.write_all(format!("{text}\n").as_bytes());
     let _ = output.flush();

@@ -1,4 +1,4 @@
-//! What goes to standard output, and documents that go to files instead.
+//! Writes to standard output, and documents to files.
 
 use crate::cli::language::Translate;
 use bcc_lang::message::message::Message;
@@ -8,13 +8,12 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::cli::language::said;
+use crate::cli::language::translated;
 use crate::cli::terminal::plain;
 use bcc_engine::error::EngineError;
 use bcc_engine::files::write::replace;
 
-/// Writes bytes as they are. Says whether anybody reads on: a reader that has gone away (`| head`) is no failure; a disk that
-/// is full is.
+/// Writes bytes unchanged. Returns whether standard output is still open: a closed pipe (`| head`) is not an error, a full disk is.
 pub fn write(bytes: &[u8]) -> io::Result<bool> {
     let mut output = io::stdout().lock();
     match output.write_all(bytes).and_then(|()| output.flush()) {
@@ -23,21 +22,21 @@ pub fn write(bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// [`write`] with the failure that most commands have.
+/// [`write`] with an [`EngineError`].
 pub fn write_out(bytes: &[u8]) -> Result<(), EngineError> {
     let written = write(bytes).map_err(|error| msg!("cannot write to standard output: {error}"));
     written.map(drop).map_err(EngineError::failed)
 }
 
-/// A line, or several; a terminal gets nothing that moves its cursor.
+/// Prints one or more lines. Control characters are removed for a terminal.
 pub fn print(text: &str) -> Result<(), EngineError> {
     let shown = if io::stdout().is_terminal() { plain(text) } else { text.to_owned() };
     write_out(format!("{shown}\n").as_bytes())
 }
 
-/// A sentence of this program, in the language of the person.
-pub fn tell<T: Translate + ?Sized>(text: &T) -> Result<(), EngineError> {
-    print(&said(text))
+/// Prints a text of this program in the language of the person.
+pub fn print_translated<T: Translate + ?Sized>(text: &T) -> Result<(), EngineError> {
+    print(&translated(text))
 }
 
 pub fn print_json(document: &Value) -> Result<(), EngineError> {
@@ -47,8 +46,8 @@ pub fn print_json(document: &Value) -> Result<(), EngineError> {
     )
 }
 
-/// Writes a document to the file that was asked for.
-pub fn keep(path: &Path, bytes: &[u8]) -> Result<(), EngineError> {
+/// Writes a document to a file.
+pub fn save(path: &Path, bytes: &[u8]) -> Result<(), EngineError> {
     replace(path, bytes)
         .map_err(|error| EngineError::failed(msg!("{path} cannot be written: {error}", path = path.display())))
 }

@@ -1,4 +1,4 @@
-//! `templates render`: the messages that would be sent, without sending them.
+//! `templates render`: shows the messages that would be sent, without sending them.
 
 use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use crate::cli::print::{print_json, write_out};
 use crate::cli::render_output;
 use crate::cli::report;
 use crate::cli::terminal::color;
-use bcc_authoring::render::action::of_action;
-use bcc_authoring::render::comparison::changed;
-use bcc_authoring::render::errors::explained;
+use bcc_authoring::render::action::prompt_of_action;
+use bcc_authoring::render::comparison::compare;
+use bcc_authoring::render::errors::with_template_findings;
 use bcc_authoring::render::prompt::Prompt;
 use bcc_authoring::render::request::{RenderRequest, SentRequest};
 use bcc_authoring::render::stored_session::store;
-use bcc_authoring::render::template_only::{looks_like_a_script, of_template};
+use bcc_authoring::render::template_only::{looks_like_a_script, prompt_of_template};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::Project;
@@ -83,21 +83,21 @@ pub fn render(options: &RenderArgs, environment: &Environment) -> Result<Exit, E
     let start = options.script.as_deref().unwrap_or(Path::new("."));
     let project = Project::of(start, options.project.as_deref(), false, environment)?;
     let scheme = options.scheme.as_deref();
-    let done = match &options.session {
-        Some(session) => wait_for(of_session(options, session, &project, environment)),
-        None => wait_for(of_now(options, &project)),
+    let result = match &options.session {
+        Some(session) => wait_for(compare_with_sent(options, session, &project, environment)),
+        None => wait_for(render_current(options, &project)),
     };
-    match done.map_err(|error| explained(error, &project, scheme, environment)) {
-        // A template that cannot be rendered is what was asked about, not a wrong way of asking.
+    match result.map_err(|error| with_template_findings(error, &project, scheme, environment)) {
+        // An invalid template is a result of the command, not invalid usage.
         Err(EngineError::Invalid(found)) => {
             report::diagnostics(&found);
             Ok(Exit::Failed)
         }
-        done => done,
+        result => result,
     }
 }
 
-async fn of_now(options: &RenderArgs, project: &Project) -> Result<Exit, EngineError> {
+async fn render_current(options: &RenderArgs, project: &Project) -> Result<Exit, EngineError> {
     let request = RenderRequest {
         name: options.name.clone(),
         scheme: options.scheme.clone(),
@@ -110,12 +110,12 @@ async fn of_now(options: &RenderArgs, project: &Project) -> Result<Exit, EngineE
         clock: options.clock.clone(),
     };
     let prompt = match (&request.script, &request.action, &request.name) {
-        (Some(script), Some(action), _) => of_action(project, &request, script, action).await?,
+        (Some(script), Some(action), _) => prompt_of_action(project, &request, script, action).await?,
         (None, None, Some(name)) if looks_like_a_script(name) => {
             return Err(EngineError::usage(msg!("`{name}` is not the name of a template"))
                 .with_help("specify a script with `--script`, and its action with `--action`"));
         }
-        (None, None, Some(name)) if request.round == 1 => of_template(project, &request, name)?,
+        (None, None, Some(name)) if request.round == 1 => prompt_of_template(project, &request, name)?,
         _ => {
             return Err(EngineError::usage("an action or a round needs a script or a session")
                 .with_help("specify it with `--script FILE` or `--session ID`"));
@@ -133,21 +133,21 @@ fn show(prompt: &Prompt, json: bool) -> Result<(), EngineError> {
     for note in &prompt.notes {
         report::quiet(&msg!("note: {note}"));
     }
-    let unknown: Vec<&str> = prompt.unknown.iter().map(|lack| lack.name.as_str()).collect();
+    let unknown: Vec<&str> = prompt.unknown.iter().map(|missing| missing.name.as_str()).collect();
     write(&render_output::messages(&prompt.messages, &unknown, color()))?;
-    for line in render_output::lacks(prompt) {
+    for line in render_output::missing_names(prompt) {
         report::note(&line);
     }
     Ok(())
 }
 
-async fn of_session(
+async fn compare_with_sent(
     options: &RenderArgs,
     session: &str,
     project: &Project,
     environment: &Environment,
 ) -> Result<Exit, EngineError> {
-    // Nothing is written, and no session is held: one that runs goes on undisturbed.
+    // Nothing is written and no session is locked, so a running session is not affected.
     let archive = store(options.store.as_deref(), project, environment)?;
     let request = SentRequest {
         session: session.to_owned(),
@@ -156,27 +156,27 @@ async fn of_session(
         round: options.round,
         call: options.call.map(usize::from),
         scheme: options.scheme.clone(),
-        here: options.project.is_some(),
+        use_given_project: options.project.is_some(),
     };
-    let changed = changed(&archive, project, &request).await?;
+    let comparison = compare(&archive, project, &request).await?;
     if options.json {
-        print_json(&changed.as_value())?;
+        print_json(&comparison.as_value())?;
     } else {
-        report::quiet(&render_output::head_of_sent(&changed));
-        for note in &changed.notes {
+        report::quiet(&render_output::head_of_sent(&comparison));
+        for note in &comparison.notes {
             report::quiet(&msg!("note: {note}"));
         }
-        write(&render_output::changed(&changed, color()))?;
-        if let Ok(now) = &changed.now {
-            for line in render_output::lacks(now) {
+        write(&render_output::changed(&comparison, color()))?;
+        if let Ok(now) = &comparison.current {
+            for line in render_output::missing_names(now) {
                 report::note(&line);
             }
         }
     }
-    Ok(if changed.now.is_ok() { Exit::Done } else { Exit::Failed })
+    Ok(if comparison.current.is_ok() { Exit::Done } else { Exit::Failed })
 }
 
-/// Writes to standard output, whose colours stand in `text` already.
+/// Writes text with color codes to standard output.
 fn write(text: &str) -> Result<(), EngineError> {
     write_out(format!("{text}\n").as_bytes())
 }

@@ -1,43 +1,43 @@
-//! What goes to standard error: notes, errors and diagnostics.
+//! Writes to standard error: notes, errors and diagnostics.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::msg;
 use std::io::{IsTerminal, Write};
 
 use crate::cli::exit::Exit;
-use crate::cli::language::{Translate, chosen, said};
+use crate::cli::language::{Translate, chosen, translated};
 use crate::cli::terminal::plain;
 use bcc_engine::error::EngineError;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::render::human;
 
-/// More warnings than these are counted, not shown.
-const MOST_SHOWN: usize = 100;
+/// The limit on warnings that are shown; the others are counted.
+const MAX_SHOWN: usize = 100;
 
 pub fn color() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// One line of standard error, without what would move a cursor: names and messages may come from anywhere. That nobody
-/// reads it is no reason to end a conversation. It is said in the language of the person.
+/// Writes one line to standard error, in the language of the person. Control characters are removed, because names and messages may
+/// come from anywhere. A closed standard error is not an error.
 pub fn note<T: Translate + ?Sized>(text: &T) {
-    note_as_it_is(&said(text));
+    note_untranslated(&translated(text));
 }
 
-/// A note that is in the language of the person already, or holds the words of others.
-pub fn note_as_it_is(text: &str) {
+/// Writes a note that is already translated, or contains other text.
+pub fn note_untranslated(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", plain(text));
 }
 
 pub fn quiet<T: Translate + ?Sized>(text: &T) {
-    quiet_as_it_is(&said(text));
+    quiet_untranslated(&translated(text));
 }
 
-fn quiet_as_it_is(text: &str) {
+fn quiet_untranslated(text: &str) {
     if color() {
         let _ = writeln!(std::io::stderr().lock(), "\u{1b}[2m{}\u{1b}[0m", plain(text));
     } else {
-        note_as_it_is(text);
+        note_untranslated(text);
     }
 }
 
@@ -48,7 +48,7 @@ pub fn error(error: &EngineError) {
     }
 }
 
-/// Tells what failed, and gives the exit code for it.
+/// Reports a failure, and returns its exit code.
 pub fn failed(failure: &EngineError) -> Exit {
     match failure {
         EngineError::Usage { .. } => {
@@ -66,21 +66,25 @@ pub fn failed(failure: &EngineError) -> Exit {
     }
 }
 
-/// Warnings of a script that runs all the same: a line each, so that they do not bury the conversation.
+/// Reports the warnings of a script that runs, one line each, so that they do not hide the conversation.
 pub fn warnings(found: &[Diagnostic]) {
-    for diagnostic in found.iter().take(MOST_SHOWN) {
+    for diagnostic in found.iter().take(MAX_SHOWN) {
         let (line, column) = diagnostic.file.line_column(diagnostic.span.start);
         let place = format!("{}:{line}:{column}", diagnostic.file.name());
-        let help = diagnostic.help.as_ref().map(|help| format!(" ({})", said(help))).unwrap_or_default();
-        let severity = said(diagnostic.severity.name());
-        quiet_as_it_is(&format!("{place}: {severity}[{}]: {}{help}", diagnostic.rule, said(&diagnostic.message)));
+        let help = diagnostic.help.as_ref().map(|help| format!(" ({})", translated(help))).unwrap_or_default();
+        let severity = translated(diagnostic.severity.name());
+        quiet_untranslated(&format!(
+            "{place}: {severity}[{}]: {}{help}",
+            diagnostic.rule,
+            translated(&diagnostic.message)
+        ));
     }
-    if found.len() > MOST_SHOWN {
-        quiet(&msg!("{} more warnings", found.len() - MOST_SHOWN));
+    if found.len() > MAX_SHOWN {
+        quiet(&msg!("{} more warnings", found.len() - MAX_SHOWN));
     }
 }
 
-/// Diagnostics, as many as somebody reads, and how many there are.
+/// Reports diagnostics up to the limit for people, and their number.
 pub fn diagnostics(found: &[Diagnostic]) {
     if found.is_empty() {
         return;

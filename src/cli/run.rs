@@ -1,4 +1,4 @@
-//! `run`: begins a session of a script, or goes on with one, and drives it.
+//! `run`: starts a session of a script, or resumes one, and drives it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::cli::report;
 use bcc_engine::engine::{Engine, RunRequest, store_path};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
-use bcc_engine::host_services::{outside, permitted};
+use bcc_engine::host_services::{check_permissions, host_services};
 use bcc_engine::loaded::LoadedProgram;
 use bcc_engine::project::Project;
 use bcc_engine::replay::ReplayRequest;
@@ -87,15 +87,15 @@ pub enum ReplayBy {
 
 pub async fn run(options: RunArgs, environment: Environment) -> Result<Exit, EngineError> {
     let front = FrontEnd::of(options.json);
-    front.told(begin(options, environment, front).await)
+    front.report_failure(start(options, environment, front).await)
 }
 
-async fn begin(options: RunArgs, environment: Environment, front: FrontEnd) -> Result<Exit, EngineError> {
+async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> Result<Exit, EngineError> {
     let project = Project::of(&options.file, options.project.as_deref(), options.trust, &environment)?;
     let store = options.store.as_deref();
     let options_trust = options.trust;
     let path = store_path(&project, &environment, store);
-    let notebook = LiveNotebook::asked(options.notebook.as_deref(), options.session.as_deref())?;
+    let notebook = LiveNotebook::from_option(options.notebook.as_deref(), options.session.as_deref())?;
     let request = RunRequest {
         file: options.file,
         session: options.session,
@@ -107,16 +107,16 @@ async fn begin(options: RunArgs, environment: Environment, front: FrontEnd) -> R
         seed: options.seed,
         clock: options.clock,
         record: options.record,
-        replay: replayed(options.replay.as_deref(), options.replay_by),
+        replay: replay_request(options.replay.as_deref(), options.replay_by),
     };
     let store_hint = needs_store(&path, &environment).then(|| path.clone());
     let record = request.record.clone();
     let hint = ResumeHint { store: store_hint, trust: options_trust, record, notebook: options.notebook };
-    let budget = asked(&options.budget)?;
+    let budget = parse_budget(&options.budget)?;
     let loaded = LoadedProgram::of(&project, &request)?;
-    // One that is there goes on as it was begun, whatever the script needs now.
+    // An existing session keeps the permissions that it was started with.
     if request.session.is_none() || !path.exists() {
-        permitted(&loaded.program, &outside(&project, &environment))?;
+        check_permissions(&loaded.program, &host_services(&project, &environment))?;
     }
     let engine = Engine::with_store(project, environment.clone(), store)?.with_budget(budget);
     let opened = engine.run_loaded(loaded, &request, notebook.observer(front.observer())).await?;
@@ -124,10 +124,10 @@ async fn begin(options: RunArgs, environment: Environment, front: FrontEnd) -> R
     for notice in &opened.notices {
         report::quiet(notice);
     }
-    drive(opened.session, engine.archive().as_ref(), front, &hint, notebook).await
+    drive(opened.session, engine.store().as_ref(), front, &hint, notebook).await
 }
 
-pub fn replayed(file: Option<&Path>, by: Option<ReplayBy>) -> Option<ReplayRequest> {
+pub fn replay_request(file: Option<&Path>, by: Option<ReplayBy>) -> Option<ReplayRequest> {
     let by = match by {
         Some(ReplayBy::Order) => ReplayMatching::Order,
         Some(ReplayBy::Prompt) | None => ReplayMatching::Prompt,
@@ -135,12 +135,12 @@ pub fn replayed(file: Option<&Path>, by: Option<ReplayBy>) -> Option<ReplayReque
     Some(ReplayRequest::new(file?, by))
 }
 
-pub fn asked(budget: &[String]) -> Result<Budget, EngineError> {
+pub fn parse_budget(budget: &[String]) -> Result<Budget, EngineError> {
     Budget::parse(budget.iter().map(String::as_str)).map_err(EngineError::usage)
 }
 
-/// Whether `sessions` would look for another store than `path` when it is called from this directory.
+/// Whether the default store of `sessions` in the current directory is not `path`.
 pub fn needs_store(path: &Path, environment: &Environment) -> bool {
-    let here = Project::of(Path::new("."), None, false, environment);
-    here.map_or(true, |here| store_path(&here, environment, None) != path)
+    let project = Project::of(Path::new("."), None, false, environment);
+    project.map_or(true, |project| store_path(&project, environment, None) != path)
 }

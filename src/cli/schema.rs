@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::exit::Exit;
-use crate::cli::language::said;
+use crate::cli::language::translated;
 use crate::cli::print::print;
 use bcc_authoring::schemas::{OwnKinds, list, text_in};
 use bcc_engine::config::kinds::kinds;
@@ -33,18 +33,19 @@ pub struct SchemaArgs {
 
 pub fn schema(options: &SchemaArgs, environment: &Environment) -> Result<Exit, EngineError> {
     if options.list {
-        let lines: Vec<String> = list().iter().map(|(name, says)| format!("{name:20} {}", said(says))).collect();
+        let lines: Vec<String> =
+            list().iter().map(|(name, description)| format!("{name:20} {}", translated(description))).collect();
         print(&lines.join("\n"))?;
         return Ok(Exit::Done);
     }
-    let own = match &options.project {
+    let project_kinds = match &options.project {
         Some(directory) => {
             let project = given_directory(Some(directory), environment)?.unwrap_or_default();
             kinds(&Project::in_directory(project, false, environment)?.config)
         }
         None => OwnKinds::new(),
     };
-    match text_in(&options.name, &own) {
+    match text_in(&options.name, &project_kinds) {
         Some(text) => print(text.trim_end())?,
         None => return Err(unknown(&options.name)),
     }

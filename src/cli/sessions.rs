@@ -1,4 +1,4 @@
-//! `sessions`: what is kept of conversations.
+//! `sessions`: lists, shows, resumes, exports, deletes and prunes stored sessions.
 
 use bcc_lang::message::library::library;
 use bcc_lang::message::message::Message;
@@ -15,11 +15,11 @@ use crate::cli::exit::Exit;
 use crate::cli::export::{ExportFormat, export_as};
 use crate::cli::front_end::FrontEnd;
 use crate::cli::json::{self, CatchUp};
-use crate::cli::language::{chosen, filled, said};
+use crate::cli::language::{chosen, filled, translated};
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::print::print;
 use crate::cli::report;
-use crate::cli::run::{ReplayBy, asked, needs_store, replayed};
+use crate::cli::run::{ReplayBy, needs_store, parse_budget, replay_request};
 use bcc_engine::calls::table;
 use bcc_engine::clock::{now, stamp};
 use bcc_engine::engine::{Engine, OpenedSession, ResumeRequest, store_path};
@@ -29,7 +29,7 @@ use bcc_engine::export::document;
 use bcc_engine::markdown::markdown;
 use bcc_engine::notebook_file::outline::outline;
 use bcc_engine::project::{Project, absolute};
-use bcc_engine::usage::{told, used};
+use bcc_engine::usage::{usage_summary, used};
 use bcc_runtime::program::event::Observer;
 use bcc_runtime::program::stored_event::public_line;
 use bcc_store::contract::Store;
@@ -130,14 +130,14 @@ pub struct ResumeArgs {
     pub store: StoreArgs,
 }
 
-/// How many events are written again at a time: one may hold a prompt and a reply of megabytes.
+/// The number of events that are read at a time: one may contain megabytes of prompt and reply.
 const PAGE: usize = 64;
 
 pub async fn sessions(command: SessionsCommand, environment: Environment) -> Result<Exit, EngineError> {
     match command {
         SessionsCommand::List(store) => list(&store, &environment).await,
         SessionsCommand::Show { id, calls, store } => {
-            let archive = existing(&store, &environment, Access::Read)?;
+            let archive = open_existing(&store, &environment, Access::Read)?;
             let document = document(archive.as_ref(), &id, false).await?;
             print(&if calls { table(&document, chosen()) } else { markdown(&document, chosen()) })?;
             if !calls && let Some(notebook) = outline(archive.as_ref(), &id, chosen()).await? {
@@ -147,14 +147,14 @@ pub async fn sessions(command: SessionsCommand, environment: Environment) -> Res
         }
         SessionsCommand::Resume(options) => {
             let front = FrontEnd::of(options.json);
-            front.told(resume(options, environment, front).await)
+            front.report_failure(resume(options, environment, front).await)
         }
         SessionsCommand::Export { id, format, calls, output, store } => {
-            let archive = existing(&store, &environment, Access::Read)?;
+            let archive = open_existing(&store, &environment, Access::Read)?;
             export_as(archive.as_ref(), &id, format, calls, output.as_deref()).await
         }
         SessionsCommand::Delete { id, store } => {
-            let archive = existing(&store, &environment, Access::Write)?;
+            let archive = open_existing(&store, &environment, Access::Write)?;
             if !archive.delete(&id).await? {
                 return Err(EngineError::usage(msg!("there is no session `{id}` in this store")));
             }
@@ -171,8 +171,8 @@ enum Access {
     Write,
 }
 
-/// Where the store that is meant lies. One that is named is found without asking the project around this directory.
-fn located(store: &StoreArgs, environment: &Environment) -> Result<PathBuf, EngineError> {
+/// The path of the store. If it is set, the project is not read.
+fn path_of_store(store: &StoreArgs, environment: &Environment) -> Result<PathBuf, EngineError> {
     if let Some(path) = &store.store {
         return Ok(absolute(path));
     }
@@ -180,9 +180,9 @@ fn located(store: &StoreArgs, environment: &Environment) -> Result<PathBuf, Engi
     Ok(store_path(&project, environment, None))
 }
 
-/// The store that is meant, which must exist: looking for sessions makes no files.
-fn existing(store: &StoreArgs, environment: &Environment, access: Access) -> Result<Arc<dyn Store>, EngineError> {
-    let path = located(store, environment)?;
+/// Opens the store, which must exist, so that reading sessions creates no files.
+fn open_existing(store: &StoreArgs, environment: &Environment, access: Access) -> Result<Arc<dyn Store>, EngineError> {
+    let path = path_of_store(store, environment)?;
     if !path.exists() {
         return Err(EngineError::usage(msg!("there is no store at {path}", path = path.display()))
             .with_help("run a script first, or specify the store with `--store`"));
@@ -190,7 +190,7 @@ fn existing(store: &StoreArgs, environment: &Environment, access: Access) -> Res
     let archive = match access {
         Access::Write => open(&path)?,
         Access::Read => match open_read_only(&path) {
-            // A store of an earlier release is brought along, where it can be.
+            // A store of an earlier release is migrated, if possible.
             Err(outdated @ StoreError::Outdated { .. }) => open(&path).map_err(|_| outdated)?,
             opened => opened?,
         },
@@ -199,25 +199,30 @@ fn existing(store: &StoreArgs, environment: &Environment, access: Access) -> Res
 }
 
 async fn list(store: &StoreArgs, environment: &Environment) -> Result<Exit, EngineError> {
-    if store.store.is_none() && !located(store, environment)?.exists() {
+    if store.store.is_none() && !path_of_store(store, environment)?.exists() {
         report::note("no sessions yet: `bcc-script run FILE` starts one");
         return Ok(Exit::Done);
     }
-    let archive = existing(store, environment, Access::Read)?;
+    let archive = open_existing(store, environment, Access::Read)?;
     for row in archive.sessions().await? {
         let updated = row.updated_at.get(..19).unwrap_or(&row.updated_at).replace('T', " ");
-        let status = said(row.status.as_str());
+        let status = translated(row.status.as_str());
         let user = filled("user {user}", &[("user", &row.user)]);
         let answers = filled("{answers} answers", &[("answers", &row.answers.to_string())]);
-        print(&format!("{}\t{status}\t{}\t{user}\t{answers}\t{updated}\t{}", row.id, row.script, said(&spent(&row))))?;
+        print(&format!(
+            "{}\t{status}\t{}\t{user}\t{answers}\t{updated}\t{}",
+            row.id,
+            row.script,
+            translated(&usage(&row))
+        ))?;
     }
     Ok(Exit::Done)
 }
 
-/// What a session used, and of how much.
-fn spent(row: &SessionRow) -> Message {
+/// The usage and the budget of a session.
+fn usage(row: &SessionRow) -> Message {
     let (used, budget) = used(row);
-    told(&json!({ "used": used, "budget": budget }))
+    usage_summary(&json!({ "used": used, "budget": budget }))
 }
 
 async fn resume(options: ResumeArgs, environment: Environment, front: FrontEnd) -> Result<Exit, EngineError> {
@@ -227,13 +232,13 @@ async fn resume(options: ResumeArgs, environment: Environment, front: FrontEnd) 
         return Err(EngineError::usage(msg!("there is no store at {path}", path = path.display()))
             .with_help("specify the store with `--store`"));
     }
-    let budget = asked(&options.budget)?;
-    let notebook = LiveNotebook::asked(options.notebook.as_deref(), Some(&options.id))?;
+    let budget = parse_budget(&options.budget)?;
+    let notebook = LiveNotebook::from_option(options.notebook.as_deref(), Some(&options.id))?;
     let engine = Engine::with_store(project, environment.clone(), Some(&path))?.with_budget(budget);
     let request = ResumeRequest {
         model: options.model,
         record: options.record.clone(),
-        replay: replayed(options.replay.as_deref(), options.replay_by),
+        replay: replay_request(options.replay.as_deref(), options.replay_by),
     };
     let opened = match options.after {
         None => engine.resume_as(&options.id, &request, notebook.observer(front.observer())).await?,
@@ -244,10 +249,10 @@ async fn resume(options: ResumeArgs, environment: Environment, front: FrontEnd) 
     }
     let store = needs_store(&path, &environment).then_some(path);
     let hint = ResumeHint { store, trust: options.trust, record: options.record, notebook: options.notebook };
-    drive(opened.session, engine.archive().as_ref(), front, &hint, notebook).await
+    drive(opened.session, engine.store().as_ref(), front, &hint, notebook).await
 }
 
-/// Takes hold of the session first: nobody else can then commit anything between what is written again and what follows.
+/// Locks the session before the earlier events are written, so that no event is committed in between.
 async fn resume_after(
     engine: &Engine,
     id: &str,
@@ -257,16 +262,16 @@ async fn resume_after(
 ) -> Result<OpenedSession, EngineError> {
     let observer = Arc::new(CatchUp::default());
     let opened = engine.resume_as(id, request, notebook.observer(Arc::clone(&observer) as Arc<dyn Observer>)).await;
-    // A session that is over cannot be resumed, but what was missed of its end can be told.
+    // A session that has ended cannot be resumed, but its last events can be written.
     if !matches!(opened, Err(EngineError::Failed { .. })) {
-        let archive = engine.archive().as_ref();
+        let archive = engine.store().as_ref();
         write_again(archive, id, after, observer.first_seq().unwrap_or(u64::MAX)).await?;
-        observer.go_on();
+        observer.release();
     }
     opened
 }
 
-/// Writes again what was committed after `after` and before `before`.
+/// Writes the events after `after` and before `before` again.
 async fn write_again(archive: &dyn Store, id: &str, after: u64, before: u64) -> Result<(), EngineError> {
     let mut after = after;
     loop {
@@ -287,7 +292,7 @@ async fn prune(older_than: &str, store: &StoreArgs, environment: &Environment) -
     let age = jiff::SignedDuration::try_from(age)
         .map_err(|_| EngineError::usage(msg!("`{older_than}` is longer than the longest supported duration")))?;
     let before = now().checked_sub(age).map_err(|_| EngineError::usage(msg!("`{older_than}` goes back too far")))?;
-    let archive = existing(store, environment, Access::Write)?;
+    let archive = open_existing(store, environment, Access::Write)?;
     let deleted = archive.prune(&stamp(before)).await?;
     for id in &deleted {
         report::note(&msg!("deleted {id}"));

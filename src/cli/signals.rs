@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP: what is committed stays, and the session can be resumed.
+//! Handles Ctrl-C, SIGTERM and SIGHUP. Committed data stays, and the session can be resumed.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -9,7 +9,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// From here on, the signals no longer kill the process.
+    /// Installs the handlers; the signals no longer kill the process.
     pub fn new() -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -18,7 +18,7 @@ impl Signals {
         })
     }
 
-    /// Comes back when one of them arrives.
+    /// Waits for one of the signals.
     pub async fn any(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

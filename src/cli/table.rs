@@ -1,11 +1,11 @@
-//! Tables for people: columns as wide as what stands in them, where a CJK character takes two places.
+//! Tables for people. Wide characters, as in Chinese, count as two columns.
 
 use unicode_width::UnicodeWidthStr;
 
-/// The places between two columns.
+/// The spaces between two columns.
 const GAP: usize = 2;
 
-/// Lays out rows of cells; the first row is the head. The last column is not filled up.
+/// Lays out rows of cells; the first row is the head. The last column is not padded.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max();
@@ -20,7 +20,7 @@ pub fn table(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// `text` with spaces behind it, up to this width.
+/// `text`, padded with spaces to this width.
 pub fn padded(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_straight_under_cjk_text() {
+    fn columns_are_aligned_with_cjk_text() {
         let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
         let rows = [row(["name", "model", "ok"]), row(["咨询", "qwen3", "yes"]), row(["a", "模型", "no"])];
         insta::assert_snapshot!(table(&rows), @r"

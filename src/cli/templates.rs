@@ -1,4 +1,4 @@
-//! `templates`: list, show, render, compare, copy and check the prompt templates of a project.
+//! `templates`: lists, shows, renders, compares, copies and checks the prompt templates of a project.
 
 use bcc_lang::message::msg;
 use std::io::IsTerminal;
@@ -17,7 +17,7 @@ use crate::cli::terminal::plain;
 use bcc_authoring::templates::catalog::{CatalogEntry, TemplateCatalog};
 use bcc_authoring::templates::check::check;
 use bcc_authoring::templates::find::find;
-use bcc_authoring::templates::new::{MadeScheme, NewScheme, new_scheme, usual_source};
+use bcc_authoring::templates::new::{MadeScheme, NewScheme, default_source, new_scheme};
 use bcc_authoring::templates::project::{directory, scheme_of_project};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -106,13 +106,13 @@ fn show(options: &ShowArgs, environment: &Environment) -> Result<Exit, EngineErr
         Some(scheme) => scheme.clone(),
         None => scheme_of_project(&directory, environment)?.unwrap_or_else(|| DEFAULT_SCHEME.to_owned()),
     };
-    let shelf = TemplateCatalog::of(&directory);
-    let served = find(&shelf, &scheme, &options.name, options.version)?;
-    let text = served.file.readable()?;
-    let overridden = served.overrides.iter().copied().map(CatalogEntry::shown).collect::<Vec<_>>().join(", ");
+    let catalog = TemplateCatalog::of(&directory);
+    let found_template = find(&catalog, &scheme, &options.name, options.version)?;
+    let text = found_template.file.readable()?;
+    let overridden = found_template.overrides.iter().copied().map(CatalogEntry::shown).collect::<Vec<_>>().join(", ");
     report::quiet(&match overridden.as_str() {
-        "" => msg!("{}, as used by the scheme `{scheme}`", served.file.shown()),
-        files => msg!("{}, as used by the scheme `{scheme}`; it overrides {files}", served.file.shown()),
+        "" => msg!("{}, as used by the scheme `{scheme}`", found_template.file.shown()),
+        files => msg!("{}, as used by the scheme `{scheme}`; it overrides {files}", found_template.file.shown()),
     });
     let shown = if std::io::stdout().is_terminal() { plain(text) } else { text.to_owned() };
     write_out(shown.as_bytes())?;
@@ -124,23 +124,23 @@ fn new(options: &NewTemplatesArgs, environment: &Environment) -> Result<Exit, En
     let scheme = options.scheme.as_str();
     let from = match (&options.from, Project::in_directory(directory.clone(), false, environment)) {
         (Some(from), _) => from.clone(),
-        (None, Ok(project)) => usual_source(&project, scheme),
+        (None, Ok(project)) => default_source(&project, scheme),
         (None, Err(_)) => DEFAULT_SCHEME.to_owned(),
     };
     let from = from.as_str();
     let request = NewScheme { project: &directory, scheme, from: Some(from), names: &options.names };
-    let made = new_scheme(&request)?;
-    made.written.iter().try_for_each(|name| print(&format!("{}/{name}", made.shown)))?;
-    told(&made, scheme, from, &directory, environment);
+    let created = new_scheme(&request)?;
+    created.written.iter().try_for_each(|name| print(&format!("{}/{name}", created.shown)))?;
+    print_hints(&created, scheme, from, &directory, environment);
     Ok(Exit::Done)
 }
 
-/// What was kept, and what to do next.
-fn told(made: &MadeScheme, scheme: &str, from: &str, directory: &Path, environment: &Environment) {
-    if !made.kept.is_empty() {
-        report::note(&msg!("already present and not changed: {}", made.kept.join(", ")));
+/// Reports existing files, and what to do next.
+fn print_hints(created: &MadeScheme, scheme: &str, from: &str, directory: &Path, environment: &Environment) {
+    if !created.existing.is_empty() {
+        report::note(&msg!("already present and not changed: {}", created.existing.join(", ")));
     }
-    if made.written.is_empty() {
+    if created.written.is_empty() {
         report::note("nothing was written");
         return;
     }

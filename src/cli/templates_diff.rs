@@ -1,4 +1,4 @@
-//! `templates diff`: a unified diff to standard output, what a scheme lacks to standard error, the exit code of diff(1).
+//! `templates diff`: a unified diff on standard output, missing fields and names on standard error, and the exit codes of diff(1).
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -12,7 +12,7 @@ use crate::cli::print::write_out;
 use crate::cli::report;
 use crate::cli::terminal::plain;
 use bcc_authoring::templates::catalog::TemplateCatalog;
-use bcc_authoring::templates::diff::{ComparisonBase, TemplateDifference, diff as differences, nearer};
+use bcc_authoring::templates::diff::{ComparisonBase, TemplateDifference, diff as differences, likely_source};
 use bcc_authoring::templates::project::{directory, scheme_of_project};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -39,7 +39,7 @@ pub struct DiffArgs {
     pub project: Option<PathBuf>,
 }
 
-/// Errors: `Usage`, whatever keeps the two from being compared: exit code 2, as that of diff(1).
+/// Errors: `Usage` when the schemes cannot be compared: exit code 2, as with diff(1).
 pub fn diff(options: &DiffArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = directory(options.project.as_deref(), environment)?;
     let scheme = match &options.scheme {
@@ -49,11 +49,11 @@ pub fn diff(options: &DiffArgs, environment: &Environment) -> Result<Exit, Engin
     let against = match &options.against {
         Some(other) => ComparisonBase::Scheme(other),
         None if options.against_built_in => ComparisonBase::BuiltIn,
-        None => ComparisonBase::usual(&scheme),
+        None => ComparisonBase::default_for(&scheme),
     };
-    let shelf = TemplateCatalog::of(&directory);
+    let catalog = TemplateCatalog::of(&directory);
     let typed = options.name.as_deref().map(|name| (name, options.version));
-    let found = differences(&shelf, &scheme, against, typed)?;
+    let found = differences(&catalog, &scheme, against, typed)?;
     let text: String = found.iter().map(|difference| difference.unified.as_str()).collect();
     write(&text)?;
     let other = match against {
@@ -61,11 +61,11 @@ pub fn diff(options: &DiffArgs, environment: &Environment) -> Result<Exit, Engin
         ComparisonBase::BuiltIn => msg!("the binary"),
     };
     for difference in &found {
-        told(difference, &scheme, &other);
+        report_difference(difference, &scheme, &other);
     }
     if options.against.is_none()
         && !options.against_built_in
-        && let Some(other) = nearer(&shelf, &scheme)
+        && let Some(other) = likely_source(&catalog, &scheme)
     {
         report::note(&msg!(
             "`{scheme}` is closer to the scheme `{other}`: `bcc-script templates diff --scheme {scheme} --against {other}` compares it with that scheme"
@@ -75,29 +75,29 @@ pub fn diff(options: &DiffArgs, environment: &Environment) -> Result<Exit, Engin
     if same {
         report::quiet(&msg!("the templates of the scheme `{scheme}` are the same as those of {other}"));
     }
-    Ok(match found.iter().any(|difference| difference.fault.is_some()) {
+    Ok(match found.iter().any(|difference| difference.error.is_some()) {
         true => Exit::Usage,
         false if same => Exit::Done,
         false => Exit::Failed,
     })
 }
 
-/// What a diff does not show at a glance.
-fn told(difference: &TemplateDifference, scheme: &str, other: &Message) {
+/// Reports what is not obvious from the diff.
+fn report_difference(difference: &TemplateDifference, scheme: &str, other: &Message) {
     let name = &difference.name;
-    if let Some(fault) = &difference.fault {
-        report::note(fault);
+    if let Some(error) = &difference.error {
+        report::note(error);
     }
-    if difference.mistaken {
+    if difference.has_errors {
         report::note(&msg!("{name}: one of the two files has an error; `bcc-script templates check` shows it"));
     }
     let quoted = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    if !difference.lacks_fields.is_empty() {
-        let fields = quoted(&difference.lacks_fields);
+    if !difference.missing_fields.is_empty() {
+        let fields = quoted(&difference.missing_fields);
         report::note(&msg!("{name}: {other} asks for these fields of the reply, but `{scheme}` does not: {fields}"));
     }
-    if !difference.lacks_names.is_empty() {
-        let names = quoted(&difference.lacks_names);
+    if !difference.missing_names.is_empty() {
+        let names = quoted(&difference.missing_names);
         report::note(&msg!("{name}: {other} uses these names, but `{scheme}` does not: {names}"));
     }
     if difference.line_ends {

@@ -1,4 +1,4 @@
-//! `templates list`: a table of one scheme or of all, for people; one JSON document for programs.
+//! `templates list`: a table of one scheme or of all schemes, or one JSON document.
 
 use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
@@ -10,8 +10,8 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::exit::Exit;
-use crate::cli::language::said;
-use crate::cli::print::{print, print_json, tell};
+use crate::cli::language::translated;
+use crate::cli::print::{print, print_json, print_translated};
 use crate::cli::report;
 use crate::cli::table::table;
 use crate::cli::terminal::plain;
@@ -22,8 +22,8 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_lang::template::layers::{DEFAULT_SCHEME, TemplateLayer};
 
-/// Nothing to tell in a cell.
-const NOTHING: &str = "–";
+/// An empty cell.
+const EMPTY_CELL: &str = "–";
 
 #[derive(Debug, Args)]
 pub struct ListArgs {
@@ -38,7 +38,7 @@ pub struct ListArgs {
     pub project: Option<PathBuf>,
 }
 
-/// Runs the subcommand. The exit code is 1 when something cannot be read; the rest is listed all the same.
+/// Runs the subcommand. If something cannot be read, the exit code is 1, and everything else is listed.
 pub fn list(options: &ListArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = directory(options.project.as_deref(), environment)?;
     let (chosen, broken) = match scheme_of_project(&directory, environment) {
@@ -50,29 +50,29 @@ pub fn list(options: &ListArgs, environment: &Environment) -> Result<Exit, Engin
         print_json(&document(&found, chosen.as_deref()))?;
     } else {
         match (found.schemes.as_slice(), options.scheme.is_some()) {
-            ([scheme], true) => print(&plain(&one(scheme)))?,
-            (schemes, _) => many(schemes)?,
+            ([scheme], true) => print(&plain(&scheme_table(scheme)))?,
+            (schemes, _) => print_schemes(schemes)?,
         }
-        unused(&found, options.scheme.is_some())?;
+        print_unused(&found, options.scheme.is_some())?;
     }
     if let Some(error) = &broken {
         report::error(error);
-    } else if let Some(chosen) = chosen.filter(|chosen| options.scheme.is_none() && !has(&found, chosen)) {
+    } else if let Some(chosen) = chosen.filter(|chosen| options.scheme.is_none() && !has_scheme(&found, chosen)) {
         report::note(&msg!("bcc-script.toml specifies the scheme `{chosen}`, which does not exist"));
     }
-    for CatalogError { path, why, .. } in &found.faults {
-        report::note(&on_one_line(&format!("{path}: {why}")));
+    for CatalogError { path, reason, .. } in &found.errors {
+        report::note(&on_one_line(&format!("{path}: {reason}")));
     }
-    let failed = broken.is_some() || found.faults.iter().any(|fault| fault.fatal);
+    let failed = broken.is_some() || found.errors.iter().any(|error| error.fatal);
     Ok(if failed { Exit::Failed } else { Exit::Done })
 }
 
-fn has(listing: &TemplateListing, scheme: &str) -> bool {
+fn has_scheme(listing: &TemplateListing, scheme: &str) -> bool {
     listing.schemes.iter().any(|listed| listed.name == scheme)
 }
 
-/// Which layer serves each template in each scheme, then the files of the project.
-fn many(schemes: &[SchemeEntry]) -> Result<(), EngineError> {
+/// Prints the layer of each template in each scheme, then the files of the project.
+fn print_schemes(schemes: &[SchemeEntry]) -> Result<(), EngineError> {
     let mut by_name: BTreeMap<(bool, &str, Option<u32>), BTreeMap<&str, &TemplateEntry>> = BTreeMap::new();
     for scheme in schemes {
         for template in &scheme.templates {
@@ -80,28 +80,32 @@ fn many(schemes: &[SchemeEntry]) -> Result<(), EngineError> {
             by_name.entry(key).or_default().insert(&scheme.name, template);
         }
     }
-    let head = ["TEMPLATE", "VERSION"].into_iter().map(word).chain(schemes.iter().map(|scheme| scheme.name.clone()));
+    let head = ["TEMPLATE", "VERSION"]
+        .into_iter()
+        .map(translated_cell)
+        .chain(schemes.iter().map(|scheme| scheme.name.clone()));
     let mut rows = vec![head.collect::<Vec<_>>()];
     for ((_, name, version), in_schemes) in &by_name {
         let mut row = vec![on_one_line(name), number(*version)];
-        let cell = |scheme: &SchemeEntry| in_schemes.get(scheme.name.as_str()).map_or(NOTHING, |it| layer(it, scheme));
+        let cell =
+            |scheme: &SchemeEntry| in_schemes.get(scheme.name.as_str()).map_or(EMPTY_CELL, |it| layer(it, scheme));
         row.extend(schemes.iter().map(|scheme| cell(scheme).to_owned()));
         rows.push(row);
     }
     print(&plain(&table(&rows)))?;
     print("")?;
-    tell(
+    print_translated(
         "own: a file of the project for this scheme; built-in: a template in the binary; default: the template of the scheme `default`",
     )?;
     print("")?;
     let own = schemes.iter().flat_map(|scheme| scheme.templates.iter().filter(|it| layer(it, scheme) == OWN));
-    let head = ["FILE", "OVERRIDES", "DESCRIPTION"].map(word).to_vec();
+    let head = ["FILE", "OVERRIDES", "DESCRIPTION"].map(translated_cell).to_vec();
     let row = |it: &TemplateEntry| vec![on_one_line(&it.path), overrides(it), description(it)];
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(own.map(row)).collect();
     if rows.len() > 1 {
         print(&plain(&table(&rows)))
     } else {
-        tell(
+        print_translated(
             "The project has no templates of its own. `bcc-script templates new SCHEME` copies the built-in templates into it.",
         )
     }
@@ -109,7 +113,7 @@ fn many(schemes: &[SchemeEntry]) -> Result<(), EngineError> {
 
 const OWN: &str = "own";
 
-/// Where a template of a scheme comes from, in a word.
+/// The name of the layer of a template.
 fn layer(template: &TemplateEntry, scheme: &SchemeEntry) -> &'static str {
     match (template.layer, scheme.name == DEFAULT_SCHEME) {
         (TemplateLayer::Scheme, _) | (TemplateLayer::Default, true) => OWN,
@@ -118,8 +122,8 @@ fn layer(template: &TemplateEntry, scheme: &SchemeEntry) -> &'static str {
     }
 }
 
-fn one(scheme: &SchemeEntry) -> String {
-    let head = ["TEMPLATE", "VERSION", "FILE", "OVERRIDES", "DESCRIPTION"].map(word).to_vec();
+fn scheme_table(scheme: &SchemeEntry) -> String {
+    let head = ["TEMPLATE", "VERSION", "FILE", "OVERRIDES", "DESCRIPTION"].map(translated_cell).to_vec();
     let row = |it: &TemplateEntry| {
         vec![on_one_line(&it.name), number(it.version), on_one_line(&it.path), overrides(it), description(it)]
     };
@@ -129,59 +133,59 @@ fn one(scheme: &SchemeEntry) -> String {
     table(&rows)
 }
 
-fn word(text: &str) -> String {
-    said(text).into_owned()
+fn translated_cell(text: &str) -> String {
+    translated(text).into_owned()
 }
 
 fn number(version: Option<u32>) -> String {
-    version.map_or_else(|| NOTHING.to_owned(), |version| version.to_string())
+    version.map_or_else(|| EMPTY_CELL.to_owned(), |version| version.to_string())
 }
 
-/// The layers of the files behind, without what they share with the one before.
+/// The overridden files, without the common parts of their paths.
 fn overrides(template: &TemplateEntry) -> String {
     let end = format!("/{}", template.file);
     let short = |path: &String| path.replace("_system/config/", "").trim_end_matches(end.as_str()).to_owned();
     match template.overrides.as_slice() {
-        [] => NOTHING.to_owned(),
+        [] => EMPTY_CELL.to_owned(),
         files => files.iter().map(short).collect::<Vec<_>>().join(", "),
     }
 }
 
 fn description(template: &TemplateEntry) -> String {
-    let unreadable = template.fault.as_ref().map(|_| word("cannot be read"));
-    let part = (!template.pulled_by.is_empty())
-        .then(|| said(&msg!("part of {}", on_one_line(&template.pulled_by.join(", ")))).into_owned());
+    let unreadable = template.error.as_ref().map(|_| translated_cell("cannot be read"));
+    let part = (!template.included_by.is_empty())
+        .then(|| translated(&msg!("part of {}", on_one_line(&template.included_by.join(", ")))).into_owned());
     let parts: Vec<String> = [unreadable, template.description.clone(), part].into_iter().flatten().collect();
-    if parts.is_empty() { NOTHING.to_owned() } else { parts.join("; ") }
+    if parts.is_empty() { EMPTY_CELL.to_owned() } else { parts.join("; ") }
 }
 
-/// What is of no use.
-fn unused(listing: &TemplateListing, only: bool) -> Result<(), EngineError> {
-    let idle = |scheme: &&SchemeEntry| scheme.of_project && scheme.named == Some(false);
+/// Prints unused schemes and files. With `single_scheme`, without files of other schemes.
+fn print_unused(listing: &TemplateListing, single_scheme: bool) -> Result<(), EngineError> {
+    let is_unused = |scheme: &&SchemeEntry| scheme.of_project && scheme.named == Some(false);
     let schemes: Vec<Message> = listing
         .schemes
         .iter()
-        .filter(idle)
+        .filter(is_unused)
         .map(|scheme| msg!("scheme `{}`: not used by any script of this project or by bcc-script.toml", scheme.name))
         .collect();
-    let of_others = |fault: &&CatalogError| {
-        let scheme = fault.path.strip_prefix("_system/config/custom/").and_then(|path| path.split_once('/'));
-        only && scheme.is_some_and(|(scheme, _)| !has(listing, scheme))
+    let of_other_schemes = |file: &&CatalogError| {
+        let scheme = file.path.strip_prefix("_system/config/custom/").and_then(|path| path.split_once('/'));
+        single_scheme && scheme.is_some_and(|(scheme, _)| !has_scheme(listing, scheme))
     };
-    let files = listing.unused.iter().filter(|fault| !of_others(fault));
+    let files = listing.unused.iter().filter(|file| !of_other_schemes(file));
     let lines: Vec<Message> = schemes
         .into_iter()
-        .chain(files.map(|fault| Message::list(Joint::Colon, [Message::text(&fault.path), fault.why.clone()])))
+        .chain(files.map(|file| Message::list(Joint::Colon, [Message::text(&file.path), file.reason.clone()])))
         .collect();
     if lines.is_empty() {
         return Ok(());
     }
     print("")?;
-    tell("UNUSED")?;
-    lines.iter().try_for_each(|line| print(&on_one_line(&said(line))))
+    print_translated("UNUSED")?;
+    lines.iter().try_for_each(|line| print(&on_one_line(&translated(line))))
 }
 
-/// A name as it can stand in a line: what would break or steer one is written as its escape.
+/// A name on one line, with escaped control characters.
 fn on_one_line(name: &str) -> String {
     let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     name.chars().map(shown).collect()
@@ -191,8 +195,8 @@ fn document(listing: &TemplateListing, chosen: Option<&str>) -> Value {
     let template = |it: &TemplateEntry| {
         json!({
             "file": it.file, "name": it.name, "version": it.version, "layer": name_of(it.layer), "path": it.path,
-            "overrides": it.overrides, "description": it.description, "pulls_in": it.pulls, "pulled_in_by": it.pulled_by,
-            "unused": it.unused, "fault": it.fault,
+            "overrides": it.overrides, "description": it.description, "pulls_in": it.includes, "pulled_in_by": it.included_by,
+            "unused": it.unused, "fault": it.error,
         })
     };
     let scheme = |it: &SchemeEntry| {
@@ -201,15 +205,15 @@ fn document(listing: &TemplateListing, chosen: Option<&str>) -> Value {
             "templates": it.templates.iter().map(template).collect::<Vec<_>>(),
         })
     };
-    let faults = |faults: &[CatalogError]| {
-        faults.iter().map(|fault| json!({ "path": fault.path, "why": fault.why })).collect::<Vec<_>>()
+    let errors = |errors: &[CatalogError]| {
+        errors.iter().map(|error| json!({ "path": error.path, "why": error.reason })).collect::<Vec<_>>()
     };
     json!({
         "version": 1,
         "project_scheme": chosen,
         "schemes": listing.schemes.iter().map(scheme).collect::<Vec<_>>(),
-        "unused": faults(&listing.unused),
-        "faults": faults(&listing.faults),
+        "unused": errors(&listing.unused),
+        "faults": errors(&listing.errors),
     })
 }
 

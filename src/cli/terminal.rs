@@ -1,4 +1,4 @@
-//! At a terminal: the AI's words as they arrive, and a quiet line where the conversation has got to.
+//! The front end for a terminal: prints messages as they are streamed, and a dimmed line when the phase or topic changes.
 
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use crate::cli::cells::{CellView, LineStyle};
-use crate::cli::language::{chosen, filled, said};
+use crate::cli::language::{chosen, filled, translated};
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
 
 /// Shows a conversation.
@@ -19,9 +19,9 @@ pub struct Terminal {
 struct Shown {
     phase: String,
     topic: String,
-    /// The place that was shown last.
+    /// The last phase and topic that were shown.
     place: String,
-    /// The message that is being shown, and what of it.
+    /// The id of the message that is being shown, and its text so far.
     message: Option<(String, String)>,
     cells: CellView,
 }
@@ -40,7 +40,7 @@ impl Observer for Terminal {
         }
         let id = |id: &Option<String>| id.clone().unwrap_or_default();
         let mut shown = self.shown();
-        // A resumed session enters nothing again, so ids stand in for names until it enters something.
+        // A resumed session does not enter its phase and topic again, so ids are shown until the next ones are entered.
         if shown.phase.is_empty() {
             shown.phase = id(&place.phase_id);
         }
@@ -59,29 +59,29 @@ impl Observer for Terminal {
                     shown.topic.push_str(&format!(" ({element})"));
                 }
             }
-            Event::Message { role: Speaker::Ai, message_id, text } => shown.whole(message_id, text),
+            Event::Message { role: Speaker::Ai, message_id, text } => shown.finish_message(message_id, text),
             Event::MessageDiscarded { message_id } => shown.discard(message_id),
             Event::Outcome { outcome, .. } if outcome.metadata.get("parse_error") == Some(&Value::Bool(true)) => {
-                quiet(&said("(the model's reply could not be read; /why shows details)"));
+                quiet(&translated("(the model's reply could not be read; /why shows details)"));
             }
             Event::Error { message, help, .. } => {
                 shown.end_line();
-                let told = filled("error: {error}", &[("error", &said(message))]);
-                print(&format!("{}\n", red(&plain(&told))));
+                let text = filled("error: {error}", &[("error", &translated(message))]);
+                print(&format!("{}\n", red(&plain(&text))));
                 if let Some(help) = help.as_ref().filter(|help| !help.is_empty()) {
-                    quiet(&plain(&filled("help: {help}", &[("help", &said(help))])));
+                    quiet(&plain(&filled("help: {help}", &[("help", &translated(help))])));
                 }
             }
             Event::Cell(_) | Event::NotebookAction { .. } | Event::Warning { .. } => {
                 let Some(lines) = shown.cells.lines(event, chosen()) else { return };
                 shown.end_line();
                 shown.header();
-                lines.iter().for_each(|(look, line)| print(&format!("{}\n", looking(*look, &plain(line)))));
+                lines.iter().for_each(|(style, line)| print(&format!("{}\n", styled(*style, &plain(line)))));
             }
-            // A resumed session tells again what it waits for; the words before it were not shown by this process.
-            // So is a question about an outside effect, which is no message of the conversation.
+            // A resumed session repeats what it waits for, because this process has not shown it. A question about an external
+            // effect is not a message of the conversation, and is shown as well.
             Event::Waiting { r#for, prompt, .. } if shown.place.is_empty() || *r#for == "interrupted_effect" => {
-                shown.whole("", prompt);
+                shown.finish_message("", prompt);
             }
             _ => {
                 if let Some(notice) = notice(event) {
@@ -93,7 +93,7 @@ impl Observer for Terminal {
     }
 
     fn delta(&self, delta: &Delta<'_>) {
-        self.shown().piece(delta.message_id, delta.text);
+        self.shown().append(delta.message_id, delta.text);
     }
 }
 
@@ -107,29 +107,29 @@ impl Shown {
         }
     }
 
-    fn piece(&mut self, message_id: &str, text: &str) {
-        let begun = self.message.as_ref().is_some_and(|(id, _)| id == message_id);
-        if !begun {
-            self.taken_back();
+    fn append(&mut self, message_id: &str, text: &str) {
+        let is_current = self.message.as_ref().is_some_and(|(id, _)| id == message_id);
+        if !is_current {
+            self.mark_discarded();
             self.header();
             self.message = Some((message_id.to_owned(), String::new()));
         }
-        if let Some((_, so_far)) = &mut self.message {
-            so_far.push_str(text);
+        if let Some((_, shown_text)) = &mut self.message {
+            shown_text.push_str(text);
         }
         print(&plain(text));
     }
 
-    /// The message is committed: what is missing of it is shown now.
-    fn whole(&mut self, message_id: &str, text: &str) {
+    /// Shows the remainder of a committed message.
+    fn finish_message(&mut self, message_id: &str, text: &str) {
         let rest = match &self.message {
-            Some((id, so_far)) if id == message_id => text.strip_prefix(so_far.as_str()).map(str::to_owned),
+            Some((id, shown_text)) if id == message_id => text.strip_prefix(shown_text.as_str()).map(str::to_owned),
             _ => None,
         };
         match rest {
             Some(rest) => print(&format!("{}\n", plain(&rest))),
             None => {
-                self.taken_back();
+                self.mark_discarded();
                 self.header();
                 print(&format!("{}\n", plain(text)));
             }
@@ -139,16 +139,16 @@ impl Shown {
 
     fn discard(&mut self, message_id: &str) {
         if self.message.as_ref().is_some_and(|(id, _)| id == message_id) {
-            self.taken_back();
+            self.mark_discarded();
         }
     }
 
-    /// The words that are being shown, if any, belong to no message: the model was asked again. The event that says so comes
-    /// with the commit, when others may stand below them already.
-    fn taken_back(&mut self) {
+    /// Marks the text that is being shown, if any, as discarded: the model was asked again. The event for this is committed later, when
+    /// other text may already follow.
+    fn mark_discarded(&mut self) {
         if self.message.is_some() {
             self.end_line();
-            quiet(&said("(the text above was discarded)"));
+            quiet(&translated("(the text above was discarded)"));
         }
     }
 
@@ -159,17 +159,19 @@ impl Shown {
     }
 }
 
-/// What is told of a decision while the conversation goes on; nothing where it simply goes on.
+/// The notice for a decision; none if the conversation simply continues.
 fn notice(event: &Event) -> Option<String> {
     match event {
         Event::Triggered { reason, route, .. } => {
             Some(filled("(trigger {reason}: {route}; /why shows details)", &[("reason", reason), ("route", route)]))
         }
         Event::Orchestrated { accepted: true, .. } => {
-            Some(said("(a plan changed the rest of this topic; /plan shows the change)").into_owned())
+            Some(translated("(a plan changed the rest of this topic; /plan shows the change)").into_owned())
         }
-        Event::BudgetReached { why, .. } => Some(filled("(budget: {why}; /why shows details)", &[("why", &said(why))])),
-        // A failure is told as an error.
+        Event::BudgetReached { why, .. } => {
+            Some(filled("(budget: {why}; /why shows details)", &[("why", &translated(why))]))
+        }
+        // A failure is reported as an error.
         Event::Routed { reason, route, from, .. }
             if !matches!(route.as_str(), "next" | "resume" | "fail" | "error") =>
         {
@@ -186,7 +188,7 @@ fn element(path: &str) -> Option<&str> {
     element.split('#').next()
 }
 
-/// `text` without what would move the cursor, change colours or ring: a reply is data, also for a terminal.
+/// `text` without control characters, which could move the cursor, change colors or ring.
 pub fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
@@ -197,14 +199,14 @@ fn print(text: &str) {
     let _ = output.flush();
 }
 
-/// A line in a quiet colour.
+/// Prints a dimmed line.
 pub fn quiet(text: &str) {
     if color() { print(&format!("\u{1b}[2m{text}\u{1b}[0m\n")) } else { print(&format!("{text}\n")) }
 }
 
-/// A line of a cell in its colour.
-fn looking(look: LineStyle, text: &str) -> String {
-    match look {
+/// A line of a cell in its style.
+fn styled(style: LineStyle, text: &str) -> String {
+    match style {
         LineStyle::Heading if color() => format!("\u{1b}[1m{text}\u{1b}[0m"),
         LineStyle::Quiet if color() => format!("\u{1b}[2m{text}\u{1b}[0m"),
         LineStyle::Error => red(text),
@@ -216,7 +218,7 @@ fn red(text: &str) -> String {
     if color() { format!("\u{1b}[31m{text}\u{1b}[0m") } else { text.to_owned() }
 }
 
-/// Whether standard output may be coloured.
+/// Whether standard output supports colors.
 pub fn color() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
@@ -226,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_decision_that_leads_elsewhere_is_told_while_people_talk() {
+    fn only_decisions_that_change_the_course_are_shown_during_the_conversation() {
         let routed = |route: &str| {
             let (from, why) = ("ask".to_owned(), String::new());
             Event::Routed {
@@ -237,8 +239,8 @@ mod tests {
                 table: None,
             }
         };
-        let told = Some("(user_blocked at ask: insert: comfort, then: resume; /why shows details)".to_owned());
-        assert_eq!(notice(&routed("insert: comfort, then: resume")), told);
+        let expected = Some("(user_blocked at ask: insert: comfort, then: resume; /why shows details)".to_owned());
+        assert_eq!(notice(&routed("insert: comfort, then: resume")), expected);
         for route in ["next", "resume", "fail", "error"] {
             assert_eq!(notice(&routed(route)), None, "{route}");
         }
@@ -267,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_element_of_a_topic_stands_in_its_path() {
+    fn the_element_of_a_topic_is_read_from_its_path() {
         let table = [("care@母亲", Some("母亲")), ("care@2#3/ask", Some("2")), ("care#2/ask", None), ("", None)];
         for (path, expected) in table {
             assert_eq!(element(path), expected, "{path}");

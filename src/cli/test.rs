@@ -1,4 +1,4 @@
-//! `test`: conversation tests are found, run and reported.
+//! `test`: finds, runs and reports conversation tests.
 
 use bcc_lang::message::msg;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::exit::Exit;
 use crate::cli::language::{chosen, filled};
-use crate::cli::print::{self, keep};
+use crate::cli::print::{self, save};
 use crate::cli::report;
 use crate::cli::terminal::color;
 use crate::cli::test_json::json;
@@ -23,7 +23,7 @@ use bcc_authoring::test_runner::request::TestRequest;
 use bcc_authoring::test_runner::result::TestResult;
 use bcc_authoring::test_runner::run::run;
 use bcc_engine::discovery::names::PathNames;
-use bcc_engine::discovery::walk::here;
+use bcc_engine::discovery::walk::current_directory;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_lang::message::language::Language;
@@ -91,7 +91,7 @@ pub enum ResultsFormat {
     Json,
 }
 
-/// Errors: as [`EngineError`] sorts them: that there is nothing to test is `Usage`.
+/// Errors: `Usage` when there is nothing to test.
 pub fn test(options: &TestArgs, environment: &Environment) -> Result<Exit, EngineError> {
     let request = TestRequest {
         paths: options.paths.clone(),
@@ -105,80 +105,81 @@ pub fn test(options: &TestArgs, environment: &Environment) -> Result<Exit, Engin
     };
     let tests = find(&request, environment)?;
     let outcome = run(&tests, &request, environment)?;
-    if outcome.ran.is_empty() && !tests.files.is_empty() {
+    if outcome.results.is_empty() && !tests.files.is_empty() {
         let message = msg!("nothing to test: no test matches `{}`", options.filter.as_deref().unwrap_or_default());
         let help = "`--filter` takes part of the name of a test or a case, or of the path of its file";
         return Err(EngineError::usage(message).with_help(help));
     }
     let mut found = tests.diagnostics.clone();
-    found.extend(outcome.untried.iter().flat_map(|untried| untried.diagnostics.iter().cloned()));
+    found.extend(outcome.script_errors.iter().flat_map(|untried| untried.diagnostics.iter().cloned()));
     sort(&mut found);
-    // A document on standard output stands there alone.
-    let aside = options.coverage_out.is_none() && matches!(options.coverage, Some(TestFormat::Json | TestFormat::Html));
-    let write = |text: &str| if aside { write_aside(text) } else { write(text) };
+    // A coverage document on standard output must be the only output there.
+    let to_stderr =
+        options.coverage_out.is_none() && matches!(options.coverage, Some(TestFormat::Json | TestFormat::Html));
+    let write = |text: &str| if to_stderr { write_to_stderr(text) } else { write(text) };
     match options.format {
         ResultsFormat::Human => {
             report::diagnostics(&found);
             let color = color();
             let mut text = String::new();
-            for ran in &outcome.ran {
+            for ran in &outcome.results {
                 text.push_str(&case(ran, color, chosen()));
             }
-            text.push_str(&summary(&outcome.ran, tests.unreadable(), tests.passed_over, chosen()));
+            text.push_str(&summary(&outcome.results, tests.unreadable(), tests.passed_over, chosen()));
             write(&text)?;
         }
-        ResultsFormat::Json => write(&json(&outcome.ran, &found, &outcome.stale))?,
+        ResultsFormat::Json => write(&json(&outcome.results, &found, &outcome.stale))?,
     }
     if let Some(file) = &options.junit {
-        keep(file, junit(&outcome.ran, &|ran| case(ran, false, Language::English))?.as_bytes())?;
+        save(file, junit(&outcome.results, &|ran| case(ran, false, Language::English))?.as_bytes())?;
     }
     for file in &outcome.stale {
         report::note(&msg!("note: no test uses the snapshot {file} any more; delete it"));
     }
-    let enough = covered(options, &outcome.ran)?;
-    let failed = outcome.ran.iter().any(|ran| ran.failed()) || tests.unreadable() > 0 || !enough;
+    let is_enough = check_coverage(options, &outcome.results)?;
+    let failed = outcome.results.iter().any(|ran| ran.failed()) || tests.unreadable() > 0 || !is_enough;
     Ok(if failed { Exit::Failed } else { Exit::Done })
 }
 
-/// Tells what of the scripts ran, when that is asked for. Gives whether it is as much as must be.
-fn covered(options: &TestArgs, ran: &[TestResult]) -> Result<bool, EngineError> {
+/// Reports the coverage, if requested. Returns whether it reaches the required minimum.
+fn check_coverage(options: &TestArgs, ran: &[TestResult]) -> Result<bool, EngineError> {
     if options.coverage.is_none() && options.coverage_min.is_none() {
         return Ok(true);
     }
     let mut coverage = Coverage::default();
     for ran in ran {
         match &ran.program {
-            // Of what was skipped or could not be run the script is known, and no session was held.
-            Some(program) if ran.journal.is_empty() => coverage.know(program),
+            // A test that was skipped or could not be run has a script, but no session.
+            Some(program) if ran.journal.is_empty() => coverage.register(program),
             Some(program) => coverage.add(program, &ran.events()),
             None => {}
         }
     }
-    let names = PathNames::seen_from(here()?);
-    let coverage = coverage.renamed(|name| names.shown(Path::new(name)));
+    let names = PathNames::relative_to(current_directory()?);
+    let coverage = coverage.renamed(|name| names.display_name(Path::new(name)));
     if let Some(format) = options.coverage {
-        tell(options, format, &coverage)?;
+        print_coverage(options, format, &coverage)?;
     }
     let total = coverage.total();
-    let Some(least) = options.coverage_min.filter(|least| !total.reaches(*least)) else { return Ok(true) };
+    let Some(minimum) = options.coverage_min.filter(|minimum| !total.reaches(*minimum)) else { return Ok(true) };
     let (percent, covered, all) = (total.percent(), total.covered.to_string(), total.total.to_string());
-    let values = [("percent", percent.as_str()), ("covered", &covered), ("all", &all), ("least", &least.to_string())];
+    let values = [("percent", percent.as_str()), ("covered", &covered), ("all", &all), ("least", &minimum.to_string())];
     let literal = "error: coverage is {percent} ({covered} of {all}), but `--coverage-min` requires {least}%";
-    report::note_as_it_is(&filled(literal, &values));
+    report::note_untranslated(&filled(literal, &values));
     if options.coverage.is_none() {
         report::note("help: `--coverage` shows what never ran");
     }
     Ok(false)
 }
 
-fn tell(options: &TestArgs, format: TestFormat, coverage: &Coverage) -> Result<(), EngineError> {
+fn print_coverage(options: &TestArgs, format: TestFormat, coverage: &Coverage) -> Result<(), EngineError> {
     let text = match format {
         TestFormat::Table => table(coverage, options.coverage_out.is_none() && color(), chosen()),
         TestFormat::Json => format!("{:#}\n", coverage_json(coverage)),
         TestFormat::Html => html(coverage),
     };
     match &options.coverage_out {
-        Some(file) => keep(file, text.as_bytes()),
+        Some(file) => save(file, text.as_bytes()),
         None => write(&text),
     }
 }
@@ -188,8 +189,8 @@ fn write(text: &str) -> Result<(), EngineError> {
     written.map(drop).map_err(EngineError::failed)
 }
 
-fn write_aside(text: &str) -> Result<(), EngineError> {
-    // That nobody reads it is no reason to fail.
+fn write_to_stderr(text: &str) -> Result<(), EngineError> {
+    // A closed standard error is not a failure.
     let _ = io::stderr().lock().write_all(text.as_bytes());
     Ok(())
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json as value};
 use bcc_authoring::test_runner::result::{TestFailure, TestResult, TestStatus, TranscriptLine};
 use bcc_lang::source::diagnostic::Diagnostic;
 
-/// All that came of the tests, as one document. `stale` are the snapshots that no test keeps any more.
+/// The results as one document. `stale` are the snapshots that no test uses any more.
 pub fn json(ran: &[TestResult], diagnostics: &[Diagnostic], stale: &[String]) -> String {
     let count = |status| ran.iter().filter(|ran| ran.status == status).count();
     let document = value!({
@@ -26,7 +26,7 @@ fn case(ran: &TestResult) -> Value {
         "test": ran.test,
         "case": ran.case,
         "status": ran.status.name(),
-        "why": ran.why,
+        "why": ran.reason,
         "failures": ran.failures.iter().map(failure).collect::<Vec<_>>(),
         "notes": ran.notes,
         "transcript": ran.transcript.iter().map(line).collect::<Vec<_>>(),
@@ -44,7 +44,7 @@ fn failure(failure: &TestFailure) -> Value {
         "expected": failure.expected.to_string(),
         "found": failure.found.to_string(),
         "help": failure.help,
-        "after": failure.said,
+        "after": failure.transcript_lines,
     })
 }
 

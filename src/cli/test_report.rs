@@ -1,4 +1,4 @@
-//! The report of tests for people: a line for each, and for what failed the conversation up to there.
+//! The report of tests for people: one line per test; for a failed test, the conversation up to the failure.
 
 use std::fmt::Write;
 
@@ -9,18 +9,18 @@ use bcc_authoring::test_runner::result::{TestFailure, TestResult, TestStatus, Tr
 use bcc_lang::message::language::Language;
 use bcc_runtime::program::event::Speaker;
 
-/// The most lines of a conversation that a failure shows.
-const MOST_LINES: usize = 40;
+/// The limit on the lines of a conversation that a failure shows.
+const MAX_LINES: usize = 40;
 
-/// The most characters of one text that a failure shows.
-const MOST_CHARACTERS: usize = 2_000;
+/// The limit on the characters of one text that a failure shows.
+const MAX_CHARACTERS: usize = 2_000;
 
 const RED: &str = "31";
 const GREEN: &str = "32";
 const YELLOW: &str = "33";
 const QUIET: &str = "2";
 
-/// One case, told in `language`. What was said in it is never translated, nor are values.
+/// The report of one case in `language`. The conversation and values are not translated.
 pub fn case(ran: &TestResult, color: bool, language: Language) -> String {
     let paint = Paint { color, language };
     let mut out = String::new();
@@ -34,19 +34,19 @@ pub fn case(ran: &TestResult, color: bool, language: Language) -> String {
         None => ran.file.name().to_owned(),
     };
     let place = paint.in_color(QUIET, &format!("({place})"));
-    // Writing to a text does not fail, here and below.
+    // Writing to a string does not fail, here and below.
     let _ = writeln!(out, "{} {} {place}", paint.in_color(code, sign), plain(&ran.title()));
-    if let Some(why) = &ran.why {
-        let _ = writeln!(out, "    {}", plain(&why.render(language)));
+    if let Some(reason) = &ran.reason {
+        let _ = writeln!(out, "    {}", plain(&reason.render(language)));
     }
     if ran.failed() {
-        story(ran, paint, &mut out);
+        transcript(ran, paint, &mut out);
     }
     for note in &ran.notes {
         let _ = writeln!(
             out,
             "    {}",
-            paint.in_color(YELLOW, &plain(&language.filled("note: {note}", &[("note", &note.render(language))])))
+            paint.in_color(YELLOW, &plain(&language.format("note: {note}", &[("note", &note.render(language))])))
         );
     }
     if ran.failed() {
@@ -55,44 +55,44 @@ pub fn case(ran: &TestResult, color: bool, language: Language) -> String {
     out
 }
 
-/// The conversation up to the failure, and what is otherwise.
-fn story(ran: &TestResult, paint: Paint, out: &mut String) {
-    let said = ran.failures.first().map_or(ran.transcript.len(), |failure| failure.said);
-    let hidden = said.saturating_sub(MOST_LINES);
+/// The conversation up to the first failure, and the failures.
+fn transcript(ran: &TestResult, paint: Paint, out: &mut String) {
+    let count = ran.failures.first().map_or(ran.transcript.len(), |failure| failure.transcript_lines);
+    let hidden = count.saturating_sub(MAX_LINES);
     if hidden > 0 {
         let hidden = hidden.to_string();
-        let _ = writeln!(out, "    {}", paint.language.filled("… {hidden} earlier lines", &[("hidden", &hidden)]));
+        let _ = writeln!(out, "    {}", paint.language.format("… {hidden} earlier lines", &[("hidden", &hidden)]));
     }
-    for line in ran.transcript.iter().take(said).skip(hidden) {
-        spoken(line, paint, out);
+    for line in ran.transcript.iter().take(count).skip(hidden) {
+        transcript_line(line, paint, out);
     }
     for failure in &ran.failures {
-        told(ran, failure, paint, out);
+        failure_details(ran, failure, paint, out);
     }
 }
 
-fn spoken(line: &TranscriptLine, paint: Paint, out: &mut String) {
-    let (who, code) = if line.speaker == Speaker::Ai { ("AI", QUIET) } else { ("user", "1") };
-    let who = paint.in_color(code, &padded(&paint.language.said(who), 4));
+fn transcript_line(line: &TranscriptLine, paint: Paint, out: &mut String) {
+    let (speaker, code) = if line.speaker == Speaker::Ai { ("AI", QUIET) } else { ("user", "1") };
+    let speaker = paint.in_color(code, &padded(&paint.language.translate(speaker), 4));
     let text = cut(line.text.trim_end(), paint.language);
     let mut lines = text.lines();
-    let _ = writeln!(out, "    {who} │ {}", plain(lines.next().unwrap_or_default()));
+    let _ = writeln!(out, "    {speaker} │ {}", plain(lines.next().unwrap_or_default()));
     for more in lines {
         let _ = writeln!(out, "         │ {}", plain(more));
     }
 }
 
-fn told(ran: &TestResult, failure: &TestFailure, paint: Paint, out: &mut String) {
-    let written =
+fn failure_details(ran: &TestResult, failure: &TestFailure, paint: Paint, out: &mut String) {
+    let source_line =
         ran.file.line_span(failure.line).map(|span| ran.file.slice(span).trim().to_owned()).unwrap_or_default();
     let language = paint.language;
-    let written = cut(&written, language);
+    let source_line = cut(&source_line, language);
     let place = format!("{}:{}", ran.file.name(), failure.line);
     let _ = writeln!(
         out,
         "  {} {} {}",
         paint.in_color(RED, ">"),
-        plain(&written),
+        plain(&source_line),
         paint.in_color(QUIET, &format!("({place})"))
     );
     let _ = writeln!(out, "    {}", paint.in_color(RED, &plain(&failure.message.render(language))));
@@ -115,12 +115,12 @@ fn told(ran: &TestResult, failure: &TestFailure, paint: Paint, out: &mut String)
     }
 }
 
-/// A text that is not too long to be read.
+/// A text up to the limit.
 fn cut(text: &str, language: Language) -> String {
-    match text.char_indices().nth(MOST_CHARACTERS) {
+    match text.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => {
             let (start, count) = (text.get(..end).unwrap_or_default(), text.chars().count().to_string());
-            format!("{start}… {}", language.filled("({count} characters)", &[("count", &count)]))
+            format!("{start}… {}", language.format("({count} characters)", &[("count", &count)]))
         }
         None => text.to_owned(),
     }
@@ -130,7 +130,7 @@ fn block(name: &str, text: &str, language: Language, out: &mut String) {
     let shown = cut(text, language);
     let mut lines = shown.lines();
     let first = lines.next().unwrap_or_default();
-    let _ = writeln!(out, "    {} {first}", padded(&language.said(name), 9));
+    let _ = writeln!(out, "    {} {first}", padded(&language.translate(name), 9));
     for more in lines {
         let _ = writeln!(out, "    {:<9} {more}", "");
     }
@@ -144,12 +144,12 @@ pub fn summary(ran: &[TestResult], unreadable: usize, passed_over: usize, langua
         1 => " (1 YAML file is not a test and was skipped)",
         _ => " ({passed_over} YAML files are not tests and were skipped)",
     };
-    let others = language.filled(others, &[("passed_over", &passed_over.to_string())]);
+    let others = language.format(others, &[("passed_over", &passed_over.to_string())]);
     let number = |number: usize| number.to_string();
     let (passed, failed, skipped) =
         (number(count(TestStatus::Passed)), number(failed), number(count(TestStatus::Skipped)));
     let values = [("passed", passed.as_str()), ("failed", &failed), ("skipped", &skipped)];
-    format!("{}{others}\n", language.filled("{passed} passed, {failed} failed, {skipped} skipped", &values))
+    format!("{}{others}\n", language.format("{passed} passed, {failed} failed, {skipped} skipped", &values))
 }
 
 #[derive(Clone, Copy)]

@@ -1,4 +1,4 @@
-//! `trust`: lets the `bcc-script.toml` of a directory name servers and keys.
+//! `trust`: trusts the `bcc-script.toml` of a directory, which may then set servers and keys.
 
 use bcc_lang::message::msg;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::models::list::address;
 use bcc_engine::project::{CONFIG_FILE, Project, absolute, config_bytes};
-use bcc_engine::trust::trust as keep;
+use bcc_engine::trust::trust as store_trust;
 
 #[derive(Debug, Args)]
 pub struct TrustArgs {
@@ -35,7 +35,7 @@ pub fn trust(options: &TrustArgs, environment: &Environment) -> Result<Exit, Eng
             path = directory.display()
         )));
     };
-    keep(environment, &directory, &bytes)?;
+    store_trust(environment, &directory, &bytes)?;
     report::note(&msg!("trusted: {CONFIG_FILE} of {path}", path = directory.display()));
     for (name, model) in &project.config.models {
         if let Some(server) = model.server().filter(|_| model.provider.sends()) {

@@ -1,4 +1,4 @@
-//! `validate`: findings to standard output, a summary to standard error, an exit code for programs.
+//! `validate`: writes findings to standard output and a summary to standard error, and returns an exit code.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use clap::Args;
 
 use crate::cli::exit::Exit;
 use crate::cli::findings::Reporting;
-use crate::cli::fixed_files::{told, untried};
+use crate::cli::fixed_files::{result_line, untried_line};
 use crate::cli::report;
 use crate::cli::watch::watch;
-use bcc_authoring::fix::fix::{FixRequest, mend};
+use bcc_authoring::fix::fix::{FixRequest, fix};
 use bcc_authoring::fix::rules::Rules;
 use bcc_authoring::validate::request::ValidateRequest;
 use bcc_authoring::validate::validate::validate as check;
@@ -48,16 +48,16 @@ pub fn validate(options: &ValidateArgs, environment: &Environment) -> Result<Exi
     if options.watch {
         return watch(&options.reporting, &request, environment);
     }
-    let kept = options.fix && mend_first(&request, environment)?;
+    let has_unfixed = options.fix && fix_files(&request, environment)?;
     let report = check(&request, environment)?;
     options.reporting.write(&report)?;
-    Ok(if kept { Exit::Failed } else { options.reporting.exit(&report) })
+    Ok(if has_unfixed { Exit::Failed } else { options.reporting.exit(&report) })
 }
 
-/// Mends the files, and tells of each what became of it. Says whether one could not be written.
-fn mend_first(request: &ValidateRequest, environment: &Environment) -> Result<bool, EngineError> {
-    let report = mend(&FixRequest { check: request.clone(), rules: Rules::All, write: true }, environment)?;
-    report.mended.iter().for_each(|file| report::note(&told(file)));
-    report.cut.iter().for_each(|name| report::note(&untried(name)));
-    Ok(report.kept_any())
+/// Fixes the files, and reports the result of each. Returns whether a file could not be written.
+fn fix_files(request: &ValidateRequest, environment: &Environment) -> Result<bool, EngineError> {
+    let report = fix(&FixRequest { check: request.clone(), rules: Rules::All, write: true }, environment)?;
+    report.fixed.iter().for_each(|file| report::note(&result_line(file)));
+    report.incomplete.iter().for_each(|name| report::note(&untried_line(name)));
+    Ok(report.any_not_written())
 }

@@ -1,4 +1,4 @@
-//! `--version`: the release, and what is built into it. Nothing of the machine that built it.
+//! `--version`: the release and its built-in parts, without details of the build machine.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use bcc_lang::template::layers::DEFAULT_SCHEME;
 use bcc_runtime::actions::KINDS;
 use bcc_store::sqlite::open::LAYOUT;
 
-/// The release with what is built in: for `--version`. `-V` says the release alone.
+/// The text of `--version`: the release and its built-in parts. `-V` prints only the release.
 pub static LONG: LazyLock<String> = LazyLock::new(long);
 
 fn long() -> String {
@@ -23,7 +23,7 @@ fn long() -> String {
         ("terminal", "English, Chinese".to_owned()),
         ("target", target()),
     ];
-    let rows: Vec<String> = rows.iter().map(|(name, says)| format!("{name:10} {says}")).collect();
+    let rows: Vec<String> = rows.iter().map(|(name, value)| format!("{name:10} {value}")).collect();
     format!("{}\n{}", env!("CARGO_PKG_VERSION"), rows.join("\n"))
 }
 

@@ -1,4 +1,4 @@
-//! `validate --watch`: checks, and checks again whenever something changed.
+//! `validate --watch`: checks, and checks again whenever a file changes.
 
 use bcc_lang::message::msg;
 use std::collections::BTreeSet;
@@ -22,54 +22,54 @@ use bcc_engine::clock::now;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 
-/// A save is several events: after the first, this long without another is the end of it.
-const QUIET: Duration = Duration::from_millis(10);
+/// Saving a file causes several events. It is complete after this time without another event.
+const QUIET_TIME: Duration = Duration::from_millis(10);
 
-/// No longer is waited for the end, whatever goes on.
-const LONGEST: Duration = Duration::from_millis(50);
+/// The limit on waiting for the end of a save.
+const MAX_WAIT: Duration = Duration::from_millis(50);
 
-enum News {
-    /// These paths changed; none when events were lost.
+enum WatchMessage {
+    /// These paths changed; empty if events were lost.
     Changed(Vec<PathBuf>),
     End,
 }
 
-/// Checks until a signal comes or nobody reads on.
-/// Errors: those of the first check, and when files cannot be watched. Later a project may be broken for a while.
+/// Checks until a signal is received or standard output is closed.
+/// Errors: those of the first check, and when files cannot be watched. Errors of later checks are only reported.
 pub fn watch(reporting: &Reporting, request: &ValidateRequest, environment: &Environment) -> Result<Exit, EngineError> {
-    let (send, news) = channel();
+    let (send, messages) = channel();
     end_on_signals(send.clone())?;
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         let changed = match event {
             Ok(event) if event.need_rescan() => Vec::new(),
-            // To read a file is no change of it; the check itself does so.
+            // Read access is not a change; the check itself reads files.
             Ok(event) if matches!(event.kind, EventKind::Access(_)) => return,
             Ok(event) => event.paths,
             Err(_) => Vec::new(),
         };
-        let _ = send.send(News::Changed(changed));
+        let _ = send.send(WatchMessage::Changed(changed));
     })
     .map_err(|error| unwatchable(&error))?;
     let mut watched = BTreeSet::new();
-    let mut seen = places(request, environment)?;
-    let memory = CheckCache::default();
+    let mut paths = places(request, environment)?;
+    let cache = CheckCache::default();
     let mut first = true;
-    // What documents name by their paths, which only their check tells.
-    let mut named = BTreeSet::new();
+    // The paths that documents refer to, which are known after the check.
+    let mut referenced = BTreeSet::new();
     loop {
-        // Watched before it is checked: what changes during the check is told after it. While the project is broken, what
-        // was watched goes on to be.
-        seen = places(request, environment).unwrap_or(seen);
-        seen.name(named);
-        renew(&mut watcher, &mut watched, &seen)?;
+        // Files are watched before the check, so that changes during the check are detected. While the project is invalid, the
+        // previous paths stay watched.
+        paths = places(request, environment).unwrap_or(paths);
+        paths.add_files(referenced);
+        update_watches(&mut watcher, &mut watched, &paths)?;
         let found = loop {
-            let found = validate_again(request, environment, Some(&memory));
-            named = memory.take_named();
-            // What was read and not watched may have changed since.
-            if !seen.name(named.clone()) {
+            let found = validate_again(request, environment, Some(&cache));
+            referenced = cache.take_named();
+            // A file that was read and is not yet watched may have changed meanwhile.
+            if !paths.add_files(referenced.clone()) {
                 break found;
             }
-            renew(&mut watcher, &mut watched, &seen)?;
+            update_watches(&mut watcher, &mut watched, &paths)?;
         };
         match found {
             Ok(found) => {
@@ -84,25 +84,25 @@ pub fn watch(reporting: &Reporting, request: &ValidateRequest, environment: &Env
             Err(error) => report::error(&error),
         }
         first = false;
-        if !next(&news, &seen) {
+        if !wait_for_change(&messages, &paths) {
             return Ok(Exit::Interrupted);
         }
     }
 }
 
-/// Waits for a change that matters, and for the end of the save. False when the end is asked for.
-fn next(news: &Receiver<News>, places: &WatchedPaths) -> bool {
-    let mut until: Option<Instant> = None;
+/// Waits for a relevant change, and for the end of the save. Returns false on a signal.
+fn wait_for_change(messages: &Receiver<WatchMessage>, places: &WatchedPaths) -> bool {
+    let mut deadline: Option<Instant> = None;
     loop {
-        let message = match until {
-            None => news.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(until) => news.recv_timeout(QUIET.min(until.saturating_duration_since(Instant::now()))),
+        let message = match deadline {
+            None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(deadline) => messages.recv_timeout(QUIET_TIME.min(deadline.saturating_duration_since(Instant::now()))),
         };
         match message {
-            Ok(News::End) | Err(RecvTimeoutError::Disconnected) => return false,
-            Ok(News::Changed(paths)) => {
+            Ok(WatchMessage::End) | Err(RecvTimeoutError::Disconnected) => return false,
+            Ok(WatchMessage::Changed(paths)) => {
                 if paths.is_empty() || paths.iter().any(|path| places.matters(path)) {
-                    until.get_or_insert_with(|| Instant::now() + LONGEST);
+                    deadline.get_or_insert_with(|| Instant::now() + MAX_WAIT);
                 }
             }
             Err(RecvTimeoutError::Timeout) => return true,
@@ -110,8 +110,8 @@ fn next(news: &Receiver<News>, places: &WatchedPaths) -> bool {
     }
 }
 
-/// Watches the folders that are new, and no longer those that are none of our business now.
-fn renew(
+/// Watches new folders, and stops watching those that are no longer relevant.
+fn update_watches(
     watcher: &mut RecommendedWatcher,
     watched: &mut BTreeSet<PathBuf>,
     places: &WatchedPaths,
@@ -119,14 +119,14 @@ fn renew(
     for gone in watched.difference(&places.folders) {
         let _ = watcher.unwatch(gone);
     }
-    // A folder that was removed and made again has a new watch to get, which costs nothing where it is there.
+    // All folders are watched again, because a folder may have been removed and created again. For others, this has no effect.
     let mut now = BTreeSet::new();
     for folder in &places.folders {
         match watcher.watch(folder, RecursiveMode::NonRecursive) {
             Ok(()) => {
                 now.insert(folder.clone());
             }
-            // It was there a moment ago; its own folder tells when it comes back.
+            // The folder was just removed; its parent reports when it is created again.
             Err(_) if !folder.exists() => {}
             Err(error) => return Err(unwatchable(&error)),
         }
@@ -140,7 +140,7 @@ fn unwatchable(error: &notify::Error) -> EngineError {
         .with_help("omit `--watch`, or specify fewer folders")
 }
 
-/// A line between two reports for people; a program tells them apart by themselves.
+/// Prints a line between two reports, in the format for people.
 fn separate(reporting: &Reporting) {
     if reporting.format != FindingsFormat::Human {
         return;
@@ -151,16 +151,16 @@ fn separate(reporting: &Reporting) {
     let _ = write!(std::io::stdout().lock(), "{clear}{line}\n\n");
 }
 
-fn end_on_signals(news: Sender<News>) -> Result<(), EngineError> {
+fn end_on_signals(messages: Sender<WatchMessage>) -> Result<(), EngineError> {
     let failed = |error: std::io::Error| EngineError::failed(msg!("cannot wait for signals: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let mut signals = {
-        let _inside = runtime.enter();
+        let _guard = runtime.enter();
         Signals::new().map_err(failed)?
     };
     std::thread::spawn(move || {
         runtime.block_on(signals.any());
-        let _ = news.send(News::End);
+        let _ = messages.send(WatchMessage::End);
     });
     Ok(())
 }

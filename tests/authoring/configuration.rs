@@ -1,5 +1,4 @@
-//! `bcc-script.toml`: every wrong value is told with its place and a remedy, by `run` and by `validate`, and nothing that is
-//! secret is repeated.
+//! `bcc-script.toml`: `run` and `validate` report every wrong value with its place and help, and no report contains a secret.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +18,8 @@ use serde_json::Value;
 const SCRIPT: &str = "session: { session_id: s, phases: [{ phase_id: p, topics: [{ topic_id: t, actions: [{ action_type: ai_say, \
                       action_id: a, config: { content: hello } }] }] }] }\n";
 
-/// A whole model with every key that there is.
-const WHOLE: &str = "
+/// A configuration with a model that has every key.
+const COMPLETE: &str = "
     [project]
     scheme = \"english\"
     allow = []
@@ -55,26 +54,26 @@ const WHOLE: &str = "
 
 const SECRET: &str = "q7-geheim";
 
-/// What `validate` finds in a configuration.
+/// The diagnostics of `validate` for a configuration.
 fn findings(configuration: &str) -> Vec<Diagnostic> {
-    let home = tempfile::tempdir().unwrap();
-    std::fs::write(home.path().join("bcc-script.toml"), configuration).unwrap();
-    std::fs::write(home.path().join("talk.yaml"), SCRIPT).unwrap();
-    let request = ValidateRequest { paths: vec![home.path().join("talk.yaml")], ..ValidateRequest::default() };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("bcc-script.toml"), configuration).unwrap();
+    std::fs::write(folder.path().join("talk.yaml"), SCRIPT).unwrap();
+    let request = ValidateRequest { paths: vec![folder.path().join("talk.yaml")], ..ValidateRequest::default() };
     let report = validate(&request, &Environment::default()).unwrap();
     report.diagnostics.into_iter().filter(|diagnostic| diagnostic.rule == "broken-configuration").collect()
 }
 
-fn refused(configuration: &str) -> EngineError {
+fn rejection(configuration: &str) -> EngineError {
     parse("bcc-script.toml", configuration).expect_err(configuration)
 }
 
-/// A model with these lines, the third of which is the first of its own.
+/// A configuration with a model that has these lines, starting at line 3.
 fn model(lines: &str) -> String {
     format!("[models.main]\nprovider = \"openai\"\n{lines}\nmodel = \"m\"\n[models.local]\nprovider = \"offline\"\n")
 }
 
-/// Lines of a model; what `validate` marks; a part of the message; a part of the help.
+/// Lines of a model; the text that `validate` marks; a part of the message; a part of the help.
 const MISTAKES: [(&str, &str, &str, &str); 66] = [
     ("temperature = -0.5", "-0.5", "expected a non-negative number", "`bcc-script schema config`"),
     ("temperature = nan", "nan", "expected a non-negative number", "`bcc-script schema config`"),
@@ -150,7 +149,7 @@ const MISTAKES: [(&str, &str, &str, &str); 66] = [
 ];
 
 #[test]
-fn every_wrong_value_is_told_by_validate_at_its_place_with_a_remedy() {
+fn every_wrong_value_is_reported_by_validate_with_its_place_and_help() {
     for (lines, marked, message, help) in MISTAKES {
         let found = findings(&model(lines));
         let [found] = found.as_slice() else { panic!("{lines}: {found:?}") };
@@ -168,9 +167,9 @@ fn every_wrong_value_is_told_by_validate_at_its_place_with_a_remedy() {
 }
 
 #[test]
-fn every_wrong_value_keeps_a_session_from_beginning_with_the_same_words() {
+fn every_wrong_value_prevents_a_session_with_the_same_message() {
     for (lines, _, message, help) in MISTAKES {
-        let error = refused(&model(lines));
+        let error = rejection(&model(lines));
         let shown = error.to_string();
         assert!(shown.contains(message), "{lines}: {shown}");
         assert!(shown.contains("line 3") || shown.contains("line 4"), "{lines}: {shown}");
@@ -180,7 +179,7 @@ fn every_wrong_value_keeps_a_session_from_beginning_with_the_same_words() {
 }
 
 #[test]
-fn what_a_model_lacks_is_told_at_its_name() {
+fn missing_keys_of_a_model_are_reported_at_its_name() {
     for (table, message, help) in [
         ("provider = \"opnai\"", "there is no provider `opnai`", "did you mean `openai`?"),
         ("provider = \"\"", "there is no provider ``", "`bcc-script schema config`"),
@@ -204,19 +203,19 @@ fn what_a_model_lacks_is_told_at_its_name() {
             "{table}: {:?}",
             found.help
         );
-        assert!(refused(&text).to_string().contains(message));
+        assert!(rejection(&text).to_string().contains(message));
     }
 }
 
 #[test]
-fn nothing_that_sends_anything_is_called_offline() {
+fn the_name_offline_is_reserved() {
     let text = "[models.offline]\nprovider = \"openai\"\nmodel = \"m\"\n";
-    assert!(refused(text).to_string().contains("`offline` is reserved for the built-in responder"));
+    assert!(rejection(text).to_string().contains("`offline` is reserved for the built-in responder"));
     assert_eq!(findings("[models.offline]\nprovider = \"offline\"\n").len(), 0);
 }
 
 #[test]
-fn a_name_that_must_stand_in_quotes_is_told_so_and_shown_so() {
+fn a_name_that_needs_quotes_is_shown_in_quotes() {
     let found = findings("[models.咨询]\nprovider = \"offline\"\n");
     assert!(
         found[0].help.as_ref().map(ToString::to_string).as_deref().unwrap().contains("[models.\"咨询\"]"),
@@ -227,7 +226,7 @@ fn a_name_that_must_stand_in_quotes_is_told_so_and_shown_so() {
 }
 
 #[test]
-fn a_circle_of_fallbacks_is_told_once_and_a_chain_of_chains_is_none() {
+fn a_cycle_of_fallbacks_is_reported_once_and_a_diamond_is_no_cycle() {
     let tables = |chains: &[(&str, &str)]| -> String {
         let table = |(name, fallback): &(&str, &str)| {
             format!("[models.{name}]\nprovider = \"offline\"\nfallback = [{fallback}]\n")
@@ -245,36 +244,36 @@ fn a_circle_of_fallbacks_is_told_once_and_a_chain_of_chains_is_none() {
 }
 
 #[test]
-fn several_mistakes_are_told_together() {
+fn several_mistakes_are_reported_together() {
     let both = model("fallback = [\"nobody\"]\nheaders = { Cookie = \"q7-geheim\" }");
     assert_eq!(findings(&both).len(), 2);
-    assert!(refused(&both).to_string().contains("(1 more: `bcc-script validate` shows them all)"));
+    assert!(rejection(&both).to_string().contains("(1 more: `bcc-script validate` shows them all)"));
     assert_eq!(findings(&model("reask = 9\nconcurrency = 0\nfallback = [\"nobody\"]")).len(), 3);
 }
 
 #[test]
 fn every_key_of_a_model_is_read() {
-    let config: Config = parse("bcc-script.toml", WHOLE).unwrap();
+    let config: Config = parse("bcc-script.toml", COMPLETE).unwrap();
     let main = &config.models["main"];
     assert_eq!(main.temperature, Some(1.0));
     assert_eq!(main.headers["Authorization"], TextOrEnv::Env("EXAMPLE_HEADER".into()));
     assert_eq!(main.extra["stop_sequences"], serde_json::json!(["###"]));
     assert_eq!(main.structured, Some(Structured::Tool));
-    assert!(main.manners().repair && main.manners().reask == 1);
+    assert!(main.reply_policy().repair && main.reply_policy().reask == 1);
     assert_eq!(main.limits().tokens_per_minute, Some(100_000));
     let price = main.price().unwrap();
     assert_eq!((price.cached, price.currency.as_str(), price.per), (Some(0.05), "CNY", 1_000));
     assert_eq!(config.models["local"].price(), None);
-    let usual = read("[models.a]\nprovider=\"offline\"\nprice = { input = 1, output = 2 }").unwrap();
-    let usual = usual.models["a"].price().unwrap();
-    assert_eq!((usual.currency.as_str(), usual.per), ("USD", 1_000_000));
+    let defaults = read("[models.a]\nprovider=\"offline\"\nprice = { input = 1, output = 2 }").unwrap();
+    let defaults = defaults.models["a"].price().unwrap();
+    assert_eq!((defaults.currency.as_str(), defaults.per), ("USD", 1_000_000));
 }
 
 fn schema() -> Compiled {
     Compiled::new(&serde_json::from_str(CONFIG).unwrap()).unwrap()
 }
 
-/// A configuration as editors see it.
+/// A configuration as a JSON value, as editors validate it.
 fn value(configuration: &str) -> Value {
     serde_json::to_value(toml::from_str::<toml::Table>(configuration).unwrap()).unwrap()
 }
@@ -285,37 +284,37 @@ fn the_schema_for_editors_has_the_keys_that_are_read() {
     let described = |pointer: &str| -> BTreeSet<String> {
         schema.pointer(pointer).unwrap()["properties"].as_object().unwrap().keys().cloned().collect()
     };
-    // The reader lists what it knows when it meets a key that it does not.
-    let read_of = |text: &str| -> BTreeSet<String> {
+    // The error for an unknown key lists the known keys.
+    let known_keys = |text: &str| -> BTreeSet<String> {
         let message = read(text).unwrap_err().message().to_owned();
         message.split('`').skip(3).step_by(2).map(str::to_owned).collect()
     };
-    assert_eq!(described(""), read_of("nothing = 1"));
-    assert_eq!(described("/properties/project"), read_of("[project]\nnothing = 1"));
-    assert_eq!(described("/$defs/model"), read_of("[models.a]\nnothing = 1"));
-    assert_eq!(described("/$defs/behavior_server"), read_of("[behavior_servers.a]\nnothing = 1"));
+    assert_eq!(described(""), known_keys("nothing = 1"));
+    assert_eq!(described("/properties/project"), known_keys("[project]\nnothing = 1"));
+    assert_eq!(described("/$defs/model"), known_keys("[models.a]\nnothing = 1"));
+    assert_eq!(described("/$defs/behavior_server"), known_keys("[behavior_servers.a]\nnothing = 1"));
     let price = "[models.a]\nprovider = \"offline\"\nprice = { nothing = 1 }";
-    assert_eq!(described("/$defs/model/properties/price"), read_of(price));
+    assert_eq!(described("/$defs/model/properties/price"), known_keys(price));
 }
 
 #[test]
-fn the_schema_for_editors_takes_what_is_read_and_refuses_what_cannot_be_read() {
-    /// What only the reader can tell: lengths of time, and what JSON has no form for.
-    const FINER: [&str; 3] = ["`0s`", "`2 days`", "is a number that JSON cannot represent"];
+fn the_schema_for_editors_accepts_and_rejects_what_the_reader_does() {
+    /// What only the reader can check: durations, and values that JSON cannot represent.
+    const READER_ONLY: [&str; 3] = ["`0s`", "`2 days`", "is a number that JSON cannot represent"];
     let schema = schema();
-    for text in [WHOLE, "", "[models.a]\nprovider = \"offline\"\nrepair = true\nproxy = \"none\"\n"] {
+    for text in [COMPLETE, "", "[models.a]\nprovider = \"offline\"\nrepair = true\nproxy = \"none\"\n"] {
         assert!(schema.is_valid(&value(text)), "{text}");
     }
-    let mut refused = 0;
+    let mut rejected = 0;
     for (lines, ..) in MISTAKES {
         let text = model(lines);
         let Err(error) = read(&text) else { continue };
-        let told = message(&error, &text).to_string();
-        if FINER.iter().any(|finer| told.contains(finer)) || lines.contains("2026-01-01") {
+        let error_message = message(&error, &text).to_string();
+        if READER_ONLY.iter().any(|part| error_message.contains(part)) || lines.contains("2026-01-01") {
             continue;
         }
         assert!(!schema.is_valid(&value(&text)), "{lines}: {}", error.message());
-        refused += 1;
+        rejected += 1;
     }
-    assert!(refused > 30, "only {refused} were looked at");
+    assert!(rejected > 30, "only {rejected} were looked at");
 }

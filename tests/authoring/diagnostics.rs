@@ -1,5 +1,5 @@
-//! The pages of `docs/diagnostics/` are true: what they call wrong raises the diagnostic, what they call right raises nothing,
-//! and each diagnostic of the sources has a page of the same form.
+//! Checks the pages of `docs/diagnostics/`: wrong examples raise the diagnostic, right examples raise nothing, and each diagnostic of
+//! the sources has a page of the same form.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,12 +20,12 @@ use regex::Regex;
 
 use crate::diagnostic_page::{Example, Parts};
 
-/// The rooms that make diagnostics.
-const PLACES: [&str; 4] =
+/// The folders whose sources define diagnostics.
+const SOURCE_FOLDERS: [&str; 4] =
     ["crates/lang/src/source", "crates/lang/src/script", "crates/check/src", "crates/runtime/src/actions"];
 
-/// What only a running script meets: codes of errors and warnings, which `validate` cannot raise and no page can show.
-const RUNNING: [&str; 7] = [
+/// Codes of errors and warnings of running scripts, which `validate` cannot raise and no page can show.
+const RUNTIME_CODES: [&str; 7] = [
     "behavior-unreadable",
     "effect-interrupted",
     "frame-unreadable",
@@ -35,7 +35,7 @@ const RUNNING: [&str; 7] = [
     "server-rubbish",
 ];
 
-/// The slug of what only `run` says.
+/// The slug of the diagnostic that only `run` raises.
 const NOT_A_SESSION: &str = "not-a-session";
 
 fn root() -> &'static Path {
@@ -53,7 +53,7 @@ fn pages() -> impl Iterator<Item = (&'static Page, Language, Parts)> {
     DIAGNOSTICS.iter().flat_map(move |page| LANGUAGES.map(move |language| (page, language, parts(page, language))))
 }
 
-/// What `validate` finds in the example, laid out as a project.
+/// The diagnostics of `validate` for the example, laid out as a project.
 fn findings(slug: &str, example: &Example) -> Vec<Diagnostic> {
     let directory = tempfile::tempdir().unwrap();
     for (path, bytes) in &example.files {
@@ -61,20 +61,20 @@ fn findings(slug: &str, example: &Example) -> Vec<Diagnostic> {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
-    // A page on templates may do without a script.
+    // A page about templates may have no script.
     let mut paths = vec![directory.path().join(Example::SCRIPT), directory.path().join("_system")];
     paths.retain(|path| path.exists());
     let request =
         ValidateRequest { paths, project: Some(directory.path().to_path_buf()), ..ValidateRequest::default() };
     let mut found = validate(&request, &Environment::default()).unwrap().diagnostics;
     if slug == NOT_A_SESSION {
-        found.extend(refused_by_run(directory.path()));
+        found.extend(run_diagnostics(directory.path()));
     }
     found
 }
 
-/// What only who would run a file is told: that it is none that can be run.
-fn refused_by_run(directory: &Path) -> Vec<Diagnostic> {
+/// The diagnostic that only `run` raises: the file is not a session.
+fn run_diagnostics(directory: &Path) -> Vec<Diagnostic> {
     let file = directory.join(Example::SCRIPT);
     let project = Project::of(&file, Some(directory), false, &Environment::default()).unwrap();
     match LoadedProgram::of(&project, &RunRequest { file, ..RunRequest::default() }) {
@@ -88,7 +88,7 @@ fn refused_by_run(directory: &Path) -> Vec<Diagnostic> {
 }
 
 #[test]
-fn what_a_page_calls_wrong_raises_its_diagnostic_with_help_and_no_other_error() {
+fn wrong_examples_raise_their_diagnostic_with_help_and_no_other_error() {
     let mut problems = String::new();
     for (page, language, parts) in pages() {
         for (number, example) in parts.wrong.iter().enumerate() {
@@ -107,7 +107,7 @@ fn what_a_page_calls_wrong_raises_its_diagnostic_with_help_and_no_other_error() 
 }
 
 #[test]
-fn what_a_page_calls_right_raises_nothing() {
+fn right_examples_raise_nothing() {
     for (page, language, parts) in pages() {
         for (number, example) in parts.right.iter().enumerate() {
             let found = findings(page.slug, example);
@@ -126,7 +126,7 @@ fn every_page_has_the_same_sections() {
     }
 }
 
-/// The part of each source file that is not its tests.
+/// The text of each source file without its tests.
 fn sources(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -141,7 +141,7 @@ fn sources(folder: &Path, found: &mut Vec<String>) {
 
 #[test]
 fn every_diagnostic_of_the_sources_has_a_page_and_every_page_a_diagnostic() {
-    // In these rooms a text of small words and hyphens is a slug; what a running script warns of has codes of its own.
+    // In these folders a string of lowercase words and hyphens is a slug; warnings of running scripts have their own codes.
     let literal = Regex::new(r#"(warn\(\s*)?"([a-z]+(?:-[a-z]+)+)""#).unwrap();
     let comment = Regex::new(r"(?m)^\s*//.*$").unwrap();
     let constructor = Regex::new(r#"Diagnostic::(?:error|warning|info)\(\s*"([^"]+)""#).unwrap();
@@ -154,8 +154,8 @@ fn every_diagnostic_of_the_sources_has_a_page_and_every_page_a_diagnostic() {
         slugs.extend(constructor.captures_iter(text).map(|found| found[1].to_owned()));
     }
     texts.clear();
-    PLACES.iter().for_each(|place| sources(&root().join(place), &mut texts));
-    // The table itself proves nothing.
+    SOURCE_FOLDERS.iter().for_each(|place| sources(&root().join(place), &mut texts));
+    // The table itself does not count.
     texts.retain(|text| !text.contains("static DIAGNOSTICS"));
     for text in &texts {
         let text = comment.replace_all(text, "");
@@ -163,7 +163,7 @@ fn every_diagnostic_of_the_sources_has_a_page_and_every_page_a_diagnostic() {
         slugs.extend(
             found
                 .map(|found| found[2].to_owned())
-                .filter(|slug| !RUNNING.contains(&slug.as_str()) && slug != "bcc-script"),
+                .filter(|slug| !RUNTIME_CODES.contains(&slug.as_str()) && slug != "bcc-script"),
         );
     }
     assert_eq!(slugs, pages);

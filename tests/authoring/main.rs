@@ -1,4 +1,4 @@
-//! Scripts, diagnostics, schemas and fixes, as authors meet them, in process.
+//! Tests of scripts, diagnostics, schemas and fixes, in process.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 #![allow(clippy::print_stderr, clippy::print_stdout, unreachable_pub)]
@@ -28,7 +28,7 @@ mod seeds;
 /// The root of the repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Files of the repository are named from its root, wherever a runner starts this binary.
+/// Sets the working directory to the root of the repository.
 fn at_root() {
     std::env::set_current_dir(ROOT).unwrap();
 }

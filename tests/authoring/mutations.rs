@@ -1,9 +1,10 @@
-//! Nothing that stands in a file may make this program panic, overflow a stack, or say something that is not so: mutants of all
-//! scripts, templates, texts, conditions and replies of this repository, on threads of 2 MiB.
+//! No file may make this program panic, overflow a stack, or report something false. The tests mutate all scripts, templates,
+//! texts, conditions and replies of this repository, on threads with 2 MiB of stack.
 //!
-//! A plain run takes fifteen hundred mutants, the same ones each time. `BCC_MUTATE_SECONDS=60` takes new ones for so long.
-//! `BCC_MUTATE_SEED=…` chooses which, and `BCC_MUTATE_CASE=…` takes one alone. What fails is kept below the target directory, made small, with its path in the message;
-//! a stack overflow, which ends the process, leaves its input there as `current-….bin`.
+//! A plain run takes 1,500 mutants, the same ones each time. `BCC_MUTATE_SECONDS=60` takes new ones for that time,
+//! `BCC_MUTATE_SEED=…` chooses which, and `BCC_MUTATE_CASE=…` takes a single one. Failing inputs are minimized and stored below the
+//! target directory; the message contains the path. A stack overflow, which ends the process, leaves its input there as
+//! `current-….bin`.
 
 use crate::mutate;
 use crate::path;
@@ -21,21 +22,21 @@ use fastrand::Rng;
 
 use crate::seeds::{Form, Seed};
 
-/// What a thread of the standard library has when nobody says otherwise.
+/// The default of the standard library for threads.
 const STACK_BYTES: usize = 2 * 1024 * 1024;
 
-/// How many mutants a plain run takes.
+/// The mutants of a plain run.
 const PLAIN_RUN: u64 = 1_500;
 
-/// How often a failing input is tried while it is made smaller.
-const MOST_TRIES: usize = 600;
+/// The attempts to make a failing input smaller.
+const MAX_TRIES: usize = 600;
 
 thread_local! {
     static PANICKED: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// What is wrong with the input, if anything: a panic, or what [`path::take`] says. Every input is taken twice.
-fn fault(form: Form, bytes: &[u8]) -> Option<String> {
+/// The problem of the input, if any: a panic, or an error of [`path::take`]. Every input is taken twice.
+fn problem_of(form: Form, bytes: &[u8]) -> Option<String> {
     let twice = || {
         let first = path::take(form, bytes, true)?;
         if first == path::take(form, bytes, false)? {
@@ -50,31 +51,31 @@ fn fault(form: Form, bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// Leaves out of a failing input what it fails without in the same way: first halves, in the end bytes.
-fn minimised(form: Form, bytes: &[u8], problem: &str) -> Vec<u8> {
-    // The same fault, wherever it stands.
+/// Removes parts of a failing input as long as it fails in the same way: halves first, single bytes last.
+fn minimize(form: Form, bytes: &[u8], problem: &str) -> Vec<u8> {
+    // The same problem, at any position.
     let kind = |problem: &str| problem.chars().filter(|c| !c.is_ascii_digit()).take(60).collect::<String>();
-    let mut small = bytes.to_vec();
+    let mut smallest = bytes.to_vec();
     let mut tries = 0;
-    let mut width = small.len() / 2;
+    let mut width = smallest.len() / 2;
     while width > 0 {
         let mut at = 0;
-        while at < small.len() && tries < MOST_TRIES {
-            let mut less = small.clone();
-            less.drain(at..(at + width).min(small.len()));
+        while at < smallest.len() && tries < MAX_TRIES {
+            let mut shorter = smallest.clone();
+            shorter.drain(at..(at + width).min(smallest.len()));
             tries += 1;
-            if fault(form, &less).is_some_and(|other| kind(&other) == kind(problem)) {
-                small = less;
+            if problem_of(form, &shorter).is_some_and(|other| kind(&other) == kind(problem)) {
+                smallest = shorter;
             } else {
                 at += width;
             }
         }
         width /= 2;
     }
-    small
+    smallest
 }
 
-/// Below the target directory.
+/// The folder for failing inputs, below the target directory.
 fn folder() -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("mutations");
     fs::create_dir_all(&folder).unwrap();
@@ -86,12 +87,12 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn no_mutant_of_a_seed_makes_the_checks_panic_or_lie() {
+fn no_mutant_of_a_seed_makes_the_checks_panic_or_report_nonsense() {
     let seconds = number("BCC_MUTATE_SECONDS");
     let chosen = number("BCC_MUTATE_SEED");
     let base = chosen.unwrap_or_else(|| if seconds.is_some() { fastrand::u64(0..1_000_000_000) } else { 1 });
     let only = number("BCC_MUTATE_CASE");
-    let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let deadline = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let seeds = seeds::all();
     assert!(seeds.len() > 300, "only {} seeds", seeds.len());
     let workers = thread::available_parallelism().map_or(2, usize::from).min(4);
@@ -99,8 +100,8 @@ fn no_mutant_of_a_seed_makes_the_checks_panic_or_lie() {
     let failures: Mutex<Vec<String>> = Mutex::default();
     let slowest: Mutex<(Duration, u64, usize)> = Mutex::default();
 
-    // Panics are caught and told with the case, not printed as they come.
-    let before = take_hook();
+    // Panics are caught and reported with the case, not printed at once.
+    let default_hook = take_hook();
     set_hook(Box::new(|panic| PANICKED.set(format!("it panics: {panic}"))));
     thread::scope(|scope| {
         for worker in 0..workers {
@@ -110,18 +111,18 @@ fn no_mutant_of_a_seed_makes_the_checks_panic_or_lie() {
                 loop {
                     let count = next.fetch_add(1, Ordering::Relaxed);
                     let case = only.unwrap_or(count);
-                    let over = match (only, until) {
+                    let finished = match (only, deadline) {
                         (Some(_), _) => count > 0,
-                        (None, Some(until)) => Instant::now() >= until,
+                        (None, Some(deadline)) => Instant::now() >= deadline,
                         (None, None) => count >= PLAIN_RUN,
                     };
-                    if over || stop.load(Ordering::Relaxed) {
+                    if finished || stop.load(Ordering::Relaxed) {
                         break;
                     }
-                    let (form, bytes) = make(base, case, seeds);
+                    let (form, bytes) = make_mutant(base, case, seeds);
                     fs::write(&current, &bytes).unwrap();
                     let began = Instant::now();
-                    let found = fault(form, &bytes);
+                    let found = problem_of(form, &bytes);
                     let took = began.elapsed();
                     let mut slowest = slowest.lock().unwrap_or_else(PoisonError::into_inner);
                     if took > slowest.0 {
@@ -130,10 +131,10 @@ fn no_mutant_of_a_seed_makes_the_checks_panic_or_lie() {
                     }
                     drop(slowest);
                     if let Some(problem) = found {
-                        let kept = folder().join(format!("failing-{base}-{case}.bin"));
-                        fs::write(&kept, minimised(form, &bytes, &problem)).unwrap();
+                        let failing = folder().join(format!("failing-{base}-{case}.bin"));
+                        fs::write(&failing, minimize(form, &bytes, &problem)).unwrap();
                         let mut failures = failures.lock().unwrap();
-                        failures.push(format!("seed {base}, case {case}, {form:?}, {}:\n{problem}", kept.display()));
+                        failures.push(format!("seed {base}, case {case}, {form:?}, {}:\n{problem}", failing.display()));
                         stop.store(failures.len() >= 10, Ordering::Relaxed);
                     }
                 }
@@ -142,7 +143,7 @@ fn no_mutant_of_a_seed_makes_the_checks_panic_or_lie() {
             thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work).unwrap();
         }
     });
-    set_hook(before);
+    set_hook(default_hook);
     let cases = next.load(Ordering::Relaxed).saturating_sub(workers as u64);
     let (took, case, length) = *slowest.lock().unwrap();
     eprintln!("seed {base}: {cases} mutants; the slowest is case {case}, {length} bytes, {took:?}");
@@ -150,15 +151,15 @@ fn no_mutant_of_a_seed_makes_the_checks_panic_or_lie() {
     assert!(failures.is_empty(), "{} of {cases} fail\n{}", failures.len(), failures.join("\n\n"));
 }
 
-fn make(base: u64, case: u64, seeds: &[Seed]) -> (Form, Vec<u8>) {
+fn make_mutant(base: u64, case: u64, seeds: &[Seed]) -> (Form, Vec<u8>) {
     let mut rng = Rng::with_seed(base.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(case));
     let seed = &seeds[rng.usize(0..seeds.len())];
     (seed.form, mutate::mutant(&mut rng, seed, seeds))
 }
 
-/// Inputs that once failed: the files of `tests/mutations/`, each taken as every form.
+/// Inputs that failed before: the files of `tests/mutations/`, each taken as every form.
 #[test]
-fn what_once_failed_does_not_fail_again() {
+fn inputs_that_failed_before_do_not_fail_again() {
     crate::at_root();
     for entry in fs::read_dir("tests/mutations").unwrap() {
         let path = entry.unwrap().path();

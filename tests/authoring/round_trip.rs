@@ -1,5 +1,5 @@
-//! What `migrate` makes of older scripts means what they meant: those of all folders of tests that hold older forms run as they
-//! did before, and those in the oldest nesting (`tests/legacy/`) become what stands beside them, and run to their end.
+//! Scripts that `migrate` changes keep their meaning: older scripts of all test folders run as before, and scripts in the legacy
+//! nesting (`tests/legacy/`) become the snapshot next to them and run to their end.
 
 use crate::mutate;
 use crate::seeds;
@@ -10,8 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use bcc_authoring::fix::fix::{FixRequest, mend};
-use bcc_authoring::fix::rules::{OLDER_FORMS, Rules};
+use bcc_authoring::fix::fix::{FixRequest, fix};
+use bcc_authoring::fix::rules::{LEGACY_FORMS, Rules};
 use bcc_authoring::validate::request::ValidateRequest;
 use bcc_authoring::validate::validate::validate;
 use bcc_engine::engine::{Engine, RunRequest};
@@ -19,7 +19,7 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::Project;
 use bcc_lang::script::findings::Findings;
-use bcc_lang::script::legacy::nesting::oldest_nesting;
+use bcc_lang::script::legacy::nesting::convert_oldest_nesting;
 use bcc_lang::script::legacy::technique::older_skill_form;
 use bcc_lang::script::read::{ScriptDocument, document};
 use bcc_lang::source::comments::comments;
@@ -37,26 +37,26 @@ use tempfile::TempDir;
 
 use crate::seeds::{Form, Seed};
 
-/// More answers than these no script of the tests takes.
-const MOST_ANSWERS: usize = 60;
+/// The answers after which a script is stopped; the scripts of the tests need fewer.
+const MAX_ANSWERS: usize = 60;
 
-/// What people answer, one after the other, again and again.
+/// The answers, given in this order, repeatedly.
 const ANSWERS: [&str; 4] = ["小林", "3", "是的", "因为我想换个地方 now"];
 
-/// A folder with one script, and the skills that stand beside it.
-struct Place {
+/// A temporary folder with one script and the skills next to it.
+struct ScriptFolder {
     folder: TempDir,
     script: PathBuf,
 }
 
-impl Place {
-    fn of(script: &Path) -> Self {
+impl ScriptFolder {
+    fn copy_of(script: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let copy = folder.path().join(script.file_name().unwrap());
-        // Without its permissions: it may be one that nobody may write to.
+        // Without its permissions: it may be read-only.
         fs::write(&copy, fs::read(script).unwrap()).unwrap();
-        let beside = script.parent().unwrap().join("skills");
-        for entry in fs::read_dir(beside).into_iter().flatten() {
+        let skills = script.parent().unwrap().join("skills");
+        for entry in fs::read_dir(skills).into_iter().flatten() {
             let from = entry.unwrap().path();
             fs::create_dir_all(folder.path().join("skills")).unwrap();
             fs::copy(&from, folder.path().join("skills").join(from.file_name().unwrap())).unwrap();
@@ -64,7 +64,7 @@ impl Place {
         Self { folder, script: copy }
     }
 
-    fn with(text: &str) -> Self {
+    fn with_text(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("script.yaml");
         fs::write(&script, text).unwrap();
@@ -80,19 +80,19 @@ impl Place {
         ValidateRequest { paths: vec![self.script.clone()], project, ..ValidateRequest::default() }
     }
 
-    fn found(&self) -> Vec<Diagnostic> {
+    fn diagnostics(&self) -> Vec<Diagnostic> {
         validate(&self.request(), &Environment::default()).unwrap().diagnostics
     }
 
-    /// Migrates the script; gives how many findings were mended, and what is left.
+    /// Migrates the script. Returns how many findings were fixed, and the remaining ones.
     fn migrate(&self) -> (usize, Vec<Diagnostic>) {
-        let request = FixRequest { check: self.request(), rules: Rules::OlderForms, write: true };
-        let report = mend(&request, &Environment::default()).unwrap();
-        assert!(!report.kept_any());
-        (report.mended.iter().map(|file| file.made.len()).sum(), report.left)
+        let request = FixRequest { check: self.request(), rules: Rules::LegacyForms, write: true };
+        let report = fix(&request, &Environment::default()).unwrap();
+        assert!(!report.any_not_written());
+        (report.fixed.iter().map(|file| file.fixed_rules.len()).sum(), report.remaining)
     }
 
-    /// Every event of a session on the offline responder, without what names the text itself.
+    /// Every event of a session on the offline responder, without hashes of the script.
     fn run(&self) -> Result<(SessionPause, Vec<Value>), String> {
         let environment = Environment::default();
         let project = Project::in_directory(self.folder.path().to_path_buf(), false, &environment).unwrap();
@@ -109,14 +109,14 @@ impl Place {
         let pause = runtime.block_on(async {
             let opened = engine.run(&request, events.clone()).await;
             let mut session = opened.map_err(|error| shown(&error))?.session;
-            let mut given = 0;
+            let mut answered = 0;
             loop {
                 let pause = session.advance().await.map_err(|error| error.to_string())?;
-                if pause != SessionPause::Waiting || given == MOST_ANSWERS {
+                if pause != SessionPause::Waiting || answered == MAX_ANSWERS {
                     return Ok(pause);
                 }
-                session.answer(ANSWERS[given % ANSWERS.len()], None).await.map_err(|error| error.to_string())?;
-                given += 1;
+                session.answer(ANSWERS[answered % ANSWERS.len()], None).await.map_err(|error| error.to_string())?;
+                answered += 1;
             }
         });
         let mut events = events.0.lock().unwrap().clone();
@@ -143,7 +143,7 @@ impl Observer for Events {
     fn delta(&self, _delta: &Delta<'_>) {}
 }
 
-/// The text of a script is pinned by its hash, which is another one after it was migrated.
+/// Removes hashes: that of a script differs after a migration.
 fn without_hashes(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -164,24 +164,24 @@ fn scripts(folder: &str) -> Vec<PathBuf> {
 }
 
 fn is_older(found: &&Diagnostic) -> bool {
-    OLDER_FORMS.contains(&found.rule)
+    LEGACY_FORMS.contains(&found.rule)
 }
 
-/// Migrates what `found` was found in, and proves that the meaning is the same. Gives whether there was anything to migrate.
-fn round_trip(name: &str, found: &[Diagnostic], before: &Place, after: &Place) -> bool {
+/// Migrates the script of `after` and checks that it means the same as `before`. Returns whether there was anything to migrate.
+fn round_trip(name: &str, found: &[Diagnostic], before: &ScriptFolder, after: &ScriptFolder) -> bool {
     let older = found.iter().filter(is_older).count();
     let errors = |found: &[Diagnostic]| found.iter().filter(|found| found.is_error()).count();
-    let (made, left) = after.migrate();
+    let (fixed, left) = after.migrate();
     assert!(left.is_empty(), "{name}: left\n{}\n{}", human(&left, false), after.text());
-    assert_eq!(made > 0, older > 0, "{name}");
-    if made == 0 {
+    assert_eq!(fixed > 0, older > 0, "{name}");
+    if fixed == 0 {
         assert_eq!(before.text(), after.text(), "{name}");
         return false;
     }
-    let now = after.found();
-    assert_eq!(now.iter().filter(is_older).count(), 0, "{name}\n{}", human(&now, false));
+    let remaining = after.diagnostics();
+    assert_eq!(remaining.iter().filter(is_older).count(), 0, "{name}\n{}", human(&remaining, false));
     assert_eq!(after.migrate().0, 0, "{name}: a second time changes nothing");
-    assert_eq!(errors(found), errors(&now), "{name}");
+    assert_eq!(errors(found), errors(&remaining), "{name}");
     if errors(found) == 0 && is_session(&before.text()) {
         assert_eq!(before.run(), after.run(), "{name}\n{}", after.text());
     }
@@ -195,31 +195,31 @@ fn is_session(text: &str) -> bool {
 }
 
 #[test]
-fn every_sound_script_of_the_tests_means_the_same_after_it_was_migrated() {
+fn every_sound_script_of_the_tests_means_the_same_after_migration() {
     crate::at_root();
     let folders = ["tests/scripts/ok", "tests/scripts/validate", "scripts", "scripts/tests", "examples"];
-    let (mut seen, mut changed) = (0, 0);
+    let (mut checked, mut compare) = (0, 0);
     for file in folders.into_iter().flat_map(scripts) {
-        let before = Place::of(&file);
-        let found = before.found();
+        let before = ScriptFolder::copy_of(&file);
+        let found = before.diagnostics();
         if found.iter().any(|found| found.is_error() && !is_older(&found)) {
             continue;
         }
-        seen += 1;
-        changed += usize::from(round_trip(&file.display().to_string(), &found, &before, &Place::of(&file)));
+        checked += 1;
+        compare += usize::from(round_trip(&file.display().to_string(), &found, &before, &ScriptFolder::copy_of(&file)));
     }
-    assert!(seen > 50 && changed >= 3, "{seen} seen, {changed} changed");
+    assert!(checked > 50 && compare >= 3, "{checked} seen, {compare} changed");
 }
 
 #[test]
-fn every_script_of_the_conversations_and_pages_means_the_same_after_it_was_migrated() {
+fn every_script_of_the_conversations_and_pages_means_the_same_after_migration() {
     crate::at_root();
     let mut texts: Vec<(String, String)> = Vec::new();
     for file in scripts("tests/conversations") {
         let case: Value = serde_yaml::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
         let written = case["script"].as_str().map(str::to_owned);
         let session = case["session"].as_object().cloned();
-        let made = case["actions"].as_array().map(|actions| {
+        let generated = case["actions"].as_array().map(|actions| {
             let mut session = session.clone().unwrap_or_default();
             session.entry("session_id").or_insert_with(|| "case".into());
             let topic = serde_json::json!({ "topic_id": "topic", "actions": actions });
@@ -228,7 +228,7 @@ fn every_script_of_the_conversations_and_pages_means_the_same_after_it_was_migra
         });
         let files = case["files"].as_object().into_iter().flatten();
         let files = files.filter(|(name, _)| name.ends_with(".yaml")).filter_map(|(_, text)| text.as_str());
-        let all = written.or(made).into_iter().chain(files.map(str::to_owned));
+        let all = written.or(generated).into_iter().chain(files.map(str::to_owned));
         texts.extend(all.map(|text| (file.display().to_string(), text)));
     }
     let mut pages = Vec::new();
@@ -243,19 +243,19 @@ fn every_script_of_the_conversations_and_pages_means_the_same_after_it_was_migra
             texts.push((page.display().to_string(), format!("{body}\n")));
         }
     }
-    let changed = texts.iter().filter(|(name, text)| {
-        let before = Place::with(text);
-        let found = before.found();
-        // What is an error for another reason is shown on its page as such.
+    let compare = texts.iter().filter(|(name, text)| {
+        let before = ScriptFolder::with_text(text);
+        let found = before.diagnostics();
+        // A page shows scripts with other errors as wrong examples; they are not compared.
         let older = found.iter().filter(is_older).count();
         let sound = found.iter().all(|found| !found.is_error() || found.rule == "oldest-nesting");
-        older > 0 && sound && round_trip_of_any(name, &found, &before, &Place::with(text))
+        older > 0 && sound && round_trip_of_any(name, &found, &before, &ScriptFolder::with_text(text))
     });
-    assert!(changed.count() >= 4);
+    assert!(compare.count() >= 4);
 }
 
-/// [`round_trip`]; what was not read before cannot run before.
-fn round_trip_of_any(name: &str, found: &[Diagnostic], before: &Place, after: &Place) -> bool {
+/// [`round_trip`], also for the legacy nesting, which cannot run before the migration.
+fn round_trip_of_any(name: &str, found: &[Diagnostic], before: &ScriptFolder, after: &ScriptFolder) -> bool {
     if found.iter().any(|found| found.rule == "oldest-nesting") {
         assert_eq!(after.migrate().1.len(), 0, "{name}");
         return after.run().is_ok();
@@ -264,33 +264,33 @@ fn round_trip_of_any(name: &str, found: &[Diagnostic], before: &Place, after: &P
 }
 
 #[test]
-fn scripts_in_the_oldest_nesting_become_todays_and_run_to_their_end() {
+fn scripts_in_the_legacy_nesting_are_migrated_and_run_to_their_end() {
     crate::at_root();
     let files = scripts("tests/legacy");
     assert!(files.len() >= 6);
     for file in files {
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
-        let place = Place::of(&file);
-        assert!(place.run().unwrap_err().contains("bcc-script migrate --write"), "{name}: the remedy is told");
-        let (made, left) = place.migrate();
-        assert!(made > 0 && left.is_empty(), "{name}\n{}", human(&left, false));
-        assert_eq!(place.migrate().0, 0, "{name}: a second time changes nothing");
-        let (pause, events) = place.run().unwrap_or_else(|report| panic!("{name}\n{report}\n{}", place.text()));
+        let folder = ScriptFolder::copy_of(&file);
+        assert!(folder.run().unwrap_err().contains("bcc-script migrate --write"), "{name}: the remedy is told");
+        let (fixed, left) = folder.migrate();
+        assert!(fixed > 0 && left.is_empty(), "{name}\n{}", human(&left, false));
+        assert_eq!(folder.migrate().0, 0, "{name}: a second time changes nothing");
+        let (pause, events) = folder.run().unwrap_or_else(|report| panic!("{name}\n{report}\n{}", folder.text()));
         assert_eq!(pause, SessionPause::Completed, "{name}");
         assert!(events.iter().any(|event| event["type"] == "message"), "{name}");
         let mut settings = insta::Settings::clone_current();
         settings.set_snapshot_path("../legacy");
         settings.set_prepend_module_to_snapshot(false);
         settings.set_omit_expression(true);
-        // Carriage returns would not be seen.
-        let text = place.text().replace('\r', "␍").replace('\u{feff}', "<mark>");
+        // Makes carriage returns and the byte order mark visible.
+        let text = folder.text().replace('\r', "␍").replace('\u{feff}', "<mark>");
         settings.bind(|| insta::assert_snapshot!(name, text));
     }
 }
 
-/// What cannot be mended surely stays as it is, and what stands in the way is told.
+/// What cannot be fixed safely stays unchanged, and the reason is reported.
 #[test]
-fn what_is_not_sure_is_left_and_told() {
+fn what_cannot_be_fixed_safely_is_left_and_reported() {
     let table = [
         ("sessions:\n  - session: a\n    phases: []\n  - session: b\n    phases: []\n", "in its own file"),
         ("sessions:\n  session: a\n  phases: []\n", "write one `session:`"),
@@ -304,18 +304,18 @@ fn what_is_not_sure_is_left_and_told() {
         ),
         ("sessions:\n- session: a\n  session: b\n  phases: []\n", "appears more than once"),
     ];
-    for (text, told) in table {
-        let place = Place::with(text);
-        let (_, left) = place.migrate();
+    for (text, message) in table {
+        let folder = ScriptFolder::with_text(text);
+        let (_, left) = folder.migrate();
         let shown = human(&left, false);
-        assert_eq!(place.text(), text, "{shown}");
-        assert!(shown.contains(told), "{text}\n{shown}");
+        assert_eq!(folder.text(), text, "{shown}");
+        assert!(shown.contains(message), "{text}\n{shown}");
     }
 }
 
-/// What is wrong in a script does not keep it from being written in today's form, in which it is told.
+/// Other mistakes of a script do not prevent its migration; they are reported for the current form.
 #[test]
-fn mistakes_of_a_migrated_script_are_told_in_todays_form() {
+fn mistakes_of_a_migrated_script_are_reported_for_the_current_form() {
     let script = |action: &str, topic: &str| {
         format!(
             "sessions:\n- session: 谈话\n  phases:\n  - phase: 开始\n    steps:\n    - topic: 问候{topic}\n      actions:\n      - {action}\n"
@@ -329,71 +329,72 @@ fn mistakes_of_a_migrated_script_are_told_in_todays_form() {
         ("sessions:\n- session: a\n  phases:\n  - steps: []\n".to_owned(), vec!["empty-list", "missing-key"]),
     ];
     for (text, rules) in table {
-        let place = Place::with(&text);
-        place.migrate();
-        let found = place.found();
+        let folder = ScriptFolder::with_text(&text);
+        folder.migrate();
+        let found = folder.diagnostics();
         let mut errors: Vec<&str> = found.iter().filter(|found| found.is_error()).map(|found| found.rule).collect();
         errors.sort_unstable();
-        assert_eq!(errors, rules, "{text}\n{}\n{}", place.text(), human(&found, false));
-        assert!(place.text().starts_with("session:\n"));
+        assert_eq!(errors, rules, "{text}\n{}\n{}", folder.text(), human(&found, false));
+        assert!(folder.text().starts_with("session:\n"));
     }
 }
 
-/// The texts of all scalars, but for those of routes: what they name may have got another id.
+/// The texts of all scalars except those of routes, whose targets may have got another id.
 fn scalars(node: &YamlNode, found: &mut Vec<String>) {
     match &node.kind {
         NodeKind::Scalar(scalar) => found.push(scalar.text.clone()),
         NodeKind::Sequence(items) => items.iter().for_each(|item| scalars(item, found)),
         NodeKind::Mapping(entries) => {
-            let kept = entries.iter().filter(|entry| !matches!(entry.key.value.as_str(), "goto" | "insert"));
-            kept.for_each(|entry| scalars(&entry.value, found));
+            let compared = entries.iter().filter(|entry| !matches!(entry.key.value.as_str(), "goto" | "insert"));
+            compared.for_each(|entry| scalars(&entry.value, found));
         }
     }
 }
 
-/// What must hold of the fix of an older form, whatever the file is.
+/// Checks what must hold for the fix of an older form in any file. Returns whether there is such a fix.
 fn sound(text: &str) -> Result<bool, String> {
     let file = Arc::new(SourceFile::new("mutant.yaml", text));
     let parsed = parse(&file);
     let Some(root) = parsed.root else { return Ok(false) };
-    let found = oldest_nesting(&file, &root).or_else(|| older_skill_form(&file, &root));
+    let found = convert_oldest_nesting(&file, &root).or_else(|| older_skill_form(&file, &root));
     let Some(fix) = found.as_ref().and_then(|found| found.fixes.first()) else { return Ok(false) };
-    let mended = apply(text, &fix.edits).map_err(|refused| refused.to_string())?;
-    let made = Arc::new(SourceFile::new("mutant.yaml", mended.as_str()));
-    let again = parse(&made);
-    let root_made = again.root.ok_or("it is no YAML any more")?;
-    if let Some(wrong) = again.diagnostics.first() {
-        return Err(wrong.message.to_string());
+    let fixed_text = apply(text, &fix.edits).map_err(|error| error.to_string())?;
+    let fixed_file = Arc::new(SourceFile::new("mutant.yaml", fixed_text.as_str()));
+    let fixed_parse = parse(&fixed_file);
+    let fixed_root = fixed_parse.root.ok_or("it is no YAML any more")?;
+    if let Some(problem) = fixed_parse.diagnostics.first() {
+        return Err(problem.message.to_string());
     }
-    let all = |file: &SourceFile| {
-        let mut all: Vec<String> = comments(file).comments.iter().map(|span| file.slice(*span).to_owned()).collect();
-        all.sort();
-        all
+    let all_comments = |file: &SourceFile| {
+        let mut texts: Vec<String> = comments(file).comments.iter().map(|span| file.slice(*span).to_owned()).collect();
+        texts.sort();
+        texts
     };
-    if all(&file) != all(&made) {
+    if all_comments(&file) != all_comments(&fixed_file) {
         return Err("a comment is lost".to_owned());
     }
     let (mut before, mut after) = (Vec::new(), Vec::new());
     scalars(&root, &mut before);
-    scalars(&root_made, &mut after);
+    scalars(&fixed_root, &mut after);
     for scalar in before {
         let at = after.iter().position(|other| *other == scalar);
         match at {
             Some(at) => drop(after.swap_remove(at)),
-            // An id or a route that named a part by what cannot be an id.
+            // An id or a route that was not a valid id.
             None if scalar.chars().any(|c| !c.is_alphanumeric()) && scalar.chars().count() < 200 => {}
             None => return Err(format!("the text {scalar:?} is lost")),
         }
     }
-    // What is left out stands elsewhere: every line is still there, but for its indentation and its first key.
-    if oldest_nesting(&made, &root_made).is_some() || older_skill_form(&made, &root_made).is_some() {
+    if convert_oldest_nesting(&fixed_file, &fixed_root).is_some()
+        || older_skill_form(&fixed_file, &fixed_root).is_some()
+    {
         return Err("it is as old as before".to_owned());
     }
     Ok(true)
 }
 
 #[test]
-fn whatever_stands_in_an_older_file_its_fix_loses_nothing() {
+fn the_fix_of_an_older_file_loses_nothing() {
     crate::at_root();
     let skill = "# 一\ntechnique_id: a # 二\nmetadata: { x: 1 }\noutputs: [m]\ntopic: # 三\n  # 四\n  topic_id: t\n  declare:\n  - var: x\n  actions:\n  - action_type: ai_say\n    action_id: b\n    config:\n      content: |\n        五\n\n        六\ndescription: >\n  七\n";
     let mut seeds: Vec<Seed> = scripts("tests/legacy")

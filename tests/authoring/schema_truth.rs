@@ -1,5 +1,5 @@
-//! The schemas for editors against the reader: the same fields, the same limits; scripts that are sound are valid, and those
-//! with mistakes of shape are not.
+//! Compares the schemas for editors with the reader: the same fields and the same limits. Valid scripts match the schema, and
+//! scripts with mistakes of shape do not.
 
 use crate::diagnostic_page;
 use bcc_lang::message::language::Language;
@@ -21,7 +21,7 @@ use diagnostic_page::{Example, Parts};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-/// Faults that lie in the shape of a document, where a schema sees them.
+/// Diagnostics about the shape of a document, which a schema can detect.
 const SHAPE: [&str; 12] = [
     "conflicting-fields",
     "empty-list",
@@ -37,13 +37,13 @@ const SHAPE: [&str; 12] = [
     "unknown-kind",
 ];
 
-/// Faults of which a schema sees some: a list where a text should be, but not a value that its own `type` refuses; a kind
-/// that comes later, but not a kind's own field that does.
+/// Diagnostics of which a schema detects some: a list where a string should be, but not a value that its own `type` rejects; a kind
+/// of a later release, but not a later field of a kind.
 const SOMETIMES: [&str; 5] = ["wrong-type", "reserved-output", "reply-shape", "unknown-scheme", "not-supported-yet"];
 
-/// Cases with a fault of [`SHAPE`] that the schema lets pass. A case of a page is called by its slug and its number.
-const LET_PASS: [&str; 2] = [
-    // That a value is one of the `enum` beside it, a schema cannot say.
+/// Cases with a diagnostic of [`SHAPE`] that the schema accepts. A case of a page is named by its slug and its number.
+const SCHEMA_ACCEPTS: [&str; 2] = [
+    // A schema cannot require that a value is one of the `enum` next to it.
     "a-declared-value-does-not-fit",
     "not-a-choice 3",
 ];
@@ -52,7 +52,7 @@ fn root() -> &'static Path {
     Path::new(crate::ROOT)
 }
 
-/// The document as a value; `None` when it is not YAML that could be read.
+/// The document as a value; `None` if it is not valid YAML.
 fn value(bytes: &[u8]) -> Option<Value> {
     let text = std::str::from_utf8(bytes).ok()?;
     let parsed = parse(&Arc::new(SourceFile::new("a.yaml", text)));
@@ -69,7 +69,7 @@ fn yaml_files(folder: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_sound_script_is_valid() {
+fn every_sound_script_matches_the_schema() {
     crate::at_root();
     let (script, any) = (document(SchemaDocument::Script), document(SchemaDocument::Any));
     let (script, any) = (Compiled::new(&script).unwrap(), Compiled::new(&any).unwrap());
@@ -94,21 +94,21 @@ fn every_sound_script_is_valid() {
 }
 
 #[test]
-fn a_script_is_invalid_when_its_mistakes_are_mistakes_of_shape_and_only_then() {
+fn a_script_does_not_match_the_schema_only_if_it_has_mistakes_of_shape() {
     crate::at_root();
     let script = Compiled::new(&document(SchemaDocument::Script)).unwrap();
     let rule = Regex::new(r"(?m)^error\[([a-z-]+)\]").unwrap();
-    let (mut refused, mut accepted, mut problems) = (0, 0, String::new());
+    let (mut rejected, mut accepted, mut problems) = (0, 0, String::new());
     let mut compare = |name: &str, rules: &BTreeSet<&str>, value: &Value| {
         if rules.iter().any(|rule| SOMETIMES.contains(rule)) && !rules.iter().any(|rule| SHAPE.contains(rule)) {
             return;
         }
-        let seen = rules.iter().any(|rule| SHAPE.contains(rule)) && !LET_PASS.contains(&name);
+        let detectable = rules.iter().any(|rule| SHAPE.contains(rule)) && !SCHEMA_ACCEPTS.contains(&name);
         let violations = script.violations(value);
-        if violations.is_empty() == seen {
+        if violations.is_empty() == detectable {
             problems += &format!("{name} {rules:?}: {violations:?}\n");
         }
-        if seen { refused += 1 } else { accepted += 1 }
+        if detectable { rejected += 1 } else { accepted += 1 }
     };
     for file in yaml_files("tests/scripts/err") {
         let Some(value) = value(&fs::read(&file).unwrap()) else { continue };
@@ -124,10 +124,10 @@ fn a_script_is_invalid_when_its_mistakes_are_mistakes_of_shape_and_only_then() {
         }
     }
     assert!(problems.is_empty(), "the schema and the check disagree:\n{problems}");
-    assert!(refused > 30 && accepted > 20, "{refused} refused, {accepted} accepted");
+    assert!(rejected > 30 && accepted > 20, "{rejected} refused, {accepted} accepted");
 }
 
-/// Documents in which every mapping that no kind of action owns stands once.
+/// A sample of a type of document. Together, the samples contain each mapping that is not specific to an action kind once.
 fn sample(document: &str) -> Value {
     let actions = json!([{ "action_type": "ai_say", "action_id": "a", "config": { "content": "x" } }]);
     match document {
@@ -157,7 +157,7 @@ fn sample(document: &str) -> Value {
     }
 }
 
-/// A mapping with fields of its own: the sample that it stands in, where, and which definition describes it.
+/// A mapping with its own fields: the sample that contains it, its place there, and the schema definition that describes it.
 struct Level {
     sample: &'static str,
     place: &'static str,
@@ -192,8 +192,8 @@ fn levels() -> Vec<Level> {
     ]
 }
 
-/// What the reader says of a document.
-fn found(document: &Value) -> Vec<Diagnostic> {
+/// The diagnostics of the reader for a document.
+fn read_diagnostics(document: &Value) -> Vec<Diagnostic> {
     // JSON is YAML.
     let file = Arc::new(SourceFile::new("a.yaml", document.to_string()));
     let findings = Findings::new();
@@ -209,10 +209,10 @@ impl Level {
         document
     }
 
-    /// The fields that the reader lists for an unknown one in this mapping. It lists none where it has other advice, and leaves
-    /// out what comes later.
+    /// The fields that the reader lists in its help for an unknown field of this mapping. It lists none where it gives other help,
+    /// and omits fields of later releases.
     fn listed(&self) -> BTreeSet<String> {
-        let found = found(&self.with(|mapping| drop(mapping.insert("zzzzzzzz".into(), json!(1)))));
+        let found = read_diagnostics(&self.with(|mapping| drop(mapping.insert("zzzzzzzz".into(), json!(1)))));
         let unknown = found.iter().find(|found| found.message.to_string().contains("zzzzzzzz"));
         let unknown = unknown.unwrap_or_else(|| panic!("{} takes any field", self.definition));
         let help = unknown.help.as_ref().unwrap().to_string();
@@ -221,19 +221,19 @@ impl Level {
         list.split(", ").filter(|name| !name.is_empty()).map(str::to_owned).collect()
     }
 
-    /// Whether the reader takes a field of this name, whatever it does with it.
+    /// Whether the reader knows a field of this name.
     fn knows(&self, name: &str) -> bool {
-        let found = found(&self.with(|mapping| drop(mapping.insert(name.into(), Value::Null))));
+        let found = read_diagnostics(&self.with(|mapping| drop(mapping.insert(name.into(), Value::Null))));
         let unknown = format!("has no field `{name}`");
         !found.iter().any(|found| found.message.to_string().contains(&unknown))
     }
 
-    /// What describes the mapping.
+    /// The schema definition of the mapping.
     fn schema<'s>(&self, schema: &'s Value) -> &'s Value {
         schema.pointer(&format!("/$defs/{}", self.definition)).unwrap()
     }
 
-    /// The properties that it may have; older spellings are not offered and so not compared.
+    /// The properties of the mapping, without deprecated ones, which are not compared.
     fn described(&self, schema: &Value) -> BTreeMap<String, Value> {
         let properties = self.schema(schema)["properties"].as_object().unwrap().clone();
         properties.into_iter().filter(|(_, property)| property["deprecated"] != true).collect()
@@ -258,31 +258,31 @@ fn the_schema_offers_the_fields_that_the_reader_knows_and_no_others() {
 }
 
 #[test]
-fn the_schema_requires_what_the_reader_misses() {
+fn the_schema_requires_the_fields_that_the_reader_requires() {
     let schema = document(SchemaDocument::Any);
     for level in levels() {
         let required = level.schema(&schema)["required"].as_array().into_iter().flatten();
         let required: BTreeSet<&str> = required.filter_map(Value::as_str).collect();
         for name in level.described(&schema).keys() {
-            // Without the key at the root it is another document.
+            // Without its root key it is another type of document.
             if level.place.is_empty() && ["skill", "technique_id", "test"].contains(&name.as_str()) {
                 continue;
             }
-            let found = found(&level.with(|mapping| drop(mapping.remove(name))));
+            let found = read_diagnostics(&level.with(|mapping| drop(mapping.remove(name))));
             let missed = found.iter().any(|found| found.message.to_string().ends_with(&format!("needs `{name}`")));
             assert_eq!(missed, required.contains(name.as_str()), "{}: {name}", level.definition);
         }
     }
 }
 
-/// Values at and beyond the limits of a property: each with whether the schema takes it.
+/// Values at and beyond the limits of a property, each with whether the schema accepts it.
 fn samples(property: &Value) -> Vec<(Value, bool)> {
     let mut samples = Vec::new();
-    if let Some(least) = property["minimum"].as_i64() {
-        samples.extend([(json!(least), true), (json!(least - 1), false), (json!("many"), false)]);
+    if let Some(min) = property["minimum"].as_i64() {
+        samples.extend([(json!(min), true), (json!(min - 1), false), (json!("many"), false)]);
     }
-    if let Some(most) = property["maximum"].as_i64() {
-        samples.extend([(json!(most), true), (json!(most + 1), false)]);
+    if let Some(max) = property["maximum"].as_i64() {
+        samples.extend([(json!(max), true), (json!(max + 1), false)]);
     }
     if let Some(choices) = property["enum"].as_array() {
         samples.extend(choices.iter().map(|choice| (choice.clone(), true)));
@@ -310,24 +310,24 @@ fn samples(property: &Value) -> Vec<(Value, bool)> {
 }
 
 #[test]
-fn the_schema_and_the_reader_take_the_same_values() {
+fn the_schema_and_the_reader_accept_the_same_values() {
     let schema = document(SchemaDocument::Any);
     let compiled = Compiled::new(&schema).unwrap();
     let mut compared = 0;
     for level in levels() {
         for (name, property) in level.described(&schema) {
-            // Whether there is such a reason is for a rule of the check to say.
+            // A rule of the check decides whether the reason exists.
             if name == "exit_reason" {
                 continue;
             }
-            let referred = property["$ref"].as_str().and_then(|to| schema.pointer(&to[1..]));
-            for (value, taken) in samples(referred.unwrap_or(&property)) {
+            let definition = property["$ref"].as_str().and_then(|to| schema.pointer(&to[1..]));
+            for (value, accepted) in samples(definition.unwrap_or(&property)) {
                 let document = level.with(|mapping| drop(mapping.insert(name.clone(), value.clone())));
-                let found = found(&document);
-                let wrong = found.iter().find(|found| SHAPE.contains(&found.rule) || found.rule == "wrong-type");
+                let found = read_diagnostics(&document);
+                let rejection = found.iter().find(|found| SHAPE.contains(&found.rule) || found.rule == "wrong-type");
                 let place = format!("{} `{name}: {value}`", level.definition);
-                assert_eq!(wrong.is_none(), taken, "{place}: the reader says {wrong:?}");
-                assert_eq!(compiled.is_valid(&document), taken, "{place}: the schema");
+                assert_eq!(rejection.is_none(), accepted, "{place}: the reader says {rejection:?}");
+                assert_eq!(compiled.is_valid(&document), accepted, "{place}: the schema");
                 compared += 1;
             }
         }

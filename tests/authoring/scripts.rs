@@ -1,5 +1,5 @@
-//! Scripts as authors write them. Those in `tests/scripts/err/` must be refused with exactly the report that stands beside
-//! them, those in `tests/scripts/ok/` must begin with exactly the warnings that do.
+//! Scripts with snapshots of their reports. Those in `tests/scripts/err/` must be rejected with exactly the report of their snapshot,
+//! those in `tests/scripts/ok/` must start with exactly the warnings of theirs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,20 +17,20 @@ use bcc_lang::source::render::human::human;
 use bcc_runtime::program::event::{Delta, Observer};
 use bcc_store::memory::MemoryStore;
 
-struct Nobody;
+struct NoObserver;
 
-impl Observer for Nobody {
+impl Observer for NoObserver {
     fn delta(&self, _delta: &Delta<'_>) {}
 }
 
-/// Begins a session of the script and gives what was found.
-fn begin(file: &Path) -> Result<String, String> {
+/// Starts a session of the script and returns the report.
+fn start_session(file: &Path) -> Result<String, String> {
     let environment = Environment::default();
     let project = Project::in_directory(file.parent().unwrap().to_path_buf(), false, &environment).unwrap();
     let engine = Engine::new(project, environment, Arc::new(MemoryStore::default()));
     let request = RunRequest { file: file.to_path_buf(), model: Some("offline".to_owned()), ..RunRequest::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    match runtime.block_on(engine.run(&request, Arc::new(Nobody))) {
+    match runtime.block_on(engine.run(&request, Arc::new(NoObserver))) {
         Ok(opened) => Ok(human(&opened.diagnostics, false)),
         Err(EngineError::Invalid(diagnostics)) => Err(human(&diagnostics, false)),
         Err(error) => Err(match error.help() {
@@ -40,19 +40,18 @@ fn begin(file: &Path) -> Result<String, String> {
     }
 }
 
-/// Every script of a folder, by a path that is the same on every machine.
-fn scripts(folder: &str, least: usize) -> Vec<PathBuf> {
+/// Every script of a folder, by a relative path, which is the same on every machine.
+fn scripts(folder: &str, min_count: usize) -> Vec<PathBuf> {
     crate::at_root();
-    // Tests run in the directory of the package.
     let folder = Path::new("tests/scripts").join(folder);
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
     files.sort();
-    assert!(files.len() >= least, "only {} scripts", files.len());
+    assert!(files.len() >= min_count, "only {} scripts", files.len());
     files
 }
 
-/// Compares with the snapshot beside the script.
+/// Compares the report with the snapshot next to the script.
 fn compare(folder: &str, file: &Path, report: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(Path::new("../scripts").join(folder));
@@ -64,21 +63,21 @@ fn compare(folder: &str, file: &Path, report: &str) {
 #[test]
 fn every_mistake_is_reported_as_its_snapshot_says() {
     for file in scripts("err", 88) {
-        let Err(report) = begin(&file) else { panic!("{} was not refused", file.display()) };
+        let Err(report) = start_session(&file) else { panic!("{} was not refused", file.display()) };
         compare("err", &file, &report);
     }
 }
 
 #[test]
-fn every_sound_script_begins_with_the_warnings_of_its_snapshot() {
+fn every_sound_script_starts_with_the_warnings_of_its_snapshot() {
     for file in scripts("ok", 10) {
-        let report = begin(&file).unwrap_or_else(|report| panic!("{} was refused\n{report}", file.display()));
+        let report = start_session(&file).unwrap_or_else(|report| panic!("{} was refused\n{report}", file.display()));
         compare("ok", &file, &report);
     }
 }
 
-/// What `validate` says of the script.
-fn validated(file: &Path) -> String {
+/// The report of `validate` for the script.
+fn validate_report(file: &Path) -> String {
     let request = ValidateRequest {
         paths: vec![file.to_path_buf()],
         project: Some(file.parent().unwrap().to_path_buf()),
@@ -90,11 +89,11 @@ fn validated(file: &Path) -> String {
 #[test]
 fn every_finding_of_validate_is_as_its_snapshot_says() {
     for file in scripts("validate", 70) {
-        compare("validate", &file, &validated(&file));
+        compare("validate", &file, &validate_report(&file));
     }
 }
 
-/// Everything that `validate` finds in a text, checked in the place of `file`.
+/// The diagnostics of `validate` for a text, checked under the name of `file`.
 fn found_in(file: &Path, text: &str) -> Vec<Diagnostic> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(file.file_name().unwrap());
@@ -104,7 +103,7 @@ fn found_in(file: &Path, text: &str) -> Vec<Diagnostic> {
     validate(&request, &Environment::default()).unwrap().diagnostics
 }
 
-/// How often each rule speaks.
+/// The number of diagnostics of each rule.
 fn by_rule(found: &[Diagnostic]) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     found.iter().for_each(|found| *counts.entry(found.rule).or_default() += 1);
@@ -120,17 +119,17 @@ fn every_fix_settles_its_finding_and_breaks_nothing() {
         let before = found_in(&file, &text);
         for diagnostic in before.iter().filter(|diagnostic| diagnostic.file.text() == text) {
             for fix in &diagnostic.fixes {
-                let mended = apply(&text, &fix.edits).unwrap();
-                let after = found_in(&file, &mended);
-                let (was, is) = (by_rule(&before), by_rule(&after));
+                let fixed = apply(&text, &fix.edits).unwrap();
+                let after = found_in(&file, &fixed);
+                let (count_before, count_after) = (by_rule(&before), by_rule(&after));
                 let place = format!("{}: [{}] {}: {}", file.display(), diagnostic.rule, diagnostic.message, fix.title);
                 let shown = human(&after, false);
                 let rule = diagnostic.rule;
                 assert!(
-                    is.get(rule).unwrap_or(&0) < was.get(rule).unwrap(),
-                    "{place} settles nothing\n{mended}\n{shown}"
+                    count_after.get(rule).unwrap_or(&0) < count_before.get(rule).unwrap(),
+                    "{place} settles nothing\n{fixed}\n{shown}"
                 );
-                assert!(!is.contains_key("yaml-syntax"), "{place} breaks the file\n{mended}\n{shown}");
+                assert!(!count_after.contains_key("yaml-syntax"), "{place} breaks the file\n{fixed}\n{shown}");
                 fixes += 1;
             }
         }
@@ -138,9 +137,9 @@ fn every_fix_settles_its_finding_and_breaks_nothing() {
     assert!(fixes > 40, "only {fixes} fixes were tried");
 }
 
-/// Files that are too large or too odd to be kept.
+/// Files that are too large, too deep or no text.
 #[test]
-fn hostile_files_are_refused_with_a_short_report() {
+fn hostile_files_are_rejected_with_a_short_report() {
     let folder = tempfile::tempdir().unwrap();
     let script = |name: &str, bytes: &[u8]| {
         let path = folder.path().join(name);
@@ -148,7 +147,7 @@ fn hostile_files_are_refused_with_a_short_report() {
         path
     };
     let huge = script("huge.yaml", b"session:\n");
-    // A hundred megabytes that take no room on the disk.
+    // A sparse file of 100 MiB, which takes no space on the disk.
     std::fs::OpenOptions::new().write(true).open(&huge).unwrap().set_len(100 * 1024 * 1024).unwrap();
     let bomb: String = std::iter::once("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned())
         .chain((1..10).map(|n| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(", "))))
@@ -171,14 +170,14 @@ fn hostile_files_are_refused_with_a_short_report() {
     ];
     for (path, part) in table {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let Err(report) = begin(&path) else { panic!("{name} was not refused") };
+        let Err(report) = start_session(&path) else { panic!("{name} was not refused") };
         assert!(report.contains(part), "{name}: {report}");
         assert!(report.len() < 4_000, "{name}: a report of {} bytes", report.len());
     }
 }
 
 #[test]
-fn a_thousand_mistakes_make_a_report_that_can_be_read() {
+fn a_thousand_mistakes_are_all_reported_in_order() {
     let actions: String =
         (0..1_000).map(|n| format!("            - {{ action_type: nope, action_id: a{n} }}\n")).collect();
     let text = format!(
@@ -187,7 +186,7 @@ fn a_thousand_mistakes_make_a_report_that_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("many.yaml");
     std::fs::write(&path, text).unwrap();
-    let report = begin(&path).unwrap_err();
+    let report = start_session(&path).unwrap_err();
     assert_eq!(report.matches("error[unknown-kind]").count(), 1_000, "none is lost");
     assert!(report.contains(":8:") && report.contains(":1007:"), "in their order");
 }

@@ -1,5 +1,5 @@
-//! What tests leave behind beside their results: snapshots, and what simulated persons said. Run as `bcc-script test` does it,
-//! through the library, with written replies in the place of every model.
+//! What test runs produce besides results: snapshots and the messages of simulated persons. Run through the library as
+//! `bcc-script test` does it, with recorded replies in place of every model.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ const SCRIPT: &str = "session:
             - { action_type: ai_say, action_id: bye, config: { content: '再见，{{ user_name }}。', delivery: verbatim } }
 ";
 
-/// A project with the script, and these tests in its `tests/`.
+/// A project with the script and these tests in its `tests/` folder.
 fn project(tests: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("tests")).unwrap();
@@ -58,23 +58,23 @@ fn report(folder: &Path, update: bool, filter: Option<&str>) -> TestReport {
     run(&tests, &request, &environment).unwrap()
 }
 
-/// The only case of the only test.
-fn one(folder: &TempDir, update: bool) -> TestResult {
-    let mut ran = report(folder.path(), update, None).ran;
+/// Runs the only case of the only test.
+fn run_case(folder: &TempDir, update: bool) -> TestResult {
+    let mut ran = report(folder.path(), update, None).results;
     assert_eq!(ran.len(), 1);
     ran.remove(0)
 }
 
-fn files(folder: &TempDir) -> Vec<String> {
-    fn below(folder: &Path, found: &mut Vec<PathBuf>) {
+fn snapshot_files(folder: &TempDir) -> Vec<String> {
+    fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).into_iter().flatten() {
             let path = entry.unwrap().path();
-            if path.is_dir() { below(&path, found) } else { found.push(path) }
+            if path.is_dir() { collect(&path, found) } else { found.push(path) }
         }
     }
     let root = folder.path().join("tests/snapshots");
     let mut found = vec![];
-    below(&root, &mut found);
+    collect(&root, &mut found);
     let mut names: Vec<String> =
         found.iter().map(|path| path.strip_prefix(&root).unwrap().to_string_lossy().replace('\\', "/")).collect();
     names.sort();
@@ -94,16 +94,20 @@ dialogue:
 fn a_snapshot_is_asked_for_kept_compared_and_masked() {
     let folder =
         project(&[("a.yaml", &format!("{TALK}snapshot: [variables, transcript, outcomes, events, prompts]\n"))]);
-    let missing = one(&folder, false);
+    let missing = run_case(&folder, false);
     assert_eq!(missing.status, TestStatus::Failed);
     let failure = &missing.failures[0];
     assert!(failure.message.to_string().ends_with("tests/snapshots/a.yaml yet"), "{}", failure.message);
     assert!(failure.help.as_ref().map(ToString::to_string).as_deref().unwrap().contains("--update"));
-    assert_eq!(files(&folder), Vec::<String>::new(), "nothing is kept that nobody asked for");
+    assert_eq!(snapshot_files(&folder), Vec::<String>::new(), "nothing is kept that nobody asked for");
 
-    let kept = one(&folder, true);
-    assert_eq!(kept.status, TestStatus::Passed, "{:?} {:?}", kept.why, kept.failures);
-    assert!(kept.notes.iter().any(|note| note.to_string().contains("snapshots/a.yaml is new")), "{:?}", kept.notes);
+    let written = run_case(&folder, true);
+    assert_eq!(written.status, TestStatus::Passed, "{:?} {:?}", written.reason, written.failures);
+    assert!(
+        written.notes.iter().any(|note| note.to_string().contains("snapshots/a.yaml is new")),
+        "{:?}",
+        written.notes
+    );
     let text = std::fs::read_to_string(folder.path().join("tests/snapshots/a.yaml")).unwrap();
     assert!(
         !text.contains("三号楼") && text.contains("现在是 2026-01-01"),
@@ -115,39 +119,39 @@ fn a_snapshot_is_asked_for_kept_compared_and_masked() {
         assert!(!before.contains(hidden), "{hidden} in\n{text}");
     }
     insta::assert_snapshot!(before);
-    // Again and again the same, and nothing is written.
-    let again = one(&folder, true);
-    assert!(!again.notes.iter().any(|note| note.to_string().contains("snapshot")), "{:?}", again.notes);
-    assert_eq!(one(&folder, false).status, TestStatus::Passed);
+    // The snapshot is the same each time, and nothing is written.
+    let repeated = run_case(&folder, true);
+    assert!(!repeated.notes.iter().any(|note| note.to_string().contains("snapshot")), "{:?}", repeated.notes);
+    assert_eq!(run_case(&folder, false).status, TestStatus::Passed);
 
     write_test(&folder, "a.yaml", &format!("{}snapshot: transcript\n", TALK.replace("好的。", "好。")));
-    let other = one(&folder, false);
-    assert_eq!(other.status, TestStatus::Failed);
-    assert!(other.failures[0].found.to_string().contains('-'), "{}", other.failures[0].found);
-    let written = one(&folder, true);
-    assert!(written.notes.iter().any(|note| note.to_string().contains("was updated")), "{:?}", written.notes);
-    assert_eq!(one(&folder, false).status, TestStatus::Passed);
+    let compare = run_case(&folder, false);
+    assert_eq!(compare.status, TestStatus::Failed);
+    assert!(compare.failures[0].found.to_string().contains('-'), "{}", compare.failures[0].found);
+    let updated = run_case(&folder, true);
+    assert!(updated.notes.iter().any(|note| note.to_string().contains("was updated")), "{:?}", updated.notes);
+    assert_eq!(run_case(&folder, false).status, TestStatus::Passed);
 }
 
 #[test]
-fn a_test_that_fails_keeps_nothing() {
+fn a_failed_test_writes_no_snapshot() {
     let folder = project(&[(
         "a.yaml",
         &format!("{TALK}expect: {{ variables: {{ user_name: 别人 }} }}\nsnapshot: transcript\n"),
     )]);
-    assert_eq!(one(&folder, true).status, TestStatus::Failed);
-    assert_eq!(files(&folder), Vec::<String>::new());
+    assert_eq!(run_case(&folder, true).status, TestStatus::Failed);
+    assert_eq!(snapshot_files(&folder), Vec::<String>::new());
 }
 
 #[test]
-fn each_case_has_a_snapshot_and_those_of_none_are_told() {
+fn each_case_has_a_snapshot_and_stale_snapshots_are_reported() {
     let cases = "for:\n  - { case: 小林, name: 小林 }\n  - { case: ../../小李, name: 小李 }\n";
     let text =
         TALK.replace("user_name: 小林", "user_name: '{{ name }}'").replace("- user: 小林", "- user: 我是{{ name }}");
     let folder = project(&[("a.yaml", &format!("{text}{cases}snapshot: transcript\n")), ("b.yaml", TALK)]);
     let first = report(folder.path(), true, None);
-    assert!(first.ran.iter().all(|ran| ran.status == TestStatus::Passed), "{:?}", first.ran[0].failures);
-    let names = files(&folder);
+    assert!(first.results.iter().all(|ran| ran.status == TestStatus::Passed), "{:?}", first.results[0].failures);
+    let names = snapshot_files(&folder);
     assert_eq!(names.len(), 2, "{names:?}");
     assert!(names.contains(&"a/小林.yaml".to_owned()) && names.iter().all(|name| name.starts_with("a/")), "{names:?}");
     assert!(first.stale.is_empty());
@@ -156,14 +160,14 @@ fn each_case_has_a_snapshot_and_those_of_none_are_told() {
     let second = report(folder.path(), true, None);
     let ends: Vec<&str> = second.stale.iter().map(|path| path.rsplit("/snapshots/").next().unwrap()).collect();
     assert_eq!(ends, ["a/gone.yaml", "b.yaml"]);
-    assert_eq!(files(&folder).len(), 4, "they are told, and left where they are");
+    assert_eq!(snapshot_files(&folder).len(), 4, "they are told, and left where they are");
     assert!(report(folder.path(), false, Some("小李")).stale.is_empty(), "of a part of the tests nothing is known");
 }
 
-/// A test in which a person is played by written replies.
-fn played(persona: &str, replies: &str, answers: usize) -> String {
-    let asked = "    - { content: 怎么称呼您？ }\n".repeat(answers + 1);
-    format!("test: a person\nmodel:\n  ask_name:\n{asked}  'persona:*': {replies}\nuser: {persona}\n")
+/// A test with a simulated person whose messages are recorded replies.
+fn simulated_person_test(persona: &str, replies: &str, answers: usize) -> String {
+    let questions = "    - { content: 怎么称呼您？ }\n".repeat(answers + 1);
+    format!("test: a person\nmodel:\n  ask_name:\n{questions}  'persona:*': {replies}\nuser: {persona}\n")
 }
 
 #[test]
@@ -182,64 +186,68 @@ dialogue:
 expect: { status: completed, variables: { user_name: 小周 } }
 ";
     let folder = project(&[("a.yaml", text)]);
-    let ran = one(&folder, false);
-    assert_eq!(ran.status, TestStatus::Passed, "{:?} {:?} {:?}", ran.why, ran.failures, ran.notes);
-    let said: Vec<&str> = ran.transcript.iter().map(|line| line.text.as_str()).collect();
+    let ran = run_case(&folder, false);
+    assert_eq!(ran.status, TestStatus::Passed, "{:?} {:?} {:?}", ran.reason, ran.failures, ran.notes);
+    let messages: Vec<&str> = ran.transcript.iter().map(|line| line.text.as_str()).collect();
     let expected = ["怎么称呼您？", "你好", "您是？", "随便聊聊", "昵称也好。", "小周", "好的。", "再见，小周。"];
-    assert_eq!(said, expected);
+    assert_eq!(messages, expected);
     assert!(
         ran.notes.iter().any(|note| note.to_string().starts_with("simulated person: 2 calls to ")),
         "{:?}",
         ran.notes
     );
-    // Its calls are none of the session's.
+    // Calls of the simulated person do not count as calls of the session.
     assert_eq!(ran.model_calls, 4);
 }
 
 #[test]
-fn a_simulated_person_who_comes_to_no_end_fails_unless_that_is_fine() {
+fn a_simulated_person_who_reaches_the_turn_limit_fails_unless_that_is_allowed() {
     let replies = "[一, 二, 三]";
-    let folder = project(&[("a.yaml", &played("{ persona: 谁, turns: 3 }", replies, 3))]);
-    let ran = one(&folder, false);
+    let folder = project(&[("a.yaml", &simulated_person_test("{ persona: 谁, turns: 3 }", replies, 3))]);
+    let ran = run_case(&folder, false);
     assert_eq!(ran.status, TestStatus::Failed);
     assert_eq!(ran.failures[0].message, "the simulated person sent 3 messages, but the session is still waiting");
-    write_test(&folder, "a.yaml", &played("{ persona: 谁, turns: 3, bound: ok }", replies, 3));
-    let ran = one(&folder, false);
-    assert_eq!(ran.status, TestStatus::Passed, "{:?} {:?}", ran.why, ran.failures);
+    write_test(&folder, "a.yaml", &simulated_person_test("{ persona: 谁, turns: 3, bound: ok }", replies, 3));
+    let ran = run_case(&folder, false);
+    assert_eq!(ran.status, TestStatus::Passed, "{:?} {:?}", ran.reason, ran.failures);
 }
 
 #[test]
-fn a_simulated_person_who_is_silent_or_stuck_fails_with_what_to_do() {
-    let folder = project(&[("a.yaml", &played("{ persona: 谁 }", "['   ']", 1))]);
-    let ran = one(&folder, false);
+fn a_simulated_person_who_is_silent_or_stuck_fails_with_help() {
+    let folder = project(&[("a.yaml", &simulated_person_test("{ persona: 谁 }", "['   ']", 1))]);
+    let ran = run_case(&folder, false);
     assert_eq!(
         (ran.status, ran.failures[0].message.to_string()),
         (TestStatus::Failed, "the simulated person said nothing".to_owned())
     );
-    write_test(&folder, "a.yaml", &played("{ persona: 谁 }", "[嗯, 嗯, 嗯, 嗯]", 4));
-    let ran = one(&folder, false);
+    write_test(&folder, "a.yaml", &simulated_person_test("{ persona: 谁 }", "[嗯, 嗯, 嗯, 嗯]", 4));
+    let ran = run_case(&folder, false);
     assert_eq!(ran.failures[0].message, "the simulated person said the same thing 3 times in a row");
     assert!(ran.failures[0].help.is_some());
-    let essay = "长".repeat(5_000);
-    write_test(&folder, "a.yaml", &played("{ persona: 谁, turns: 1, bound: ok }", &format!("[{essay}]"), 1));
-    let ran = one(&folder, false);
-    assert_eq!(ran.status, TestStatus::Passed, "{:?} {:?}", ran.why, ran.failures);
+    let long_message = "长".repeat(5_000);
+    write_test(
+        &folder,
+        "a.yaml",
+        &simulated_person_test("{ persona: 谁, turns: 1, bound: ok }", &format!("[{long_message}]"), 1),
+    );
+    let ran = run_case(&folder, false);
+    assert_eq!(ran.status, TestStatus::Passed, "{:?} {:?}", ran.reason, ran.failures);
     assert_eq!(ran.transcript[1].text.chars().count(), 2_000);
 }
 
 #[test]
-fn without_a_model_a_test_with_a_simulated_person_is_skipped_and_says_why() {
+fn without_a_model_a_test_with_a_simulated_person_is_skipped_with_a_reason() {
     let folder = project(&[("a.yaml", "test: a person\nuser: { persona: 谁 }\n")]);
-    let ran = one(&folder, false);
+    let ran = run_case(&folder, false);
     assert_eq!(ran.status, TestStatus::Skipped);
-    assert!(ran.why.as_ref().map(ToString::to_string).as_deref().unwrap().contains("--model"), "{:?}", ran.why);
+    assert!(ran.reason.as_ref().map(ToString::to_string).as_deref().unwrap().contains("--model"), "{:?}", ran.reason);
 }
 
 #[test]
 fn coverage_of_a_test_run_is_of_the_scripts_that_were_run() {
     let folder = project(&[("a.yaml", TALK), ("b.yaml", "test: only asks\ndialogue:\n  - ai: 怎么称呼您？\n")]);
     let mut coverage = Coverage::default();
-    for ran in report(folder.path(), false, None).ran {
+    for ran in report(folder.path(), false, None).results {
         coverage.add(ran.program.as_ref().unwrap(), &ran.events());
     }
     let covered = coverage.files().next().unwrap();

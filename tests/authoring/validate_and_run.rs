@@ -1,4 +1,4 @@
-//! What `validate` finds in a script is what `run` refuses it for; and files that do not hold still are no reason to end.
+//! `validate` reports everything that `run` rejects a script for, and files that change while they are read cause no failure.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn shown(diagnostics: &[Diagnostic]) -> String {
     human(diagnostics, false)
 }
 
-/// `validate` asks more rules than `run`, which refuses what could not be run; and it takes documents that `run` does not.
+/// `validate` applies more rules than `run` and accepts more types of documents.
 #[test]
 fn validate_finds_in_a_script_all_that_run_finds() {
     crate::at_root();
@@ -37,17 +37,18 @@ fn validate_finds_in_a_script_all_that_run_finds() {
             }
             let project = Project::of(&file, None, false, &Environment::default()).unwrap();
             let request = RunRequest { file: file.clone(), ..RunRequest::default() };
-            let of_run = match LoadedProgram::of(&project, &request) {
+            let run_diagnostics = match LoadedProgram::of(&project, &request) {
                 Ok(loaded) => loaded.diagnostics().to_vec(),
                 Err(EngineError::Invalid(diagnostics)) => diagnostics,
                 Err(error) => panic!("{}: {error}", file.display()),
             };
-            if of_run.iter().any(|found| found.rule == "not-a-session") {
+            if run_diagnostics.iter().any(|found| found.rule == "not-a-session") {
                 continue;
             }
-            let of_validate = check(std::slice::from_ref(&file)).diagnostics;
-            let reports: Vec<String> = of_validate.iter().map(|found| shown(std::slice::from_ref(found))).collect();
-            for found in &of_run {
+            let validate_diagnostics = check(std::slice::from_ref(&file)).diagnostics;
+            let reports: Vec<String> =
+                validate_diagnostics.iter().map(|found| shown(std::slice::from_ref(found))).collect();
+            for found in &run_diagnostics {
                 let report = shown(std::slice::from_ref(found));
                 assert!(reports.contains(&report), "{}: validate does not find\n{report}", file.display());
             }
@@ -58,7 +59,7 @@ fn validate_finds_in_a_script_all_that_run_finds() {
 }
 
 #[test]
-fn the_report_is_the_same_whatever_the_threads_do() {
+fn the_report_does_not_depend_on_threads() {
     crate::at_root();
     let folder = PathBuf::from("tests/scripts/err");
     let first = shown(&check(std::slice::from_ref(&folder)).diagnostics);
@@ -68,7 +69,7 @@ fn the_report_is_the_same_whatever_the_threads_do() {
 }
 
 #[test]
-fn files_that_change_grow_and_vanish_while_they_are_read_end_in_a_report() {
+fn files_that_change_while_they_are_read_end_in_a_report() {
     crate::at_root();
     let folder = tempfile::tempdir().unwrap();
     let sound = fs::read_to_string("scripts/welcome.yaml").unwrap();
@@ -97,16 +98,16 @@ fn files_that_change_grow_and_vanish_while_they_are_read_end_in_a_report() {
 }
 
 #[test]
-fn what_is_remembered_of_an_earlier_check_is_never_out_of_date() {
+fn the_cache_of_earlier_checks_is_never_stale() {
     crate::at_root();
     let folder = tempfile::tempdir().unwrap();
-    let put = |name: &str, text: &str| {
+    let write = |name: &str, text: &str| {
         let path = folder.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     };
     let script = fs::read_to_string("scripts/interview_en.yaml").unwrap();
-    let memory = CheckCache::default();
+    let cache = CheckCache::default();
     let steps: [(&str, &str); 14] = [
         ("scripts/a.yaml", &script),
         ("scripts/b.yaml", &script.replace("action_type", "acton_type")),
@@ -124,12 +125,12 @@ fn what_is_remembered_of_an_earlier_check_is_never_out_of_date() {
         ("skills/a.yaml", "skill:\n  skill_id: a\n"),
     ];
     for (name, text) in steps {
-        put(name, text);
+        write(name, text);
         let request = ValidateRequest { paths: vec![folder.path().to_path_buf()], ..ValidateRequest::default() };
-        let again = validate_again(&request, &Environment::default(), Some(&memory)).unwrap();
-        let afresh = validate(&request, &Environment::default()).unwrap();
-        assert_eq!(shown(&again.diagnostics), shown(&afresh.diagnostics), "after {name}");
-        assert_eq!(again.files, afresh.files);
+        let cached = validate_again(&request, &Environment::default(), Some(&cache)).unwrap();
+        let fresh = validate(&request, &Environment::default()).unwrap();
+        assert_eq!(shown(&cached.diagnostics), shown(&fresh.diagnostics), "after {name}");
+        assert_eq!(cached.files, fresh.files);
     }
-    assert!(!memory.is_empty(), "nothing was remembered");
+    assert!(!cache.is_empty(), "nothing was remembered");
 }

@@ -1,4 +1,4 @@
-//! Which way a conversation can take through a script: the graph that rules about order ask.
+//! Tests of the control flow graph, which rules about the order of actions use.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,8 +19,8 @@ use bcc_lang::template::layers::TemplateFile;
 use bcc_lang::template::templates::Templates;
 use bcc_runtime::actions::KINDS;
 
-/// Looks at the graph of a script of one phase with these topics.
-fn graph<T>(topics: &str, look: impl FnOnce(&ControlFlowGraph, &dyn Fn(&str) -> usize) -> T) -> T {
+/// Calls `inspect` with the graph of a script that has one phase with these topics.
+fn graph<T>(topics: &str, inspect: impl FnOnce(&ControlFlowGraph, &dyn Fn(&str) -> usize) -> T) -> T {
     let text = format!("session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n{topics}");
     let file = Arc::new(SourceFile::new("s.yaml", text));
     let templates = ["ai_ask", "ai_say"].map(|kind| TemplateFile {
@@ -42,9 +42,9 @@ fn graph<T>(topics: &str, look: impl FnOnce(&ControlFlowGraph, &dyn Fn(&str) -> 
     let script = read(&file, &parse(&file).root.unwrap(), &findings).unwrap();
     let mut checker = Checker::new(&file, &against, &findings);
     walk::script(&mut checker, &script, &[]);
-    let facts = SemanticModel::new(&file, Some(&script), &[], &against, checker.seen);
-    let number = |id: &str| facts.seen.actions.iter().position(|action| action.id.value == id).unwrap();
-    look(edges::graph(&facts), &number)
+    let model = SemanticModel::new(&file, Some(&script), &[], &against, checker.collected);
+    let number = |id: &str| model.collected.actions.iter().position(|action| action.id.value == id).unwrap();
+    inspect(edges::graph(&model), &number)
 }
 
 fn ask(id: &str, more: &str) -> String {
@@ -56,7 +56,7 @@ fn topic(id: &str, actions: &str) -> String {
 }
 
 #[test]
-fn what_every_way_jumps_over_is_not_reached_and_costs_nothing() {
+fn actions_that_every_path_skips_are_unreachable_and_cost_nothing() {
     let on = "on_exit: { exit_criteria_met: { goto: v }, max_rounds_reached: { goto: v } }, ";
     let end = "on_exit: { exit_criteria_met: end, max_rounds_reached: end }, ";
     let topics = topic("t", &ask("a", on)) + &topic("u", &ask("b", end)) + &topic("v", &ask("c", ""));
@@ -68,7 +68,7 @@ fn what_every_way_jumps_over_is_not_reached_and_costs_nothing() {
 }
 
 #[test]
-fn two_thousand_topics_that_lead_to_each_other_are_no_matter() {
+fn a_graph_of_two_thousand_linked_topics_is_fast() {
     let mut topics = String::new();
     for number in 0..2_000 {
         let on = format!("on_exit: {{ user_blocked: {{ goto: t{} }} }}, ", (number * 7) % 2_000);

@@ -1,4 +1,4 @@
-//! What the check finds in templates, and where routes lead.
+//! Tests of the checker: findings in templates, and the targets of routes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 #![allow(clippy::print_stderr, clippy::print_stdout, unreachable_pub)]
@@ -13,7 +13,7 @@ mod examining;
 /// The root of the repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Files of the repository are named from its root, wherever a runner starts this binary.
-fn at_root() {
+/// Sets the working directory to the repository root, because the tests use paths relative to it.
+fn change_to_root() {
     std::env::set_current_dir(ROOT).unwrap();
 }

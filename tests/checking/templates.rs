@@ -1,7 +1,7 @@
-//! Template designers' mistakes: each file of `tests/templates/` is a small project, and beside it stands the report that the
-//! examination of its templates must give; for `ok/` there is none.
+//! Findings in templates: each file of `tests/templates/` is a small project, with the expected report in a snapshot; the projects in
+//! `ok/` have no findings.
 //!
-//! A line `=== path` begins a file of the project; `=== variables` lists the names that its scripts set.
+//! A line `=== path` starts a file of the project; `=== variables` lists the names that its scripts set.
 
 use crate::examining;
 use std::collections::BTreeSet;
@@ -20,18 +20,18 @@ fn examine(case: &str) -> Vec<Diagnostic> {
     }
     let variables = files.iter().find(|(path, _)| path == "variables");
     let variables = variables.map(|(_, text)| text.split_whitespace().map(str::to_owned).collect::<BTreeSet<String>>());
-    examining::examined(&files, variables.as_ref())
+    examining::template_findings(&files, variables.as_ref())
 }
 
-fn cases(folder: &str, least: usize) -> Vec<PathBuf> {
-    crate::at_root();
+fn cases(folder: &str, min_count: usize) -> Vec<PathBuf> {
+    crate::change_to_root();
     let mut files: Vec<PathBuf> = std::fs::read_dir(Path::new("tests/templates").join(folder))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
     files.sort();
-    assert!(files.len() >= least, "only {} cases", files.len());
+    assert!(files.len() >= min_count, "only {} cases", files.len());
     files
 }
 
@@ -50,7 +50,7 @@ fn every_mistake_is_reported_as_its_snapshot_says() {
 }
 
 #[test]
-fn sound_templates_are_reported_not_at_all() {
+fn valid_templates_have_no_findings() {
     for file in cases("ok", 8) {
         let found = examine(&std::fs::read_to_string(&file).unwrap());
         assert!(found.is_empty(), "{}:\n{}", file.display(), human(&found, false));
@@ -58,8 +58,8 @@ fn sound_templates_are_reported_not_at_all() {
 }
 
 #[test]
-fn the_templates_of_this_repository_are_sound() {
-    crate::at_root();
+fn the_templates_of_this_repository_have_no_findings() {
+    crate::change_to_root();
     let mut files = Vec::new();
     for place in ["default", "custom/english"] {
         for entry in std::fs::read_dir(Path::new("_system/config").join(place)).unwrap() {
@@ -69,13 +69,13 @@ fn the_templates_of_this_repository_are_sound() {
         }
     }
     assert_eq!(files.len(), 20);
-    // With no variables at all, a name that is not given would be told.
-    let found = examining::examined(&files, Some(&BTreeSet::new()));
+    // With an empty set of variables, every unknown name would be reported.
+    let found = examining::template_findings(&files, Some(&BTreeSet::new()));
     assert!(found.is_empty(), "{}", human(&found, false));
 }
 
 #[test]
-fn nothing_is_said_about_a_file_that_could_not_be_read_nor_about_what_pulls_it_in() {
+fn an_unreadable_template_and_those_that_include_it_have_no_further_findings() {
     let root = "{% include 'part.md' %}".to_owned();
     let mut files = examining::system(&[
         ("_system/config/default/ai_think_v1.md".to_owned(), root),
@@ -88,6 +88,6 @@ fn nothing_is_said_about_a_file_that_could_not_be_read_nor_about_what_pulls_it_i
 #[test]
 fn a_template_of_ten_megabytes_is_one_finding() {
     let files = [("_system/config/default/ai_ask_v1.md".to_owned(), "{{ x }} ".repeat(1_310_720))];
-    let found = examining::examined(&files, None);
+    let found = examining::template_findings(&files, None);
     assert_eq!(found.iter().map(|found| found.rule).collect::<Vec<_>>(), ["file-too-large"]);
 }

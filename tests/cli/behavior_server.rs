@@ -1,5 +1,5 @@
-//! The client of behavior servers against a server that is a process of its own (examples/behavior_server.rs), well behaved and
-//! with every fault; and the payloads against their schemas.
+//! Tests of the behavior server client against a separate server process (examples/behavior_server.rs), with and without injected
+//! errors, and tests of the payloads against their schemas.
 
 use crate::behavior_process as process;
 mod payloads;
@@ -14,7 +14,7 @@ use bcc_runtime::notebook::protocol::response::{reflection, response};
 use process::Process;
 use serde_json::{Value, json};
 
-/// A client that waits for nothing longer than a test may take.
+/// A client whose timeouts are short enough for a test.
 fn client(process: &Process, change: impl FnOnce(&mut ServerSettings)) -> HttpServer {
     let mut settings = ServerSettings::new("gauges", &process.url);
     settings.first_backoff = Duration::ZERO;
@@ -27,15 +27,15 @@ fn observation() -> Value {
         "behavior_iteration": 0}, "context": {"variables": {}}}, "options": {"stream": true}})
 }
 
-/// All pieces of an answer, and how it ended.
+/// All pieces of a response, and how the stream ended.
 async fn all(server: &HttpServer) -> (Vec<BehaviorPiece>, Result<(), ServerError>) {
     let mut pieces = Vec::new();
-    let mut arriving = match server.actions(&observation()).await {
-        Ok(arriving) => arriving,
+    let mut stream = match server.actions(&observation()).await {
+        Ok(stream) => stream,
         Err(error) => return (pieces, Err(error)),
     };
     loop {
-        match arriving.next().await {
+        match stream.next().await {
             Ok(Some(piece)) => pieces.push(piece),
             Ok(None) => return (pieces, Ok(())),
             Err(error) => return (pieces, Err(error)),
@@ -44,58 +44,58 @@ async fn all(server: &HttpServer) -> (Vec<BehaviorPiece>, Result<(), ServerError
 }
 
 fn actions_of(pieces: &[BehaviorPiece]) -> Vec<Value> {
-    let of = |piece: &BehaviorPiece| match piece {
+    let actions_in = |piece: &BehaviorPiece| match piece {
         BehaviorPiece::Action(value) => {
             vec![value.get("action").filter(|inner| inner.is_object()).unwrap_or(value).clone()]
         }
         BehaviorPiece::Response(value) => response(value).unwrap().actions,
     };
-    pieces.iter().flat_map(of).collect()
+    pieces.iter().flat_map(actions_in).collect()
 }
 
 #[tokio::test]
-async fn one_document_and_every_stream_bring_the_same_actions() {
+async fn a_document_and_every_stream_give_the_same_actions() {
     let mut expected = None;
     for stream in ["json", "lines", "sse", "array"] {
         let process = Process::start(&["--stream", stream, "--code", "--pause", "1"]);
-        let (pieces, ended) = all(&client(&process, |_| {})).await;
-        ended.unwrap();
+        let (pieces, result) = all(&client(&process, |_| {})).await;
+        result.unwrap();
         let streamed = pieces.iter().filter(|piece| matches!(piece, BehaviorPiece::Action(_))).count();
         assert_eq!(streamed, if stream == "json" { 0 } else { 3 }, "{stream}");
         let actions = actions_of(&pieces);
         assert_eq!(&actions, expected.get_or_insert(actions.clone()), "{stream}");
         if let Some(BehaviorPiece::Response(around)) = pieces.last() {
-            let read = response(around).unwrap();
-            assert_eq!((read.target.as_str(), read.transition.continue_behaviors), ("part 1 of 看", Some(true)));
+            let parsed = response(around).unwrap();
+            assert_eq!((parsed.target.as_str(), parsed.transition.continue_behaviors), ("part 1 of 看", Some(true)));
         }
     }
     assert_eq!(expected.unwrap().len(), 3);
 }
 
 #[tokio::test]
-async fn older_names_of_endpoints_and_forms_lead_to_the_same_judgement() {
+async fn legacy_endpoints_and_forms_give_the_same_judgement() {
     for (form, paths) in [("new", EndpointPaths::V1), ("older", EndpointPaths::Planning)] {
         let process = Process::start(&["--form", form, "--behaviors", "1"]);
         let server = client(&process, |settings| {
             settings.paths = paths;
-            settings.form = if form == "older" { ProtocolForm::Older } else { ProtocolForm::New };
+            settings.form = if form == "older" { ProtocolForm::Legacy } else { ProtocolForm::New };
         });
-        assert_eq!(server.older_form(), form == "older");
-        let (pieces, ended) = all(&server).await;
-        ended.unwrap();
+        assert_eq!(server.is_legacy_form(), form == "older");
+        let (pieces, result) = all(&server).await;
+        result.unwrap();
         assert_eq!(actions_of(&pieces).len(), 2);
-        let judged = reflection(&server.reflection(&observation()).await.unwrap()).unwrap();
-        assert_eq!(judged.decides(), Some(true), "{form}");
+        let judgement = reflection(&server.reflection(&observation()).await.unwrap()).unwrap();
+        assert_eq!(judgement.is_target_achieved(), Some(true), "{form}");
     }
 }
 
 #[tokio::test]
-async fn the_token_is_sent_and_told_to_nobody() {
+async fn the_token_is_sent_and_never_printed() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let process = Process::start(&["--token", "open-sesame", "--log", log.to_str().unwrap()]);
-    let (_, ended) = all(&client(&process, |settings| settings.token = Some("open-sesame\n".into()))).await;
-    ended.unwrap();
+    let (_, result) = all(&client(&process, |settings| settings.token = Some("open-sesame\n".into()))).await;
+    result.unwrap();
     let server = client(&process, |settings| settings.token = Some("wrong-sesame".into()));
     let error = all(&server).await.1.unwrap_err();
     assert_eq!(error.code, "server-refused");
@@ -110,8 +110,8 @@ async fn the_token_is_sent_and_told_to_nobody() {
     assert_eq!(lines.lines().count(), 2, "a refusal is not asked again");
 }
 
-/// What goes wrong, what comes of it, and how many actions came before.
-const FAULTS: [(&str, &str, usize); 18] = [
+/// Each injected error with the expected error code and the number of actions received before it.
+const INJECTED_ERRORS: [(&str, &str, usize); 18] = [
     ("status:500", "server-refused", 0),
     ("status:429", "server-refused", 0),
     ("status:404", "server-refused", 0),
@@ -133,75 +133,75 @@ const FAULTS: [(&str, &str, usize); 18] = [
 ];
 
 #[tokio::test]
-async fn every_fault_has_its_outcome_and_none_repeats_what_was_sent() {
-    for (fault, code, before) in FAULTS {
-        let process = Process::start(&["--fault", fault]);
+async fn every_injected_error_has_its_outcome_and_none_repeats_actions() {
+    for (injected_error, code, before) in INJECTED_ERRORS {
+        let process = Process::start(&["--fault", injected_error]);
         let server = client(&process, |settings| {
-            settings.first_byte_timeout = Duration::from_secs(if fault == "hang" { 1 } else { 30 });
-            settings.idle_timeout = Duration::from_secs(if fault == "hang-body" { 1 } else { 30 });
+            settings.first_byte_timeout = Duration::from_secs(if injected_error == "hang" { 1 } else { 30 });
+            settings.idle_timeout = Duration::from_secs(if injected_error == "hang-body" { 1 } else { 30 });
         });
-        let (pieces, ended) = all(&server).await;
-        match ended {
+        let (pieces, result) = all(&server).await;
+        match result {
             Err(error) => {
-                assert_eq!(error.code, code, "{fault}: {error}");
+                assert_eq!(error.code, code, "{injected_error}: {error}");
                 assert!(error.message.to_string().contains("`gauges`") && error.help.is_some(), "{error:?}");
                 assert!(!format!("{error:?}").contains("a-secret-of-the-server"), "{error:?}");
-                assert_eq!(pieces.len(), before, "{fault}");
+                assert_eq!(pieces.len(), before, "{injected_error}");
             }
-            Ok(()) if fault == "wrong-types" => {
+            Ok(()) if injected_error == "wrong-types" => {
                 let [BehaviorPiece::Response(value)] = pieces.as_slice() else { panic!("{pieces:?}") };
                 assert!(response(value).is_err());
             }
             Ok(()) => {
-                assert_eq!(code, "", "{fault}");
-                assert_eq!(actions_of(&pieces).len(), before, "{fault}");
+                assert_eq!(code, "", "{injected_error}");
+                assert_eq!(actions_of(&pieces).len(), before, "{injected_error}");
             }
         }
     }
 }
 
 #[tokio::test]
-async fn a_stream_without_end_is_taken_as_long_as_somebody_reads_it_and_ends_with_the_time() {
+async fn an_endless_stream_is_read_until_the_timeout() {
     let process = Process::start(&["--fault", "endless", "--pause", "1"]);
     let server = client(&process, |settings| settings.timeout = Duration::from_secs(1));
-    let (pieces, ended) = all(&server).await;
+    let (pieces, result) = all(&server).await;
     assert!(!pieces.is_empty());
-    assert_eq!(ended.unwrap_err().code, "server-timeout");
+    assert_eq!(result.unwrap_err().code, "server-timeout");
 }
 
 #[tokio::test]
-async fn single_bytes_make_the_same_answer_also_inside_of_characters() {
+async fn a_response_in_single_bytes_is_the_same_even_inside_characters() {
     let process = Process::start(&["--fault", "drip", "--stream", "lines", "--pause", "0"]);
-    let (pieces, ended) = all(&client(&process, |_| {})).await;
-    ended.unwrap();
+    let (pieces, result) = all(&client(&process, |_| {})).await;
+    result.unwrap();
     let actions = actions_of(&pieces);
     assert_eq!(actions.len(), 2);
     assert!(actions[1]["content"].as_str().unwrap().contains("一、二、三。"));
 }
 
 #[tokio::test]
-async fn what_may_pass_by_itself_is_asked_again_while_nothing_has_come() {
-    for (fault, times, works) in [
+async fn temporary_errors_are_retried_until_the_first_data() {
+    for (injected_error, times, succeeds) in [
         ("status:503", "2", true),
         ("status:503", "3", false),
         ("close", "2", true),
         ("status:400", "1", false),
         ("cut", "1", false),
     ] {
-        for on in ["actions", "reflection"] {
-            let process = Process::start(&["--fault", fault, "--times", times, "--on", on]);
+        for endpoint in ["actions", "reflection"] {
+            let process = Process::start(&["--fault", injected_error, "--times", times, "--on", endpoint]);
             let server = client(&process, |_| {});
-            let worked = match on {
+            let succeeded = match endpoint {
                 "actions" => all(&server).await.1.is_ok(),
                 _ => server.reflection(&observation()).await.is_ok(),
             };
-            assert_eq!(worked, works, "{fault} {times} on {on}");
+            assert_eq!(succeeded, succeeds, "{injected_error} {times} on {endpoint}");
         }
     }
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_with_where_to_look() {
+async fn an_unreachable_server_is_reported_with_help() {
     let url = {
         let process = Process::start(&[]);
         process.url.clone()

@@ -1,9 +1,9 @@
-//! Killed at any moment, a conversation goes on as if nothing had happened (docs/sessions.md).
+//! Tests that a conversation continues without differences after its process is killed at any time (docs/sessions.md).
 //!
-//! A client that does not know whether its last answer arrived kills the program again and again, resends that answer
-//! by its `answer_id`, and resumes. In the end the whole export must be that of a run that nobody disturbed.
+//! A client that does not know whether its last answer arrived kills the program many times, resends that answer by its `answer_id`,
+//! and resumes the session. The final export must be the same as that of an uninterrupted run.
 //!
-//! `BCC_TEST_SEED=N` repeats the chance of a run that failed.
+//! `BCC_TEST_SEED=N` repeats the random choices of a failed run.
 
 use crate::client;
 use crate::process;
@@ -14,24 +14,24 @@ use serde_json::{Value, json};
 
 use client::{Client, End, Plan};
 use process::Home;
-use undisturbed::{Told, first_difference, journal, without_resumes};
+use undisturbed::{SessionOutput, first_difference, journal, without_resumes};
 
-/// How often the long conversation is killed at least.
+/// The minimum number of kills in the long conversation.
 const KILLS: usize = 200;
 
-/// How many are planned: on a busy machine a process may come further than its plan meant it to, and those are missing then.
+/// The number of planned kills: on a busy machine a process may get further than planned, so that some kills do not happen.
 const PLANNED: usize = 280;
 
-/// Where the clock of every run starts. It moves 1 ms an event, so that all times can be compared.
+/// The start of the clock in every run. It advances 1 ms per event, so that all times can be compared.
 const CLOCK: &str = "2026-11-21T20:00:00Z";
 
-/// The seed of a test, told when it fails.
+/// The random seed of a test, printed when the test fails.
 struct Seed(u64);
 
 impl Seed {
-    fn of_this_run() -> Self {
-        let given = std::env::var("BCC_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
-        Self(given.unwrap_or_else(|| fastrand::u64(..)))
+    fn from_environment() -> Self {
+        let configured = std::env::var("BCC_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+        Self(configured.unwrap_or_else(|| fastrand::u64(..)))
     }
 }
 
@@ -43,7 +43,7 @@ impl Drop for Seed {
     }
 }
 
-/// What the model says in the long conversation: a text for each call, most of them as models write them.
+/// The model's replies in the long conversation, one text for each call, mostly in the form that models produce.
 fn replies() -> Value {
     let round = |content: String, exit: bool, more: Value| {
         let mut reply = json!({
@@ -54,7 +54,7 @@ fn replies() -> Value {
         reply.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         reply
     };
-    let many = |name: &str, answers: usize| -> Vec<Value> {
+    let topic_replies = |name: &str, answers: usize| -> Vec<Value> {
         let mut list = vec![round(format!("{name}: the first?"), false, json!({}))];
         for number in 1..=answers {
             let mut more = json!({ name: format!("{name} {number}") });
@@ -87,17 +87,17 @@ fn replies() -> Value {
             round("好。".into(), true, json!({})),
         ],
         "ask_consent": [round("同意吗？".into(), false, json!({})), round("".into(), true, json!({ "agreed": "true", "born": "1985-03-02" }))],
-        "ask_places": many("places", 49),
-        "ask_music": many("music", 45),
+        "ask_places": topic_replies("places", 49),
+        "ask_music": topic_replies("music", 45),
         "ask_mood": [round("心情如何？".into(), false, json!({})), round("".into(), true, json!({ "mood": "restless" }))],
         "say_breathe": [round("深呼吸。".into(), false, json!({}))],
-        "ask_people": many("told", 48),
+        "ask_people": topic_replies("told", 48),
         "think_summary": [{ "summary": "走过很多地方，13800001111。" }],
         "ask_last": [round("还有什么？".into(), false, json!({})), round("是吗？".into(), false, json!({ "last_word": "x" })), round("".into(), false, json!({ "last_word": "完" }))],
     }})
 }
 
-/// The answer of the person to the question `answer_id`: always the same, and no two alike.
+/// The answer to the question `answer_id`: always the same, and different for each question.
 fn answer(answer_id: &str) -> String {
     let number: usize = answer_id.strip_prefix('a').unwrap().parse().unwrap();
     match number % 7 {
@@ -109,19 +109,19 @@ fn answer(answer_id: &str) -> String {
     }
 }
 
-/// A run that nobody disturbs, as its journal and its export tell it.
-fn undisturbed_run(script: &str, arguments: &[String], answer: fn(&str) -> String) -> Told {
+/// The journal and the export of an uninterrupted run.
+fn uninterrupted_run(script: &str, arguments: &[String], answer: fn(&str) -> String) -> SessionOutput {
     let home = Home::new();
     let script = home.script(script);
     let mut client = Client::new(&home, script, arguments.to_vec(), answer);
-    assert_eq!(client.live(&Plan::Undisturbed), End::Completed);
-    client.told_everything(&journal(&home, client::SESSION));
-    Told::of(&home)
+    assert_eq!(client.run_process(&Plan::Undisturbed), End::Completed);
+    client.check_journal(&journal(&home, client::SESSION));
+    SessionOutput::of(&home)
 }
 
 #[test]
 fn killed_200_times_a_conversation_comes_to_the_same_transcript_and_variables() {
-    let seed = Seed::of_this_run();
+    let seed = Seed::from_environment();
     let mut chance = fastrand::Rng::with_seed(seed.0);
     let files = Home::new();
     let model = files.file("replies.json", &replies().to_string());
@@ -130,7 +130,7 @@ fn killed_200_times_a_conversation_comes_to_the_same_transcript_and_variables() 
         .into_iter()
         .chain([format!("replay:{}", model.display())])
         .collect();
-    let expected = undisturbed_run("long_talk.yaml", &arguments, answer);
+    let expected = uninterrupted_run("long_talk.yaml", &arguments, answer);
     let answers = expected.answers();
     assert!(answers.len() > 150, "the conversation is not long: {} answers", answers.len());
     for (number, text) in answers.iter().enumerate() {
@@ -140,25 +140,25 @@ fn killed_200_times_a_conversation_comes_to_the_same_transcript_and_variables() 
     let home = Home::new();
     let script = home.script("long_talk.yaml");
     let mut client = Client::new(&home, script, arguments, answer);
-    // How long a process needs to its first event: the moments before it must be met too.
-    let start = client.time_to_start();
+    // The time that a process needs to its first event; kills before that event must be tested, too.
+    let startup = client.startup_time();
     let mut end = End::Killed;
     while end != End::Completed {
-        // The kills are spread over the whole conversation, however fast the machine is: who is ahead of them asks and
-        // answers nothing new before the next kill.
+        // The kills are distributed over the whole conversation, independently of the speed of the machine: a client that is ahead sends no
+        // new answer before the next kill.
         let ahead = client.answered() * PLANNED >= client.kills * answers.len();
-        client.holds_back = ahead && client.kills < PLANNED;
+        client.holds_answers = ahead && client.kills < PLANNED;
         let plan = if client.kills >= PLANNED {
             Plan::Undisturbed
         } else if ahead {
             match chance.u32(..4) {
-                0 => Plan::After(start.mul_f64(chance.f64())),
-                1 => Plan::Unread(start.mul_f64(2.0 + 2.0 * chance.f64())),
+                0 => Plan::After(startup.mul_f64(chance.f64())),
+                1 => Plan::Unread(startup.mul_f64(2.0 + 2.0 * chance.f64())),
                 _ => Plan::AfterLines(1 + chance.usize(..3), Duration::ZERO),
             }
         } else {
             match chance.u32(..5) {
-                0 => Plan::After(start.mul_f64(0.8 + chance.f64())),
+                0 => Plan::After(startup.mul_f64(0.8 + chance.f64())),
                 1 | 2 => Plan::AfterLines(
                     1 + chance.usize(..25),
                     Duration::from_micros(chance.u64(..1500) * chance.u64(..2)),
@@ -168,17 +168,17 @@ fn killed_200_times_a_conversation_comes_to_the_same_transcript_and_variables() 
             }
         };
         client.by_run = chance.u32(..4) == 0;
-        client.sends_twice = chance.u32(..4) == 0;
-        client.loses_what_it_had_not_read = chance.bool();
-        end = client.live(&plan);
+        client.resends = chance.u32(..4) == 0;
+        client.loses_unread_output = chance.bool();
+        end = client.run_process(&plan);
     }
 
     assert!(client.kills >= KILLS, "{} kills", client.kills);
     println!("{} kills: {:?}", client.kills, client.moments);
     client.moments.all_were_met();
     let events = journal(&home, client::SESSION);
-    client.told_everything(&events);
-    let found = Told::of(&home);
+    client.check_journal(&events);
+    let found = SessionOutput::of(&home);
     assert_eq!(found.export, home.export(client::SESSION), "`sessions export` is what is compared");
     assert_eq!(found.answers(), answers, "an answer was lost or taken twice");
     let resumed = events.iter().filter(|event| event["type"] == "session_resumed").count();
@@ -189,32 +189,32 @@ fn killed_200_times_a_conversation_comes_to_the_same_transcript_and_variables() 
     }
 }
 
-/// The answers of the short conversation, which the offline responder takes the variables from.
+/// The answers of the short conversation, from which the offline responder takes the variables.
 fn short_answer(answer_id: &str) -> String {
     let texts = ["小林", "不告诉你", "35", "茶、咖啡", "?", "?"];
     let number: usize = answer_id.strip_prefix('a').unwrap().parse().unwrap();
     texts[number - 1].to_owned()
 }
 
-/// Kills a conversation once after each line that it writes, and looks whether it comes to the same end.
+/// Kills a conversation once after each line that it writes, and compares the result with that of an uninterrupted run.
 fn killed_after_any_line(script_name: &str, arguments: &[String], answer: fn(&str) -> String) {
-    let expected = undisturbed_run(script_name, arguments, answer);
+    let expected = uninterrupted_run(script_name, arguments, answer);
     let mut lines = 0;
     loop {
         lines += 1;
         let home = Home::new();
         let script = home.script(script_name);
         let mut client = Client::new(&home, script, arguments.to_vec(), answer);
-        client.loses_what_it_had_not_read = lines % 2 == 0;
+        client.loses_unread_output = lines % 2 == 0;
         client.by_run = lines % 3 == 0;
-        let first = client.live(&Plan::AfterLines(lines, Duration::ZERO));
+        let first = client.run_process(&Plan::AfterLines(lines, Duration::ZERO));
         let mut end = first;
         while end != End::Completed {
             client.by_run = false;
-            end = client.live(&Plan::Undisturbed);
+            end = client.run_process(&Plan::Undisturbed);
         }
-        client.told_everything(&journal(&home, client::SESSION));
-        let found = without_resumes(&Told::of(&home), CLOCK);
+        client.check_journal(&journal(&home, client::SESSION));
+        let found = without_resumes(&SessionOutput::of(&home), CLOCK);
         if let Some(difference) = first_difference(&expected, &found) {
             panic!("killed after line {lines}: {difference}");
         }
@@ -230,14 +230,14 @@ fn killed_after_any_line_that_it_wrote_a_conversation_comes_to_the_same_end() {
     killed_after_any_line("short_talk.yaml", &["--clock", CLOCK].map(str::to_owned), short_answer);
 }
 
-/// What is answered in the conversation with routes: a person who is stuck, then in danger, then well again.
+/// The answers in the conversation with routes: the person is first stuck, then in danger, then well again.
 fn routed_answer(answer_id: &str) -> String {
     let texts = ["小林", "不想说", "好吧", "有时候不想活了", "安全", "母亲还好", "父亲也好", "很好", "谢谢"];
     let number: usize = answer_id.strip_prefix('a').unwrap().parse().unwrap();
     texts[number - 1].to_owned()
 }
 
-/// What the model writes in it.
+/// The model's replies in the conversation with routes.
 fn routed_replies() -> Value {
     let reply = |content: &str, exit: bool, suggestion: &str| {
         json!({
@@ -246,18 +246,18 @@ fn routed_replies() -> Value {
             "progress_suggestion": suggestion, "metadata": { "emotional_tone": "平静", "crisis_signal": false },
         })
     };
-    let go_on = "continue_needed";
-    let named = |name: &str| {
-        let mut reply = reply("记下了", true, go_on);
+    let next_step = "continue_needed";
+    let reply_with_name = |name: &str| {
+        let mut reply = reply("记下了", true, next_step);
         reply["name"] = json!(name);
         reply
     };
     json!({ "replies": {
-        "ask_name": [named("小林")],
-        "ask_family": [reply("没关系，慢慢来", false, "blocked"), reply("谢谢", true, go_on)],
-        "ask_person": [reply("嗯", false, go_on), reply("好", true, go_on), reply("嗯", false, go_on), reply("好", true, go_on)],
-        "ask_safe": [reply("我们在这里", true, go_on)],
-        "ask_last": [reply("再见", true, go_on)],
+        "ask_name": [reply_with_name("小林")],
+        "ask_family": [reply("没关系，慢慢来", false, "blocked"), reply("谢谢", true, next_step)],
+        "ask_person": [reply("嗯", false, next_step), reply("好", true, next_step), reply("嗯", false, next_step), reply("好", true, next_step)],
+        "ask_safe": [reply("我们在这里", true, next_step)],
+        "ask_last": [reply("再见", true, next_step)],
     }})
 }
 
@@ -270,7 +270,7 @@ fn killed_after_any_line_a_conversation_with_routes_skills_triggers_and_lists_co
 }
 
 #[test]
-fn who_drives_a_held_session_is_told_who_holds_it_and_a_killed_holder_holds_nothing() {
+fn a_second_process_is_told_the_holder_of_a_session_and_a_kill_releases_it() {
     let home = Home::new();
     let script = home.script("short_talk.yaml");
     let script = script.to_str().unwrap();
@@ -286,10 +286,14 @@ fn who_drives_a_held_session_is_told_who_holds_it_and_a_killed_holder_holds_noth
         let second = home.finish(&arguments, "an answer\n");
         assert_eq!(second.code, Some(1), "{arguments:?}: {}", second.err);
         assert!(second.err.contains(&format!("process {}", holder.id())), "{}", second.err);
-        // It tells a program so too, and nothing else: what is committed is for the one who holds the session.
-        let told = second.events();
-        let refusal = told.iter().all(|event| event["type"] == "error" && event.get("seq").is_none());
-        assert!(told.len() == usize::from(arguments.contains(&"--json")) && refusal, "{arguments:?}: {}", second.out);
+        // With `--json` the output is an error event and nothing else: only the process that holds the session sees committed events.
+        let output_events = second.events();
+        let all_errors = output_events.iter().all(|event| event["type"] == "error" && event.get("seq").is_none());
+        assert!(
+            output_events.len() == usize::from(arguments.contains(&"--json")) && all_errors,
+            "{arguments:?}: {}",
+            second.out
+        );
     }
     assert_eq!(journal(&home, "held"), before, "a refused process left something behind");
 

@@ -1,5 +1,4 @@
-//! Kinds that a project makes itself, through the program: skills and commands with hooks, what is allowed, what fails and how,
-//! and a command that was interrupted.
+//! Tests of custom kinds through the program: skills and commands with hooks, permissions, failures, and interrupted commands.
 
 use crate::process;
 mod in_loops;
@@ -10,11 +9,11 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use process::{Finished, GLANCE, Home, PATIENCE, Running};
+use process::{Finished, Home, POLL_INTERVAL, Running, TIMEOUT};
 
 const ALLOWED: &str = "[project]\nallow = [\"command\"]\n";
 
-/// A skill that greets, one that fails, and one that notes for a hook what it learned.
+/// A skill that greets, one that fails, and one that saves data for a hook.
 const SKILLS: [(&str, &str); 3] = [
     (
         "greeting",
@@ -30,8 +29,8 @@ const SKILLS: [(&str, &str); 3] = [
     ),
 ];
 
-/// A project with this configuration, and a script with these actions.
-fn shop(configuration: &str, actions: &str) -> Home {
+/// A project with this configuration and a script with these actions.
+fn project_with(configuration: &str, actions: &str) -> Home {
     let home = Home::new();
     home.file("bcc-script.toml", configuration);
     fs::create_dir(home.path().join("skills")).unwrap();
@@ -56,8 +55,8 @@ fn run(home: &Home) -> Finished {
     home.finish(RUN, "")
 }
 
-/// The values that the script's own variables were set to.
-fn set(finished: &Finished) -> Value {
+/// The values of the script's variables.
+fn set_variables(finished: &Finished) -> Value {
     let of_type = |event: &Value| event["type"] == "variable_set" && event["scope"] == "session";
     let events = finished.events();
     let pairs = events.iter().filter(|event| of_type(event));
@@ -65,8 +64,8 @@ fn set(finished: &Finished) -> Value {
 }
 
 fn outcome(finished: &Finished, action: &str) -> Value {
-    let of = |event: &Value| event["type"] == "outcome" && event["location"]["action_id"] == action;
-    finished.events().into_iter().rfind(of).unwrap_or_else(|| panic!("no outcome: {finished:?}"))
+    let is_outcome = |event: &Value| event["type"] == "outcome" && event["location"]["action_id"] == action;
+    finished.events().into_iter().rfind(is_outcome).unwrap_or_else(|| panic!("no outcome: {finished:?}"))
 }
 
 fn failure(finished: &Finished, action: &str) -> (Value, Value) {
@@ -77,7 +76,7 @@ fn failure(finished: &Finished, action: &str) -> (Value, Value) {
     (found["exit_reason"].clone(), found["error"].clone())
 }
 
-/// The first value of this key, however deep.
+/// The first value with this key at any depth.
 fn find<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
     let object = value.as_object()?;
     object.get(key).or_else(|| object.values().find_map(|inner| find(inner, key)))
@@ -89,19 +88,19 @@ fn text(home: &Home, file: &str) -> String {
 
 #[test]
 fn a_kind_that_runs_a_skill_gives_it_the_fields_and_takes_its_outputs() {
-    let home = shop(
+    let home = project_with(
         "[kinds.greet]\nskill = \"greeting\"\n[kinds.\"问候\"]\nskill = \"greeting\"\n",
         "- action_type: greet\n  action_id: hi\n  config: { name: Ann, output: { hello: line } }\n\
          - action_type: 问候\n  action_id: ni_hao\n  config: { name: \"{{ hello }}\", loud: true, output: [line] }\n",
     );
     let finished = run(&home);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert_eq!(set(&finished), json!({ "hello": "Hello Ann", "line": "HELLO Hello Ann" }));
+    assert_eq!(set_variables(&finished), json!({ "hello": "Hello Ann", "line": "HELLO Hello Ann" }));
 }
 
 #[test]
 fn a_kind_that_runs_a_command_gives_it_json_and_takes_json() {
-    let home = shop(
+    let home = project_with(
         &format!("{ALLOWED}[kinds.note]\ncommand = [\"/bin/sh\", \"note.sh\", \"--style\", \"$HOME `ls`\"]\n"),
         "- action_type: set\n  action_id: begin\n  config: { values: { whom: Ann, n: 3 } }\n\
          - action_type: note\n  action_id: keep\n  config:\n    text: \"{{ whom }}; $(touch evil)\"\n    number: \"{{ n }}\"\n    deep: [{ inner: \"{{ whom | upper }}\" }, 1, null]\n    output: { count: kept, args: args }\n",
@@ -111,29 +110,29 @@ fn a_kind_that_runs_a_command_gives_it_json_and_takes_json() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let given: Value = serde_json::from_str(&text(&home, "given.json")).unwrap();
     assert_eq!(given, json!({ "text": "Ann; $(touch evil)", "number": 3, "deep": [{ "inner": "ANN" }, 1, null] }));
-    let set = set(&finished);
-    assert_eq!((&set["count"], &set["args"]), (&json!(3), &json!("--style $HOME `ls`")));
+    let variables = set_variables(&finished);
+    assert_eq!((&variables["count"], &variables["args"]), (&json!(3), &json!("--style $HOME `ls`")));
     assert!(!home.path().join("evil").exists());
 }
 
 #[test]
-fn what_is_no_json_object_is_a_text_and_what_is_missing_is_told() {
-    let home = shop(
+fn output_that_is_not_a_json_object_is_text_and_missing_outputs_are_reported() {
+    let home = project_with(
         &format!("{ALLOWED}[kinds.words]\ncommand = [\"/bin/echo\", \"two words\"]\n"),
         "- action_type: words\n  action_id: w\n  config: { output: { said: stdout, other: missing } }\n",
     );
     let finished = run(&home);
-    assert_eq!(set(&finished), json!({ "said": "two words" }));
-    let warned = finished.events().into_iter().find(|event| event["code"] == "output-missing").unwrap();
-    assert!(warned["message"].as_str().unwrap().contains("did not return `missing`"), "{warned}");
+    assert_eq!(set_variables(&finished), json!({ "said": "two words" }));
+    let warning = finished.events().into_iter().find(|event| event["code"] == "output-missing").unwrap();
+    assert!(warning["message"].as_str().unwrap().contains("did not return `missing`"), "{warning}");
 }
 
 #[test]
-fn hooks_run_before_and_after_in_this_order_and_learn_what_came() {
-    let log = |word: &str| {
-        format!("[\"/bin/sh\", \"-c\", \"echo {word} >> log; cat > {word}.json; echo '{{\\\"a\\\": 1}}'\"]")
+fn hooks_run_before_and_after_in_order_and_receive_the_result() {
+    let log = |name: &str| {
+        format!("[\"/bin/sh\", \"-c\", \"echo {name} >> log; cat > {name}.json; echo '{{\\\"a\\\": 1}}'\"]")
     };
-    let home = shop(
+    let home = project_with(
         &format!(
             "{ALLOWED}[kinds.work]\ncommand = {}\nbefore = {{ command = {} }}\nafter = {{ command = {} }}\n",
             log("itself"),
@@ -157,8 +156,8 @@ fn hooks_run_before_and_after_in_this_order_and_learn_what_came() {
 }
 
 #[test]
-fn what_fails_before_keeps_it_from_being_done_and_what_comes_after_is_done_all_the_same() {
-    let home = shop(
+fn a_failing_before_hook_skips_the_action_and_after_hooks_still_run() {
+    let home = project_with(
         &format!(
             "{ALLOWED}[kinds.work]\ncommand = [\"/bin/sh\", \"-c\", \"echo itself >> log\"]\nbefore = {{ command = [\"/bin/sh\", \"-c\", \"exit 7\"] }}\nafter = {{ skill = \"closing\" }}\n"
         ),
@@ -173,7 +172,7 @@ fn what_fails_before_keeps_it_from_being_done_and_what_comes_after_is_done_all_t
 
 #[test]
 fn a_failure_of_any_part_fails_the_session_where_no_route_is_written_for_it() {
-    let long = "/bin/sh\", \"-c\", \"echo begun >> log; sleep 1000";
+    let long_command = "/bin/sh\", \"-c\", \"echo begun >> log; sleep 1000";
     let table = [
         (
             "command = [\"/bin/sh\", \"-c\", \"echo secret words >&2; exit 3\"]",
@@ -181,7 +180,7 @@ fn a_failure_of_any_part_fails_the_session_where_no_route_is_written_for_it() {
         ),
         ("command = [\"/bin/sh\", \"-c\", \"kill -9 $$\"]", "the command of `work` was terminated by signal 9"),
         (
-            &format!("command = [\"{long}\"]\ntimeout = \"200ms\""),
+            &format!("command = [\"{long_command}\"]\ntimeout = \"200ms\""),
             "the command of `work` took longer than 200ms and was stopped",
         ),
         (
@@ -191,19 +190,20 @@ fn a_failure_of_any_part_fails_the_session_where_no_route_is_written_for_it() {
         ("skill = \"failing\"", "the skill `failing` ended with an error: "),
         ("command = [\"true\"]\nafter = { command = [\"false\"] }", "the command after `work` ended with exit code 1"),
     ];
-    for (work, message) in table {
-        let home = shop(&format!("{ALLOWED}[kinds.work]\n{work}\n"), "- action_type: work\n  action_id: w\n");
+    for (definition, message) in table {
+        let home =
+            project_with(&format!("{ALLOWED}[kinds.work]\n{definition}\n"), "- action_type: work\n  action_id: w\n");
         let finished = run(&home);
-        assert_eq!(finished.code, Some(1), "{work}: {finished:?}");
+        assert_eq!(finished.code, Some(1), "{definition}: {finished:?}");
         let (reason, error) = failure(&finished, "w");
-        assert!(reason == "failed" && error.as_str().unwrap().starts_with(message), "{work}: {error}");
+        assert!(reason == "failed" && error.as_str().unwrap().starts_with(message), "{definition}: {error}");
         assert!(!finished.out.contains("secret words") && !finished.err.contains("secret words"), "{finished:?}");
     }
 }
 
 #[test]
-fn a_flood_is_cut_and_a_fork_is_not_waited_for() {
-    let home = shop(
+fn too_much_output_is_cut_and_forked_processes_are_not_awaited() {
+    let home = project_with(
         &format!(
             "{ALLOWED}[kinds.flood]\ncommand = [\"/bin/sh\", \"-c\", \"head -c 5000000 /dev/zero | tr '\\\\\\\\0' x\"]\n\
              [kinds.fork]\ncommand = [\"/bin/sh\", \"-c\", \"sleep 1000 & echo '{{\\\"done\\\": true}}'\"]\n"
@@ -213,14 +213,14 @@ fn a_flood_is_cut_and_a_fork_is_not_waited_for() {
     );
     let finished = run(&home);
     assert_eq!(finished.code, Some(0), "{}", finished.err);
-    let set = set(&finished);
-    assert_eq!((&set["cut"], &set["done"]), (&json!(true), &json!(true)));
-    assert_eq!(set["much"].as_str().unwrap().len(), 256 * 1024);
+    let variables = set_variables(&finished);
+    assert_eq!((&variables["cut"], &variables["done"]), (&json!(true), &json!(true)));
+    assert_eq!(variables["much"].as_str().unwrap().len(), 256 * 1024);
 }
 
-/// A kind that adds a line to `count` and then waits for the file `go`, and a script that says something behind it.
-fn counting(more: &str) -> Home {
-    let home = shop(
+/// A project with a kind that adds a line to `count` and then waits for the file `go`, and a script that uses it and then says something.
+fn counting_project(more: &str) -> Home {
+    let home = project_with(
         &format!("{ALLOWED}[kinds.count]\ncommand = [\"/bin/sh\", \"count.sh\"]\n"),
         &format!(
             "- action_type: count\n  action_id: c\n{more}  config: {{ output: [n] }}\n- action_type: ai_say\n  action_id: last\n  config: {{ content: \"n is {{{{ n }}}}\", max_rounds: 1 }}\n"
@@ -231,15 +231,15 @@ fn counting(more: &str) -> Home {
 }
 
 fn wait_for(path: &Path) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while fs::read_to_string(path).unwrap_or_default().is_empty() {
         assert!(Instant::now() < deadline, "{} does not come", path.display());
-        std::thread::sleep(GLANCE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
 /// Kills the program while its command runs.
-fn killed_in_the_middle(home: &Home) {
+fn kill_during_command(home: &Home) {
     let mut running = home.start(RUN);
     running.event_of("effect_started");
     wait_for(&home.path().join("count"));
@@ -252,58 +252,58 @@ fn resumed(home: &Home) -> Running {
 }
 
 #[test]
-fn a_command_that_was_interrupted_is_never_repeated_without_a_word() {
+fn an_interrupted_command_is_never_repeated_without_confirmation() {
     let table = [("again", 2, "n is 5", 0), ("跳过", 1, "n is ", 0), ("fail", 1, "was interrupted", 1)];
-    for (word, lines, said, code) in table {
-        let home = counting("");
-        killed_in_the_middle(&home);
+    for (choice, lines, expected, code) in table {
+        let home = counting_project("");
+        kill_during_command(&home);
         let mut running = resumed(&home);
         assert_eq!(running.event_of("waiting")["for"], "interrupted_effect");
         assert!(running.send("{\"user\": \"perhaps\"}"));
         assert_eq!(running.event_of("waiting")["for"], "interrupted_effect", "what is no such word decides nothing");
-        assert!(running.send(&json!({ "user": word }).to_string()));
+        assert!(running.send(&json!({ "user": choice }).to_string()));
         if code == 0 {
             running.event_of("message");
             running.send("{\"user\": \"ok\"}");
         }
         let finished = running.finish();
         let export = home.export("one").to_string();
-        assert!(export.contains(said), "{word}: {export}");
-        assert_eq!(text(&home, "count").lines().count(), lines, "{word}");
-        assert_eq!(finished.code.map(|code| code.min(1)), Some(code), "{word}: {finished:?}");
+        assert!(export.contains(expected), "{choice}: {export}");
+        assert_eq!(text(&home, "count").lines().count(), lines, "{choice}");
+        assert_eq!(finished.code.map(|code| code.min(1)), Some(code), "{choice}: {finished:?}");
     }
 }
 
 #[test]
-fn an_author_may_say_what_becomes_of_an_interrupted_command() {
-    for (word, lines) in [("retry", 2), ("skip", 1), ("fail", 1)] {
-        let home = counting(&format!("  on_interrupted: {word}\n"));
-        killed_in_the_middle(&home);
+fn on_interrupted_decides_about_an_interrupted_command() {
+    for (choice, lines) in [("retry", 2), ("skip", 1), ("fail", 1)] {
+        let home = counting_project(&format!("  on_interrupted: {choice}\n"));
+        kill_during_command(&home);
         let mut running = resumed(&home);
         running.end_input();
         let _ = running.finish();
-        assert_eq!(text(&home, "count").lines().count(), lines, "{word}");
+        assert_eq!(text(&home, "count").lines().count(), lines, "{choice}");
         let export = home.export("one").to_string();
-        assert_eq!(export.contains("was interrupted"), word == "fail", "{word}: {export}");
+        assert_eq!(export.contains("was interrupted"), choice == "fail", "{choice}: {export}");
     }
 }
 
 #[test]
-fn nothing_begins_where_commands_are_not_allowed_or_the_project_is_not_trusted() {
-    let work = "[kinds.work]\ncommand = [\"/bin/sh\", \"-c\", \"echo ran >> log\"]\n";
+fn commands_need_permission_and_trust_before_the_session_starts() {
+    let definition = "[kinds.work]\ncommand = [\"/bin/sh\", \"-c\", \"echo ran >> log\"]\n";
     let actions = "- action_type: ai_say\n  action_id: hello\n  config: { content: hello }\n- action_type: work\n  action_id: w\n";
     for (configuration, arguments, help) in [
-        (work.to_owned(), &RUN[..], "allow = [\"command\"]"),
-        (format!("{ALLOWED}{work}"), &["run", "s.yaml", "--session", "one"][..], "bcc-script trust"),
+        (definition.to_owned(), &RUN[..], "allow = [\"command\"]"),
+        (format!("{ALLOWED}{definition}"), &["run", "s.yaml", "--session", "one"][..], "bcc-script trust"),
     ] {
-        let home = shop(&configuration, actions);
+        let home = project_with(&configuration, actions);
         let finished = home.finish(arguments, "");
         assert_eq!(finished.code, Some(2), "{finished:?}");
         assert!(finished.err.contains(help) || finished.out.contains(&help.replace('"', "\\\"")), "{finished:?}");
         assert!(!home.store().exists() && text(&home, "log").is_empty(), "nothing was begun");
     }
-    // One that runs skills needs neither.
-    let home = shop(
+    // A kind that runs a skill needs neither permission nor trust.
+    let home = project_with(
         "[kinds.greet]\nskill = \"greeting\"\n",
         "- action_type: greet\n  action_id: hi\n  config: { name: Ann }\n",
     );
@@ -312,7 +312,7 @@ fn nothing_begins_where_commands_are_not_allowed_or_the_project_is_not_trusted()
 
 #[test]
 fn a_command_gets_no_keys() {
-    let home = shop(
+    let home = project_with(
         &format!(
             "{ALLOWED}[models.default]\nprovider = \"openai\"\nmodel = \"x\"\napi_key_env = \"SHOP_KEY\"\n\
              [kinds.look]\ncommand = [\"/bin/sh\", \"-c\", \"echo ${{SHOP_KEY:-none}} ${{OPENAI_API_KEY:-none}} ${{OTHER:-none}}\"]\n"
@@ -323,12 +323,12 @@ fn a_command_gets_no_keys() {
     command.args(["--model", "offline"]);
     command.envs([("SHOP_KEY", "sk-shop"), ("OPENAI_API_KEY", "sk-own"), ("OTHER", "seen")]);
     let finished = Running::start(command).finish();
-    assert_eq!(set(&finished), json!({ "saw": "none none seen" }), "{finished:?}");
+    assert_eq!(set_variables(&finished), json!({ "saw": "none none seen" }), "{finished:?}");
 }
 
 #[test]
-fn a_session_goes_on_with_the_kinds_that_it_began_with() {
-    let home = shop(
+fn a_session_continues_with_the_kinds_that_it_started_with() {
+    let home = project_with(
         &format!("{ALLOWED}[kinds.look]\ncommand = [\"/bin/echo\", \"as it was\"]\n"),
         "- action_type: ai_ask\n  action_id: ask\n  config: { content: well?, max_rounds: 1 }\n- action_type: look\n  action_id: l\n  config: { output: { saw: stdout } }\n",
     );
@@ -338,9 +338,9 @@ fn a_session_goes_on_with_the_kinds_that_it_began_with() {
     home.file("bcc-script.toml", &format!("{ALLOWED}[kinds.look]\ncommand = [\"/bin/echo\", \"as it is now\"]\n"));
     let finished =
         home.finish(["sessions", "resume", "one", "--json", "--trust"], "{\"user\": \"fine\"}\n{\"user\": \"fine\"}\n");
-    assert_eq!(set(&finished)["saw"], "as it was", "{finished:?}");
-    // Trust is asked for anew where the file was changed, and what is not allowed any more is not done.
-    let home = shop(
+    assert_eq!(set_variables(&finished)["saw"], "as it was", "{finished:?}");
+    // Trust is requested again after the file was changed, and a kind without permission does not run.
+    let home = project_with(
         &format!("{ALLOWED}[kinds.look]\ncommand = [\"/bin/echo\"]\n"),
         "- action_type: ai_ask\n  action_id: ask\n  config: { content: well?, max_rounds: 1 }\n- action_type: look\n  action_id: l\n",
     );
@@ -379,19 +379,19 @@ fn the_check_knows_the_kinds_of_the_project() {
         ),
         ("- action_type: greet\n  action_id: a\n  config: { name: Ann }\n  on_exit: { rejected: end }\n", "rejected"),
     ];
-    for (actions, said) in table {
-        let home = shop(kinds, actions);
+    for (actions, expected) in table {
+        let home = project_with(kinds, actions);
         let report = validated(&home);
-        assert!(report.contains(said), "{actions}\n{report}");
+        assert!(report.contains(expected), "{actions}\n{report}");
     }
-    let right = "- action_type: greet\n  action_id: a\n  config: { name: Ann, x-mine: 1, output: { b: line } }\n  on_exit: { failed: next }\n- action_type: ai_say\n  action_id: say\n  config: { content: \"{{ b }}\" }\n";
-    let report = validated(&shop("[kinds.greet]\nskill = \"greeting\"\n", right));
+    let valid_actions = "- action_type: greet\n  action_id: a\n  config: { name: Ann, x-mine: 1, output: { b: line } }\n  on_exit: { failed: next }\n- action_type: ai_say\n  action_id: say\n  config: { content: \"{{ b }}\" }\n";
+    let report = validated(&project_with("[kinds.greet]\nskill = \"greeting\"\n", valid_actions));
     assert!(!report.contains("s.yaml:"), "{report}");
 }
 
 #[test]
-fn a_table_that_cannot_be_is_told_where_it_stands() {
-    let home = shop(
+fn an_invalid_table_is_reported_with_its_place() {
+    let home = project_with(
         "[kinds.ai_ask]\nskill = \"greeting\"\n[kinds.a]\n",
         "- action_type: ai_say\n  action_id: a\n  config: { content: hi }\n",
     );
@@ -408,7 +408,7 @@ fn a_table_that_cannot_be_is_told_where_it_stands() {
 
 #[test]
 fn graph_doctor_and_the_schema_know_them() {
-    let home = shop(
+    let home = project_with(
         "[kinds.greet]\nskill = \"greeting\"\ndescription = \"Says hello.\"\n[kinds.\"记录\"]\ncommand = [\"true\"]\n",
         "- action_type: greet\n  action_id: hi\n  config: { name: Ann }\n",
     );
@@ -429,7 +429,7 @@ fn graph_doctor_and_the_schema_know_them() {
 
 #[test]
 fn a_conversation_test_runs_them_as_the_script_does() {
-    let home = shop(
+    let home = project_with(
         &format!("{ALLOWED}[kinds.look]\ncommand = [\"/bin/echo\", \"seen\"]\n"),
         "- action_type: look\n  action_id: l\n  config: { output: { saw: stdout } }\n",
     );
@@ -437,8 +437,8 @@ fn a_conversation_test_runs_them_as_the_script_does() {
         "s.test.yaml",
         "test: it looks\nscript: s.yaml\ndialogue:\n  - expect: { variables: { saw: seen }, status: completed }\n",
     );
-    let refused = home.finish(["test", "s.test.yaml"], "");
-    assert!(refused.code != Some(0) && (refused.out + &refused.err).contains("bcc-script trust"));
+    let rejected = home.finish(["test", "s.test.yaml"], "");
+    assert!(rejected.code != Some(0) && (rejected.out + &rejected.err).contains("bcc-script trust"));
     let finished = home.finish(["test", "s.test.yaml", "--trust"], "");
     assert_eq!(finished.code, Some(0), "{finished:?}");
 }
@@ -446,7 +446,7 @@ fn a_conversation_test_runs_them_as_the_script_does() {
 #[test]
 fn the_example_of_the_page_runs() {
     let page = fs::read_to_string(Path::new(crate::ROOT).join("docs/custom-kinds.md")).unwrap();
-    let block = |begin: &str, nth: usize| page.split(begin).nth(nth).unwrap().split("```").next().unwrap().to_owned();
+    let block = |prefix: &str, nth: usize| page.split(prefix).nth(nth).unwrap().split("```").next().unwrap().to_owned();
     let home = Home::new();
     fs::create_dir(home.path().join("skills")).unwrap();
     home.file("bcc-script.toml", &block("```toml\n", 1));
@@ -455,5 +455,5 @@ fn the_example_of_the_page_runs() {
     home.file("s.yaml", &block("```text\n", 1));
     let finished = run(&home);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert_eq!(set(&finished), json!({ "tidy_name": "Ann Lee", "letters": 6 }));
+    assert_eq!(set_variables(&finished), json!({ "tidy_name": "Ann Lee", "letters": 6 }));
 }

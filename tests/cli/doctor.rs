@@ -1,4 +1,4 @@
-//! `doctor`: what works is told, what does not is told with what to do, and nothing is made or written.
+//! Tests of `doctor`: it reports what works, explains how to fix what does not, and creates or writes nothing.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use serde_json::Value;
 const SCRIPT: &str = "session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          \
     actions:\n            - { action_type: ai_ask, action_id: ask, config: { content: 您好？ } }\n";
 
-/// A project of these files, and a home of its own beside it.
+/// A project with these files, and a home directory next to it.
 struct Home(tempfile::TempDir);
 
 impl Home {
@@ -37,9 +37,9 @@ impl Home {
     }
 
     fn doctor(&self, variables: &[(&str, &str)]) -> Report {
-        let before = everything(self.0.path());
+        let before = all_files(self.0.path());
         let output = self.run(&["doctor", "--json"], variables);
-        assert_eq!(everything(self.0.path()), before, "doctor changed something");
+        assert_eq!(all_files(self.0.path()), before, "doctor changed something");
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(document["version"], 1);
         assert_eq!(output.status.code(), Some(if document["ok"] == true { 0 } else { 1 }));
@@ -50,8 +50,8 @@ impl Home {
 struct Report(Value);
 
 impl Report {
-    /// What is told of something: state, message and help, a line each.
-    fn of(&self, about: &str) -> String {
+    /// The lines about this item: status, message, and help.
+    fn lines_about(&self, about: &str) -> String {
         let checks = self.0["checks"].as_array().unwrap().iter().filter(|check| check["about"] == about);
         let line = |check: &Value| {
             let text = |key: &str| check[key].as_str().unwrap_or("-").to_owned();
@@ -61,9 +61,9 @@ impl Report {
     }
 
     fn has(&self, about: &str, parts: &[&str]) {
-        let told = self.of(about);
+        let text = self.lines_about(about);
         for part in parts {
-            assert!(told.contains(part), "{about}: {part} is not in\n{told}");
+            assert!(text.contains(part), "{about}: {part} is not in\n{text}");
         }
     }
 
@@ -72,18 +72,18 @@ impl Report {
     }
 }
 
-/// Every file below a directory, with what it holds and may be done with it.
-fn everything(directory: &Path) -> BTreeMap<String, (Vec<u8>, u32)> {
+/// Every file below a directory, with its content and permissions.
+fn all_files(directory: &Path) -> BTreeMap<String, (Vec<u8>, u32)> {
     let mut found = BTreeMap::new();
-    let mut open = vec![directory.to_path_buf()];
-    while let Some(at) = open.pop() {
+    let mut pending = vec![directory.to_path_buf()];
+    while let Some(at) = pending.pop() {
         for entry in std::fs::read_dir(&at).unwrap() {
             let path = entry.unwrap().path();
             let mode = std::fs::symlink_metadata(&path).unwrap().permissions().mode();
             let bytes = if path.is_dir() { vec![] } else { std::fs::read(&path).unwrap() };
             found.insert(path.display().to_string(), (bytes, mode));
             if path.is_dir() {
-                open.push(path);
+                pending.push(path);
             }
         }
     }
@@ -112,7 +112,7 @@ fn a_directory_without_a_project_is_no_problem_and_stays_empty() {
 }
 
 #[test]
-fn a_project_that_works_is_told_so_for_people_too() {
+fn a_working_project_is_reported_in_the_human_format_too() {
     let home = Home::with(&[("bcc-script.toml", "[rules]\nunused-variable = \"off\"\n"), ("scripts/s.yaml", SCRIPT)]);
     let report = home.doctor(&[("BCC_LANG", "zh")]);
     assert!(report.ok());
@@ -143,7 +143,7 @@ fn errors_of_scripts_are_counted() {
 }
 
 #[test]
-fn a_broken_configuration_is_told_and_the_rest_is_looked_at() {
+fn a_broken_configuration_is_reported_and_everything_else_is_checked() {
     for (text, part) in [
         ("[models", "unclosed table"),
         ("[project]\nschem = \"x\"\n", "did you mean `scheme`?"),
@@ -160,14 +160,15 @@ fn a_broken_configuration_is_told_and_the_rest_is_looked_at() {
         let json = ["validate", "--format", "json"];
         for arguments in [["doctor"].as_slice(), &["validate"], &json, &["run", "scripts/s.yaml"]] {
             let output = home.run(arguments, &[]);
-            let (out, told) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-            assert!(!out.contains("geheim") && !told.contains("geheim"), "{arguments:?}\n{out}\n{told}");
+            let (stdout, stderr) =
+                (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+            assert!(!stdout.contains("geheim") && !stderr.contains("geheim"), "{arguments:?}\n{stdout}\n{stderr}");
         }
     }
 }
 
 #[test]
-fn keys_trust_and_the_rights_of_key_files_are_told_and_no_key_is_shown() {
+fn keys_trust_and_permissions_of_key_files_are_reported_and_no_key_is_shown() {
     let toml = "[models.a]\nprovider = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"q\"\napi_key_file = \"key.txt\"\n\
         [models.b]\nprovider = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"q\"\napi_key_env = \"B_KEY\"\n";
     let home = Home::with(&[("bcc-script.toml", toml), ("key.txt", "geheim-0123456789")]);
@@ -191,7 +192,7 @@ fn keys_trust_and_the_rights_of_key_files_are_told_and_no_key_is_shown() {
     assert!(report.ok(), "{}", report.0);
     report.has("trust", &["ok: bcc-script.toml is trusted"]);
     assert!(!report.0.to_string().contains("geheim"), "{}", report.0);
-    // Nobody listens there: what was asked for is tried, and told.
+    // No server listens on this port: the request is made, and its error is reported.
     let output = home.run(&["doctor", "--ask"], &[("B_KEY", "geheim-9876543210")]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.code() == Some(1) && text.contains("model `b` cannot be used: "), "{text}");
@@ -199,7 +200,7 @@ fn keys_trust_and_the_rights_of_key_files_are_told_and_no_key_is_shown() {
 }
 
 #[test]
-fn templates_that_cannot_be_rendered_and_schemes_that_are_not_there_are_told() {
+fn templates_that_do_not_render_and_missing_schemes_are_reported() {
     let home = Home::with(&[
         ("bcc-script.toml", "[project]\nscheme = \"nowhere\"\n"),
         ("_system/config/custom/mine/ai_ask_v1.md", "{% if %}"),
@@ -213,7 +214,7 @@ fn templates_that_cannot_be_rendered_and_schemes_that_are_not_there_are_told() {
 }
 
 #[test]
-fn what_lies_beside_the_schemes_is_no_problem() {
+fn other_files_next_to_the_schemes_are_no_problem() {
     let custom = "_system/config/custom";
     let home = Home::with(&[
         (&format!("{custom}/.DS_Store"), "x"),
@@ -224,14 +225,14 @@ fn what_lies_beside_the_schemes_is_no_problem() {
     ]);
     std::fs::create_dir(home.project().join(custom).join("empty")).unwrap();
     let report = home.doctor(&[]);
-    let told = report.of("templates");
-    assert!(!told.contains("problem: "), "{told}");
+    let text = report.lines_about("templates");
+    assert!(!text.contains("problem: "), "{text}");
     report.has(
         "templates",
         &["note: _system/config/custom/empty: it contains no template", "ok: the scheme `mine` can be"],
     );
-    assert_eq!(told.lines().count(), 3, "{told}");
-    // What keeps a scheme from being read is one.
+    assert_eq!(text.lines().count(), 3, "{text}");
+    // A file that makes a scheme unreadable is a problem.
     std::fs::create_dir(home.project().join(custom).join("torn")).unwrap();
     std::fs::write(home.project().join(custom).join("torn/ai_ask_v1.md"), [0xff, 0xfe]).unwrap();
     let report = home.doctor(&[]);
@@ -240,7 +241,7 @@ fn what_lies_beside_the_schemes_is_no_problem() {
 }
 
 #[test]
-fn what_is_allowed_and_not_trusted_is_told() {
+fn allowed_permissions_without_trust_are_reported() {
     let home = Home::with(&[("bcc-script.toml", "[project]\nallow = [\"exec\"]\n")]);
     let report = home.doctor(&[]);
     assert!(!report.ok());
@@ -252,8 +253,8 @@ fn what_is_allowed_and_not_trusted_is_told() {
         ],
     );
     let listed = home.run(&["models", "list"], &[]);
-    let told = String::from_utf8(listed.stderr).unwrap();
-    assert!(told.contains("the permissions it grants to scripts are ignored"), "{told}");
+    let stderr = String::from_utf8(listed.stderr).unwrap();
+    assert!(stderr.contains("the permissions it grants to scripts are ignored"), "{stderr}");
     assert_eq!(home.run(&["trust"], &[]).status.code(), Some(0));
     home.doctor(&[]).has("trust", &["ok: bcc-script.toml is trusted"]);
 }
@@ -268,11 +269,11 @@ fn commands_that_are_shown_can_be_pasted() {
 }
 
 #[test]
-fn sessions_are_counted_and_a_lock_that_was_left_behind_holds_nobody_up() {
+fn sessions_are_counted_and_a_stale_lock_does_not_block() {
     let home = Home::with(&[("scripts/s.yaml", SCRIPT)]);
     std::fs::create_dir(home.project().join(".bcc")).unwrap();
     let output = home.run(&["run", "scripts/s.yaml", "--session", "one"], &[]);
-    // It waits for an answer that nobody gives.
+    // The process waits for an answer.
     assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
     let report = home.doctor(&[]);
     report.has("store", &["ok: ", "sessions: 1 (1 waiting_input)"]);
@@ -288,7 +289,7 @@ fn sessions_are_counted_and_a_lock_that_was_left_behind_holds_nobody_up() {
 }
 
 #[test]
-fn a_store_that_cannot_be_read_is_told_and_left_as_it_is() {
+fn an_unreadable_store_is_reported_and_not_changed() {
     let home = Home::with(&[(".bcc/sessions.db", "this is no database, and longer than nothing at all")]);
     let report = home.doctor(&[]);
     assert!(!report.ok());
@@ -296,7 +297,7 @@ fn a_store_that_cannot_be_read_is_told_and_left_as_it_is() {
     let home = Home::with(&[("scripts/s.yaml", SCRIPT)]);
     let store = home.0.path().join("store.db");
     assert_eq!(home.run(&["run", "scripts/s.yaml", "--store", store.to_str().unwrap()], &[]).status.code(), Some(3));
-    // What a later release would write.
+    // The version of a later release.
     rusqlite::Connection::open(&store).unwrap().execute_batch("PRAGMA user_version = 9999").unwrap();
     let report = home.doctor(&[("BCC_STORE", store.to_str().unwrap())]);
     assert!(!report.ok());
@@ -307,7 +308,7 @@ fn a_store_that_cannot_be_read_is_told_and_left_as_it_is() {
 }
 
 #[test]
-fn schemas_of_another_release_are_told_with_how_to_write_them_anew() {
+fn schemas_of_another_release_are_reported_with_how_to_update_them() {
     let home = Home::with(&[("schemas/script.schema.json", "{}")]);
     let report = home.doctor(&[]);
     report.has(
@@ -317,11 +318,11 @@ fn schemas_of_another_release_are_told_with_how_to_write_them_anew() {
     let schema = home.run(&["schema", "script"], &[]).stdout;
     std::fs::write(home.project().join("schemas/script.schema.json"), schema).unwrap();
     let report = home.doctor(&[]);
-    assert_eq!(report.of("editors"), "ok: the schemas for `script` match this release | -");
+    assert_eq!(report.lines_about("editors"), "ok: the schemas for `script` match this release | -");
 }
 
 #[test]
-fn a_project_that_does_not_exist_is_told() {
+fn a_missing_project_is_reported() {
     let home = Home::with(&[]);
     let output = home.run(&["doctor", "--project", "nowhere"], &[]);
     assert_eq!(output.status.code(), Some(1));

@@ -1,4 +1,4 @@
-//! The Python client of docs/embedding.md survives a child that is killed, wherever that happens.
+//! Tests that the Python client of docs/embedding.md continues after its child process was killed at any time.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -8,14 +8,14 @@ use crate::process::Home;
 
 const ANSWERS: [&str; 4] = ["小林", "35", "芝麻开门", "从前"];
 
-/// The process that this one has started, as the kernel knows it.
+/// The child process of this process, according to the kernel.
 fn child_of(parent: u32) -> Option<String> {
     let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
     children.split_whitespace().next().map(str::to_owned)
 }
 
-/// The talk of the client; before each answer whose number is in `kills`, its child is killed with SIGKILL.
-fn talk(kills: &[usize]) -> Vec<String> {
+/// The output of the client; before each answer whose number is in `kills`, its child is killed with SIGKILL.
+fn run_client(kills: &[usize]) -> Vec<String> {
     let home = Home::new();
     let script = home.script("two_phases.yaml");
     let mut client = Command::new("python3")
@@ -31,7 +31,7 @@ fn talk(kills: &[usize]) -> Vec<String> {
         .unwrap();
     let (pid, mut input) = (client.id(), client.stdin.take().unwrap());
     let mut lines = BufReader::new(client.stdout.take().unwrap()).lines();
-    let mut said = vec![lines.next().unwrap().unwrap()];
+    let mut output = vec![lines.next().unwrap().unwrap()];
     for (number, answer) in ANSWERS.iter().enumerate() {
         if kills.contains(&number)
             && let Some(child) = child_of(pid)
@@ -39,29 +39,33 @@ fn talk(kills: &[usize]) -> Vec<String> {
             assert!(Command::new("kill").args(["-9", &child]).status().unwrap().success());
         }
         writeln!(input, "{answer}").unwrap();
-        // Its own words, and at least one line of the AI, or the end.
-        let mut ours = false;
+        // The client's own message and at least one line of the AI, or the end.
+        let mut own_message = false;
         for line in lines.by_ref() {
             let line = line.unwrap();
-            let of_ai = line.starts_with("ai: ");
-            said.push(line);
-            if ours && of_ai {
+            let from_ai = line.starts_with("ai: ");
+            output.push(line);
+            if own_message && from_ai {
                 break;
             }
-            ours |= !of_ai;
+            own_message |= !from_ai;
         }
     }
     drop(input);
-    said.extend(lines.map(Result::unwrap));
+    output.extend(lines.map(Result::unwrap));
     assert!(client.wait().unwrap().success());
-    said
+    output
 }
 
 #[test]
-fn the_python_client_goes_on_when_its_child_is_killed() {
-    let undisturbed = talk(&[]);
-    assert_eq!(undisturbed.iter().filter(|line| line.starts_with("user: ")).count(), ANSWERS.len(), "{undisturbed:?}");
+fn the_python_client_continues_when_its_child_is_killed() {
+    let uninterrupted = run_client(&[]);
+    assert_eq!(
+        uninterrupted.iter().filter(|line| line.starts_with("user: ")).count(),
+        ANSWERS.len(),
+        "{uninterrupted:?}"
+    );
     for kills in [&[0][..], &[1], &[3], &[0, 1, 2, 3]] {
-        assert_eq!(talk(kills), undisturbed, "killed before {kills:?}");
+        assert_eq!(run_client(kills), uninterrupted, "killed before {kills:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! `bcc-script explain`: pages and the list of them, as the program prints them.
+//! Tests of `bcc-script explain`: its pages and the list of pages.
 
 use crate::process;
 use bcc_check::diagnostics::{DIAGNOSTICS, page};
@@ -20,7 +20,7 @@ fn a_page_is_printed_as_it_is_written() {
 }
 
 #[test]
-fn without_a_name_all_are_listed_with_what_may_be_set() {
+fn without_a_name_all_rules_are_listed_with_their_levels() {
     let finished = Home::new().finish(["explain"], "");
     assert_eq!((finished.code, finished.err.as_str()), (Some(0), ""));
     let lines: Vec<&str> = finished.out.lines().take_while(|line| !line.is_empty()).collect();
@@ -37,7 +37,7 @@ fn without_a_name_all_are_listed_with_what_may_be_set() {
 }
 
 #[test]
-fn for_a_name_that_does_not_exist_near_ones_are_offered() {
+fn for_an_unknown_name_similar_ones_are_suggested() {
     let home = Home::new();
     let table = [
         ("unknown_kye", "there is no diagnostic `unknown_kye`", "did you mean `unknown-key`?"),

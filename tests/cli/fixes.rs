@@ -1,4 +1,4 @@
-//! Mending, by `validate --fix` and `migrate`: what changes, what stays byte for byte, what is left, and files that are not written.
+//! Tests of `validate --fix` and `migrate`: the changes, the bytes that stay, the findings that remain, and files that cannot be written.
 
 use crate::pages;
 mod outputs;
@@ -10,21 +10,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use bcc_authoring::fix::fix::{FixReport, FixRequest, mend};
+use bcc_authoring::fix::fix::{FixReport, FixRequest, fix};
 use bcc_authoring::fix::rules::Rules;
 use bcc_authoring::validate::request::ValidateRequest;
 use bcc_authoring::validate::validate::validate;
 use bcc_engine::environment::Environment;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, Fix};
-use bcc_lang::source::edits::{apart, apply};
+use bcc_lang::source::edits::{apply, are_disjoint};
 use bcc_lang::source::yaml::{NodeKind, YamlNode};
 use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::process::{Finished, Home, Running};
 
-/// With three older forms, one in each line of its config, and one mistake that nobody can mend surely.
+/// Three legacy forms, one in each line of the config, and one mistake that has no safe fix.
 const OLD: &str = "\
 session:
   session_id: visit # a comment with a\ttab
@@ -66,15 +66,15 @@ fn request(folder: &Path) -> ValidateRequest {
     ValidateRequest { paths: vec![folder.to_path_buf()], project, ..ValidateRequest::default() }
 }
 
-fn mended(folder: &Path, rules: Rules) -> FixReport {
-    mend(&FixRequest { check: request(folder), rules, write: true }, &Environment::default()).unwrap()
+fn fix_folder(folder: &Path, rules: Rules) -> FixReport {
+    fix(&FixRequest { check: request(folder), rules, write: true }, &Environment::default()).unwrap()
 }
 
 fn found(folder: &Path) -> Vec<Diagnostic> {
     validate(&request(folder), &Environment::default()).unwrap().diagnostics
 }
 
-/// The files of a folder of the repository whose names end so.
+/// The files of a folder of the repository whose names have this suffix.
 fn files(folder: &str, end: &str) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.to_string_lossy().ends_with(end));
@@ -83,21 +83,21 @@ fn files(folder: &str, end: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_case_is_mended_as_the_text_beside_it_shows_and_no_further() {
+fn every_case_is_fixed_exactly_as_its_expected_text() {
     let mut cases = 0;
-    for (folder, rules) in [("fix", Rules::All), ("migrate", Rules::OlderForms)] {
+    for (folder, rules) in [("fix", Rules::All), ("migrate", Rules::LegacyForms)] {
         for before in files(&format!("tests/fixes/{folder}"), ".before.yaml") {
             let after = fs::read_to_string(before.to_string_lossy().replace(".before.", ".after.")).unwrap();
             let home = tempfile::tempdir().unwrap();
             let file = home.path().join("case.yaml");
             fs::copy(&before, &file).unwrap();
-            mended(home.path(), rules);
+            fix_folder(home.path(), rules);
             assert_eq!(fs::read_to_string(&file).unwrap(), after, "{}", before.display());
-            assert!(mended(home.path(), rules).mended.is_empty(), "{}: a second time", before.display());
-            // The same in a file of another system.
+            assert!(fix_folder(home.path(), rules).fixed.is_empty(), "{}: a second time", before.display());
+            // The same with a byte-order mark and CRLF line endings.
             let with_returns = |text: &str| format!("\u{feff}{}", text.replace('\n', "\r\n"));
             fs::write(&file, with_returns(&fs::read_to_string(&before).unwrap())).unwrap();
-            mended(home.path(), rules);
+            fix_folder(home.path(), rules);
             assert_eq!(fs::read_to_string(&file).unwrap(), with_returns(&after), "{}: CRLF", before.display());
             cases += 1;
         }
@@ -105,7 +105,7 @@ fn every_case_is_mended_as_the_text_beside_it_shows_and_no_further() {
     assert!(cases >= 10, "only {cases} cases");
 }
 
-/// Every script of the tests and every whole one of the pages.
+/// Every script of the tests and every complete script of the pages.
 fn scripts() -> Vec<(String, String)> {
     static READ: LazyLock<Vec<(String, String)>> = LazyLock::new(read_scripts);
     READ.clone()
@@ -127,7 +127,7 @@ fn read_scripts() -> Vec<(String, String)> {
 }
 
 #[test]
-fn whatever_is_mended_once_is_mended_and_has_no_more_errors_than_before() {
+fn fixing_twice_changes_nothing_more_and_adds_no_errors() {
     let home = tempfile::tempdir().unwrap();
     let scripts = scripts();
     assert!(scripts.len() > 180, "only {} scripts", scripts.len());
@@ -139,26 +139,27 @@ fn whatever_is_mended_once_is_mended_and_has_no_more_errors_than_before() {
         found.iter().filter(|found| found.is_error() && found.file.name().ends_with(&name)).count()
     };
     let before = found(home.path());
-    let first = mended(home.path(), Rules::All);
-    assert!(first.mended.len() > 20, "only {} of them were mended", first.mended.len());
-    assert!(!first.kept_any());
+    let first = fix_folder(home.path(), Rules::All);
+    assert!(first.fixed.len() > 20, "only {} of them were mended", first.fixed.len());
+    assert!(!first.any_not_written());
     let after = found(home.path());
     for (number, (name, text)) in scripts.iter().enumerate() {
-        // Of what could not be read nothing was known.
+        // A file with syntax errors was not checked completely before the fix.
         let read = parse(&std::sync::Arc::new(bcc_lang::source::text::SourceFile::new("a", text.as_str())));
-        let whole = read.diagnostics.is_empty() && ["session:", "skill:", "test:"].iter().any(|key| text.contains(key));
-        assert!(!whole || errors(&after, number) <= errors(&before, number), "{name}");
+        let complete =
+            read.diagnostics.is_empty() && ["session:", "skill:", "test:"].iter().any(|key| text.contains(key));
+        assert!(!complete || errors(&after, number) <= errors(&before, number), "{name}");
     }
-    let sure = |found: &&Diagnostic| found.fixes.iter().any(|fix| fix.sure);
-    let left: Vec<String> =
-        after.iter().filter(sure).map(|found| format!("{}: {}", found.file.name(), found.message)).collect();
-    let second = mended(home.path(), Rules::All);
-    let names: Vec<&str> = second.mended.iter().map(|file| file.after.name()).collect();
-    assert!(names.is_empty(), "a second time mends {names:?}, with {left:?} left");
-    let _ = mended(home.path(), Rules::OlderForms);
-    let older: Vec<&'static str> =
+    let has_sure_fix = |found: &&Diagnostic| found.fixes.iter().any(|fix| fix.sure);
+    let remaining: Vec<String> =
+        after.iter().filter(has_sure_fix).map(|found| format!("{}: {}", found.file.name(), found.message)).collect();
+    let second = fix_folder(home.path(), Rules::All);
+    let names: Vec<&str> = second.fixed.iter().map(|file| file.after.name()).collect();
+    assert!(names.is_empty(), "a second time mends {names:?}, with {remaining:?} left");
+    let _ = fix_folder(home.path(), Rules::LegacyForms);
+    let legacy_rules: Vec<&'static str> =
         found(home.path()).iter().map(|found| found.rule).filter(|rule| rule.starts_with("deprecated")).collect();
-    assert!(older.len() <= 2, "{older:?}");
+    assert!(legacy_rules.len() <= 2, "{legacy_rules:?}");
 }
 
 proptest! {
@@ -173,7 +174,7 @@ proptest! {
     ) {
         let scripts = scripts();
         let mut text = script.get(&scripts).1.clone();
-        // One of them is empty.
+        // One of the scripts is empty.
         prop_assume!(!text.is_empty());
         let start = text.floor_char_boundary(place.index(text.len()));
         let end = text.ceil_char_boundary(start + 1);
@@ -184,7 +185,7 @@ proptest! {
         let mut chosen: Vec<&Fix> = Vec::new();
         let fixes = found.iter().filter(|found| found.file.text() == text).flat_map(|found| &found.fixes);
         for (number, fix) in fixes.enumerate() {
-            if choice >> (number % 64) & 1 == 1 && chosen.iter().all(|other| apart(&other.edits, &fix.edits)) {
+            if choice >> (number % 64) & 1 == 1 && chosen.iter().all(|other| are_disjoint(&other.edits, &fix.edits)) {
                 chosen.push(fix);
             }
         }
@@ -203,7 +204,7 @@ proptest! {
     }
 }
 
-/// All values of a tree in their order, those of aliases wherever they are named.
+/// All values of a tree in order; the value of an alias is repeated at each use.
 fn values(node: &YamlNode, into: &mut Vec<Value>) {
     match &node.kind {
         NodeKind::Scalar(scalar) => into.push(scalar.value()),
@@ -219,8 +220,8 @@ fn values_of(text: &str) -> Option<Vec<Value>> {
     Some(found)
 }
 
-/// What is wrong with each of these texts, all of which are checked by one call, each as a named file.
-fn found_in_each<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<Vec<Diagnostic>> {
+/// The findings of each of these texts; all are checked by one call, each as a named file.
+fn findings_of_each<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<Vec<Diagnostic>> {
     let home = tempfile::tempdir().unwrap();
     let place = |(number, text): (usize, &str)| {
         let path = home.path().join(format!("{number:04}.yaml"));
@@ -245,8 +246,9 @@ fn a_sure_fix_changes_no_value_but_the_one_that_it_is_about() {
         scripts.push((file.display().to_string(), fs::read_to_string(&file).unwrap()));
     }
     let errors = |found: &[Diagnostic]| found.iter().filter(|found| found.is_error()).count();
-    let (mut tried, mut mended) = (0, Vec::new());
-    for ((name, text), findings) in scripts.iter().zip(found_in_each(scripts.iter().map(|(_, text)| text.as_str()))) {
+    let (mut tried, mut fixed) = (0, Vec::new());
+    for ((name, text), findings) in scripts.iter().zip(findings_of_each(scripts.iter().map(|(_, text)| text.as_str())))
+    {
         let Some(before) = values_of(text) else { continue };
         for finding in findings.iter().filter(|finding| finding.file.text() == text && finding.rule != "oldest-nesting")
         {
@@ -257,26 +259,26 @@ fn a_sure_fix_changes_no_value_but_the_one_that_it_is_about() {
                 let other = before.iter().zip(&after).filter(|(before, after)| before != after).count();
                 let moved = finding.rule == "deprecated-field";
                 assert!(moved || (before.len() == after.len() && other <= 1), "{name}: {}\n{made}", fix.title);
-                // Below a root that was not known nothing was looked at.
+                // Below an unknown root key, nothing was checked before the fix.
                 if text.lines().any(|line| line.starts_with("session:") || line.starts_with("skill:")) {
-                    mended.push((format!("{name}: {}", fix.title), made, errors(&findings)));
+                    fixed.push((format!("{name}: {}", fix.title), made, errors(&findings)));
                 }
             }
         }
     }
-    for ((what, made, before), found) in
-        mended.iter().zip(found_in_each(mended.iter().map(|(_, made, _)| made.as_str())))
+    for ((title, made, before), found) in
+        fixed.iter().zip(findings_of_each(fixed.iter().map(|(_, made, _)| made.as_str())))
     {
-        assert!(errors(&found) <= *before, "{what}\n{made}");
+        assert!(errors(&found) <= *before, "{title}\n{made}");
     }
     assert!(tried > 50, "only {tried} fixes were tried");
 }
 
 #[test]
-fn validate_fix_mends_what_is_sure_and_reports_what_is_left() {
+fn validate_fix_applies_safe_fixes_and_reports_the_remaining_findings() {
     let home = Home::new();
-    let mended = home.put("scripts/a.yaml", OLD);
-    let left = home.put("scripts/b.yaml", OLD.replace("ai_say", "ai_sya"));
+    let fixed_file = home.put("scripts/a.yaml", OLD);
+    let unfixed = home.put("scripts/b.yaml", OLD.replace("ai_say", "ai_sya"));
     home.put("scripts/c.yaml", NEW);
     let finished = run(&home, &["validate", "--fix", "--format", "json"]);
     assert_eq!(finished.code, Some(1), "{}", finished.err);
@@ -286,16 +288,16 @@ fn validate_fix_mends_what_is_sure_and_reports_what_is_left() {
         report["diagnostics"].as_array().unwrap().iter().map(|found| found["rule"].as_str().unwrap()).collect();
     assert_eq!(rules, ["unknown-kind"]);
     assert_eq!(report["diagnostics"][0]["fixes"][0]["sure"], false);
-    assert_eq!(fs::read_to_string(&mended).unwrap(), NEW);
-    assert_eq!(fs::read_to_string(&left).unwrap(), OLD.replace("ai_say", "ai_sya"), "a kind may be any other");
-    fs::remove_file(left).unwrap();
+    assert_eq!(fs::read_to_string(&fixed_file).unwrap(), NEW);
+    assert_eq!(fs::read_to_string(&unfixed).unwrap(), OLD.replace("ai_say", "ai_sya"), "a kind may be any other");
+    fs::remove_file(unfixed).unwrap();
     let second = run(&home, &["validate", "--fix"]);
     assert_eq!((second.code, second.err.as_str()), (Some(0), "2 files, nothing to report\n"));
     assert_eq!(run(&home, &["validate", "--fix", "--watch"]).code, Some(2));
 }
 
 #[test]
-fn rules_that_are_off_and_findings_that_are_allowed_are_not_mended() {
+fn disabled_rules_and_allowed_findings_are_not_fixed() {
     let home = Home::new();
     let allowed = OLD.replace("say_goal: 放松", "say_goal: 放松 # bcc: allow(deprecated-field)");
     let file = home.put("scripts/a.yaml", &allowed);
@@ -332,7 +334,7 @@ fn migrate_shows_checks_and_writes() {
 }
 
 #[test]
-fn migrate_lists_what_is_left_with_its_place_and_help() {
+fn migrate_lists_the_remaining_findings_with_place_and_help() {
     let home = Home::new();
     let twice = home.put("scripts/a.yaml", NEW.replace("goal: 放松", "content_template: 再见"));
     home.put("scripts/broken.yaml", format!("{NEW}  ]: x\n"));
@@ -355,7 +357,7 @@ fn migrate_lists_what_is_left_with_its_place_and_help() {
 }
 
 #[test]
-fn nothing_to_migrate_is_wrong_usage() {
+fn migrate_without_files_is_a_usage_error() {
     let home = Home::new();
     let finished = run(&home, &["migrate"]);
     assert_eq!(finished.code, Some(2));
@@ -363,7 +365,7 @@ fn nothing_to_migrate_is_wrong_usage() {
 }
 
 #[test]
-fn a_template_is_mended_too() {
+fn a_template_is_fixed_too() {
     let home = Home::new();
     home.put("scripts/a.yaml", NEW);
     let part = home.put("_system/config/default/rules.md", "Be kind.\n");
@@ -386,7 +388,7 @@ fn a_template_is_mended_too() {
 }
 
 #[test]
-fn links_permissions_marks_and_line_breaks_stay() {
+fn links_permissions_byte_order_marks_and_line_endings_stay() {
     let home = Home::new();
     let old = format!("\u{feff}{}", OLD.replace('\n', "\r\n"));
     let file = home.put("kept/a.yaml", &old);
@@ -403,7 +405,7 @@ fn links_permissions_marks_and_line_breaks_stay() {
 }
 
 #[test]
-fn files_that_would_lose_something_are_left_and_told() {
+fn files_that_would_lose_something_are_not_changed_and_reported() {
     let home = Home::new();
     let linked = home.put("scripts/linked.yaml", OLD);
     fs::hard_link(&linked, home.path().join("other name")).unwrap();
@@ -425,7 +427,7 @@ fn files_that_would_lose_something_are_left_and_told() {
 }
 
 #[test]
-fn a_folder_into_which_nobody_may_write_is_left_as_it_is() {
+fn a_read_only_folder_is_not_changed() {
     let home = Home::new();
     let file = home.put("scripts/a.yaml", OLD);
     fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
@@ -433,7 +435,7 @@ fn a_folder_into_which_nobody_may_write_is_left_as_it_is() {
     fs::set_permissions(&folder, Permissions::from_mode(0o555)).unwrap();
     let mut command = home.command(["migrate", "--write"]);
     if fs::write(folder.join("probe"), "").is_ok() {
-        // This is root, who may write everywhere: nobody is asked.
+        // Root can write everywhere, so the test does not apply.
         fs::remove_file(folder.join("probe")).unwrap();
         let program = home.path().join("bcc-script");
         fs::copy(env!("CARGO_BIN_EXE_bcc-script"), &program).unwrap();
@@ -453,7 +455,7 @@ fn a_folder_into_which_nobody_may_write_is_left_as_it_is() {
 fn a_full_disk_leaves_the_old_file() {
     let home = Home::new();
     let file = home.put("scripts/a.yaml", OLD);
-    // No file may grow, as on a disk without room; the signal that comes with it is not taken.
+    // No file may grow, as on a full disk; the signal that comes with the limit is ignored.
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" migrate --write", env!("CARGO_BIN_EXE_bcc-script")]);
     command.env_clear().envs(home.variables()).current_dir(home.path());
@@ -465,11 +467,11 @@ fn a_full_disk_leaves_the_old_file() {
 }
 
 #[test]
-fn whoever_writes_a_whole_document_anew_is_told_what_is_wrong_with_it() {
-    let oldest = "sessions:\n- session: a\n  phases:\n  - phase: b\n    steps:\n    - topic: c\n      actions:\n      - { type: ai_say, contnt: d }\n";
+fn a_rewritten_document_is_reported_with_its_errors() {
+    let legacy = "sessions:\n- session: a\n  phases:\n  - phase: b\n    steps:\n    - topic: c\n      actions:\n      - { type: ai_say, contnt: d }\n";
     let skill =
         "technique_id: a\ntopic:\n  actions:\n  - action_type: ai_say\n    action_id: b\n    config: { contnt: d }\n";
-    for (text, today) in [(oldest, "session:\n"), (skill, "skill:\n")] {
+    for (text, today) in [(legacy, "session:\n"), (skill, "skill:\n")] {
         let home = Home::new();
         let file = home.put("scripts/a.yaml", text);
         let written = run(&home, &["migrate", "--write"]);
@@ -482,13 +484,13 @@ fn whoever_writes_a_whole_document_anew_is_told_what_is_wrong_with_it() {
 }
 
 #[test]
-fn a_file_of_which_nothing_can_be_said_is_not_in_todays_form() {
+fn an_unrecognized_file_is_not_in_the_current_form() {
     let home = Home::new();
     let text = "sessions:\n  session_id: a\n  phases:\n  - phase_id: b\n    topics: []\n";
     let file = home.put("scripts/a.yaml", text);
     let migrated = run(&home, &["migrate", "--write"]);
     assert_eq!(migrated.code, Some(1), "{}", migrated.err);
-    // `sessions` is a slip of the pen for `session`: what stands below it is today's.
+    // `sessions` is a misspelling of `session`: everything below it is in the current form.
     for part in ["a script starts with `session:`, not with `sessions:`", "rename to `session`"] {
         assert!(migrated.err.contains(part), "{part}: {}", migrated.err);
     }

@@ -1,12 +1,12 @@
-//! `graph`: what is drawn of a script, how it is folded, and how it is written for Mermaid and Graphviz. That both of them
-//! read it is checked by `.ci/tools/run`.
+//! Tests of `graph`: the content of a drawing, how it is folded, and its Mermaid and Graphviz output. `.ci/tools/run` checks that both
+//! tools can read it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use bcc_authoring::graph::build::gather;
+use bcc_authoring::graph::build::build_graph;
 use bcc_authoring::graph::drawing::{Drawing, DrawingItem};
 use bcc_authoring::graph::fold::{Depth, fold};
 use bcc_authoring::graph::request::{GraphFormat, GraphRequest, graph};
@@ -29,15 +29,15 @@ fn request(file: &Path, format: GraphFormat, depth: Option<Depth>) -> GraphReque
     GraphRequest { file: file.to_path_buf(), project: None, format, depth, only: vec![] }
 }
 
-fn whole(file: &Path) -> ScriptGraph {
+fn full_graph(file: &Path) -> ScriptGraph {
     let project = Project::of(file, None, false, &Environment::default()).unwrap();
     let loaded =
         LoadedProgram::of(&project, &RunRequest { file: file.to_path_buf(), ..RunRequest::default() }).unwrap();
-    gather(&loaded.into_parts().1)
+    build_graph(&loaded.into_parts().1)
 }
 
-/// A script of so many topics of five actions, in phases of five topics, whose last actions lead to the last phase.
-fn crowd(topics: usize) -> (tempfile::TempDir, PathBuf) {
+/// A script with this number of topics of five actions, in phases of five topics; the last action of each phase routes to the last phase.
+fn large_script(topics: usize) -> (tempfile::TempDir, PathBuf) {
     let mut text = String::from("session:\n  session_id: crowd\n  phases:\n");
     let last = (topics - 1) / 5;
     for topic in 0..topics {
@@ -67,7 +67,7 @@ fn drawings_are_as_they_were_read() {
         let file = folder("tests/drawings").join(format!("{name}.yaml"));
         for (format, shown) in [(GraphFormat::Mermaid, "mermaid"), (GraphFormat::Dot, "dot")] {
             for (number, depth) in DEPTHS.into_iter().enumerate() {
-                // The forms differ in how they are written, and the depths in what: a few of each tell both.
+                // The formats differ in syntax and the depths in content, so a few combinations are enough.
                 if depth != Depth::All && (format == GraphFormat::Dot || name == "names") {
                     continue;
                 }
@@ -90,25 +90,25 @@ fn boxes(items: &[DrawingItem], found: &mut Vec<usize>) {
     }
 }
 
-/// Every arrow leads from a box to a box, every box is drawn once, and no two arrows say the same.
-fn is_sound(drawing: &Drawing, what: &str) {
+/// Asserts that every arrow connects two boxes, every box is drawn once, and no two arrows are the same.
+fn check_drawing(drawing: &Drawing, label: &str) {
     let mut numbers = Vec::new();
     boxes(&drawing.items, &mut numbers);
     let all: BTreeSet<usize> = numbers.iter().copied().collect();
-    assert_eq!(all.len(), numbers.len(), "{what}: a box is drawn twice");
+    assert_eq!(all.len(), numbers.len(), "{label}: a box is drawn twice");
     let mut seen = BTreeSet::new();
     for arrow in &drawing.arrows {
-        assert!(all.contains(&arrow.from) && all.contains(&arrow.to), "{what}: an arrow without its box: {arrow:?}");
-        assert!(seen.insert((arrow.from, arrow.to, arrow.lead)), "{what}: two arrows for one: {arrow:?}");
+        assert!(all.contains(&arrow.from) && all.contains(&arrow.to), "{label}: an arrow without its box: {arrow:?}");
+        assert!(seen.insert((arrow.from, arrow.to, arrow.kind)), "{label}: two arrows for one: {arrow:?}");
     }
 }
 
 #[test]
 fn every_arrow_leads_from_a_box_to_a_box_however_a_script_is_folded() {
-    let (_home, crowd) = crowd(40);
-    let large = whole(&crowd);
+    let (_home, large_script) = large_script(40);
+    let large = full_graph(&large_script);
     for depth in DEPTHS {
-        is_sound(&fold(&large, depth, &BTreeSet::new()), &format!("two hundred actions at {depth:?}"));
+        check_drawing(&fold(&large, depth, &BTreeSet::new()), &format!("two hundred actions at {depth:?}"));
     }
     let mut files = vec![];
     for place in ["scripts", "tests/drawings"] {
@@ -117,23 +117,26 @@ fn every_arrow_leads_from_a_box_to_a_box_however_a_script_is_folded() {
     }
     assert!(files.len() >= 7);
     for file in files {
-        let whole = whole(&file);
+        let full_graph = full_graph(&file);
         for depth in DEPTHS {
-            is_sound(&fold(&whole, depth, &BTreeSet::new()), &format!("{} at {depth:?}", file.display()));
-            let places = whole
+            check_drawing(&fold(&full_graph, depth, &BTreeSet::new()), &format!("{} at {depth:?}", file.display()));
+            let places = full_graph
                 .parts
                 .iter()
                 .enumerate()
                 .filter(|(_, part)| matches!(part.kind, GraphNodeKind::Phase | GraphNodeKind::Topic));
             for (only, _) in places {
-                is_sound(&fold(&whole, depth, &BTreeSet::from([only])), &format!("{} only {only}", file.display()));
+                check_drawing(
+                    &fold(&full_graph, depth, &BTreeSet::from([only])),
+                    &format!("{} only {only}", file.display()),
+                );
             }
         }
     }
 }
 
 #[test]
-fn what_is_not_said_is_chosen_by_size_and_told() {
+fn the_default_depth_depends_on_the_size_and_is_reported() {
     let environment = Environment::default();
     for (topics, depth, part) in [
         (2, Depth::All, None),
@@ -141,7 +144,7 @@ fn what_is_not_said_is_chosen_by_size_and_told() {
         (40, Depth::Topics, Some("200 actions are folded into 40 topics")),
         (90, Depth::Phases, Some("450 actions in 90 topics are folded into phases")),
     ] {
-        let (_home, file) = crowd(topics);
+        let (_home, file) = large_script(topics);
         let drawn = graph(&request(&file, GraphFormat::Mermaid, None), &environment).unwrap();
         assert_eq!(drawn.depth, depth, "{topics}");
         match part {
@@ -153,9 +156,9 @@ fn what_is_not_said_is_chosen_by_size_and_told() {
 
 #[test]
 fn a_drawing_of_two_hundred_actions_has_no_arrow_across_phases() {
-    let (_home, file) = crowd(40);
-    let whole = whole(&file);
-    let drawing = fold(&whole, Depth::Topics, &BTreeSet::new());
+    let (_home, file) = large_script(40);
+    let full_graph = full_graph(&file);
+    let drawing = fold(&full_graph, Depth::Topics, &BTreeSet::new());
     assert!(drawing.refers());
     assert!(drawing.boxes() < 80, "{}", drawing.boxes());
     let phase = |number: usize| {
@@ -176,7 +179,7 @@ fn a_drawing_of_two_hundred_actions_has_no_arrow_across_phases() {
 }
 
 #[test]
-fn a_run_of_plain_actions_is_one_box_and_what_leads_elsewhere_is_not_in_it() {
+fn a_sequence_of_actions_without_routes_is_one_box() {
     let drawn = graph(
         &request(&folder("tests/drawings/choices.yaml"), GraphFormat::Dot, Some(Depth::Actions)),
         &Environment::default(),
@@ -238,15 +241,15 @@ fn the_command_writes_to_a_file_in_the_form_of_its_name_or_to_standard_output() 
     assert!(output.code == Some(0) && output.out.is_empty());
     let written = std::fs::read_to_string(home.path().join("drawing.dot")).unwrap();
     assert!(written.starts_with("digraph script {"), "{written}");
-    // A drawing is made of the texts of a script alone: nothing else is begun.
-    let left: Vec<_> = std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, ["drawing.dot"]);
+    // A drawing needs only the script: no store and no other file is created.
+    let files: Vec<_> = std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(files, ["drawing.dot"]);
     assert_eq!(program(&["graph", "nothing.yaml"], home.path()).code, Some(2));
     assert_eq!(program(&["graph", script, "--depth", "9"], home.path()).code, Some(2));
 }
 
 #[test]
-fn a_drawing_takes_the_place_of_no_script_and_of_no_folder() {
+fn a_drawing_never_overwrites_a_script_or_a_folder() {
     let home = tempfile::tempdir().unwrap();
     let at = |name: &str| home.path().join(name);
     let text = std::fs::read_to_string(folder("tests/drawings/choices.yaml")).unwrap();
@@ -258,9 +261,9 @@ fn a_drawing_takes_the_place_of_no_script_and_of_no_folder() {
     for name in ["s.yaml", "./folder/../s.yaml", "link.yaml", "second.yaml", own.to_str().unwrap()] {
         for (script, output) in [("s.yaml", name), (name, "s.yaml")] {
             let finished = program(&["graph", script, "-o", output], home.path());
-            let told = finished.err;
-            assert_eq!(finished.code, Some(2), "{name}: {told}");
-            assert!(told.contains("is the script itself"), "{told}");
+            let stderr = finished.err;
+            assert_eq!(finished.code, Some(2), "{name}: {stderr}");
+            assert!(stderr.contains("is the script itself"), "{stderr}");
             assert_eq!(std::fs::read_to_string(at("s.yaml")).unwrap(), text, "{name}");
         }
     }
@@ -270,7 +273,7 @@ fn a_drawing_takes_the_place_of_no_script_and_of_no_folder() {
 }
 
 #[test]
-fn a_drawing_goes_to_standard_output_by_its_name_and_to_the_file_that_a_link_leads_to() {
+fn a_drawing_can_go_to_standard_output_and_through_a_link() {
     let home = tempfile::tempdir().unwrap();
     let script = folder("tests/drawings/choices.yaml");
     let script = script.to_str().unwrap();

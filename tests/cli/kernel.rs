@@ -1,5 +1,5 @@
-//! A real Jupyter kernel: what code puts out, what it may do to itself and to us, and what is left of it afterwards. Where there
-//! is no kernel, these tests say so and pass (CONTRIBUTING.md, "A kernel for the tests").
+//! Tests with a real Jupyter kernel: its outputs, its effects on itself and on the program, and its cleanup. Without a kernel,
+//! these tests print a note and pass (CONTRIBUTING.md, "A kernel for the tests").
 
 mod bench;
 mod death;

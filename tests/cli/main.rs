@@ -1,4 +1,4 @@
-//! The program as a person or another program meets it: a child process with pipes or a terminal.
+//! Tests of the program as a child process, with pipes or a terminal.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 #![allow(clippy::print_stderr, clippy::print_stdout, unreachable_pub)]

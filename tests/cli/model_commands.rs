@@ -1,4 +1,4 @@
-//! `bcc-script models list` and `models check`, fallbacks and the keys of the environment, behind the binary.
+//! Tests of `bcc-script models list` and `models check`, fallbacks, and API keys in the environment, through the program.
 use crate::server;
 use std::net::TcpListener;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::process::{Finished, finished};
-use server::{Behaviour, Server};
+use server::{Server, ServerBehavior};
 
 const KEY: &str = "q7-very-secret-key";
 
@@ -34,7 +34,7 @@ fn project(configuration: &str) -> TempDir {
     directory
 }
 
-/// Runs the program; no key that any of these tests uses may be in what it writes.
+/// Runs the program; asserts that its output contains none of the API keys of these tests.
 fn program(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Finished {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bcc-script"));
     command.args(arguments).current_dir(directory).env_clear().env("XDG_CONFIG_HOME", directory.join("home"));
@@ -50,7 +50,7 @@ fn document(output: &Finished) -> Value {
     serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("{output:?}"))
 }
 
-/// The lines of standard error that are no log.
+/// The lines of standard error that are not log lines.
 fn notes(output: &Finished) -> String {
     let lines = output.err.lines().filter(|line| !line.contains(" TRACE ") && !line.contains(" DEBUG "));
     lines.map(|line| format!("{line}\n")).collect()
@@ -114,9 +114,9 @@ fn models_are_listed_with_everything_but_their_keys() {
 }
 
 #[test]
-fn without_a_configuration_the_list_says_what_answers_and_why() {
+fn without_a_configuration_the_list_says_which_model_is_used_and_why() {
     let directory = project("");
-    let of = |environment: &[(&str, &str)]| {
+    let default_model = |environment: &[(&str, &str)]| {
         let listed = program(directory.path(), &["models", "list", "--json"], environment);
         assert_eq!(listed.code, Some(0));
         let document = document(&listed);
@@ -125,10 +125,12 @@ fn without_a_configuration_the_list_says_what_answers_and_why() {
             document["default"]["why"].as_str().unwrap().to_owned(),
         )
     };
-    assert_eq!(of(&[]).0, "offline");
-    assert!(of(&[("OPENAI_API_KEY", KEY)]).1.contains("OPENAI_API_KEY is set"));
-    assert!(of(&[("ANTHROPIC_API_KEY", KEY), ("BCC_MODEL", "claude")]).1.contains("ANTHROPIC_API_KEY is set"));
-    assert_eq!(of(&[("BCC_MODEL", "replay:x.yaml")]).0, "replay:x.yaml");
+    assert_eq!(default_model(&[]).0, "offline");
+    assert!(default_model(&[("OPENAI_API_KEY", KEY)]).1.contains("OPENAI_API_KEY is set"));
+    assert!(
+        default_model(&[("ANTHROPIC_API_KEY", KEY), ("BCC_MODEL", "claude")]).1.contains("ANTHROPIC_API_KEY is set")
+    );
+    assert_eq!(default_model(&[("BCC_MODEL", "replay:x.yaml")]).0, "replay:x.yaml");
     let plain = program(directory.path(), &["models", "list"], &[]);
     assert!(plain.out.contains("[models.default]"), "{}", plain.out);
     let both = program(directory.path(), &["models", "list"], &[("OPENAI_API_KEY", KEY), ("ANTHROPIC_API_KEY", KEY)]);
@@ -140,10 +142,10 @@ fn without_a_configuration_the_list_says_what_answers_and_why() {
 #[test]
 fn a_check_says_what_a_model_supports() {
     let server = Server::start(vec![
-        Behaviour::Answers("Hello! How can I help you today?".into()),
-        Behaviour::Answers("{\"hello\": true}".into()),
-        Behaviour::Answers("I would rather talk.".into()),
-        Behaviour::Refuses(400, "{\"error\": {\"message\": \"tools are not supported\"}}"),
+        ServerBehavior::Answers("Hello! How can I help you today?".into()),
+        ServerBehavior::Answers("{\"hello\": true}".into()),
+        ServerBehavior::Answers("I would rather talk.".into()),
+        ServerBehavior::Rejects(400, "{\"error\": {\"message\": \"tools are not supported\"}}"),
     ]);
     let directory = project(&openai("default", &server.base_url, "api_key_env = \"TALK_KEY\""));
     let checked = program(directory.path(), &["models", "check", "--trust", "--json"], &[]);
@@ -176,35 +178,35 @@ fn a_check_says_what_a_model_supports() {
 }
 
 #[test]
-fn a_check_fails_when_one_model_does_and_tells_why_and_tries_the_others() {
-    let refusing = Server::start(vec![Behaviour::Refuses(401, "wrong key: q7-very-secret-key")]);
-    let good = Server::start(vec![Behaviour::Answers("Hello! How can I help you today?".into())]);
-    let silent = Server::start(vec![Behaviour::Answers(String::new())]);
-    let gone = {
-        // A port that nobody listens at any more.
+fn a_check_fails_with_the_reason_when_one_model_does_and_tries_the_others() {
+    let rejecting = Server::start(vec![ServerBehavior::Rejects(401, "wrong key: q7-very-secret-key")]);
+    let good = Server::start(vec![ServerBehavior::Answers("Hello! How can I help you today?".into())]);
+    let silent = Server::start(vec![ServerBehavior::Answers(String::new())]);
+    let closed_port_url = {
+        // A port on which no server listens any more.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         format!("http://{}/v1", listener.local_addr().unwrap())
     };
-    let hanging = Server::start(vec![Behaviour::Hangs]);
-    let flooding = Server::start(vec![Behaviour::Floods]);
-    let text_of = openai("a_good", &good.base_url, "")
-        + &openai("b_refusing", &refusing.base_url, "api_key_env = \"TALK_KEY\"")
-        + &openai("c_gone", &gone, "max_attempts = 1")
+    let hanging = Server::start(vec![ServerBehavior::Hangs]);
+    let flooding = Server::start(vec![ServerBehavior::Floods]);
+    let toml_text = openai("a_good", &good.base_url, "")
+        + &openai("b_refusing", &rejecting.base_url, "api_key_env = \"TALK_KEY\"")
+        + &openai("c_gone", &closed_port_url, "max_attempts = 1")
         + &openai("d_keyless", &good.base_url, "api_key_env = \"NOT_SET\"")
         + &openai("e_silent", &silent.base_url, "")
         + "[models.f_offline]\nprovider = \"offline\"\n[models.g_replay]\nprovider = \"replay\"\nfile = \"none.yaml\"\n"
         + &openai("h_hanging", &hanging.base_url, "first_token_timeout = \"200ms\"\nmax_attempts = 1")
         + &openai("i_flooding", &flooding.base_url, "");
-    let directory = project(&text_of);
+    let directory = project(&toml_text);
     let checked = program(directory.path(), &["models", "check", "--trust", "--json"], &[]);
     assert_eq!(checked.code, Some(1), "{}", checked.err);
     let document = document(&checked);
     let models = document["models"].as_array().unwrap();
-    let of = |field: &str| -> Vec<Value> { models.iter().map(|model| model[field].clone()).collect() };
-    assert_eq!(of("ok"), [true, false, false, false, false, true, false, false, false].map(Value::from));
+    let column = |field: &str| -> Vec<Value> { models.iter().map(|model| model[field].clone()).collect() };
+    assert_eq!(column("ok"), [true, false, false, false, false, true, false, false, false].map(Value::from));
     let (yes, no, nothing) = (json!(true), json!(false), Value::Null);
     assert_eq!(
-        of("reachable"),
+        column("reachable"),
         [&yes, &yes, &no, &nothing, &yes, &nothing, &nothing, &nothing, &yes].map(Clone::clone)
     );
     for (number, part) in [
@@ -233,10 +235,10 @@ fn a_check_fails_when_one_model_does_and_tells_why_and_tries_the_others() {
 }
 
 #[test]
-fn a_form_of_reply_that_the_settings_name_and_the_server_refuses_fails_the_check() {
-    let refuses = || Behaviour::Refuses(400, "{\"error\": {\"message\": \"response_format is not supported\"}}");
-    let mut behaviours = vec![Behaviour::Answers("Hello!".into())];
-    behaviours.extend((0..6).map(|_| refuses()));
+fn a_configured_reply_format_that_the_server_rejects_fails_the_check() {
+    let rejects = || ServerBehavior::Rejects(400, "{\"error\": {\"message\": \"response_format is not supported\"}}");
+    let mut behaviours = vec![ServerBehavior::Answers("Hello!".into())];
+    behaviours.extend((0..6).map(|_| rejects()));
     let server = Server::start(behaviours);
     let directory = project(&openai("strict", &server.base_url, "structured = \"json_schema\""));
     let output = program(directory.path(), &["models", "check", "--trust", "--json"], &[]);
@@ -249,11 +251,11 @@ fn a_form_of_reply_that_the_settings_name_and_the_server_refuses_fails_the_check
 
 #[test]
 fn nothing_is_sent_where_the_configuration_is_not_trusted_or_the_name_is_wrong() {
-    let server = Server::start(vec![Behaviour::Answers("Hello".into())]);
+    let server = Server::start(vec![ServerBehavior::Answers("Hello".into())]);
     let directory = project(&openai("default", &server.base_url, "api_key_env = \"TALK_KEY\""));
-    let refused = program(directory.path(), &["models", "check"], &[]);
-    assert_eq!(refused.code, Some(2));
-    assert!(refused.err.contains("bcc-script trust"), "{}", refused.err);
+    let rejected = program(directory.path(), &["models", "check"], &[]);
+    assert_eq!(rejected.code, Some(2));
+    assert!(rejected.err.contains("bcc-script trust"), "{}", rejected.err);
     let unknown = program(directory.path(), &["models", "check", "defaul", "--trust"], &[]);
     assert_eq!(unknown.code, Some(2));
     assert!(unknown.err.contains("did you mean `default`?"), "{}", unknown.err);
@@ -270,8 +272,8 @@ fn without_any_model_a_check_says_so_and_how_to_configure_one() {
 }
 
 #[test]
-fn an_anthropic_key_alone_asks_anthropic() {
-    let server = Server::start(vec![Behaviour::Refuses(401, "no")]);
+fn an_anthropic_key_alone_selects_anthropic() {
+    let server = Server::start(vec![ServerBehavior::Rejects(401, "no")]);
     let base_url = server.base_url.strip_suffix("/v1").unwrap();
     let environment = [("ANTHROPIC_API_KEY", KEY), ("ANTHROPIC_BASE_URL", base_url), ("BCC_MODEL", "claude")];
     let directory = project("");
@@ -298,27 +300,27 @@ fn reply(content: &str) -> String {
 }
 
 #[test]
-fn a_session_goes_on_with_the_next_model_of_the_chain() {
-    let broken = Server::start(vec![Behaviour::CutsOff(reply("半句话"))]);
-    let busy = Server::start(vec![Behaviour::Refuses(503, "busy")]);
-    let good = Server::start(vec![Behaviour::Answers(reply("您好。"))]);
-    let text_of = openai("default", &broken.base_url, "max_attempts = 1\nfallback = [\"busy\"]")
+fn a_session_continues_with_the_next_fallback() {
+    let broken = Server::start(vec![ServerBehavior::CutsOff(reply("半句话"))]);
+    let busy = Server::start(vec![ServerBehavior::Rejects(503, "busy")]);
+    let good = Server::start(vec![ServerBehavior::Answers(reply("您好。"))]);
+    let toml_text = openai("default", &broken.base_url, "max_attempts = 1\nfallback = [\"busy\"]")
         + &openai("busy", &busy.base_url, "max_attempts = 1\nfallback = [\"good\"]")
         + &openai("good", &good.base_url, "headers = { X-Team = { env = \"TALK_KEY\" } }\nextra = { top_p = 0.5 }");
-    let directory = project(&text_of);
+    let directory = project(&toml_text);
     let run = program(directory.path(), &["run", "talk.yaml", "--trust", "--json"], &[]);
     assert_eq!(run.code, Some(0), "{}", run.err);
     let events = run.events();
-    let said: Vec<&str> =
+    let messages: Vec<&str> =
         events.iter().filter(|event| event["type"] == "message").map(|event| event["text"].as_str().unwrap()).collect();
-    assert_eq!(said, ["您好。"]);
+    assert_eq!(messages, ["您好。"]);
     let call = events.iter().find(|event| event["type"] == "model_call").unwrap();
     assert_eq!(call["attempts"], 3);
     let sent = &good.requests()[0];
     assert!(sent.headers.contains(&format!("x-team: {KEY}")), "{}", sent.headers);
     assert_eq!(serde_json::from_str::<Value>(&sent.body).unwrap()["top_p"], 0.5);
 
-    // With all of them out of reach, the session stops with the reason of each.
+    // When all models fail, the session stops with the error of each.
     let none = openai("default", &broken.base_url, "max_attempts = 1\nfallback = [\"busy\"]")
         + &openai("busy", &busy.base_url, "max_attempts = 1");
     let directory = project(&none);
@@ -330,10 +332,10 @@ fn a_session_goes_on_with_the_next_model_of_the_chain() {
 
 #[test]
 fn a_mistake_in_a_fallback_is_found_before_anything_is_sent() {
-    let server = Server::start(vec![Behaviour::Answers(reply("您好。"))]);
-    let text_of = openai("default", &server.base_url, "fallback = [\"spare\"]")
+    let server = Server::start(vec![ServerBehavior::Answers(reply("您好。"))]);
+    let toml_text = openai("default", &server.base_url, "fallback = [\"spare\"]")
         + &openai("spare", &server.base_url, "api_key_env = \"NOT_SET\"");
-    let directory = project(&text_of);
+    let directory = project(&toml_text);
     let run = program(directory.path(), &["run", "talk.yaml", "--trust"], &[]);
     assert_eq!(run.code, Some(2));
     let notes = &run.err;
@@ -343,10 +345,10 @@ fn a_mistake_in_a_fallback_is_found_before_anything_is_sent() {
 
 #[test]
 fn trusting_a_directory_says_what_each_model_may_do() {
-    let text_of = openai("default", "https://llm.example/v1?key=q7-very-secret-key", "api_key_env = \"TALK_KEY\"")
+    let toml_text = openai("default", "https://llm.example/v1?key=q7-very-secret-key", "api_key_env = \"TALK_KEY\"")
         + "headers = { Authorization = { env = \"HEADER_KEY\" } }\nproxy = \"http://proxy.example:8080\"\n\
            [models.claude]\nprovider = \"anthropic\"\nmodel = \"m\"\nproxy = { env = \"PROXY\" }\n";
-    let directory = project(&text_of);
+    let directory = project(&toml_text);
     let trusted = program(directory.path(), &["trust"], &[]);
     assert_eq!(trusted.code, Some(0), "{}", trusted.err);
     let notes = notes(&trusted);

@@ -1,4 +1,4 @@
-//! Real providers behind the binary: what a bad server does to a conversation, and who may be sent what.
+//! Tests of real providers through the program: the effects of a bad server on a conversation, and which data may be sent.
 use crate::server;
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::process::{Finished, finished};
-use server::{Behaviour, Server};
+use server::{Server, ServerBehavior};
 
 const KEY: &str = "sk-very-secret-key";
 
@@ -37,7 +37,7 @@ fn project(configuration: &str) -> TempDir {
     directory
 }
 
-/// A configuration with short timeouts and `default` at this server.
+/// A configuration with short timeouts and this server as `default`.
 fn configuration(base_url: &str) -> String {
     format!(
         "[models.default]\nprovider = \"openai\"\nbase_url = \"{base_url}\"\nmodel = \"m\"\napi_key_env = \"TALK_KEY\"\n\
@@ -62,23 +62,27 @@ fn reply(content: &str, exit: &str, name: Value) -> String {
     .to_string()
 }
 
-fn good_talk() -> Vec<Behaviour> {
+fn good_conversation() -> Vec<ServerBehavior> {
     vec![
-        Behaviour::Answers(reply("您好，请问怎么称呼？", "NO", Value::Null)),
-        Behaviour::Answers(reply("谢谢您。", "YES", json!("小林"))),
-        Behaviour::Answers(reply("小林，很高兴认识您。", "YES", Value::Null)),
+        ServerBehavior::Answers(reply("您好，请问怎么称呼？", "NO", Value::Null)),
+        ServerBehavior::Answers(reply("谢谢您。", "YES", json!("小林"))),
+        ServerBehavior::Answers(reply("小林，很高兴认识您。", "YES", Value::Null)),
     ]
 }
 
 #[test]
-fn a_session_that_a_bad_server_stopped_goes_on_where_it_was_with_a_good_one() {
-    let ask = Behaviour::Answers(reply("您好，请问怎么称呼？", "NO", Value::Null));
+fn a_session_stopped_by_a_bad_server_continues_with_a_good_one() {
+    let ask = ServerBehavior::Answers(reply("您好，请问怎么称呼？", "NO", Value::Null));
     let broken = [
-        ("hangs", Behaviour::Hangs, "did not start its reply"),
-        ("answers 500", Behaviour::Refuses(500, "oops"), "returned 500"),
-        ("cuts the connection", Behaviour::CutsOff(reply("谢谢您。", "YES", json!("小林"))), "closed the connection"),
-        ("floods", Behaviour::Floods, "larger than"),
-        ("does not know the key", Behaviour::Refuses(401, "bad key sk-very-secret-key"), "401"),
+        ("hangs", ServerBehavior::Hangs, "did not start its reply"),
+        ("answers 500", ServerBehavior::Rejects(500, "oops"), "returned 500"),
+        (
+            "cuts the connection",
+            ServerBehavior::CutsOff(reply("谢谢您。", "YES", json!("小林"))),
+            "closed the connection",
+        ),
+        ("floods", ServerBehavior::Floods, "larger than"),
+        ("does not know the key", ServerBehavior::Rejects(401, "bad key sk-very-secret-key"), "401"),
     ];
     for (name, behaviour, message) in broken {
         let bad = Server::start(vec![ask.clone(), behaviour]);
@@ -89,34 +93,35 @@ fn a_session_that_a_bad_server_stopped_goes_on_where_it_was_with_a_good_one() {
         assert!(run.err.contains(message), "{name}: {}", run.err);
         assert!(run.err.contains("bcc-script sessions resume s"), "{name}: {}", run.err);
 
-        let good = Server::start(good_talk().split_off(1));
+        let good = Server::start(good_conversation().split_off(1));
         std::fs::write(directory.path().join("bcc-script.toml"), configuration(&good.base_url)).unwrap();
         let resumed = program(directory.path(), &["sessions", "resume", "s", "--trust"], "", &[]);
         assert_eq!(resumed.code, Some(0), "{name}: {}", resumed.err);
-        // The answer was taken before the server failed, and is not asked for again.
+        // The answer was committed before the server failed, and is not requested again.
         assert_eq!(resumed.out, "谢谢您。\n小林，很高兴认识您。\n", "{name}");
     }
 }
 
 #[test]
 fn a_server_that_recovers_within_the_retries_is_not_noticed() {
-    let mut behaviours = vec![Behaviour::Refuses(503, "busy"), Behaviour::CutsOff(reply("半句话", "NO", Value::Null))];
-    behaviours.extend(good_talk());
-    let server = Server::start(behaviours);
+    let mut behaviors =
+        vec![ServerBehavior::Rejects(503, "busy"), ServerBehavior::CutsOff(reply("半句话", "NO", Value::Null))];
+    behaviors.extend(good_conversation());
+    let server = Server::start(behaviors);
     let directory = project(&configuration(&server.base_url));
     let run =
         program(directory.path(), &["run", "talk.yaml", "--trust", "--json", "--session", "s"], "我叫小林\n", &[]);
     assert_eq!(run.code, Some(0), "{}", run.err);
     let events = run.events();
-    let said: Vec<&str> = events
+    let texts: Vec<&str> = events
         .iter()
         .filter(|event| event["type"] == "message" && event["role"] == "ai")
         .map(|event| event["text"].as_str().unwrap())
         .collect();
-    assert_eq!(said, ["您好，请问怎么称呼？", "谢谢您。", "小林，很高兴认识您。"]);
+    assert_eq!(texts, ["您好，请问怎么称呼？", "谢谢您。", "小林，很高兴认识您。"]);
     let first_call = events.iter().find(|event| event["type"] == "model_call").unwrap();
     assert_eq!(first_call["attempts"], 3);
-    // Words that were shown of an attempt that was cut off are taken back, and the message has another id.
+    // Text of an attempt that was cut off is discarded, and the message of the next attempt has another id.
     let ids = |kind: &str| -> Vec<&str> {
         let events = events.iter().filter(|event| event["type"] == kind);
         events.map(|event| event["message_id"].as_str().unwrap()).collect()
@@ -128,8 +133,8 @@ fn a_server_that_recovers_within_the_retries_is_not_noticed() {
 }
 
 #[test]
-fn words_are_shown_while_they_arrive_and_add_up_to_the_message() {
-    let server = Server::start(good_talk());
+fn text_is_shown_while_it_is_streamed_and_adds_up_to_the_message() {
+    let server = Server::start(good_conversation());
     let directory = project(&configuration(&server.base_url));
     let run = program(directory.path(), &["run", "talk.yaml", "--trust", "--json"], "我叫小林\n", &[]);
     let events = run.events();
@@ -146,11 +151,11 @@ fn words_are_shown_while_they_arrive_and_add_up_to_the_message() {
 
 #[test]
 fn an_untrusted_configuration_sends_nothing_anywhere() {
-    let server = Server::start(good_talk());
+    let server = Server::start(good_conversation());
     let directory = project(&configuration(&server.base_url));
-    let refused = program(directory.path(), &["run", "talk.yaml"], "x\n", &[]);
-    assert_eq!(refused.code, Some(2));
-    assert!(refused.err.contains("bcc-script trust"), "{}", refused.err);
+    let rejected = program(directory.path(), &["run", "talk.yaml"], "x\n", &[]);
+    assert_eq!(rejected.code, Some(2));
+    assert!(rejected.err.contains("bcc-script trust"), "{}", rejected.err);
     assert!(server.requests().is_empty());
 
     let trusted = program(directory.path(), &["trust"], "", &[]);
@@ -159,7 +164,7 @@ fn an_untrusted_configuration_sends_nothing_anywhere() {
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert_eq!(server.requests().len(), 3);
 
-    // One byte more, and it is another file.
+    // A file with one more byte is another file.
     let longer = configuration(&server.base_url) + "\n";
     std::fs::write(directory.path().join("bcc-script.toml"), longer).unwrap();
     assert_eq!(program(directory.path(), &["run", "talk.yaml"], "x\n", &[]).code, Some(2));
@@ -168,7 +173,7 @@ fn an_untrusted_configuration_sends_nothing_anywhere() {
 
 #[test]
 fn a_key_alone_in_the_environment_is_used_only_where_no_file_says_what_default_is() {
-    let server = Server::start(good_talk());
+    let server = Server::start(good_conversation());
     let environment = [("OPENAI_API_KEY", KEY), ("OPENAI_BASE_URL", server.base_url.as_str()), ("BCC_MODEL", "qwen3")];
     let directory = project("");
     let run = program(directory.path(), &["run", "talk.yaml"], "我叫小林\n", &environment);
@@ -187,7 +192,7 @@ fn a_key_alone_in_the_environment_is_used_only_where_no_file_says_what_default_i
 
 #[test]
 fn the_command_line_wins_over_the_environment_and_that_over_the_file() {
-    let server = Server::start(good_talk());
+    let server = Server::start(good_conversation());
     let directory = project(&configuration(&server.base_url));
     let environment = [("BCC_MODEL", "no_such_model")];
     let unknown = program(directory.path(), &["run", "talk.yaml", "--trust"], "x\n", &environment);
@@ -199,8 +204,8 @@ fn the_command_line_wins_over_the_environment_and_that_over_the_file() {
 }
 
 #[test]
-fn the_key_stands_in_no_output_and_in_no_store() {
-    let server = Server::start(vec![Behaviour::Refuses(400, "your key sk-very-secret-key is not welcome")]);
+fn the_key_is_in_no_output_and_in_no_store() {
+    let server = Server::start(vec![ServerBehavior::Rejects(400, "your key sk-very-secret-key is not welcome")]);
     let directory = project(&configuration(&server.base_url));
     let run = program(directory.path(), &["run", "talk.yaml", "--trust", "--json"], "x\n", &[("BCC_LOG", "trace")]);
     assert_eq!(run.code, Some(3));
@@ -215,12 +220,12 @@ fn the_key_stands_in_no_output_and_in_no_store() {
 }
 
 #[test]
-fn what_a_person_says_is_not_logged_above_debug_level() {
+fn user_input_is_not_logged_above_debug_level() {
     let server = Server::start(vec![
-        Behaviour::Answers("您好，这不是 JSON。".into()),
-        Behaviour::Answers("还是不是 JSON。".into()),
-        Behaviour::Answers(reply("好。", "YES", json!("小林"))),
-        Behaviour::Answers("也不是。".into()),
+        ServerBehavior::Answers("您好，这不是 JSON。".into()),
+        ServerBehavior::Answers("还是不是 JSON。".into()),
+        ServerBehavior::Answers(reply("好。", "YES", json!("小林"))),
+        ServerBehavior::Answers("也不是。".into()),
     ]);
     let directory = project(&configuration(&server.base_url));
     let run = program(

@@ -1,5 +1,5 @@
-//! Notebooks that open elsewhere: what each form holds, what Python's nbformat says of it, that nothing in it is obeyed, and how a
-//! kept session's is written by `sessions export` and `--notebook`.
+//! Tests of notebook export: the content of each format, validation with Python's nbformat, escaping, and how a stored session's notebook
+//! is written by `sessions export` and `--notebook`.
 
 use crate::process;
 use crate::test_kernel as kernel;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use bcc_lang::message::language::Language;
 use bcc_runtime::notebook::cell::Cell;
-use bcc_runtime::notebook::export::brief::Brief;
+use bcc_runtime::notebook::export::brief::NotebookMetadata;
 use bcc_runtime::notebook::export::form::{ExportForm, Writer};
 use bcc_store::contract::Store;
 use bcc_store::rows::{CellRow, Commit, VariableRow};
@@ -23,7 +23,7 @@ const FORMS: [(ExportForm, &str); 3] =
 /// A notebook of `tests/notebooks/`.
 struct Case {
     name: String,
-    brief: Brief,
+    brief: NotebookMetadata,
     cells: Vec<Cell>,
 }
 
@@ -41,7 +41,7 @@ fn case(path: &Path) -> Case {
     let text = |name: &str| brief[name].as_str().unwrap_or_default().to_owned();
     Case {
         name: path.file_stem().unwrap().to_str().unwrap().to_owned(),
-        brief: Brief {
+        brief: NotebookMetadata {
             session: text("session"),
             script: text("script"),
             title: brief["title"].as_str().map(str::to_owned),
@@ -53,7 +53,7 @@ fn case(path: &Path) -> Case {
     }
 }
 
-fn written(form: ExportForm, brief: &Brief, cells: &[Cell]) -> String {
+fn written(form: ExportForm, brief: &NotebookMetadata, cells: &[Cell]) -> String {
     let mut writer = Writer::new(form, brief.clone());
     let mut file = writer.head();
     for cell in cells {
@@ -64,7 +64,7 @@ fn written(form: ExportForm, brief: &Brief, cells: &[Cell]) -> String {
 }
 
 #[test]
-fn every_form_holds_the_notebook() {
+fn every_format_contains_the_notebook() {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("../notebooks/snapshots");
     settings.set_prepend_module_to_snapshot(false);
@@ -72,7 +72,7 @@ fn every_form_holds_the_notebook() {
     for case in cases() {
         for (form, ending) in FORMS {
             let file = written(form, &case.brief, &case.cells);
-            // How the page looks is seen with eyes, not in a snapshot.
+            // The style sheet is checked by eye, not in a snapshot.
             let shown = match (file.split_once("<style>"), file.split_once("</style>\n</head>")) {
                 (Some((before, _)), Some((_, after))) if form == ExportForm::Html => format!("{before}…{after}"),
                 _ => file,
@@ -82,7 +82,7 @@ fn every_form_holds_the_notebook() {
     }
 }
 
-/// What Python says of notebooks: they are valid, and written again by nbformat they are the same bytes.
+/// A Python check of notebooks: they are valid, and nbformat writes the same bytes again.
 const EXAMINE: &str = r#"
 import sys, warnings, nbformat
 warnings.simplefilter("error", DeprecationWarning)
@@ -114,17 +114,17 @@ fn python_finds_every_notebook_valid_and_would_write_the_same_bytes() {
 }
 
 #[test]
-fn nothing_that_a_notebook_holds_becomes_part_of_the_page() {
+fn notebook_content_is_escaped_in_the_page() {
     for case in cases() {
         let page = written(ExportForm::Html, &case.brief, &case.cells);
-        // What is between quotes of attributes holds no quote and no `<`, so the tags of the page can be read off simply.
+        // Attribute values contain no quote and no `<`, so the tags of the page can be parsed simply.
         let body = page.split_once("</style>\n</head>").unwrap().1;
         for tag in body.split('<').skip(1).map(|tag| tag.split_once('>').unwrap().0) {
             let name = tag.trim_start_matches('/').split([' ', '\n']).next().unwrap();
             assert!(!matches!(name, "script" | "object" | "embed" | "form" | "base" | "link" | "style"), "{name}");
-            let mut outside = String::new();
-            tag.split('"').step_by(2).for_each(|part| outside.push_str(part));
-            assert!(!outside.contains(" on"), "{}: a handler in <{tag}>", case.name);
+            let mut outside_quotes = String::new();
+            tag.split('"').step_by(2).for_each(|part| outside_quotes.push_str(part));
+            assert!(!outside_quotes.contains(" on"), "{}: a handler in <{tag}>", case.name);
             let attribute =
                 |name: &str| tag.split_once(&format!(" {name}=\"")).map(|(_, rest)| rest.split('"').next().unwrap());
             if let Some(link) = attribute("href") {
@@ -142,8 +142,8 @@ fn nothing_that_a_notebook_holds_becomes_part_of_the_page() {
     }
 }
 
-/// Writes cells into the store of `home`, as a commit of its session does.
-fn put(home: &Home, id: &str, cells: &[Cell], state: &Value, sensitive: &[Value]) {
+/// Writes cells into the store of `home`, like a commit of its session.
+fn write_cells(home: &Home, id: &str, cells: &[Cell], state: &Value, sensitive: &[Value]) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let archive = open(&home.store()).unwrap();
@@ -183,12 +183,12 @@ fn put(home: &Home, id: &str, cells: &[Cell], state: &Value, sensitive: &[Value]
     });
 }
 
-/// A session that waits for its first answer, under the id `t`.
-fn talk() -> Home {
+/// A session with the id `t` that waits for its first answer.
+fn waiting_session() -> Home {
     let home = Home::new();
     home.script("two_phases.yaml");
-    let begun = home.finish(["run", "two_phases.yaml", "--session", "t"], "");
-    assert_eq!(begun.code, Some(3), "{}", begun.err);
+    let started = home.finish(["run", "two_phases.yaml", "--session", "t"], "");
+    assert_eq!(started.code, Some(3), "{}", started.err);
     home
 }
 
@@ -203,8 +203,8 @@ fn read(home: &Home, name: &str) -> String {
 }
 
 #[test]
-fn a_kept_session_is_exported_in_every_form_and_its_sensitive_values_in_none() {
-    let home = talk();
+fn a_stored_session_is_exported_in_every_format_without_sensitive_values() {
+    let home = waiting_session();
     let cells: Vec<Cell> = serde_json::from_value(json!([
         { "number": 1, "id": "a", "type": "markdown", "content": "## 关于芝麻", "metadata": { "is_chapter": true } },
         { "number": 2, "id": "b", "type": "thinking", "content": "芝麻？", "metadata": { "thinking_text": "芝麻？" } },
@@ -213,7 +213,7 @@ fn a_kept_session_is_exported_in_every_form_and_its_sensitive_values_in_none() {
                       { "output_type": "display_data", "metadata": {}, "data": { "text/html": "<b>芝麻</b>", "image/png": "iVBORw==" } }] },
     ]))
     .unwrap();
-    put(&home, "t", &cells, &json!({ "title": "芝麻 report" }), &[json!("芝麻"), json!("VBO")]);
+    write_cells(&home, "t", &cells, &json!({ "title": "芝麻 report" }), &[json!("芝麻"), json!("VBO")]);
     for (_, ending) in FORMS {
         let by_format = exported(&home, &["--format", ending]);
         assert!(!by_format.contains("芝麻") && by_format.contains("***"), "{ending}: {by_format}");
@@ -229,8 +229,8 @@ fn a_kept_session_is_exported_in_every_form_and_its_sensitive_values_in_none() {
 }
 
 #[test]
-fn a_session_without_cells_is_exported_as_what_was_said() {
-    let home = talk();
+fn a_session_without_cells_is_exported_as_its_messages() {
+    let home = waiting_session();
     let page = exported(&home, &["--format", "html"]);
     assert!(page.contains("<h1>") && page.contains("怎么称呼你？"), "{page}");
     assert!(exported(&home, &["--format", "md"]).contains("- **ai** 怎么称呼你？"));
@@ -241,17 +241,17 @@ fn a_session_without_cells_is_exported_as_what_was_said() {
 }
 
 #[test]
-fn what_cannot_be_exported_is_told_and_leaves_nothing() {
-    let home = talk();
+fn a_failed_export_is_reported_and_leaves_no_file() {
+    let home = waiting_session();
     std::fs::create_dir(home.path().join("folder")).unwrap();
-    for (arguments, code, why) in [
+    for (arguments, code, reason) in [
         (["sessions", "export", "u", "-o", "u.ipynb"], 2, "there is no session `u` in this store"),
         (["sessions", "export", "t", "-o", "folder"], 2, "folder is a directory, but the document is a single file"),
         (["sessions", "export", "t", "-o", ".bcc/sessions.db/x.md"], 1, "cannot be written"),
     ] {
         let finished = home.finish(arguments, "");
         assert_eq!(finished.code, Some(code), "{}", finished.err);
-        assert!(finished.err.contains(why), "{}", finished.err);
+        assert!(finished.err.contains(reason), "{}", finished.err);
     }
     assert!(!home.path().join("u.ipynb").exists());
 }
@@ -261,40 +261,40 @@ fn ten_thousand_cells_with_outputs_are_written_piece_by_piece() {
     let output = json!({ "output_type": "stream", "name": "stdout", "text": "x".repeat(2_000) });
     let mut cell = Cell { id: "c".into(), content: "print()".into(), outputs: vec![output], ..Cell::default() };
     for (form, ending) in FORMS {
-        let mut writer = Writer::new(form, Brief::default());
-        let (mut largest, mut whole) = (writer.head().len(), 0);
+        let mut writer = Writer::new(form, NotebookMetadata::default());
+        let (mut largest, mut total) = (writer.head().len(), 0);
         for number in 1..=10_000 {
             (cell.number, cell.id) = (number, format!("c{number}"));
             cell.kind = bcc_runtime::notebook::cell::CellKind::Code;
             let piece = writer.cell(&cell).len();
             largest = largest.max(piece);
-            whole += piece;
+            total += piece;
         }
         let tail = writer.tail().len();
-        assert!(whole > 20_000_000, "{ending}: {whole}");
+        assert!(total > 20_000_000, "{ending}: {total}");
         assert!(largest < 20_000 && tail < 2_000, "{ending}: a piece of {largest}, a tail of {tail}");
     }
 }
 
 #[test]
-fn a_file_is_kept_as_the_notebook_of_the_session() {
+fn a_file_is_updated_as_the_notebook_of_the_session() {
     let home = Home::new();
     home.script("two_phases.yaml");
     for (_, ending) in FORMS {
         let (id, name) = (format!("s-{ending}"), format!("deep/{ending}.{ending}"));
-        let begun = home.finish(["run", "two_phases.yaml", "--session", &id, "--notebook", &name], "");
-        assert_eq!(begun.code, Some(3), "{}", begun.err);
-        assert!(begun.err.contains(&format!("--notebook {name}")), "the way back keeps it: {}", begun.err);
+        let started = home.finish(["run", "two_phases.yaml", "--session", &id, "--notebook", &name], "");
+        assert_eq!(started.code, Some(3), "{}", started.err);
+        assert!(started.err.contains(&format!("--notebook {name}")), "the way back keeps it: {}", started.err);
         let empty = read(&home, &name);
         let cells: Vec<Cell> =
             serde_json::from_value(json!([{ "number": 1, "id": "a", "type": "markdown", "content": "第一格" }]))
                 .unwrap();
-        put(&home, &id, &cells, &json!({}), &[]);
+        write_cells(&home, &id, &cells, &json!({}), &[]);
         let resumed = home.finish(["sessions", "resume", &id, "--notebook", &name], "小林\n");
         assert_eq!(resumed.code, Some(3), "{}", resumed.err);
         let full = read(&home, &name);
         assert!(!empty.contains("第一格") && full.contains("第一格"), "{empty}\n{full}");
-        // What it holds says whose it is, so it is written again by no other session.
+        // The file names its session, so no other session overwrites it.
         let other = home.finish(["run", "two_phases.yaml", "--session", "other", "--notebook", &name], "");
         assert_eq!(other.code, Some(2), "{}", other.err);
         assert!(other.err.contains(&format!("is the notebook of session `{id}`")), "{}", other.err);
@@ -305,7 +305,7 @@ fn a_file_is_kept_as_the_notebook_of_the_session() {
 }
 
 #[test]
-fn a_file_of_somebody_else_is_never_written_over() {
+fn a_foreign_file_is_never_overwritten() {
     let home = Home::new();
     home.script("two_phases.yaml");
     std::fs::create_dir(home.path().join("folder.md")).unwrap();
@@ -324,28 +324,28 @@ fn a_file_of_somebody_else_is_never_written_over() {
         ("notebook", 2, "its extension does not indicate a format"),
         ("empty.md", 3, ""),
     ];
-    for (name, code, why) in table {
+    for (name, code, reason) in table {
         let before = std::fs::read(home.path().join(name)).ok();
-        let ran = home.finish(["run", "two_phases.yaml", "--session", "s", "--notebook", name], "");
-        assert_eq!(ran.code, Some(code), "{name}: {}", ran.err);
-        assert!(ran.err.contains(why), "{name}: {}", ran.err);
+        let result = home.finish(["run", "two_phases.yaml", "--session", "s", "--notebook", name], "");
+        assert_eq!(result.code, Some(code), "{name}: {}", result.err);
+        assert!(result.err.contains(reason), "{name}: {}", result.err);
         assert!(code == 3 || std::fs::read(home.path().join(name)).ok() == before, "{name}");
     }
 }
 
 #[test]
-fn a_notebook_that_cannot_be_written_is_told_once_and_stops_nothing() {
+fn a_notebook_that_cannot_be_written_is_reported_once_and_stops_nothing() {
     let home = Home::new();
     home.script("two_phases.yaml");
-    // Where nothing can ever be made, though nothing is there.
+    // A place where no file can be created, although none exists.
     let name = "/proc/none/of/this/x.ipynb";
-    let ran = home.finish(["run", "two_phases.yaml", "--notebook", name], "小林\n35\n芝麻开门\n从前\n");
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran.out.contains("再见，小林。"), "{}", ran.out);
-    assert_eq!(ran.err.matches("cannot be written").count(), 1, "{}", ran.err);
+    let result = home.finish(["run", "two_phases.yaml", "--notebook", name], "小林\n35\n芝麻开门\n从前\n");
+    assert_eq!(result.code, Some(0), "{}", result.err);
+    assert!(result.out.contains("再见，小林。"), "{}", result.out);
+    assert_eq!(result.err.matches("cannot be written").count(), 1, "{}", result.err);
     home.file("file", "");
-    let ran = home.finish(["run", "two_phases.yaml", "--notebook", "file/x.ipynb"], "");
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    let result = home.finish(["run", "two_phases.yaml", "--notebook", "file/x.ipynb"], "");
+    assert_eq!(result.code, Some(2), "{}", result.err);
 }
 
 const KINDS: &str = r#"
@@ -366,16 +366,16 @@ session:
 "#;
 
 #[test]
-fn a_script_with_notebook_kinds_is_shown_as_it_goes_and_its_file_goes_along() {
+fn a_script_with_notebook_kinds_is_printed_and_its_file_updated_as_it_runs() {
     let home = Home::new();
     home.file("nb.yaml", KINDS);
-    let begun = home.finish(["run", "nb.yaml", "--session", "s", "--notebook", "s.ipynb"], "");
-    assert_eq!(begun.code, Some(3), "{}", begun.err);
+    let started = home.finish(["run", "nb.yaml", "--session", "s", "--notebook", "s.ipynb"], "");
+    assert_eq!(started.code, Some(3), "{}", started.err);
     for shown in ["## 读取数据\n", "Analyst is thinking: 先看列名␇\n", "│ print('一')\n", "继续吗？\n"]
     {
-        assert_eq!(begun.out.matches(shown).count(), 1, "{shown} in {}", begun.out);
+        assert_eq!(started.out.matches(shown).count(), 1, "{shown} in {}", started.out);
     }
-    assert!(!begun.out.contains('\u{1b}'), "{}", begun.out);
+    assert!(!started.out.contains('\u{1b}'), "{}", started.out);
     let sources = |text: &str| {
         let notebook: Value = serde_json::from_str(text).unwrap();
         assert_eq!(notebook["metadata"]["title"], "销售报告");
@@ -390,6 +390,6 @@ fn a_script_with_notebook_kinds_is_shown_as_it_goes_and_its_file_goes_along() {
     assert_eq!(resumed.code, Some(0), "{}", resumed.err);
     assert!(sources(&read(&home, "s.ipynb")).contains("这是结论"));
     assert!(resumed.out.contains("这是结论\n"), "{}", resumed.out);
-    let asked = home.finish(["sessions", "export", "s", "--format", "ipynb"], "");
-    assert_eq!(asked.out, read(&home, "s.ipynb"), "what is kept up to date is what is exported");
+    let direct_export = home.finish(["sessions", "export", "s", "--format", "ipynb"], "");
+    assert_eq!(direct_export.out, read(&home, "s.ipynb"), "what is kept up to date is what is exported");
 }

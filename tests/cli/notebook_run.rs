@@ -1,6 +1,5 @@
-//! Scripts that write notebooks and run code, through the program itself and a real kernel: to their end, killed in the middle of
-//! a cell and taken up again, refused where the project does not allow it. Where there is no kernel, those that need one say
-//! so and pass.
+//! Tests of scripts that write notebooks and run code, through the program and a real kernel: complete runs, runs that are killed during a
+//! cell and resumed, and runs without permission. Without a kernel, the tests that need one print a note and pass.
 
 use crate::process;
 use crate::test_kernel as kernel;
@@ -9,12 +8,12 @@ use std::process::Command;
 use std::time::Instant;
 
 use kernel::{kernel_python, kernel_variables};
-use process::{Finished, GLANCE, Home, PATIENCE, Running};
+use process::{Finished, Home, POLL_INTERVAL, Running, TIMEOUT};
 use serde_json::Value;
 
 const ALLOWED: &str = "[project]\nscheme = \"english\"\nallow = [\"exec\"]\n";
 
-/// A cell that notes that it ran, then one that does so too and waits until the test lets it go.
+/// A cell that records that it ran, then one that does the same and waits until the test lets it continue.
 const WAITS: &str = r#"
 session:
   session_id: waits
@@ -61,25 +60,25 @@ fn finish(home: &Home, python: &Path, arguments: &[&str]) -> Finished {
     start(home, python, arguments).finish()
 }
 
-fn of<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
+fn events_of<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
     events.iter().filter(|event| event["type"] == kind).collect()
 }
 
-fn ran(home: &Home) -> Vec<String> {
+fn executed_cells(home: &Home) -> Vec<String> {
     let text = std::fs::read_to_string(home.path().join("ran.txt")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
-/// Waits until the code has written so many lines.
+/// Waits until the code has written this number of lines.
 fn wait_for(home: &Home, lines: usize) {
-    let deadline = Instant::now() + PATIENCE;
-    while ran(home).len() < lines {
+    let deadline = Instant::now() + TIMEOUT;
+    while executed_cells(home).len() < lines {
         assert!(Instant::now() < deadline, "the code does not come so far");
-        std::thread::sleep(GLANCE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// A session that was killed in the middle of its second cell.
+/// A session that was killed during its second cell.
 fn killed(python: &Path, on_resume: &str, on_interrupted: &str) -> Home {
     let home = Home::new();
     home.file("bcc-script.toml", ALLOWED);
@@ -91,16 +90,16 @@ fn killed(python: &Path, on_resume: &str, on_interrupted: &str) -> Home {
     home
 }
 
-/// The notebook of the session, which Python's nbformat takes for one.
+/// The exported notebook of the session, validated with Python's nbformat.
 fn exported(home: &Home, python: &Path) -> Value {
     let file = home.path().join("out.ipynb");
-    let told = finish(home, python, &["sessions", "export", "s", "--format", "ipynb"]);
-    assert_eq!(told.code, Some(0), "{}", told.err);
-    std::fs::write(&file, &told.out).unwrap();
+    let finished = finish(home, python, &["sessions", "export", "s", "--format", "ipynb"]);
+    assert_eq!(finished.code, Some(0), "{}", finished.err);
+    std::fs::write(&file, &finished.out).unwrap();
     let check = "import sys, nbformat; nbformat.validate(nbformat.read(sys.argv[1], as_version=nbformat.NO_CONVERT))";
-    let judged = Command::new(python).args(["-c", check]).arg(&file).output().unwrap();
-    assert!(judged.status.success(), "{}", String::from_utf8_lossy(&judged.stderr));
-    serde_json::from_str(&told.out).unwrap()
+    let validation = Command::new(python).args(["-c", check]).arg(&file).output().unwrap();
+    assert!(validation.status.success(), "{}", String::from_utf8_lossy(&validation.stderr));
+    serde_json::from_str(&finished.out).unwrap()
 }
 
 fn printed(notebook: &Value) -> String {
@@ -124,13 +123,15 @@ fn the_example_analyses_its_data_and_its_notebook_opens_elsewhere() {
     let Some(python) = kernel_python() else { return };
     let home = Home::new();
     example(&home);
-    let told = finish(&home, &python, &["run", "data_analysis.yaml", "--session", "s", "--json", "--trust"]);
-    assert_eq!(told.code, Some(0), "{}\n{}", told.err, told.out);
-    let events = told.events();
-    assert_eq!(of(&events, "effect_started").len(), 3);
-    assert_eq!(of(&events, "effect_finished").len(), 3);
-    assert!(of(&events, "warning").is_empty(), "{:?}", of(&events, "warning"));
-    assert!(of(&events, "notebook_action").iter().all(|event| event["success"] == true && event["by"] == "script"));
+    let finished = finish(&home, &python, &["run", "data_analysis.yaml", "--session", "s", "--json", "--trust"]);
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.err, finished.out);
+    let events = finished.events();
+    assert_eq!(events_of(&events, "effect_started").len(), 3);
+    assert_eq!(events_of(&events, "effect_finished").len(), 3);
+    assert!(events_of(&events, "warning").is_empty(), "{:?}", events_of(&events, "warning"));
+    assert!(
+        events_of(&events, "notebook_action").iter().all(|event| event["success"] == true && event["by"] == "script")
+    );
     let notebook = exported(&home, &python);
     let printed = printed(&notebook);
     assert!(printed.contains("60 people, 2 without hours"), "{printed}");
@@ -138,65 +139,66 @@ fn the_example_analyses_its_data_and_its_notebook_opens_elsewhere() {
 }
 
 #[test]
-fn code_that_was_cut_off_waits_for_a_word_and_never_runs_twice_without_one() {
+fn interrupted_code_waits_for_confirmation_and_never_runs_twice_without_it() {
     let Some(python) = kernel_python() else { return };
     let table = [
         ("again", vec!["first", "second", "second"], Some(0), "ok"),
         ("跳过", vec!["first", "second"], Some(0), "interrupted"),
         ("fail", vec!["first", "second"], Some(1), "interrupted"),
     ];
-    for (word, lines, code, ended) in table {
+    for (answer, lines, code, ended) in table {
         let home = killed(&python, "fresh", "ask");
         let mut running = start(&home, &python, &["sessions", "resume", "s", "--json", "--trust"]);
         let waiting = running.event_of("waiting");
-        assert_eq!(waiting["for"], "interrupted_effect", "{word}");
-        assert_eq!(ran(&home), ["first", "second"], "{word}: nothing runs before somebody says so");
+        assert_eq!(waiting["for"], "interrupted_effect", "{answer}");
+        assert_eq!(executed_cells(&home), ["first", "second"], "{answer}: nothing runs before somebody says so");
         running.send("hm, what?");
-        assert_eq!(running.event_of("waiting")["for"], "interrupted_effect", "{word}");
-        running.send(word);
-        let told = running.finish();
-        assert_eq!(told.code, code, "{word}: {}\n{}", told.err, told.out);
-        assert_eq!(ran(&home), lines, "{word}");
-        if word != "fail" {
-            let events = told.events();
-            let outcome = of(&events, "outcome").into_iter().find(|event| event["action_type"] == "exec").unwrap();
-            assert_eq!(outcome["metadata"]["ended"], ended, "{word}");
+        assert_eq!(running.event_of("waiting")["for"], "interrupted_effect", "{answer}");
+        running.send(answer);
+        let finished = running.finish();
+        assert_eq!(finished.code, code, "{answer}: {}\n{}", finished.err, finished.out);
+        assert_eq!(executed_cells(&home), lines, "{answer}");
+        if answer != "fail" {
+            let events = finished.events();
+            let outcome =
+                events_of(&events, "outcome").into_iter().find(|event| event["action_type"] == "exec").unwrap();
+            assert_eq!(outcome["metadata"]["ended"], ended, "{answer}");
         }
-        // With an empty memory, the second cell finds nothing of the first.
-        if word == "again" {
-            assert!(told.out.contains("kernel-memory-gone"), "{}", told.out);
+        // With an empty memory, the second cell does not find the variables of the first.
+        if answer == "again" {
+            assert!(finished.out.contains("kernel-memory-gone"), "{}", finished.out);
             assert_eq!(printed(&exported(&home, &python)), "1\n");
         }
     }
 }
 
 #[test]
-fn what_the_author_says_of_an_interruption_needs_no_word() {
+fn on_interrupted_needs_no_confirmation() {
     let Some(python) = kernel_python() else { return };
     let home = killed(&python, "rerun", "retry");
-    let told = finish(&home, &python, &["sessions", "resume", "s", "--json", "--trust"]);
-    assert_eq!(told.code, Some(0), "{}\n{}", told.err, told.out);
-    // The first cell ran again for its memory, the second because it was cut off.
-    assert_eq!(ran(&home), ["first", "second", "first", "second"]);
+    let finished = finish(&home, &python, &["sessions", "resume", "s", "--json", "--trust"]);
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.err, finished.out);
+    // The first cell ran again to restore the memory, the second because it was interrupted.
+    assert_eq!(executed_cells(&home), ["first", "second", "first", "second"]);
     assert_eq!(printed(&exported(&home, &python)), "42\n");
-    let events = told.events();
-    let run = of(&events, "notebook_action").into_iter().find(|event| event["action"] == "exec").unwrap();
+    let events = finished.events();
+    let run = events_of(&events, "notebook_action").into_iter().find(|event| event["action"] == "exec").unwrap();
     assert_eq!(run["effects"][0], "Ran earlier cells again: 1", "{run}");
 
     let home = killed(&python, "rerun", "skip");
-    let told = finish(&home, &python, &["sessions", "resume", "s", "--json", "--trust"]);
-    assert_eq!(told.code, Some(0), "{}\n{}", told.err, told.out);
-    assert_eq!(ran(&home), ["first", "second"]);
+    let finished = finish(&home, &python, &["sessions", "resume", "s", "--json", "--trust"]);
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.err, finished.out);
+    assert_eq!(executed_cells(&home), ["first", "second"]);
 }
 
 #[test]
-fn a_script_that_runs_code_is_refused_before_anything_begins_unless_it_is_allowed() {
+fn a_script_with_code_is_rejected_before_the_start_unless_allowed() {
     let table = [
         (None, true, "the project does not allow `exec`"),
         (Some("[project]\nallow = [\"command\"]\n"), true, "the project does not allow `exec`"),
         (Some(ALLOWED), false, "you have not marked this project as trusted"),
     ];
-    for (configuration, trust, why) in table {
+    for (configuration, trust, reason) in table {
         let home = Home::new();
         if let Some(configuration) = configuration {
             home.file("bcc-script.toml", configuration);
@@ -204,15 +206,15 @@ fn a_script_that_runs_code_is_refused_before_anything_begins_unless_it_is_allowe
         home.file("waits.yaml", &WAITS.replace("ON_RESUME", "fresh").replace("ON_INTERRUPTED", "ask"));
         let trust: &[&str] = if trust { &["--trust"] } else { &[] };
         let arguments = [&["run", "waits.yaml", "--session", "s", "--json"], trust].concat();
-        let told = home.finish(&arguments, "");
-        assert_eq!(told.code, Some(2), "{}\n{}", told.err, told.out);
-        assert!(told.err.contains(why) && told.err.contains("run_first"), "{}", told.err);
-        assert!(told.out.is_empty(), "{}", told.out);
-        assert!(!home.store().exists() && ran(&home).is_empty());
+        let finished = home.finish(&arguments, "");
+        assert_eq!(finished.code, Some(2), "{}\n{}", finished.err, finished.out);
+        assert!(finished.err.contains(reason) && finished.err.contains("run_first"), "{}", finished.err);
+        assert!(finished.out.is_empty(), "{}", finished.out);
+        assert!(!home.store().exists() && executed_cells(&home).is_empty());
     }
 }
 
-/// A script with one cell that fails, and how it runs.
+/// A script with one cell that fails, with this config.
 fn failing(code: &str, config: &str) -> String {
     format!(
         "session:\n  session_id: f\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n\
@@ -222,7 +224,7 @@ fn failing(code: &str, config: &str) -> String {
 }
 
 #[test]
-fn code_that_fails_is_no_failure_of_the_session_unless_the_author_says_so() {
+fn failing_code_fails_the_session_only_if_the_script_says_so() {
     let Some(python) = kernel_python() else { return };
     let table = [
         ("nothing_of_this_name", "", Some(0), "exit_criteria_met", "error", "Code execution failed: NameError"),
@@ -241,21 +243,21 @@ fn code_that_fails_is_no_failure_of_the_session_unless_the_author_says_so() {
         let home = Home::new();
         home.file("bcc-script.toml", ALLOWED);
         home.file("f.yaml", &failing(code, config));
-        let told = finish(&home, &python, &["run", "f.yaml", "--json", "--trust"]);
-        assert_eq!(told.code, exit, "{code}: {}\n{}", told.err, told.out);
-        let events = told.events();
-        let outcome = of(&events, "outcome").into_iter().find(|event| event["action_type"] == "exec").unwrap();
+        let finished = finish(&home, &python, &["run", "f.yaml", "--json", "--trust"]);
+        assert_eq!(finished.code, exit, "{code}: {}\n{}", finished.err, finished.out);
+        let events = finished.events();
+        let outcome = events_of(&events, "outcome").into_iter().find(|event| event["action_type"] == "exec").unwrap();
         assert_eq!(outcome["exit_reason"], reason, "{code}");
         let metadata = &outcome["metadata"];
         assert_eq!(metadata["ended"], ended, "{code}");
         assert_eq!((&metadata["success"], &metadata["error"]), (&false.into(), &error.into()), "{code}");
         assert_eq!(metadata["action_id"], "e", "{code}");
-        assert_eq!(told.out.contains("kernel-died"), ended == "died", "{code}");
+        assert_eq!(finished.out.contains("kernel-died"), ended == "died", "{code}");
     }
 }
 
 #[test]
-fn a_model_mends_code_that_fails_and_each_run_is_announced() {
+fn a_model_repairs_failing_code_and_each_run_is_announced() {
     let Some(python) = kernel_python() else { return };
     let replies = "replies:\n  e:\n    - { explanation: a name, code: print(still_unknown) }\n    - { explanation: a name, code: print(6 * 7) }\n";
     let home = Home::new();
@@ -263,25 +265,25 @@ fn a_model_mends_code_that_fails_and_each_run_is_announced() {
     home.file("f.yaml", &failing("print(unknown)", ", auto_debug: true"));
     home.file("replies.yaml", replies);
     let arguments = ["run", "f.yaml", "--session", "s", "--json", "--trust", "--model", "replay:replies.yaml"];
-    let told = finish(&home, &python, &arguments);
-    assert_eq!(told.code, Some(0), "{}\n{}", told.err, told.out);
-    let events = told.events();
-    assert_eq!(of(&events, "effect_started").len(), 3);
-    assert_eq!(of(&events, "model_call").len(), 2);
+    let finished = finish(&home, &python, &arguments);
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.err, finished.out);
+    let events = finished.events();
+    assert_eq!(events_of(&events, "effect_started").len(), 3);
+    assert_eq!(events_of(&events, "model_call").len(), 2);
     let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     let at = |kind: &str| kinds.iter().position(|other| *other == kind).unwrap();
     assert!(
         at("effect_finished") < at("model_call"),
         "what the code gave is committed before the model is asked: {kinds:?}"
     );
-    let mended = of(&events, "notebook_action").into_iter().filter(|event| event["action"] == "auto_debug");
-    assert_eq!(mended.map(|event| event["by"].clone()).collect::<Vec<_>>(), ["model", "model"]);
+    let repaired = events_of(&events, "notebook_action").into_iter().filter(|event| event["action"] == "auto_debug");
+    assert_eq!(repaired.map(|event| event["by"].clone()).collect::<Vec<_>>(), ["model", "model"]);
     let notebook = exported(&home, &python);
     assert_eq!(printed(&notebook), "42\n");
     assert!(notebook.to_string().contains("print(unknown)"), "the author's code is kept: {notebook}");
 }
 
-/// Actions in the wrapped form in which servers stream them: a title, a section, a step, words, code, and its running.
+/// Actions in the wrapped form in which servers stream them: a title, a section, a step, text, code, and its execution.
 const SENT: &str = r#"
 replies:
   work:
@@ -314,10 +316,10 @@ fn wrapped_actions_of_a_model_run_against_a_real_kernel() {
                   \x20           - { action_type: behavior_loop, action_id: work, config: { target: Read it, reflection: off } }\n";
     home.file("w.yaml", script);
     let arguments = ["run", "w.yaml", "--session", "s", "--json", "--trust", "--model", "replay:replies.yaml"];
-    let told = finish(&home, &python, &arguments);
-    assert_eq!(told.code, Some(0), "{}\n{}", told.err, told.out);
-    let events = told.events();
-    let actions = of(&events, "notebook_action");
+    let finished = finish(&home, &python, &arguments);
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.err, finished.out);
+    let events = finished.events();
+    let actions = events_of(&events, "notebook_action");
     let names: Vec<&str> = actions.iter().map(|event| event["action"].as_str().unwrap()).collect();
     assert_eq!(names, ["update_title", "new_section", "new_step", "add", "add", "exec"]);
     assert!(actions.iter().all(|event| event["success"] == true && event["by"] == "model"), "{actions:?}");

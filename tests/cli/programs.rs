@@ -1,4 +1,4 @@
-//! `run` for programs: through pipes and with `--json`.
+//! Tests of `run` for other programs: through pipes and with `--json`.
 
 use crate::process;
 mod budgets;
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use process::{Finished, Home};
 
-/// Answers that bring `two_phases.yaml` to its end.
+/// Answers that complete `two_phases.yaml`.
 const ANSWERS: &str = "小林\n35\n芝麻开门\n从前\n";
 
-/// Runs `two_phases.yaml` under the id `t` with these arguments and this input.
+/// Runs `two_phases.yaml` as session `t` with these arguments and this input.
 fn talk(home: &Home, arguments: &[&str], input: impl AsRef<[u8]>) -> Finished {
     run(home, "two_phases.yaml", arguments, input)
 }
@@ -32,11 +32,11 @@ fn sessions(home: &Home, arguments: &[&str]) -> Finished {
     home.finish(["sessions"].iter().chain(arguments), "")
 }
 
-/// What the person said in the session `t`.
-fn said(home: &Home) -> Vec<String> {
+/// The messages of the user in the session `t`.
+fn user_messages(home: &Home) -> Vec<String> {
     let transcript = home.export("t")["transcript"].clone();
-    let said = transcript.as_array().unwrap().iter().filter(|said| said["role"] == "user");
-    said.map(|said| said["text"].as_str().unwrap().to_owned()).collect()
+    let messages = transcript.as_array().unwrap().iter().filter(|message| message["role"] == "user");
+    messages.map(|message| message["text"].as_str().unwrap().to_owned()).collect()
 }
 
 fn of_type<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {

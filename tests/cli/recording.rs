@@ -1,5 +1,5 @@
-//! `--record` and `--replay` through the program: what is recorded is repeated without any model, word for word, and what is
-//! sensitive stands nowhere.
+//! Tests of `--record` and `--replay` through the program: a recording is replayed without a model and with the same output, and sensitive
+//! values are not recorded.
 
 use crate::process;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::process::{Finished, Home};
 
-/// A script whose three turns depend on each other: what was answered stands in later prompts.
+/// A script with three turns that depend on each other: later prompts contain earlier answers.
 const SCRIPT: &str = r#"
 session:
   session_id: talk
@@ -82,9 +82,9 @@ impl Talk {
 }
 
 #[test]
-fn what_was_recorded_is_repeated_without_the_model() {
+fn a_recording_is_replayed_without_the_model() {
     let talk = Talk::new();
-    // An empty file that anybody may read becomes the owner's alone.
+    // An empty file that everyone may read becomes readable for the owner only.
     let empty = talk.home.file("talk.jsonl", "");
     fs::set_permissions(&empty, fs::Permissions::from_mode(0o644)).unwrap();
     let first = talk.recorded("first", "talk.jsonl");
@@ -112,7 +112,7 @@ fn what_was_recorded_is_repeated_without_the_model() {
     assert_eq!(keys, expected);
     let mode = fs::metadata(talk.home.path().join("talk.jsonl")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    // Nothing of where it was recorded, and no file that it came from.
+    // The recording contains no path of the machine and no file name.
     let text = fs::read_to_string(talk.home.path().join("talk.jsonl")).unwrap();
     assert!(!text.contains(&talk.home.path().display().to_string()) && !text.contains("replies.yaml"), "{text}");
 
@@ -120,12 +120,12 @@ fn what_was_recorded_is_repeated_without_the_model() {
     let again = talk.run("again", &["--replay", "talk.jsonl"], ANSWERS);
     assert_eq!(again.code, Some(0), "{}", again.err);
     assert_eq!(again.out, first.out.replace("芝麻开门", "***"));
-    // The session keeps what it repeats, and goes on with it when it is resumed.
-    let half = talk.run("half", &["--replay", "talk.jsonl"], "小林\n");
-    assert_eq!(half.code, Some(3), "{}", half.err);
+    // The session stores the replay file, and uses it again when it is resumed.
+    let first_half = talk.run("half", &["--replay", "talk.jsonl"], "小林\n");
+    assert_eq!(first_half.code, Some(3), "{}", first_half.err);
     let rest = talk.sessions(&["resume", "half"], "芝麻开门\n对\n");
     assert_eq!(rest.code, Some(0), "{}", rest.err);
-    assert_eq!(format!("{}{}", half.out, rest.out), again.out);
+    assert_eq!(format!("{}{}", first_half.out, rest.out), again.out);
 }
 
 #[test]
@@ -142,14 +142,14 @@ fn a_prompt_that_differs_stops_the_session_and_is_shown_line_by_line() {
     let by_order = talk.run("by_order", &["--replay", "talk.jsonl", "--replay-by", "order"], ANSWERS);
     assert_eq!(by_order.code, Some(0), "{}", by_order.err);
     assert!(by_order.out.contains("再见小林"), "{}", by_order.out);
-    // What stopped can be resumed, in another way.
+    // A stopped session can be resumed with other replay options.
     let resumed =
         talk.sessions(&["resume", "other", "--replay", "talk.jsonl", "--replay-by", "order"], "芝麻开门\n对\n");
     assert_eq!(resumed.code, Some(0), "{}", resumed.err);
 }
 
 #[test]
-fn what_is_sensitive_stands_in_no_recording_no_export_and_no_log() {
+fn sensitive_values_are_in_no_recording_no_export_and_no_log() {
     let talk = Talk::new();
     let script = talk.script.display().to_string();
     let mut command =
@@ -167,12 +167,12 @@ fn what_is_sensitive_stands_in_no_recording_no_export_and_no_log() {
         assert!(!text.contains("芝麻开门"), "{name}: {text}");
         assert!(name == "log" || text.contains("小林") || name == "events", "{name}");
     }
-    // It was said before anybody knew that it is sensitive.
+    // The text was said before it was known to be sensitive.
     assert!(recording.contains("***"), "{recording}");
 }
 
 #[test]
-fn a_session_that_was_killed_while_it_was_recorded_is_repeated_whole() {
+fn a_session_killed_during_recording_is_replayed_completely() {
     let talk = Talk::new();
     let script = talk.script.display().to_string();
     let arguments = ["run", &script, "--session", "k", "--model", &talk.replies, "--record", "k.jsonl", "--json"];
@@ -181,13 +181,14 @@ fn a_session_that_was_killed_while_it_was_recorded_is_repeated_whole() {
     assert!(running.send("小林"));
     running.event_of("waiting");
     running.kill();
-    // As if it had died in the middle of a line, between the recording of a turn and its commit.
+    // As if the process had crashed in the middle of a line, between the recording of a turn and its commit.
     let path = talk.home.path().join("k.jsonl");
     let mut text = fs::read_to_string(&path).unwrap();
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-    let mut lost = last.clone();
-    (lost["seq"], lost["at"], lost["text"]) = (9999.into(), "later".into(), "never committed".into());
-    text.push_str(&format!("{lost}\n{{\"purpose\": \"act"));
+    let mut uncommitted = last.clone();
+    (uncommitted["seq"], uncommitted["at"], uncommitted["text"]) =
+        (9999.into(), "later".into(), "never committed".into());
+    text.push_str(&format!("{uncommitted}\n{{\"purpose\": \"act"));
     fs::write(&path, &text).unwrap();
 
     let resumed = talk.sessions(&["resume", "k", "--record", "k.jsonl"], "芝麻开门\n对\n");
@@ -197,17 +198,17 @@ fn a_session_that_was_killed_while_it_was_recorded_is_repeated_whole() {
     assert!(!text.contains("never committed") && !text.contains("芝麻开门"), "{text}");
     let again = talk.run("again", &["--replay", "k.jsonl"], ANSWERS);
     assert_eq!(again.code, Some(0), "{}", again.err);
-    let undisturbed = talk.recorded("u", "u.jsonl");
-    assert_eq!(again.out, undisturbed.out.replace("芝麻开门", "***"));
-    // Whoever goes on without recording leaves a gap, and is told so.
+    let uninterrupted = talk.recorded("u", "u.jsonl");
+    assert_eq!(again.out, uninterrupted.out.replace("芝麻开门", "***"));
+    // Resuming without recording leaves a gap, which is reported.
     talk.run("gap", &["--model", &talk.replies, "--record", "g.jsonl"], "小林\n");
     talk.sessions(&["resume", "gap"], "芝麻开门\n");
-    let told = talk.sessions(&["resume", "gap", "--record", "g.jsonl"], "对\n");
-    assert!(told.err.contains("is missing 1 calls"), "{}", told.err);
+    let resumed = talk.sessions(&["resume", "gap", "--record", "g.jsonl"], "对\n");
+    assert!(resumed.err.contains("is missing 1 calls"), "{}", resumed.err);
 }
 
 #[test]
-fn a_session_that_stopped_because_a_call_failed_is_repeated_to_its_end() {
+fn a_session_stopped_by_a_failed_call_is_replayed_to_its_end() {
     let talk = Talk::new();
     let (some, rest) = REPLIES.split_once("  ask_pin:").unwrap();
     talk.home.file("replies.yaml", some);
@@ -216,17 +217,17 @@ fn a_session_that_stopped_because_a_call_failed_is_repeated_to_its_end() {
     talk.home.file("replies.yaml", &format!("{some}  ask_pin:{rest}"));
     let resumed = talk.sessions(&["resume", "f", "--record", "f.jsonl"], "芝麻开门\n对\n");
     assert_eq!(resumed.code, Some(0), "{}", resumed.err);
-    // Neither where the model was nor what it is called by.
+    // Neither the address of the model nor its name is recorded.
     assert!(talk.lines("f.jsonl").iter().any(|line| line["error"] == "no_reply" && line.get("text").is_none()));
-    for how in [&["--replay", "f.jsonl"][..], &["--replay", "f.jsonl", "--replay-by", "order"]] {
-        let again = talk.run(if how.len() == 2 { "strict" } else { "order" }, how, ANSWERS);
+    for options in [&["--replay", "f.jsonl"][..], &["--replay", "f.jsonl", "--replay-by", "order"]] {
+        let again = talk.run(if options.len() == 2 { "strict" } else { "order" }, options, ANSWERS);
         assert_eq!(again.code, Some(0), "{}", again.err);
         assert_eq!(again.out, format!("{}{}", stopped.out, resumed.out).replace("芝麻开门", "***"));
     }
 }
 
 #[test]
-fn what_the_calls_of_a_session_cost_is_shown_by_call_and_by_action() {
+fn the_cost_of_a_session_is_shown_by_call_and_by_action() {
     let talk = Talk::new();
     assert_eq!(talk.run("c", &["--model", &talk.replies], ANSWERS).code, Some(0));
     let shown = talk.sessions(&["show", "c", "--calls"], "");
@@ -244,22 +245,22 @@ fn what_the_calls_of_a_session_cost_is_shown_by_call_and_by_action() {
 }
 
 #[test]
-fn a_file_that_is_no_recording_of_the_session_is_left_alone() {
+fn a_file_that_is_no_recording_of_the_session_is_not_changed() {
     let talk = Talk::new();
     talk.home.file("diary.txt", "mine");
-    let refused = talk.recorded("a", "diary.txt");
-    assert_eq!((refused.code, refused.err.contains("already exists")), (Some(2), true), "{}", refused.err);
+    let rejected = talk.recorded("a", "diary.txt");
+    assert_eq!((rejected.code, rejected.err.contains("already exists")), (Some(2), true), "{}", rejected.err);
     assert_eq!(fs::read_to_string(talk.home.path().join("diary.txt")).unwrap(), "mine");
     talk.run("b", &["--model", &talk.replies, "--record", "b.jsonl"], "小林\n");
     talk.run("c", &["--model", &talk.replies], "小林\n");
     for file in ["diary.txt", "b.jsonl"] {
         let before = fs::read_to_string(talk.home.path().join(file)).unwrap();
-        let refused = talk.sessions(&["resume", "c", "--record", file], "");
+        let rejected = talk.sessions(&["resume", "c", "--record", file], "");
         assert_eq!(
-            (refused.code, refused.err.contains("is not a recording of session `c`")),
+            (rejected.code, rejected.err.contains("is not a recording of session `c`")),
             (Some(2), true),
             "{}",
-            refused.err
+            rejected.err
         );
         assert_eq!(fs::read_to_string(talk.home.path().join(file)).unwrap(), before);
     }
@@ -273,19 +274,19 @@ fn a_file_that_is_no_recording_of_the_session_is_left_alone() {
         &["--replay", "script.yaml"],
         &["--replay", "nothing.jsonl"],
     ] {
-        let refused = talk.run("e", wrong, "");
-        assert_eq!(refused.code, Some(2), "{wrong:?}: {}", refused.err);
+        let rejected = talk.run("e", wrong, "");
+        assert_eq!(rejected.code, Some(2), "{wrong:?}: {}", rejected.err);
     }
 }
 
 #[test]
-fn a_recording_that_cannot_be_written_any_more_ends_the_run_and_loses_nothing_of_the_session() {
+fn a_recording_that_cannot_be_written_ends_the_run_without_losing_data() {
     let talk = Talk::new();
     let script = talk.script.display().to_string();
     let arguments = ["run", &script, "--session", "full", "--model", &talk.replies, "--record", "f.jsonl", "--json"];
     let mut running = talk.home.start(arguments);
     running.event_of("waiting");
-    // Where the file was, nothing can be written now.
+    // The file cannot be written any more.
     let path = talk.home.path().join("f.jsonl");
     fs::rename(&path, talk.home.path().join("kept.jsonl")).unwrap();
     fs::create_dir(&path).unwrap();
@@ -302,7 +303,7 @@ fn a_recording_that_cannot_be_written_any_more_ends_the_run_and_loses_nothing_of
 }
 
 #[test]
-fn the_demonstration_with_its_monitors_and_its_plan_is_repeated_from_its_recording() {
+fn the_demonstration_with_monitors_and_a_plan_is_replayed() {
     let root = Path::new(crate::ROOT);
     let home = Home::new();
     let script = home.file("demo.yaml", &fs::read_to_string(root.join("scripts/cbt_anxiety.yaml")).unwrap());
@@ -313,20 +314,20 @@ fn the_demonstration_with_its_monitors_and_its_plan_is_repeated_from_its_recordi
     assert_eq!(first.code, Some(0), "{}", first.err);
     let again = home.finish(["run", &script, "--session", "b", "--replay", "d.jsonl"], &answers);
     assert_eq!(again.code, Some(0), "{}", again.err);
-    // What is sensitive was not recorded; every other word is the same.
-    for (then, now) in first.out.lines().zip(again.out.lines()) {
-        let pieces: Vec<&str> = now.split("***").collect();
-        assert!(pieces.iter().all(|piece| then.contains(piece)), "{then}\n{now}");
+    // Sensitive values were not recorded; all other text is the same.
+    for (expected, actual) in first.out.lines().zip(again.out.lines()) {
+        let pieces: Vec<&str> = actual.split("***").collect();
+        assert!(pieces.iter().all(|piece| expected.contains(piece)), "{expected}\n{actual}");
     }
     assert_eq!(first.out.lines().count(), again.out.lines().count());
-    let of = |id: &str, part: &str| home.export(id)[part].as_array().unwrap().len();
+    let count = |id: &str, part: &str| home.export(id)[part].as_array().unwrap().len();
     for part in ["monitor_feedback", "plans", "model_calls", "outcomes"] {
-        assert_eq!(of("a", part), of("b", part), "{part}");
+        assert_eq!(count("a", part), count("b", part), "{part}");
     }
 }
 
 #[test]
-fn a_conversation_that_turns_on_sensitive_replies_is_repeated_with_every_second_asking() {
+fn a_conversation_that_depends_on_sensitive_replies_is_replayed_with_every_retry() {
     let home = Home::new();
     let script = home.file(
         "s.yaml",
@@ -348,7 +349,7 @@ session:
             - { action_type: ai_say, action_id: bye, config: { content: "再见，{{ age }}。" } }
 "#,
     );
-    let whole = r#"safety_risk: { detected: false }, BRIEF: "", progress_suggestion: completed, metadata: { emotional_tone: 平, crisis_signal: false }, metrics: { information_completeness: 全, user_engagement: 好, emotional_intensity: 静, reply_relevance: 切 }"#;
+    let fields = r#"safety_risk: { detected: false }, BRIEF: "", progress_suggestion: completed, metadata: { emotional_tone: 平, crisis_signal: false }, metrics: { information_completeness: 全, user_engagement: 好, emotional_intensity: 静, reply_relevance: 切 }"#;
     let replies = format!(
         r#"
 replies:
@@ -356,8 +357,8 @@ replies:
     - {{ content: 您多大？, EXIT: "NO", safety_risk: {{ detected: false }} }}
     - {{ content: 好, EXIT: "YES", age: 34 }}
     - "我不会写 JSON，可是您 34 岁。"
-    - {{ content: 好, EXIT: "YES", age: 三十四, {whole} }}
-    - {{ content: 好, EXIT: "YES", age: "34", {whole} }}
+    - {{ content: 好, EXIT: "YES", age: 三十四, {fields} }}
+    - {{ content: 好, EXIT: "YES", age: "34", {fields} }}
   ask_ok:
     - {{ content: 愿意吗？, EXIT: "NO" }}
     - {{ content: 好, EXIT: "YES", agreed: "YES" }}
@@ -370,8 +371,8 @@ replies:
     let first = home.finish(["run", &script, "--session", "a", "--model", &replies, "--record", "r.jsonl"], answers);
     assert_eq!(first.code, Some(0), "{}", first.err);
     let recording = fs::read_to_string(home.path().join("r.jsonl")).unwrap();
-    for said in ["三十四", "可是您", r#"\"agreed\":\"NOT"#] {
-        assert!(!recording.contains(said), "{said}: {recording}");
+    for text in ["三十四", "可是您", r#"\"agreed\":\"NOT"#] {
+        assert!(!recording.contains(text), "{text}: {recording}");
     }
     let again = home.finish(["run", &script, "--session", "b", "--replay", "r.jsonl"], answers);
     assert_eq!(again.code, Some(0), "{}", again.err);

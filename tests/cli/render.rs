@@ -1,5 +1,5 @@
-//! `templates render` through the program: what it shows of an action is what a run sends, word for word; what it repeats of a
-//! kept session is what was sent then; and whatever a template lacks or does wrong is told where it stands.
+//! Tests of `templates render` through the program: the rendered prompt is the one that a run sends, a stored session's prompt is the one
+//! that was sent, and problems of a template are reported with their place.
 
 mod behaviors;
 mod names_and_secrets;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bcc_authoring::render::comparison::{PromptComparison, changed};
+use bcc_authoring::render::comparison::{PromptComparison, compare};
 use bcc_authoring::render::request::SentRequest;
 use bcc_engine::engine::{Engine, RunRequest};
 use bcc_engine::environment::Environment;
@@ -70,8 +70,8 @@ session:
             - { action_type: use_skill, action_id: call, config: { skill: comfort, input: { what: "{{ person }}" } } }
 "#;
 
-/// The first reply is the action's content and those of later rounds are the placeholders of `render`, so that the talk is the
-/// same in both.
+/// The first reply is the content of the action, and those of later rounds are the placeholders of `render`, so that both
+/// conversations are the same.
 const REPLIES: &str = r#"
 replies:
   ask_name:
@@ -88,11 +88,11 @@ replies:
   soothe: [ { content: 会好的 }, { content: 都会好的 } ]
 "#;
 
-struct Desk {
+struct RenderFixture {
     home: Home,
 }
 
-impl Desk {
+impl RenderFixture {
     fn new(script: &str) -> Self {
         let home = Home::new();
         home.file("script.yaml", script);
@@ -101,11 +101,11 @@ impl Desk {
         Self { home }
     }
 
-    fn talked(script: &str) -> Self {
-        let desk = Self::new(script);
-        let done = desk.run(&["--model", "replay:replies.yaml"]);
-        assert_eq!(done.code, Some(0), "{}", done.err);
-        desk
+    fn with_session(script: &str) -> Self {
+        let fixture = Self::new(script);
+        let finished = fixture.run(&["--model", "replay:replies.yaml"]);
+        assert_eq!(finished.code, Some(0), "{}", finished.err);
+        fixture
     }
 
     fn run(&self, options: &[&str]) -> Finished {
@@ -124,10 +124,10 @@ impl Desk {
     }
 
     fn json(&self, options: &[&str]) -> Value {
-        let done = self.render(&[options, &["--json"]].concat());
-        assert_eq!(done.code, Some(0), "{options:?}: {}", done.err);
-        assert_eq!(done.err, "", "{options:?}");
-        serde_json::from_str(&done.out).unwrap()
+        let finished = self.render(&[options, &["--json"]].concat());
+        assert_eq!(finished.code, Some(0), "{options:?}: {}", finished.err);
+        assert_eq!(finished.err, "", "{options:?}");
+        serde_json::from_str(&finished.out).unwrap()
     }
 
     fn action(&self, id: &str, options: &[&str]) -> Value {
@@ -135,46 +135,50 @@ impl Desk {
     }
 }
 
-fn said(messages: &Value) -> Vec<(String, String)> {
+fn role_and_text(messages: &Value) -> Vec<(String, String)> {
     let text = |message: &Value, name: &str| message[name].as_str().unwrap().to_owned();
     messages.as_array().unwrap().iter().map(|one| (text(one, "role"), text(one, "content"))).collect()
 }
 
 /// The prompts of an action in an export, in order.
 fn sent(export: &Value, id: &str) -> Vec<Vec<(String, String)>> {
-    let of = |event: &&Value| event["location"]["action_id"] == id && event["debug_info"]["llm_prompt"].is_array();
-    let mut events: Vec<&Value> =
-        ["outcomes", "model_calls"].iter().flat_map(|part| export[*part].as_array().unwrap()).filter(of).collect();
+    let of_action =
+        |event: &&Value| event["location"]["action_id"] == id && event["debug_info"]["llm_prompt"].is_array();
+    let mut events: Vec<&Value> = ["outcomes", "model_calls"]
+        .iter()
+        .flat_map(|part| export[*part].as_array().unwrap())
+        .filter(of_action)
+        .collect();
     events.sort_by_key(|event| event["seq"].as_u64());
-    events.iter().map(|event| said(&event["debug_info"]["llm_prompt"])).collect()
+    events.iter().map(|event| role_and_text(&event["debug_info"]["llm_prompt"])).collect()
 }
 
 #[test]
-fn what_is_rendered_of_an_action_is_what_a_run_sends() {
+fn the_rendered_prompt_is_the_one_that_a_run_sends() {
     let messages = "---\nhistory: messages\ntemperature: 0.5\nmax_tokens: 300\nmodel: fast\n---\n<!-- system -->\n{{ who }} {{ time }} {{ city }}\n<!-- user -->\n{{ task }}|{{ tone }}|{{ exit }}|{{ answer }}|{{ opening }}|{{ current_round }}/{{ max_rounds }}|{{ output_list }}|{{ chat }}|{{ global_goal }}{{ topic_goal }}{{ last_user_message }}{{ name }}\n";
     for (name, template, scheme) in
         [("built in", None, None), ("messages", Some(messages), None), ("english", None, Some("english"))]
     {
-        let desk = Desk::new(SCRIPT);
-        // A model of the project's own would be asked for by name; the run has written replies for all.
+        let fixture = RenderFixture::new(SCRIPT);
+        // Without `model: fast`, because the replay has the replies of all calls.
         if let Some(text) = template {
-            desk.template("default/ai_ask_v1.md", &text.replace("model: fast\n", ""));
+            fixture.template("default/ai_ask_v1.md", &text.replace("model: fast\n", ""));
         }
         let scheme: Vec<&str> = scheme.map(|scheme| vec!["--scheme", scheme]).unwrap_or_default();
-        let done = desk.run(&[&["--model", "replay:replies.yaml"], &scheme[..]].concat());
-        assert_eq!(done.code, Some(0), "{name}: {}", done.err);
-        let sent = sent(&desk.home.export("s"), "ask_name");
+        let finished = fixture.run(&[&["--model", "replay:replies.yaml"], &scheme[..]].concat());
+        assert_eq!(finished.code, Some(0), "{name}: {}", finished.err);
+        let sent = sent(&fixture.home.export("s"), "ask_name");
         assert_eq!(sent.len(), 4, "{name}");
         if let Some(text) = template {
-            desk.template("default/ai_ask_v1.md", text);
+            fixture.template("default/ai_ask_v1.md", text);
         }
-        let opening = desk.action("ask_name", &scheme);
-        assert_eq!(said(&opening["messages"]), sent[0], "{name}");
-        let first = desk.action("ask_name", &[&["--answer", "我姓林"], &scheme[..]].concat());
-        assert_eq!(said(&first["messages"]), sent[1], "{name}");
+        let opening = fixture.action("ask_name", &scheme);
+        assert_eq!(role_and_text(&opening["messages"]), sent[0], "{name}");
+        let first = fixture.action("ask_name", &[&["--answer", "我姓林"], &scheme[..]].concat());
+        assert_eq!(role_and_text(&first["messages"]), sent[1], "{name}");
         let second = ["--round", "2", "--answer", "我姓林", "--answer", "小林"];
-        let second = desk.action("ask_name", &[&second, &scheme[..]].concat());
-        assert_eq!(said(&second["messages"]), sent[2], "{name}");
+        let second = fixture.action("ask_name", &[&second, &scheme[..]].concat());
+        assert_eq!(role_and_text(&second["messages"]), sent[2], "{name}");
         assert_eq!((&second["round"], &second["answer"]), (&Value::from(2), &Value::from("小林")));
         assert_eq!(opening["schema"], "ai_ask");
         if name == "messages" {
@@ -191,52 +195,53 @@ fn what_is_rendered_of_an_action_is_what_a_run_sends() {
 }
 
 #[test]
-fn an_action_is_found_wherever_it_stands_and_gets_what_is_declared_or_given() {
-    let desk = Desk::new(SCRIPT);
-    let content = |prompt: &Value| said(&prompt["messages"]).into_iter().map(|(_, text)| text).collect::<String>();
-    let of = |id: &str, options: &[&str]| content(&desk.action(id, options));
-    assert!(of("think", &[]).contains("想想母亲"), "the first element of the list");
-    assert!(of("think", &["--var", "person=姑姑"]).contains("想想姑姑"));
-    assert!(of("think", &["--var", r#"people=["外婆"]"#]).contains("想想外婆"));
-    assert!(of("soothe", &["--var", "what=难过"]).contains("难过会过去的"));
-    assert!(of("sum_up", &["--var", "name=小林"]).contains("小林"));
-    let file = desk.home.file("vars.yaml", "name: 大林\ncity: 上海\n");
-    let bye = of("bye", &["--vars", file.to_str().unwrap(), "--var", "name=小林"]);
+fn an_action_is_found_anywhere_and_gets_declared_and_given_variables() {
+    let fixture = RenderFixture::new(SCRIPT);
+    let content =
+        |prompt: &Value| role_and_text(&prompt["messages"]).into_iter().map(|(_, text)| text).collect::<String>();
+    let prompt_text = |id: &str, options: &[&str]| content(&fixture.action(id, options));
+    assert!(prompt_text("think", &[]).contains("想想母亲"), "the first element of the list");
+    assert!(prompt_text("think", &["--var", "person=姑姑"]).contains("想想姑姑"));
+    assert!(prompt_text("think", &["--var", r#"people=["外婆"]"#]).contains("想想外婆"));
+    assert!(prompt_text("soothe", &["--var", "what=难过"]).contains("难过会过去的"));
+    assert!(prompt_text("sum_up", &["--var", "name=小林"]).contains("小林"));
+    let file = fixture.home.file("vars.yaml", "name: 大林\ncity: 上海\n");
+    let bye = prompt_text("bye", &["--vars", file.to_str().unwrap(), "--var", "name=小林"]);
     assert!(bye.contains("再见，小林。") && bye.contains("认识上海的人"), "{bye}");
-    let wrong = desk.render(&["--script", "script.yaml", "--action", "bye", "--var", "nmae=x"]);
+    let wrong = fixture.render(&["--script", "script.yaml", "--action", "bye", "--var", "nmae=x"]);
     assert_eq!(wrong.code, Some(2));
     assert!(
         wrong.err.contains("the variable `nmae` is not visible") && wrong.err.contains("did you mean `name`?"),
         "{}",
         wrong.err
     );
-    let skill = desk.render(&["--script", "script.yaml", "--action", "soothe"]);
+    let skill = fixture.render(&["--script", "script.yaml", "--action", "soothe"]);
     assert!(skill.err.contains("is in the skill `comfort`"), "{}", skill.err);
 }
 
 #[test]
 fn the_prompts_of_monitors_and_planners_are_rendered_with_placeholders() {
-    let desk = Desk::new(SCRIPT);
+    let fixture = RenderFixture::new(SCRIPT);
     let script = ["--script", "script.yaml", "--action", "ask_name"];
-    let monitor = desk.json(&[&["ai_ask_monitor"], &script[..], &["--answer", "不想说"]].concat());
-    let text: String = said(&monitor["messages"]).into_iter().map(|(_, text)| text).collect();
+    let monitor = fixture.json(&[&["ai_ask_monitor"], &script[..], &["--answer", "不想说"]].concat());
+    let text: String = role_and_text(&monitor["messages"]).into_iter().map(|(_, text)| text).collect();
     assert!(text.contains("⟦user_engagement⟧") && text.contains("不想说") && text.contains("慢慢来"), "{text}");
     assert_eq!(
         (&monitor["schema"], &monitor["template"]),
         (&Value::from("ai_ask_monitor"), &Value::from("ai_ask_monitor_v1.md"))
     );
-    let plan = desk.json(&[&["topic_orchestrator"], &script[..]].concat());
-    let text: String = said(&plan["messages"]).into_iter().map(|(_, text)| text).collect();
+    let plan = fixture.json(&[&["topic_orchestrator"], &script[..]].concat());
+    let text: String = role_and_text(&plan["messages"]).into_iter().map(|(_, text)| text).collect();
     assert!(text.contains("⟦orchestration_reason⟧") && text.contains(r#""action_id":"ask_pin""#), "{text}");
-    let other = desk.render(&[&["ai_say_monitor"], &script[..]].concat());
+    let other = fixture.render(&[&["ai_say_monitor"], &script[..]].concat());
     assert_eq!(other.code, Some(2));
     assert!(other.err.contains("its templates are `ai_ask` and `ai_ask_monitor`"), "{}", other.err);
 }
 
 #[test]
-fn an_action_that_asks_no_model_is_told_so_and_what_to_do() {
-    let desk = Desk::new(SCRIPT);
-    for (options, told) in [
+fn an_action_without_a_prompt_is_reported_with_help() {
+    let fixture = RenderFixture::new(SCRIPT);
+    for (options, expected) in [
         (&["--action", "ask_pin"][..], "`--answer TEXT` shows the call that judges the answer to it"),
         (&["--action", "move"], "`move` is of type `set` and asks no model"),
         (&["--action", "check"], "it contains the actions `sum_up`"),
@@ -246,23 +251,23 @@ fn an_action_that_asks_no_model_is_told_so_and_what_to_do() {
         (&["--action", "ask_nmae"], "did you mean `ask_name`?"),
         (&["--action", "ask_name", "--scheme", "../x"], "`../x` is not a valid name for a template scheme"),
     ] {
-        let done = desk.render(&[&["--script", "script.yaml"], options].concat());
-        assert_eq!(done.code, Some(2), "{options:?}: {}", done.err);
-        assert!(done.err.contains(told) && done.out.is_empty(), "{options:?}: {}", done.err);
+        let finished = fixture.render(&[&["--script", "script.yaml"], options].concat());
+        assert_eq!(finished.code, Some(2), "{options:?}: {}", finished.err);
+        assert!(finished.err.contains(expected) && finished.out.is_empty(), "{options:?}: {}", finished.err);
     }
-    let judged = desk.action("ask_pin", &["--answer", "芝麻", "--var", "name=小林"]);
-    assert_eq!(judged["answer"], "芝麻");
+    let judgement = fixture.action("ask_pin", &["--answer", "芝麻", "--var", "name=小林"]);
+    assert_eq!(judgement["answer"], "芝麻");
 }
 
 #[test]
-fn undefined_names_are_marked_at_their_place_and_those_without_a_value_are_told_apart() {
-    let desk = Desk::new(SCRIPT);
-    desk.template("default/part.md", "\n{{ 部分 }}\n");
-    desk.template(
+fn undefined_names_are_marked_and_differ_from_those_without_a_value() {
+    let fixture = RenderFixture::new(SCRIPT);
+    fixture.template("default/part.md", "\n{{ 部分 }}\n");
+    fixture.template(
         "default/ai_ask_v1.md",
         "---\ndescription: d\n---\n您好{{ 用户命 }}，{{ name }}{{ pin | default('无') }}{{ topic_goal }}\n{% if opening %}{% include 'part.md' %}{% else %}{{ later }}{% endif %}\n{{ maybe | default('x') }}",
     );
-    let shown = desk.render(&["--script", "script.yaml", "--action", "ask_name"]);
+    let shown = fixture.render(&["--script", "script.yaml", "--action", "ask_name"]);
     assert_eq!(shown.code, Some(0), "{}", shown.err);
     assert_eq!(shown.out, "── 1 · user · about 18 tokens ──\n您好⟦用户命?⟧，无了解\n\n⟦部分?⟧\nx\n");
     let lines: Vec<&str> =
@@ -277,48 +282,48 @@ fn undefined_names_are_marked_at_their_place_and_those_without_a_value_are_told_
             "empty: `pin` at _system/config/default/ai_ask_v1.md:4:26 is defined but has no value yet",
         ]
     );
-    let json = desk.action("ask_name", &["--var", "name=小林"]);
+    let json = fixture.action("ask_name", &["--var", "name=小林"]);
     assert_eq!(json["unknown"].as_array().unwrap().len(), 3);
     assert_eq!(json["empty"].as_array().unwrap().len(), 1);
-    // A run sends the same but for the names that nobody knows, and is refused because of them.
-    assert_eq!(desk.run(&["--model", "offline"]).code, Some(2));
+    // A run would send the same except for unknown names, and fails because of them.
+    assert_eq!(fixture.run(&["--model", "offline"]).code, Some(2));
 }
 
 #[test]
 fn a_template_alone_gets_the_given_names_and_no_others() {
-    let desk = Desk::new(SCRIPT);
-    desk.template(
+    let fixture = RenderFixture::new(SCRIPT);
+    fixture.template(
         "custom/gentle/ai_say_v2.md",
         "<!-- system -->\n{{ who }}\n<!-- user -->\n{{ list | join('、') }}{{ who.x }}\n",
     );
-    let file = desk.home.file("v.json", r#"{ "list": ["一", "二"] }"#);
+    let file = fixture.home.file("v.json", r#"{ "list": ["一", "二"] }"#);
     let alone = ["ai_say_v2", "--scheme", "gentle", "--vars", file.to_str().unwrap()];
-    let prompt = desk.json(&alone);
+    let prompt = fixture.json(&alone);
     let expected =
         [("system", "⟦who?⟧"), ("user", "一、二⟦who.x?⟧")].map(|(role, text)| (role.to_owned(), text.to_owned()));
-    assert_eq!(said(&prompt["messages"]), expected);
-    // A part of a value that is there and has no such part fails, as it would in a run.
-    let given = desk.render(&[&alone[..], &["--var", "who=林"]].concat());
+    assert_eq!(role_and_text(&prompt["messages"]), expected);
+    // An attribute that a value does not have is an error, as in a run.
+    let given = fixture.render(&[&alone[..], &["--var", "who=林"]].concat());
     assert_eq!(given.code, Some(1));
     assert!(
         given.err.contains("_system/config/custom/gentle/ai_say_v2.md:4:26: `who.x` has no value"),
         "{}",
         given.err
     );
-    let given = desk.json(&["ai_say", "--var", "who=林"]);
-    assert!(said(&given["messages"])[0].1.contains('林'));
-    for (name, told) in
+    let given = fixture.json(&["ai_say", "--var", "who=林"]);
+    assert!(role_and_text(&given["messages"])[0].1.contains('林'));
+    for (name, expected) in
         [("ai_sya", "did you mean"), ("ai_say_v9", "available versions: 1"), ("script.yaml", "`--script`")]
     {
-        let done = desk.render(&[name]);
-        assert_eq!(done.code, Some(2), "{}", done.err);
-        assert!(done.err.contains(told), "{name}: {}", done.err);
+        let finished = fixture.render(&[name]);
+        assert_eq!(finished.code, Some(2), "{}", finished.err);
+        assert!(finished.err.contains(expected), "{name}: {}", finished.err);
     }
 }
 
 #[test]
-fn a_template_that_cannot_be_rendered_is_told_as_validate_tells_it() {
-    for (text, told) in [
+fn a_template_that_does_not_render_is_reported_as_by_validate() {
+    for (text, expected) in [
         ("{% include 'ai_ask_v1.md' %}".to_owned(), "[include-loop]"),
         ("a\n{{ x | uper }}".to_owned(), "ai_ask_v1.md:2:8"),
         ("{% if %}".to_owned(), "[template-syntax]"),
@@ -329,23 +334,24 @@ fn a_template_that_cannot_be_rendered_is_told_as_validate_tells_it() {
         ),
         ("x".repeat(10 * 1024 * 1024), "1 MiB"),
     ] {
-        let desk = Desk::new(SCRIPT);
-        desk.template("default/ai_ask_v1.md", &text);
+        let fixture = RenderFixture::new(SCRIPT);
+        fixture.template("default/ai_ask_v1.md", &text);
         let short: String = text.chars().take(40).collect();
         for options in [&["ai_ask"][..], &["--script", "script.yaml", "--action", "ask_name"]] {
-            let done = desk.render(options);
-            assert_eq!(done.code, Some(1), "{short} {options:?}: {}", done.err);
-            let same = done.err.contains(told) || (told == "1 MiB" && done.err.contains("ai_ask_v1.md"));
-            assert!(same && done.out.is_empty(), "{short} {options:?}: {}", done.err);
+            let finished = fixture.render(options);
+            assert_eq!(finished.code, Some(1), "{short} {options:?}: {}", finished.err);
+            let same =
+                finished.err.contains(expected) || (expected == "1 MiB" && finished.err.contains("ai_ask_v1.md"));
+            assert!(same && finished.out.is_empty(), "{short} {options:?}: {}", finished.err);
         }
     }
 }
 
 #[test]
-fn every_call_of_a_kept_session_is_repeated_as_it_was_sent() {
-    let desk = Desk::talked(SCRIPT);
-    let export = desk.home.export("s");
-    let before = fs::read(desk.home.store()).unwrap();
+fn every_call_of_a_stored_session_is_shown_as_it_was_sent() {
+    let fixture = RenderFixture::with_session(SCRIPT);
+    let export = fixture.home.export("s");
+    let before = fs::read(fixture.home.store()).unwrap();
     for (id, rounds) in [
         ("ask_name", &[(1, 2), (2, 2)][..]),
         ("ask_pin", &[(1, 1), (2, 1)]),
@@ -358,89 +364,89 @@ fn every_call_of_a_kept_session_is_repeated_as_it_was_sent() {
         for (round, calls) in rounds {
             for call in 1..=*calls {
                 let (round, call) = (round.to_string(), call.to_string());
-                let shown = desk.json(&["--session", "s", "--action", id, "--round", &round, "--call", &call]);
+                let shown = fixture.json(&["--session", "s", "--action", id, "--round", &round, "--call", &call]);
                 let place = format!("{id} {round} {call}: {}", shown["error"]);
-                assert_eq!(said(&shown["then"]["messages"]), sent.next().unwrap(), "{place}");
+                assert_eq!(role_and_text(&shown["then"]["messages"]), sent.next().unwrap(), "{place}");
                 assert_eq!((&shown["same"], &shown["repeated"]), (&Value::Bool(true), &Value::Bool(true)), "{place}");
                 assert_eq!(shown["calls"], *calls, "{place}");
             }
         }
         assert!(sent.next().is_none(), "{id}");
     }
-    assert_eq!(fs::read(desk.home.store()).unwrap(), before, "nothing was written");
-    let pin = desk.render(&["--session", "s", "--action", "ask_pin"]);
+    assert_eq!(fs::read(fixture.home.store()).unwrap(), before, "nothing was written");
+    let pin = fixture.render(&["--session", "s", "--action", "ask_pin"]);
     assert!(pin.out.contains("***") && !pin.out.contains("芝麻开门"), "{}", pin.out);
     assert!(pin.out.ends_with("── now ──\nthe same\n"), "{}", pin.out);
 }
 
 #[test]
-fn a_changed_template_is_shown_beside_what_was_sent_then() {
-    let desk = Desk::new(SCRIPT);
+fn a_changed_template_is_compared_with_the_sent_prompt() {
+    let fixture = RenderFixture::new(SCRIPT);
     let text = "<!-- system -->\n规则一\n规则二\n<!-- user -->\n{{ task }}，第{{ current_round }}轮：{{ answer }}\n{{ chat }}\n";
-    desk.template("default/ai_ask_v1.md", text);
-    assert_eq!(desk.run(&["--model", "replay:replies.yaml"]).code, Some(0));
-    desk.template("default/ai_ask_v1.md", &text.replace("规则二", "规则三 {{ 新名 }}"));
-    let shown = desk.render(&["--session", "s", "--action", "ask_name", "--round", "1"]);
+    fixture.template("default/ai_ask_v1.md", text);
+    assert_eq!(fixture.run(&["--model", "replay:replies.yaml"]).code, Some(0));
+    fixture.template("default/ai_ask_v1.md", &text.replace("规则二", "规则三 {{ 新名 }}"));
+    let shown = fixture.render(&["--session", "s", "--action", "ask_name", "--round", "1"]);
     assert_eq!(shown.code, Some(0), "{}", shown.err);
     assert_eq!(
         shown.out,
         "── 1 · system · about 11 tokens then, 14 now ──\n--- then\n+++ now\n@@ -1,2 +1,2 @@\n 规则一\n-规则二\n+规则三 ⟦新名?⟧\n\n── 2 · user · about 34 tokens then, 34 now ──\nthe same\n"
     );
     assert!(shown.err.contains("undefined: `新名` at _system/config/default/ai_ask_v1.md:3:8"), "{}", shown.err);
-    let json = desk.json(&["--session", "s", "--action", "ask_name", "--round", "1", "--call", "1"]);
+    let json = fixture.json(&["--session", "s", "--action", "ask_name", "--round", "1", "--call", "1"]);
     assert_eq!(
         (&json["same"], &json["repeated"], &json["call"]),
         (&Value::Bool(false), &Value::Bool(true), &Value::from(1))
     );
-    // Of another scheme.
-    desk.template("custom/other/ai_ask_v1.md", text);
-    let other = desk.json(&["--session", "s", "--action", "ask_name", "--scheme", "other"]);
+    // A template of another scheme.
+    fixture.template("custom/other/ai_ask_v1.md", text);
+    let other = fixture.json(&["--session", "s", "--action", "ask_name", "--scheme", "other"]);
     assert_eq!(other["same"], true);
-    // It does not render any more: what was sent then is shown, and why there is nothing beside it.
-    desk.template("default/ai_ask_v1.md", "{{ broken");
-    let broken = desk.render(&["--session", "s", "--action", "ask_name"]);
+    // The template no longer renders: the output shows what was sent, and why there is no current prompt.
+    fixture.template("default/ai_ask_v1.md", "{{ broken");
+    let broken = fixture.render(&["--session", "s", "--action", "ask_name"]);
     assert_eq!(broken.code, Some(1), "{}", broken.err);
     assert!(broken.out.contains("规则二") && broken.out.contains("this prompt is no longer sent"), "{}", broken.out);
     assert!(broken.out.contains("_system/config/default/ai_ask_v1.md:1"), "{}", broken.out);
 }
 
 #[test]
-fn a_session_that_runs_is_looked_at_without_being_held() {
-    let desk = Desk::new(SCRIPT);
+fn a_running_session_is_read_without_a_lock() {
+    let fixture = RenderFixture::new(SCRIPT);
     let arguments =
         ["run", "script.yaml", "--session", "s", "--clock", CLOCK, "--model", "replay:replies.yaml", "--json"];
-    let mut running = desk.home.start(arguments);
+    let mut running = fixture.home.start(arguments);
     running.event_of("waiting");
-    let shown = desk.json(&["--session", "s", "--action", "ask_name"]);
+    let shown = fixture.json(&["--session", "s", "--action", "ask_name"]);
     assert_eq!((&shown["same"], &shown["round"]), (&Value::Bool(true), &Value::from(1)));
     running.feed("我姓林\n小林\n芝麻开门\n对\n".as_bytes().to_vec());
-    let done = running.finish();
-    assert_eq!(done.code, Some(0), "{}", done.err);
+    let finished = running.finish();
+    assert_eq!(finished.code, Some(0), "{}", finished.err);
 }
 
 #[test]
-fn what_is_not_there_of_a_session_is_told_with_what_there_is() {
-    let desk = Desk::talked(SCRIPT);
-    for (options, told) in [
+fn a_missing_part_of_a_session_is_reported_with_the_existing_ones() {
+    let fixture = RenderFixture::with_session(SCRIPT);
+    for (options, expected) in [
         (&["--session", "x", "--action", "ask_name"][..], "sessions list"),
         (&["--session", "s", "--action", "move"], "actions that asked a model are `ask_name`, `ask_pin`, `bye`"),
         (&["--session", "s", "--action", "ask_name", "--round", "9"], "it asked a model in these rounds: 1, 2"),
         (&["--session", "s", "--action", "bye", "--call", "2"], "its calls are numbered from 1 to 1"),
         (&["--session", "s", "--action", "bye", "--store", "none.db"], "there is no store"),
     ] {
-        let done = desk.render(options);
-        assert_eq!(done.code, Some(2), "{options:?}: {}", done.err);
-        assert!(done.err.contains(told), "{options:?}: {}", done.err);
+        let finished = fixture.render(options);
+        assert_eq!(finished.code, Some(2), "{options:?}: {}", finished.err);
+        assert!(finished.err.contains(expected), "{options:?}: {}", finished.err);
     }
 }
 
-struct Nobody;
+struct SilentObserver;
 
-impl Observer for Nobody {
+impl Observer for SilentObserver {
     fn delta(&self, _delta: &Delta<'_>) {}
 }
 
-/// Runs the demonstration, whose monitors and planner come in while the person thinks.
+/// Runs the demonstration, with monitors and the planner finishing while the person thinks.
 async fn demonstration() -> (Arc<dyn Store>, Project, String) {
     let root = PathBuf::from(crate::ROOT);
     let environment = Environment::default();
@@ -449,20 +455,20 @@ async fn demonstration() -> (Arc<dyn Store>, Project, String) {
     let engine = Engine::new(project.clone(), environment, Arc::new(MemoryStore::default()));
     let model = Some(format!("replay:{}", root.join("examples/cbt_anxiety.replies.yaml").display()));
     let request = RunRequest { file, model, session: Some("s".into()), ..RunRequest::default() };
-    let mut session = engine.run(&request, Arc::new(Nobody)).await.unwrap().session;
+    let mut session = engine.run(&request, Arc::new(SilentObserver)).await.unwrap().session;
     for answer in fs::read_to_string(Path::new(&root).join("examples/cbt_anxiety.answers.txt")).unwrap().lines() {
         assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
-        while tokio::time::timeout(Duration::from_secs(1_000), session.arrived()).await.is_ok() {
-            session.note_arrivals().await.unwrap();
+        while tokio::time::timeout(Duration::from_secs(1_000), session.wait_for_result()).await.is_ok() {
+            session.commit_results().await.unwrap();
         }
         session.answer(answer, None).await.unwrap();
     }
     assert_eq!(session.advance().await.unwrap(), SessionPause::Completed);
-    (Arc::clone(engine.archive()), project, "s".to_owned())
+    (Arc::clone(engine.store()), project, "s".to_owned())
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_talk_with_routes_skills_triggers_lists_monitors_and_a_plan_is_repeated_call_by_call() {
+async fn a_conversation_with_every_feature_is_shown_call_by_call() {
     let (archive, project, session) = demonstration().await;
     let export = export(archive.as_ref(), &session, true).await.unwrap();
     assert!(export["plans"].as_array().unwrap().iter().any(|plan| plan["accepted"] == true), "there is a plan");
@@ -485,7 +491,8 @@ async fn a_talk_with_routes_skills_triggers_lists_monitors_and_a_plan_is_repeate
             call: Some(*call),
             ..SentRequest::default()
         };
-        let PromptComparison { same, repeated, now, .. } = changed(archive.as_ref(), &project, &request).await.unwrap();
-        assert!(repeated && same, "{action} {round} {call}: {:?}", now.err());
+        let PromptComparison { same, repeated, current, .. } =
+            compare(archive.as_ref(), &project, &request).await.unwrap();
+        assert!(repeated && same, "{action} {round} {call}: {:?}", current.err());
     }
 }

@@ -1,4 +1,4 @@
-//! Stores that are not what they should be, met through the binary: a clear error, and nothing overwritten.
+//! Tests of unusable stores through the program: a clear error, and nothing overwritten.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn program(directory: &Path, arguments: &[&str], input: &str) -> Finished {
 }
 
 #[test]
-fn a_store_that_cannot_be_used_is_refused_and_left_byte_for_byte_as_it_was() {
+fn an_unusable_store_is_rejected_and_not_changed() {
     let newer = {
         let directory = project();
         assert_eq!(program(directory.path(), &["run", "talk.yaml"], "好\n").code, Some(0));
@@ -77,7 +77,7 @@ fn a_store_that_cannot_be_used_is_refused_and_left_byte_for_byte_as_it_was() {
 }
 
 #[test]
-fn a_directory_in_the_place_of_the_store_is_told() {
+fn a_directory_in_place_of_the_store_is_reported() {
     let directory = project();
     std::fs::create_dir(directory.path().join("store.db")).unwrap();
     let output = program(directory.path(), &["run", "talk.yaml", "--store", "store.db"], "");
@@ -86,7 +86,7 @@ fn a_directory_in_the_place_of_the_store_is_told() {
 }
 
 #[test]
-fn only_the_owner_may_read_what_was_said() {
+fn only_the_owner_may_read_the_conversation() {
     let directory = project();
     assert_eq!(program(directory.path(), &["run", "talk.yaml"], "").code, Some(3));
     let folder = directory.path().join(".bcc");
@@ -102,7 +102,7 @@ fn only_the_owner_may_read_what_was_said() {
 }
 
 #[test]
-fn looking_for_sessions_or_a_broken_script_makes_no_store() {
+fn listing_sessions_and_a_broken_script_create_no_store() {
     let directory = project();
     std::fs::write(directory.path().join("broken.yaml"), "session: { session_id: x }").unwrap();
     assert_eq!(program(directory.path(), &["sessions", "list"], "").code, Some(0));
@@ -114,7 +114,7 @@ fn looking_for_sessions_or_a_broken_script_makes_no_store() {
 }
 
 #[test]
-fn editing_the_files_changes_no_session_that_began_before() {
+fn editing_files_changes_no_started_session() {
     let directory = project();
     let template = directory.path().join("_system/config/default");
     std::fs::create_dir_all(&template).unwrap();
@@ -137,11 +137,11 @@ fn a_reply_schema_of_the_project_must_hold_what_the_kind_reads() {
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("ai_ask.json"), r#"{"type": "object", "properties": {"content": {"type": "string"}}}"#)
         .unwrap();
-    let refused = program(directory.path(), &["run", "talk.yaml"], "");
-    assert_eq!(refused.code, Some(2));
-    assert!(refused.err.contains("lacks safety_risk, EXIT"), "{}", refused.err);
+    let rejected = program(directory.path(), &["run", "talk.yaml"], "");
+    assert_eq!(rejected.code, Some(2));
+    assert!(rejected.err.contains("lacks safety_risk, EXIT"), "{}", rejected.err);
     std::fs::write(folder.join("ai_ask.json"), "{").unwrap();
-    let refused = program(directory.path(), &["run", "talk.yaml"], "");
-    assert_eq!(refused.code, Some(2));
-    assert!(refused.err.contains("`ai_ask` in schemas/replies/ is not valid JSON"), "{}", refused.err);
+    let rejected = program(directory.path(), &["run", "talk.yaml"], "");
+    assert_eq!(rejected.code, Some(2));
+    assert!(rejected.err.contains("`ai_ask` in schemas/replies/ is not valid JSON"), "{}", rejected.err);
 }

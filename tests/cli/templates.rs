@@ -1,4 +1,4 @@
-//! `templates list | show | diff | new | check`, called as a program: in empty, sound and broken projects.
+//! Tests of `templates list | show | diff | new | check` through the program, in empty, valid and broken projects.
 
 mod copies_and_uses;
 
@@ -39,7 +39,7 @@ fn listed(home: &Home, arguments: &str) -> Value {
     serde_json::from_str(&finished.out).unwrap_or_else(|_| panic!("no JSON: {}\n{}", finished.out, finished.err))
 }
 
-/// A template of a scheme in the document of `list --json`.
+/// A template of a scheme in the output of `list --json`.
 fn template<'v>(document: &'v Value, scheme: &str, file: &str) -> &'v Value {
     let find = |list: &'v Value, key: &str, name: &str| list.as_array().unwrap().iter().find(|one| one[key] == name);
     let scheme = find(&document["schemes"], "name", scheme).unwrap_or_else(|| panic!("no {scheme}: {document}"));
@@ -69,7 +69,7 @@ fn the_page_for_designers_shows_what_is_printed() {
         for shown in block.text.split("$ ").filter(|shown| !shown.is_empty()) {
             let (command, expected) = shown.split_once('\n').unwrap();
             let mut shell = Command::new("sh");
-            // As at a terminal, where the two outputs are one.
+            // As on a terminal, stdout and stderr go to the same place.
             shell.args(["-c", &format!("{{ {command}\n}} 2>&1")]).current_dir(home.path());
             let output = shell.env_clear().envs(home.variables()).env("PATH", &path).output().unwrap();
             assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "line {}: {command}", block.line);
@@ -111,7 +111,7 @@ fn each_scheme_says_which_layer_serves_a_template_and_what_that_overrides() {
 }
 
 #[test]
-fn what_is_unused_is_told_where_it_is_sure_and_nowhere_else() {
+fn unused_templates_are_reported_only_where_it_is_certain() {
     let home = Home::new();
     home.put("scripts/a.yaml", SCRIPT);
     for file in ["ai_ask_v1.md", "ai_ask_v2.md", "ai_ask_v3.md", "ai_say_v2.md"] {
@@ -132,25 +132,28 @@ fn what_is_unused_is_told_where_it_is_sure_and_nowhere_else() {
         ("default/plan_create_v1.md", "is planned for a later release"),
     ];
     assert_eq!(unused.len(), expected.len(), "{unused:?}");
-    for ((path, why), (file, reason)) in unused.iter().zip(expected) {
+    for ((path, text), (file, reason)) in unused.iter().zip(expected) {
         assert_eq!(path, &format!("_system/config/{file}"));
-        assert!(why.contains(reason), "{path}: {why}");
+        assert!(text.contains(reason), "{path}: {text}");
     }
-    let told = run(&home, "list").out;
-    assert!(told.contains("scheme `other`: not used by any script") && !told.contains("scheme `gentle`:"), "{told}");
-    // Where a script cannot be read, it may ask for anything.
+    let output = run(&home, "list").out;
+    assert!(
+        output.contains("scheme `other`: not used by any script") && !output.contains("scheme `gentle`:"),
+        "{output}"
+    );
+    // A script that cannot be read may use any template.
     home.put("scripts/torn.yaml", [0xff, 0xfe, b'x']);
     let unused = reasons(&listed(&home, ""), "unused");
-    assert!(!unused.iter().any(|(_, why)| why.contains("no script")), "{unused:?}");
+    assert!(!unused.iter().any(|(_, text)| text.contains("no script")), "{unused:?}");
     assert!(!run(&home, "list").out.contains("scheme `other`"));
-    // Where a name of a template is computed, it may be any.
+    // A computed template name may be any name.
     home.put("_system/config/default/ai_say_v1.md", "{% include task %}");
     let unused = reasons(&listed(&home, ""), "unused");
     assert!(!unused.iter().any(|(path, _)| path.ends_with("alone.md")), "{unused:?}");
 }
 
 #[test]
-fn every_fault_is_told_and_the_rest_is_listed() {
+fn every_error_is_reported_and_all_other_templates_are_listed() {
     let home = Home::new();
     let gentle = "_system/config/custom/gentle";
     home.put(&format!("{gentle}/ai_ask_v1.md"), vec![b'x'; 10 * 1024 * 1024]);
@@ -159,9 +162,9 @@ fn every_fault_is_told_and_the_rest_is_listed() {
     home.put(&format!("{gentle}/ai_ask_monitor_v1.md"), "{% extends 'ai_ask_monitor_v1.md' %}");
     home.put(&format!("{gentle}/ai_say_monitor_v1.md"), ENGLISH_ASK);
     fs::create_dir(home.path().join(format!("{gentle}/ai_think_v1.md"))).unwrap();
-    let outside = tempfile::tempdir().unwrap();
-    fs::write(outside.path().join("ai_ask_v2.md"), "{{ task }}").unwrap();
-    symlink(outside.path().join("ai_ask_v2.md"), home.path().join(format!("{gentle}/ai_ask_v2.md"))).unwrap();
+    let outside_directory = tempfile::tempdir().unwrap();
+    fs::write(outside_directory.path().join("ai_ask_v2.md"), "{{ task }}").unwrap();
+    symlink(outside_directory.path().join("ai_ask_v2.md"), home.path().join(format!("{gentle}/ai_ask_v2.md"))).unwrap();
     symlink("nowhere", home.path().join(format!("{gentle}/ai_say_v2.md"))).unwrap();
     for scheme in ["default", "a b", "empty"] {
         fs::create_dir(home.path().join(format!("_system/config/custom/{scheme}"))).unwrap();
@@ -183,14 +186,14 @@ fn every_fault_is_told_and_the_rest_is_listed() {
         ("_system/config/custom/a b".to_owned(), "this cannot be the name of a scheme"),
         ("_system/config/custom/empty".to_owned(), "contains no template"),
     ];
-    let faults = reasons(&listed(&home, ""), "faults");
-    for (path, why) in &table {
-        let told = finished.err.lines().find(|line| line.starts_with(&format!("{path}: ")));
-        assert!(told.is_some_and(|line| line.contains(why)), "{path}: {why}\n{}", finished.err);
-        assert!(faults.iter().any(|(one, told)| one == path && told.contains(why)), "{path}: {faults:?}");
+    let errors = reasons(&listed(&home, ""), "faults");
+    for (path, reason) in &table {
+        let problem_line = finished.err.lines().find(|line| line.starts_with(&format!("{path}: ")));
+        assert!(problem_line.is_some_and(|line| line.contains(reason)), "{path}: {reason}\n{}", finished.err);
+        assert!(errors.iter().any(|(one, message)| one == path && message.contains(reason)), "{path}: {errors:?}");
     }
-    assert_eq!(faults.len(), table.len(), "{faults:?}");
-    for (arguments, why) in [
+    assert_eq!(errors.len(), table.len(), "{errors:?}");
+    for (arguments, reason) in [
         ("show ai_ask --scheme gentle", "larger than"),
         ("show ai_say --scheme gentle", "not UTF-8"),
         ("diff ai_think --scheme gentle", "it is a folder"),
@@ -198,7 +201,7 @@ fn every_fault_is_told_and_the_rest_is_listed() {
     ] {
         let finished = run(&home, arguments);
         assert_eq!((finished.code, finished.out.as_str()), (Some(2), ""), "{arguments}");
-        assert!(finished.err.contains(why), "{arguments}: {}", finished.err);
+        assert!(finished.err.contains(reason), "{arguments}: {}", finished.err);
     }
     let all = run(&home, "diff --scheme gentle");
     assert_eq!(all.code, Some(2));
@@ -206,12 +209,12 @@ fn every_fault_is_told_and_the_rest_is_listed() {
 }
 
 #[test]
-fn a_template_that_nobody_may_read_is_told() {
+fn an_unreadable_template_is_reported() {
     let home = Home::new();
     home.put("_system/config/default/ai_ask_v1.md", "{{ task }}");
     let path = home.path().join("_system/config/default/ai_ask_v1.md");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
-    // Whoever may read everything sees nothing of it.
+    // Root can read the file, so the test does not apply.
     if fs::read(&path).is_err() {
         let finished = run(&home, "list");
         assert_eq!(finished.code, Some(1));
@@ -252,7 +255,7 @@ fn a_project_without_a_folder_or_with_a_broken_configuration_is_listed_all_the_s
 }
 
 #[test]
-fn show_gives_every_byte_and_says_beside_it_where_they_come_from() {
+fn show_prints_every_byte_and_the_source_separately() {
     let home = Home::new();
     let odd = "\u{feff}---\r\ndescription: 奇\r\n---\r\n{{ task }}\r\nno end";
     home.put("_system/config/custom/gentle/ai_ask_v1.md", odd);
@@ -315,13 +318,13 @@ fn diff_ends_as_diff_does_and_its_output_is_a_patch() {
     assert_eq!(run(&home, "diff --scheme gentle --against english").out, finished.out, "nothing else differs");
     assert_eq!(run(&home, "diff ai_say --scheme gentle --against english").code, Some(0));
     assert_eq!(run(&home, "diff ai_say --scheme gentle").code, Some(1), "the default one is Chinese");
-    // Of a scheme that the binary has too, what the project changed in it.
+    // For a built-in scheme, the diff shows the changes of the project.
     home.put("_system/config/custom/english/ai_ask_v1.md", &changed);
     let own = run(&home, "diff --scheme english --against-built-in");
     assert_eq!((own.code, own.out.matches("# Your role").count()), (Some(1), 1));
     home.put("_system/config/default/ai_ask_v1.md", DEFAULT_ASK.replacen('#', "##", 1));
     assert_eq!(run(&home, "diff").out.matches("+++ _system/config/default/ai_ask_v1.md").count(), 1);
-    // A file that one of the two does not have.
+    // A file that only one of the two schemes has.
     home.put("_system/config/custom/gentle/ai_ask_v2.md", "two\n");
     let added = run(&home, "diff ai_ask_v2 --scheme gentle");
     assert_eq!(added.out, "--- /dev/null\n+++ _system/config/custom/gentle/ai_ask_v2.md\n@@ -0,0 +1 @@\n+two\n");
@@ -332,24 +335,24 @@ fn diff_ends_as_diff_does_and_its_output_is_a_patch() {
 }
 
 #[test]
-fn diff_tells_what_the_other_scheme_asks_for_and_this_one_does_not() {
+fn diff_reports_fields_and_names_that_only_the_other_scheme_uses() {
     let home = Home::new();
     let file = "_system/config/custom/gentle/ai_ask_v1.md";
     home.put(file, ENGLISH_ASK.replace("BRIEF", "SHORT").replace("topic_goal", "phase_goal"));
-    let told = run(&home, "diff ai_ask --scheme gentle --against english").err;
-    assert!(told.contains("these fields of the reply, but `gentle` does not: `BRIEF`"), "{told}");
-    assert!(told.contains("uses these names, but `gentle` does not: `topic_goal`"), "{told}");
+    let stderr = run(&home, "diff ai_ask --scheme gentle --against english").err;
+    assert!(stderr.contains("these fields of the reply, but `gentle` does not: `BRIEF`"), "{stderr}");
+    assert!(stderr.contains("uses these names, but `gentle` does not: `topic_goal`"), "{stderr}");
     home.put(file, ENGLISH_ASK.replace('\n', "\r\n"));
     let finished = run(&home, "diff ai_ask --scheme gentle --against english");
     assert_eq!((finished.code, finished.out.as_str()), (Some(1), ""));
     assert!(finished.err.contains("CR LF"), "{}", finished.err);
     home.put(file, "{% if task %}");
-    let told = run(&home, "diff ai_ask --scheme gentle --against english").err;
-    assert!(told.contains("has an error") && !told.contains("these fields"), "{told}");
+    let stderr = run(&home, "diff ai_ask --scheme gentle --against english").err;
+    assert!(stderr.contains("has an error") && !stderr.contains("these fields"), "{stderr}");
 }
 
 #[test]
-fn new_copies_what_is_asked_for_overwrites_nothing_and_says_what_to_do_next() {
+fn new_copies_the_requested_templates_overwrites_nothing_and_prints_the_next_steps() {
     let home = Home::new();
     let finished = run(&home, "new gentle ai_ask persona_v1.md --from english");
     assert_eq!(finished.code, Some(0));
@@ -360,8 +363,8 @@ fn new_copies_what_is_asked_for_overwrites_nothing_and_says_what_to_do_next() {
     let finished = run(&home, "new gentle --from english");
     assert_eq!(finished.out.lines().count(), 8);
     assert!(finished.err.contains("not changed: ai_ask_v1.md, persona_v1.md"), "{}", finished.err);
-    let kept = fs::read_to_string(home.path().join("_system/config/custom/gentle/ai_ask_v1.md")).unwrap();
-    assert_eq!(kept, "mine");
+    let content = fs::read_to_string(home.path().join("_system/config/custom/gentle/ai_ask_v1.md")).unwrap();
+    assert_eq!(content, "mine");
     assert!(run(&home, "new gentle").err.contains("nothing was written"));
     for name in ["..", "../x", "/abs", "a/b", "default", "NUL", "Gentle", "a.b"] {
         let finished = run(&home, &format!("new {name}"));
@@ -370,7 +373,7 @@ fn new_copies_what_is_asked_for_overwrites_nothing_and_says_what_to_do_next() {
     }
     assert_eq!(home.finish(["templates", "new", ""], "").code, Some(2));
     assert_eq!(entries(&home.path().join("_system/config/custom")), ["gentle"]);
-    // A project that has the scheme already as its own is not told how to choose it.
+    // A project that uses the scheme already gets no hint how to select it.
     home.put("bcc-script.toml", "[project]\nscheme = \"calm\"\n");
     assert!(!run(&home, "new calm").err.contains("template_scheme"));
 }
@@ -378,9 +381,9 @@ fn new_copies_what_is_asked_for_overwrites_nothing_and_says_what_to_do_next() {
 #[test]
 fn check_finds_what_validate_finds_in_templates_and_nothing_else() {
     let home = Home::new();
-    let nothing = run(&home, "check");
-    assert_eq!(nothing.code, Some(2));
-    assert!(nothing.err.contains("no templates of its own"), "{}", nothing.err);
+    let empty = run(&home, "check");
+    assert_eq!(empty.code, Some(2));
+    assert!(empty.err.contains("no templates of its own"), "{}", empty.err);
     home.put("scripts/a.yaml", SCRIPT.replace("session_id: visit", "session_id: visit\n  oops: 1"));
     let known = ENGLISH_ASK.replace("{{ user }}", "{{ user }} {{ mood }}");
     home.put("_system/config/custom/gentle/ai_ask_v2.md", known);
@@ -404,14 +407,14 @@ fn check_finds_what_validate_finds_in_templates_and_nothing_else() {
     assert_eq!(run(&home, "check --scheme nowhere").code, Some(2));
     assert!(run(&home, "check --format sarif").out.contains("\"2.1.0\""));
     assert!(run(&home, "check --format github").out.starts_with("::error file=_system/config/custom/gentle"));
-    // The very findings of `validate`.
-    let of = |finished: Finished| -> Vec<Value> {
+    // The same findings as `validate`.
+    let template_findings = |finished: Finished| -> Vec<Value> {
         let document: Value = serde_json::from_str(&finished.out).unwrap();
         let found = document["diagnostics"].as_array().unwrap().clone();
         found.into_iter().filter(|found| found["file"].as_str().unwrap().starts_with("_system/")).collect()
     };
-    let all = of(home.finish(["validate", "--format", "json"], ""));
-    assert_eq!(of(run(&home, "check --format json")), all);
+    let all = template_findings(home.finish(["validate", "--format", "json"], ""));
+    assert_eq!(template_findings(run(&home, "check --format json")), all);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `run` at a real terminal: what a person sees, types and interrupts.
+//! Tests of `run` in a terminal: output, input and interrupts.
 
 use crate::process;
 use crate::pseudo_terminal as terminal;
@@ -8,11 +8,11 @@ use std::time::Instant;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use process::{GLANCE, Home, PATIENCE, fixture};
-use server::{Behaviour, Server};
+use process::{Home, POLL_INTERVAL, TIMEOUT, fixture};
+use server::{Server, ServerBehavior};
 use terminal::{BACKSPACE, CTRL_C, CTRL_D, HOME, LEFT, Terminal, UP};
 
-/// A terminal with the conversation of `two_phases.yaml`, under the id `t`.
+/// A terminal with the conversation of `two_phases.yaml` as session `t`.
 fn talk(home: &Home) -> Terminal {
     let script = home.script("two_phases.yaml");
     Terminal::start(home, &["run", script.to_str().unwrap(), "--session", "t"], false)
@@ -27,7 +27,7 @@ fn variable(home: &Home, name: &str) -> Value {
 }
 
 #[test]
-fn a_person_talks_to_the_end_and_sees_where_the_conversation_has_got_to() {
+fn a_person_completes_a_conversation_and_sees_its_progress() {
     let home = Home::new();
     let mut terminal = talk(&home);
     terminal.until("no model is configured");
@@ -47,7 +47,7 @@ fn a_person_talks_to_the_end_and_sees_where_the_conversation_has_got_to() {
     terminal.until("再见，小林。");
     terminal.until("── session t is complete ──");
     assert_eq!(terminal.end(), Some(0));
-    let shown = terminal.everything();
+    let shown = terminal.all_output();
     for once in ["第一段 › 打招呼", "第一段 › 数字", "第二段 › 故事", "你好。", "怎么称呼你？"]
     {
         assert_eq!(shown.matches(once).count(), 1, "{once} in {shown}");
@@ -55,7 +55,7 @@ fn a_person_talks_to_the_end_and_sees_where_the_conversation_has_got_to() {
 }
 
 #[test]
-fn words_of_a_reply_that_is_asked_for_again_are_taken_back_before_others_are_shown() {
+fn the_text_of_a_retried_reply_is_erased_before_the_next_is_shown() {
     let home = Home::new();
     let action = "{ action_type: ai_ask, action_id: ask, config: { content: 问, reask: 1 } }";
     let text = format!(
@@ -71,7 +71,7 @@ fn words_of_a_reply_that_is_asked_for_again_are_taken_back_before_others_are_sho
     terminal.until("(the text above was discarded)");
     terminal.until("那就这样问。");
     terminal.prompt();
-    let shown = terminal.everything();
+    let shown = terminal.all_output();
     assert_eq!(shown.matches("(the text above was discarded)").count(), 1, "{shown}");
     assert_eq!(shown.matches("那就这样问。").count(), 1, "{shown}");
     terminal.types(CTRL_D);
@@ -87,14 +87,14 @@ fn chinese_text_is_edited_by_whole_characters() {
     terminal.until("小林木");
     terminal.types(BACKSPACE);
     terminal.types(LEFT);
-    // The cursor stands on a character that is two columns wide.
+    // The cursor is on a character that is two columns wide.
     terminal.until("\u{1b}[2D");
     terminal.types("森");
     terminal.types(HOME);
     terminal.types("大\r");
     terminal.until("大小森林，你几岁？");
     terminal.prompt();
-    // What was said before comes back with the arrow up, and is edited too.
+    // The arrow up recalls the previous answer, which can be edited, too.
     terminal.types(&format!("{UP}{BACKSPACE}木35\r"));
     terminal.until("你的密码？");
     terminal.answers(CTRL_D);
@@ -128,7 +128,7 @@ fn a_backslash_at_the_end_continues_the_line_and_an_empty_line_says_nothing() {
 }
 
 #[test]
-fn commands_tell_what_the_author_wants_to_know_and_say_nothing_to_the_ai() {
+fn commands_answer_the_author_and_send_nothing_to_the_ai() {
     let home = Home::new();
     let mut terminal = talk(&home);
     terminal.answers("/vars");
@@ -152,7 +152,7 @@ fn commands_tell_what_the_author_wants_to_know_and_say_nothing_to_the_ai() {
     terminal.until("… ");
     terminal.types(CTRL_C);
     assert_eq!(terminal.end(), Some(130));
-    assert!(!terminal.everything().contains("芝麻开门\""), "a sensitive value is shown");
+    assert!(!terminal.all_output().contains("芝麻开门\""), "a sensitive value is shown");
     assert_eq!(home.export("t")["transcript"].as_array().unwrap().len(), 8);
 }
 
@@ -179,7 +179,7 @@ fn why_tells_how_a_reply_was_read_and_prompt_what_was_sent() {
     terminal.until("ask_name (round 1 of 3)");
     terminal.until("direct_parse → trim_and_parse → extract_json_block");
     terminal.until("final error");
-    assert!(!terminal.everything().contains("<<not"), "the raw reply is shown unasked");
+    assert!(!terminal.all_output().contains("<<not"), "the raw reply is shown unasked");
     terminal.answers("/why raw");
     terminal.until("<<not what was asked for>>");
     terminal.answers("小林");
@@ -191,7 +191,7 @@ fn why_tells_how_a_reply_was_read_and_prompt_what_was_sent() {
     assert_eq!(terminal.end(), Some(3));
 }
 
-/// A terminal with the conversation of `detours.yaml`, which takes a route into a skill, a trigger and a list.
+/// A terminal with the conversation of `detours.yaml`, which goes through a skill, a trigger and a list.
 fn detours(home: &Home) -> Terminal {
     let script = home.script("detours.yaml");
     let replies = std::fs::read_to_string(fixture("detours.replies.json")).unwrap();
@@ -200,13 +200,13 @@ fn detours(home: &Home) -> Terminal {
 }
 
 #[test]
-fn why_where_and_plan_tell_the_author_what_was_decided_and_notices_only_what_leads_elsewhere() {
+fn why_where_and_plan_explain_decisions_and_notices_show_only_moves() {
     let home = Home::new();
     let mut terminal = detours(&home);
     terminal.answers("芝麻开门");
     terminal.until("今天怎么样？");
-    let straight = terminal.everything();
-    assert!(!straight.contains("/why"), "a plain next is no news: {straight}");
+    let output = terminal.all_output();
+    assert!(!output.contains("/why"), "a plain next is no news: {output}");
     terminal.answers("说不出来");
     terminal.until("(user_blocked at ask_mood: insert: comfort, then: resume; /why shows details)");
     terminal.until("先深呼吸一下，好吗？");
@@ -255,12 +255,12 @@ fn why_where_and_plan_tell_the_author_what_was_decided_and_notices_only_what_lea
     assert_eq!(terminal.end(), Some(0));
 }
 
-/// How a person leaves, and with which exit code.
-const WAYS_OUT: [(&str, i32); 3] = [(CTRL_C, 130), (CTRL_D, 3), ("/quit\r", 3)];
+/// The ways to leave the program, each with its exit code.
+const EXITS: [(&str, i32); 3] = [(CTRL_C, 130), (CTRL_D, 3), ("/quit\r", 3)];
 
 #[test]
-fn who_leaves_is_told_how_to_come_back_and_then_asked_the_last_question_again() {
-    for (keys, code) in WAYS_OUT {
+fn leaving_prints_the_resume_command_which_repeats_the_last_question() {
+    for (keys, code) in EXITS {
         let home = Home::new();
         let mut terminal = talk(&home);
         terminal.answers("小林");
@@ -315,11 +315,11 @@ fn a_signal_at_the_prompt_saves_and_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
-fn ctrl_c_ends_a_turn_that_waits_for_the_model_and_the_answer_is_kept() {
+fn ctrl_c_ends_a_turn_that_waits_for_the_model_and_the_answer_is_stored() {
     let home = Home::new();
     let script = home.script("two_phases.yaml");
-    let opening = Behaviour::Answers(r#"{"content": "怎么称呼你？", "EXIT": "NO"}"#.into());
-    let server = Server::start(vec![opening.clone(), opening, Behaviour::Hangs]);
+    let opening = ServerBehavior::Answers(r#"{"content": "怎么称呼你？", "EXIT": "NO"}"#.into());
+    let server = Server::start(vec![opening.clone(), opening, ServerBehavior::Hangs]);
     let config =
         format!("[models.default]\nprovider = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n", server.base_url);
     home.file("bcc-script.toml", &config);
@@ -327,17 +327,17 @@ fn ctrl_c_ends_a_turn_that_waits_for_the_model_and_the_answer_is_kept() {
     let mut terminal = Terminal::start(&home, &arguments, false);
     terminal.until("怎么称呼你？");
     terminal.answers("小林");
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while server.requests().len() < 3 {
-        assert!(Instant::now() < deadline, "the model is not asked: {}", terminal.everything());
-        std::thread::sleep(GLANCE);
+        assert!(Instant::now() < deadline, "the model is not asked: {}", terminal.all_output());
+        std::thread::sleep(POLL_INTERVAL);
     }
     assert!(terminal.is_cooked(), "a turn runs with the terminal as it was");
     terminal.types(CTRL_C);
     let mut command = terminal.resume_command();
     assert_eq!(terminal.end(), Some(130));
 
-    // The same answer is judged, without being asked for again.
+    // The same answer is judged; it is not requested again.
     command.extend(["--model", "offline"].map(str::to_owned));
     let mut terminal = resumed(&home, &command);
     terminal.until("小林，你几岁？");
@@ -362,7 +362,7 @@ fn nothing_is_coloured_under_no_color_and_no_reply_can_colour_the_screen() {
     let mut terminal = Terminal::start(&home, &["run", script.to_str().unwrap(), "--model", &model], false);
     terminal.until("[31mred2J你好。");
     terminal.prompt();
-    let shown = terminal.everything();
+    let shown = terminal.all_output();
     let sets_colors = shown
         .split("\u{1b}[")
         .skip(1)
@@ -379,5 +379,5 @@ fn a_session_is_shown_at_a_terminal_without_what_would_move_the_cursor() {
     let mut terminal = Terminal::start(&home, &["sessions", "show", "t"], false);
     terminal.until("- **user** [31m小2J林");
     assert_eq!(terminal.end(), Some(0));
-    assert!(!terminal.everything().contains(['\u{1b}', '\u{7}', '\u{9b}']), "{:?}", terminal.everything());
+    assert!(!terminal.all_output().contains(['\u{1b}', '\u{7}', '\u{9b}']), "{:?}", terminal.all_output());
 }

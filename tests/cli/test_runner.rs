@@ -1,6 +1,6 @@
-//! Conversation tests from end to end: what passes, how a failure is told, and what is wrong with a test before it runs.
+//! Tests of conversation tests: passing tests, reports of failures, and problems that are found before a test runs.
 //!
-//! `tests/test_runner/passes` must pass whole; `fails` and `wrong` have the report beside them, as a person reads it.
+//! All of `tests/test_runner/passes` must pass; `fails` and `wrong` have their reports next to them, in the human format.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,18 +14,18 @@ use bcc_lang::message::language::Language;
 use bcc_lang::source::render::human::human;
 use bcc_script::cli::test_report::{case, summary};
 
-fn of(paths: &[PathBuf], change: impl FnOnce(&mut TestRequest)) -> (Vec<TestResult>, String) {
+fn run_tests(paths: &[PathBuf], change: impl FnOnce(&mut TestRequest)) -> (Vec<TestResult>, String) {
     let environment = Environment::default();
     let mut request = TestRequest { paths: paths.to_vec(), ..TestRequest::default() };
     change(&mut request);
     let tests = find(&request, &environment).unwrap();
     let report = run(&tests, &request, &environment).unwrap();
     let mut text = human(&tests.diagnostics, false);
-    for ran in &report.ran {
-        text += &case(ran, false, Language::English);
+    for result in &report.results {
+        text += &case(result, false, Language::English);
     }
-    text += &summary(&report.ran, tests.unreadable(), tests.passed_over, Language::English);
-    (report.ran, text)
+    text += &summary(&report.results, tests.unreadable(), tests.passed_over, Language::English);
+    (report.results, text)
 }
 
 fn files(folder: &str) -> Vec<PathBuf> {
@@ -39,16 +39,16 @@ fn files(folder: &str) -> Vec<PathBuf> {
 
 #[test]
 fn what_must_pass_passes() {
-    let (ran, text) = of(&["tests/test_runner/passes".into()], |_| ());
-    assert!(ran.iter().all(|ran| ran.status == TestStatus::Passed), "{text}");
-    assert!(ran.len() > 12);
+    let (results, text) = run_tests(&["tests/test_runner/passes".into()], |_| ());
+    assert!(results.iter().all(|result| result.status == TestStatus::Passed), "{text}");
+    assert!(results.len() > 12);
 }
 
 #[test]
 fn a_failure_is_told_as_a_story() {
     for file in files("fails") {
-        let (ran, text) = of(std::slice::from_ref(&file), |_| ());
-        assert!(ran.iter().any(TestResult::failed), "{}", file.display());
+        let (results, text) = run_tests(std::slice::from_ref(&file), |_| ());
+        assert!(results.iter().any(TestResult::failed), "{}", file.display());
         let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
         insta::with_settings!({ snapshot_path => "../test_runner/fails", prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!(name, text);
@@ -57,10 +57,10 @@ fn a_failure_is_told_as_a_story() {
 }
 
 #[test]
-fn what_is_wrong_with_a_test_is_told_before_it_runs() {
+fn problems_of_a_test_are_reported_before_it_runs() {
     for file in files("wrong") {
-        let (ran, text) = of(std::slice::from_ref(&file), |_| ());
-        assert!(ran.iter().all(|ran| ran.status == TestStatus::Broken), "{text}");
+        let (results, text) = run_tests(std::slice::from_ref(&file), |_| ());
+        assert!(results.iter().all(|result| result.status == TestStatus::Broken), "{text}");
         assert!(text.contains("0 passed, 1 failed"), "{text}");
         let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
         insta::with_settings!({ snapshot_path => "../test_runner/wrong", prepend_module_to_snapshot => false, omit_expression => true }, {
@@ -72,21 +72,21 @@ fn what_is_wrong_with_a_test_is_told_before_it_runs() {
 #[test]
 fn the_order_of_the_report_does_not_depend_on_the_number_of_threads() {
     let titles = |jobs| {
-        let (ran, _) = of(&["tests/test_runner/passes".into()], |request| request.jobs = Some(jobs));
-        ran.iter().map(|ran| (ran.title(), ran.journal.clone())).collect::<Vec<_>>()
+        let (results, _) = run_tests(&["tests/test_runner/passes".into()], |request| request.jobs = Some(jobs));
+        results.iter().map(|result| (result.title(), result.journal.clone())).collect::<Vec<_>>()
     };
     assert_eq!(titles(1), titles(8));
 }
 
 #[test]
-fn a_filter_leaves_what_it_names_and_a_failure_may_end_the_run() {
-    let (ran, _) = of(&["tests/test_runner/fails".into()], |request| request.filter = Some("小李".into()));
-    assert_eq!(ran.iter().map(TestResult::title).collect::<Vec<_>>(), ["one of two cases fails [小李]"]);
-    let (ran, text) = of(&["tests/test_runner/fails".into()], |request| {
+fn a_filter_selects_tests_and_a_failure_may_end_the_run() {
+    let (results, _) = run_tests(&["tests/test_runner/fails".into()], |request| request.filter = Some("小李".into()));
+    assert_eq!(results.iter().map(TestResult::title).collect::<Vec<_>>(), ["one of two cases fails [小李]"]);
+    let (results, text) = run_tests(&["tests/test_runner/fails".into()], |request| {
         request.fail_fast = true;
         request.jobs = Some(1);
     });
-    assert!(ran[0].failed() && ran[1..].iter().all(|ran| ran.status == TestStatus::Skipped), "{text}");
+    assert!(results[0].failed() && results[1..].iter().all(|result| result.status == TestStatus::Skipped), "{text}");
 }
 
 /// A folder with the script and one test.
@@ -98,7 +98,7 @@ fn folder(test: &str) -> tempfile::TempDir {
 }
 
 #[test]
-fn ten_thousand_cases_run_and_more_are_refused() {
+fn ten_thousand_cases_run_and_more_are_rejected() {
     let test = |cases: usize| {
         let rows: String = (0..cases).map(|case| format!("  - [小{case}]\n")).collect();
         format!(
@@ -106,41 +106,41 @@ fn ten_thousand_cases_run_and_more_are_refused() {
         )
     };
     let many = folder(&test(500));
-    let (ran, text) = of(&[many.path().to_path_buf()], |_| ());
-    assert!(ran.len() == 500 && ran.iter().all(|ran| ran.status == TestStatus::Passed), "{text}");
+    let (results, text) = run_tests(&[many.path().to_path_buf()], |_| ());
+    assert!(results.len() == 500 && results.iter().all(|result| result.status == TestStatus::Passed), "{text}");
     let more = folder(&test(10_001));
-    let (ran, text) = of(&[more.path().to_path_buf()], |_| ());
-    assert!(ran.len() == 1 && text.contains("10002 cases") && text.contains("out-of-range"), "{text}");
+    let (results, text) = run_tests(&[more.path().to_path_buf()], |_| ());
+    assert!(results.len() == 1 && text.contains("10002 cases") && text.contains("out-of-range"), "{text}");
 }
 
 #[test]
-fn a_script_that_is_wrong_breaks_its_tests_and_no_others() {
+fn a_script_with_errors_breaks_only_its_own_tests() {
     let both = folder("test: sound\nscript: talk.yaml\ndialogue:\n  - ai: 您好。\n");
     fs::write(both.path().join("bad.yaml"), "session:\n  session_id: bad\n").unwrap();
     fs::write(both.path().join("b.test.yaml"), "test: unsound\nscript: bad.yaml\ndialogue:\n  - ai: 好\n").unwrap();
-    let (ran, text) = of(&[both.path().to_path_buf()], |_| ());
+    let (results, text) = run_tests(&[both.path().to_path_buf()], |_| ());
     assert_eq!(
-        ran.iter().map(|ran| ran.status).collect::<Vec<_>>(),
+        results.iter().map(|result| result.status).collect::<Vec<_>>(),
         [TestStatus::Passed, TestStatus::Broken],
         "{text}"
     );
-    assert!(ran[1].why.as_ref().unwrap().to_string().contains("the script has an error"), "{text}");
+    assert!(results[1].reason.as_ref().unwrap().to_string().contains("the script has an error"), "{text}");
     assert!(text.ends_with("1 passed, 1 failed, 0 skipped (2 YAML files are not tests and were skipped)\n"), "{text}");
 }
 
 #[test]
-fn a_simulated_person_is_passed_over_where_no_real_model_is() {
+fn tests_with_a_simulated_user_are_skipped_without_a_real_model() {
     let alone = folder("test: talks\nscript: talk.yaml\nuser: { persona: 话不多 }\nexpect: { status: completed }\n");
-    let (ran, text) = of(&[alone.path().to_path_buf()], |_| ());
-    assert_eq!(ran[0].status, TestStatus::Skipped, "{text}");
+    let (results, text) = run_tests(&[alone.path().to_path_buf()], |_| ());
+    assert_eq!(results[0].status, TestStatus::Skipped, "{text}");
     assert!(text.contains("– talks") && text.contains("needs a configured model"), "{text}");
 }
 
 #[test]
-fn a_simulated_person_whose_model_does_not_exist_breaks_the_test() {
+fn a_simulated_user_with_an_unknown_model_breaks_the_test() {
     let mistyped = folder("test: talks\nscript: talk.yaml\nuser: { persona: 话不多, model: gtp }\n");
-    let (ran, text) = of(&[mistyped.path().to_path_buf()], |_| ());
-    assert_eq!(ran[0].status, TestStatus::Broken, "{text}");
+    let (results, text) = run_tests(&[mistyped.path().to_path_buf()], |_| ());
+    assert_eq!(results[0].status, TestStatus::Broken, "{text}");
     assert!(text.contains("the model of the simulated person: there is no model `gtp`"), "{text}");
 }
 
@@ -150,13 +150,13 @@ fn a_text_of_a_megabyte_is_said_and_compared() {
     let test = format!(
         "test: long\nscript: talk.yaml\nmodel: {{ ask_name: [{{ content: {long} }}] }}\ndialogue:\n  - ai: {long}二\n"
     );
-    let (ran, text) = of(&[folder(&test).path().to_path_buf()], |_| ());
-    assert_eq!(ran[0].status, TestStatus::Failed);
+    let (results, text) = run_tests(&[folder(&test).path().to_path_buf()], |_| ());
+    assert_eq!(results[0].status, TestStatus::Failed);
     assert!(text.len() < 100_000 && text.contains("300000 characters"), "{}", text.len());
 }
 
 #[test]
-fn there_is_nothing_to_test_where_no_test_is() {
+fn a_folder_without_tests_has_no_results() {
     let empty = tempfile::tempdir().unwrap();
     fs::write(empty.path().join("a.yaml"), "a: 1\n").unwrap();
     let request = TestRequest { paths: vec![empty.path().to_path_buf()], ..TestRequest::default() };
@@ -186,17 +186,17 @@ fn every_example_of_the_page_about_tests_runs() {
             name => fs::write(folder.path().join(name), text).unwrap(),
         }
     }
-    let (ran, text) = of(&[folder.path().join("tests")], |request| request.update = true);
-    assert!(tests >= 5 && ran.len() > tests);
-    // Nobody is configured to play a person here.
+    let (results, text) = run_tests(&[folder.path().join("tests")], |request| request.update = true);
+    assert!(tests >= 5 && results.len() > tests);
+    // No model is configured for simulated users.
     let (others, skipped): (Vec<TestResult>, Vec<TestResult>) =
-        ran.into_iter().partition(|ran| ran.status != TestStatus::Skipped);
-    assert!(others.iter().all(|ran| ran.status == TestStatus::Passed), "{text}");
+        results.into_iter().partition(|result| result.status != TestStatus::Skipped);
+    assert!(others.iter().all(|result| result.status == TestStatus::Passed), "{text}");
     assert_eq!(skipped.iter().map(TestResult::title).collect::<Vec<_>>(), ["somebody of few words gets through"]);
 }
 
 #[test]
-fn the_limits_of_a_model_hold_for_all_conversations_together() {
+fn the_limits_of_a_model_apply_to_all_conversations_together() {
     let many = folder(
         "test: many\nscript: talk.yaml\nmodel: slow\nfor: [[n], [1], [2], [3], [4]]\ndialogue:\n  - ai: { contains: \"{{ n }}\" }\n",
     );
@@ -204,23 +204,24 @@ fn the_limits_of_a_model_hold_for_all_conversations_together() {
     fs::write(many.path().join("bcc-script.toml"), table).unwrap();
     let replies = "replies:\n  ask_name:\n    - { $after_ms: 100, reply: { content: \"1234\" } }\n";
     fs::write(many.path().join("slow.replies"), replies).unwrap();
-    let began = std::time::Instant::now();
-    let (ran, text) = of(&[many.path().to_path_buf()], |request| (request.jobs, request.trust) = (Some(4), true));
-    assert!(ran.len() == 4 && ran.iter().all(|ran| ran.status == TestStatus::Passed), "{text}");
-    // Four calls one after the other take at least so long, on any machine; at the same time they would not.
-    assert!(began.elapsed() >= std::time::Duration::from_millis(400), "{:?}", began.elapsed());
+    let started = std::time::Instant::now();
+    let (results, text) =
+        run_tests(&[many.path().to_path_buf()], |request| (request.jobs, request.trust) = (Some(4), true));
+    assert!(results.len() == 4 && results.iter().all(|result| result.status == TestStatus::Passed), "{text}");
+    // Four sequential calls take at least this time on any machine; four parallel calls would not.
+    assert!(started.elapsed() >= std::time::Duration::from_millis(400), "{:?}", started.elapsed());
 }
 
-/// Runs the program, and gives its exit code, standard output and standard error.
+/// Runs the program; returns its exit code, standard output and standard error.
 fn program(arguments: &[&str]) -> (i32, String, String) {
     let program = env!("CARGO_BIN_EXE_bcc-script");
-    let done = std::process::Command::new(program).args(arguments).env_clear().output().unwrap();
+    let output = std::process::Command::new(program).args(arguments).env_clear().output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    (done.status.code().unwrap(), text(done.stdout), text(done.stderr))
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
 #[test]
-fn the_program_tells_by_its_exit_code_what_came_of_the_tests() {
+fn the_exit_code_reports_the_result_of_the_tests() {
     let (code, out, err) = program(&["test", "tests/test_runner/passes", "--jobs", "2"]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     assert!(out.ends_with("passed, 0 failed, 0 skipped\n"), "{out}");
@@ -242,27 +243,30 @@ fn the_program_tells_by_its_exit_code_what_came_of_the_tests() {
 }
 
 #[test]
-fn a_snapshot_is_kept_when_it_is_told_to_and_compared_from_then_on() {
-    let said = |word: &str| {
+fn a_snapshot_is_written_with_update_and_compared_afterwards() {
+    let test_with_reply = |reply: &str| {
         format!(
-            "test: kept\nscript: talk.yaml\nsnapshot: [transcript, variables]\nmodel: {{ ask_name: [{{ content: {word} }}] }}\ndialogue:\n  - ai: 您好。\n"
+            "test: kept\nscript: talk.yaml\nsnapshot: [transcript, variables]\nmodel: {{ ask_name: [{{ content: {reply} }}] }}\ndialogue:\n  - ai: 您好。\n"
         )
     };
-    let folder = folder(&said("怎么称呼？"));
+    let folder = folder(&test_with_reply("怎么称呼？"));
     let path = [folder.path().to_path_buf()];
-    let (ran, text) = of(&path, |_| ());
-    assert!(ran[0].status == TestStatus::Failed && text.contains("there is no snapshot"), "{text}");
-    let (ran, text) = of(&path, |request| request.update = true);
-    assert!(ran[0].status == TestStatus::Passed && text.contains("is new"), "{text}");
-    let (ran, text) = of(&path, |_| ());
-    assert!(ran[0].status == TestStatus::Passed && ran[0].notes.is_empty(), "{text}");
-    fs::write(folder.path().join("a.test.yaml"), said("叫什么？")).unwrap();
-    let (ran, text) = of(&path, |_| ());
-    assert!(ran[0].status == TestStatus::Failed && text.contains("叫什么？") && text.contains("怎么称呼？"), "{text}");
+    let (results, text) = run_tests(&path, |_| ());
+    assert!(results[0].status == TestStatus::Failed && text.contains("there is no snapshot"), "{text}");
+    let (results, text) = run_tests(&path, |request| request.update = true);
+    assert!(results[0].status == TestStatus::Passed && text.contains("is new"), "{text}");
+    let (results, text) = run_tests(&path, |_| ());
+    assert!(results[0].status == TestStatus::Passed && results[0].notes.is_empty(), "{text}");
+    fs::write(folder.path().join("a.test.yaml"), test_with_reply("叫什么？")).unwrap();
+    let (results, text) = run_tests(&path, |_| ());
+    assert!(
+        results[0].status == TestStatus::Failed && text.contains("叫什么？") && text.contains("怎么称呼？"),
+        "{text}"
+    );
 }
 
 #[test]
-fn no_report_holds_what_is_sensitive() {
+fn no_report_contains_sensitive_values() {
     let script = "session:\n  session_id: s\n  declare: [{ var: phone, type: string, sensitive: true }, { var: age, type: integer, sensitive: true }]\n  phases:\n    - { phase_id: p, topics: [{ topic_id: t, actions: [{ action_type: ai_ask, action_id: ask, config: { content: 电话, max_rounds: 3, output: [{ get: phone, define: 电话, type: string }, { get: age, define: 年龄, type: integer }] } }, { action_type: ai_ask, action_id: more, config: { content: 还有吗, output: [{ get: other, define: 别的, type: string }] } }] }] }\n";
     let test = "test: masked\nscript: s.yaml\nmodel:\n  ask: [{ content: 电话？ }, { content: 记下了13800001111。, EXIT: \"YES\", phone: \"13800001111\", age: 34 }]\n  more: [{ content: 还有吗？ }]\ndialogue:\n  - user: 我的号码是13800001111\n  - expect: { variables: { phone: \"1\", age: 35 }, prompt: { more: { contains: zzz } }, said: { contains: zzz } }\n";
     let folder = tempfile::tempdir().unwrap();
@@ -271,7 +275,7 @@ fn no_report_holds_what_is_sensitive() {
     let (file, path) = (folder.path().join("junit.xml"), folder.path().to_str().unwrap());
     for format in ["human", "json"] {
         let (code, out, _) = program(&["test", path, "--format", format, "--junit", file.to_str().unwrap()]);
-        // How long it took may be any number.
+        // Durations differ between runs.
         let out: String = out.split_inclusive('\n').filter(|line| !line.contains("\"ms\":")).collect();
         let found =
             out.contains("***") && out.contains("the variable `age` has a different value") && !out.contains("34\n");
@@ -291,7 +295,7 @@ fn junit_has_a_case_for_each() {
 }
 
 #[test]
-fn coverage_stands_behind_the_report_or_in_a_file() {
+fn coverage_is_printed_after_the_report_or_to_a_file() {
     let (code, out, _) = program(&["test", "scripts/tests", "--filter", "welcome", "--coverage"]);
     assert!(code == 0 && out.contains("scripts/welcome.yaml"), "{out}");
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! `validate`, called as a program: which files, what is said about those that cannot be read, exit codes, formats.
+//! Tests of `validate` through the program: the selected files, reports of unreadable files, exit codes, and formats.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -25,12 +25,12 @@ session:
               config: { content: 您好 }
 ";
 
-/// With one mistake, `unknown-key`.
+/// A script with one mistake, `unknown-key`.
 fn broken() -> String {
     SOUND.replace("session_id: visit", "session_id: visit\n  session_nmae: 访谈")
 }
 
-/// With one warning, `deprecated-field`.
+/// A script with one warning, `deprecated-field`.
 fn old() -> String {
     SOUND.replace("content:", "content_template:")
 }
@@ -39,7 +39,7 @@ fn run(home: &Home, arguments: &[&str]) -> Finished {
     home.finish(["validate"].iter().chain(arguments), "")
 }
 
-/// The document, which must be there whatever is found.
+/// The JSON output, which must be complete for any findings.
 fn json(finished: &Finished) -> Value {
     serde_json::from_str(&finished.out).unwrap_or_else(|_| panic!("no JSON: {}\n{}", finished.out, finished.err))
 }
@@ -51,7 +51,7 @@ fn found(document: &Value) -> Vec<(String, String)> {
     diagnostics.iter().map(|diagnostic| (text(&diagnostic["file"]), text(&diagnostic["rule"]))).collect()
 }
 
-/// What `validate --format json` finds.
+/// The findings of `validate --format json`.
 fn findings(home: &Home, arguments: &[&str]) -> Vec<(String, String)> {
     found(&json(&run(home, &[arguments, &["--format", "json"]].concat())))
 }
@@ -61,7 +61,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_sound_script_is_clean_and_the_summary_counts_it() {
+fn a_valid_script_has_no_findings_and_the_summary_counts_it() {
     let home = Home::new();
     home.put("scripts/a.yaml", SOUND);
     let finished = run(&home, &[]);
@@ -96,7 +96,7 @@ fn without_names_the_usual_folders_of_the_project_are_checked_from_wherever_it_i
 }
 
 #[test]
-fn where_nothing_is_named_and_nothing_usual_is_there_the_call_is_wrong() {
+fn without_files_and_usual_folders_it_is_a_usage_error() {
     let home = Home::new();
     home.put("a.yaml", broken());
     let finished = run(&home, &[]);
@@ -108,7 +108,7 @@ fn where_nothing_is_named_and_nothing_usual_is_there_the_call_is_wrong() {
 }
 
 #[test]
-fn files_of_other_programs_are_passed_over_below_a_folder_and_reported_when_they_are_named() {
+fn files_of_other_programs_are_skipped_in_a_folder_and_reported_when_named() {
     let home = Home::new();
     home.put("files/a.yaml", SOUND);
     home.put("files/compose.yaml", "services:\n  web: { image: x }\n");
@@ -121,15 +121,15 @@ fn files_of_other_programs_are_passed_over_below_a_folder_and_reported_when_they
     let finished = run(&home, &["files"]);
     assert_eq!((finished.code, finished.out.as_str()), (Some(0), ""));
     assert!(finished.err.starts_with("1 file, nothing to report (2 YAML files"), "{}", finished.err);
-    let named = run(&home, &["files/compose.yaml", "files/torn.yml", "files/notes.md"]);
-    assert_eq!(named.code, Some(1));
+    let finished = run(&home, &["files/compose.yaml", "files/torn.yml", "files/notes.md"]);
+    assert_eq!(finished.code, Some(1));
     for part in ["files/compose.yaml:1:1", "files/torn.yml:", "files/notes.md:1:1"] {
-        assert!(named.out.contains(part), "{part}: {}", named.out);
+        assert!(finished.out.contains(part), "{part}: {}", finished.out);
     }
 }
 
 #[test]
-fn a_script_whose_first_word_is_mistyped_is_a_script_all_the_same() {
+fn a_script_with_a_misspelled_first_key_is_still_a_script() {
     let home = Home::new();
     home.put("scripts/a.yaml", SOUND.replace("session:", "sesion:"));
     home.put("scripts/b.yaml", SOUND.replace("session:", "session："));
@@ -148,13 +148,13 @@ fn each_file_is_checked_once_however_often_it_is_reached() {
         &home,
         &["--format", "json", "scripts/a.yaml", "./scripts/../scripts/a.yaml", "scripts", "linked", "scripts"],
     ));
-    // A hard link is a file of its own: nobody can say which of the two names is the right one.
+    // A hard link is a separate file: neither of the two names is the right one.
     assert_eq!(document["files"], 2);
     assert_eq!(found(&document), pairs(&[("scripts/a.yaml", "unknown-key"), ("scripts/hard.yaml", "unknown-key")]));
 }
 
 #[test]
-fn what_cannot_be_read_is_a_finding_and_the_rest_is_checked() {
+fn an_unreadable_file_is_a_finding_and_all_others_are_checked() {
     let home = Home::new();
     let path = |name: &str| home.path().join("scripts").join(name);
     home.put("scripts/good.yaml", broken());
@@ -181,15 +181,15 @@ fn what_cannot_be_read_is_a_finding_and_the_rest_is_checked() {
     assert_eq!(findings(&home, &[]), expected);
     let names: Vec<String> =
         expected.iter().map(|(name, _)| name.clone()).filter(|name| !name.contains("h-")).collect();
-    let named: Vec<&str> = names.iter().map(String::as_str).chain(["scripts"]).collect();
-    assert_eq!(findings(&home, &named), expected);
-    let finished = run(&home, &named);
+    let arguments: Vec<&str> = names.iter().map(String::as_str).chain(["scripts"]).collect();
+    assert_eq!(findings(&home, &arguments), expected);
+    let finished = run(&home, &arguments);
     assert_eq!(finished.code, Some(1));
     assert!(finished.out.contains("a-pipe.yaml cannot be read: it is not a regular file"), "{}", finished.out);
 }
 
 #[test]
-fn a_named_file_that_is_not_there_is_a_finding_with_the_near_name() {
+fn a_missing_named_file_is_a_finding_with_a_similar_name() {
     let home = Home::new();
     home.put("scripts/intake.yaml", broken());
     home.put("_system/config/default/note.md", "x");
@@ -206,7 +206,7 @@ fn a_named_file_that_is_not_there_is_a_finding_with_the_near_name() {
 }
 
 #[test]
-fn what_nobody_may_read_is_a_finding() {
+fn a_file_without_read_permission_is_a_finding() {
     let home = Home::new();
     home.put("scripts/a.yaml", broken());
     home.put("scripts/secret.yaml", broken());
@@ -214,7 +214,7 @@ fn what_nobody_may_read_is_a_finding() {
     fs::set_permissions(home.path().join("scripts/secret.yaml"), fs::Permissions::from_mode(0o000)).unwrap();
     let mut command = home.command(["validate", "--format", "json"]);
     if fs::read(home.path().join("scripts/secret.yaml")).is_ok() {
-        // This is root, who may read everything: nobody is asked, from a place where nobody may go.
+        // Root can read every file, so the program runs as another user, from a directory without access.
         let program = home.path().join("bcc-script");
         fs::copy(env!("CARGO_BIN_EXE_bcc-script"), &program).unwrap();
         fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -222,10 +222,10 @@ fn what_nobody_may_read_is_a_finding() {
         command.args(["validate", "--format", "json"]).env_clear().envs(home.variables()).current_dir(home.path());
         command.uid(65534).gid(65534);
     }
-    let closed = home.path().join("scripts/closed");
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+    let unreadable = home.path().join("scripts/closed");
+    fs::set_permissions(&unreadable, fs::Permissions::from_mode(0o000)).unwrap();
     let finished = Running::start(command).finish();
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&unreadable, fs::Permissions::from_mode(0o755)).unwrap();
     let expected = [
         ("scripts/a.yaml", "unknown-key"),
         ("scripts/closed", "unreadable-file"),
@@ -235,7 +235,7 @@ fn what_nobody_may_read_is_a_finding() {
 }
 
 #[test]
-fn folders_without_end_are_walked_to_a_bound() {
+fn endless_folders_are_walked_to_a_limit() {
     let home = Home::new();
     home.put("scripts/a.yaml", broken());
     home.put(&format!("scripts/{}b.yaml", "d/".repeat(70)), broken());
@@ -265,16 +265,16 @@ fn a_scheme_that_does_not_exist_is_a_finding_at_its_place_and_hides_no_other() {
     home.put("scripts/a.yaml", broken());
     home.put("scripts/b.yaml", broken());
     let errors = [("scripts/a.yaml", "unknown-key"), ("scripts/b.yaml", "unknown-key")];
-    // Asked for by the command line: said once in the project.
-    let asked = [&[("scripts/a.yaml", "unknown-scheme")], &errors[..]].concat();
-    assert_eq!(findings(&home, &["--scheme", "englsh"]), pairs(&asked));
+    // Selected on the command line: reported once for the project.
+    let expected_errors = [&[("scripts/a.yaml", "unknown-scheme")], &errors[..]].concat();
+    assert_eq!(findings(&home, &["--scheme", "englsh"]), pairs(&expected_errors));
     assert_eq!(findings(&home, &["--scheme", "english"]), pairs(&errors));
-    // By the project.
+    // Selected in the project configuration.
     home.put("bcc-script.toml", "[project]\nscheme = \"englsh\"\n");
     let document = json(&run(&home, &["--format", "json"]));
     assert_eq!(found(&document), pairs(&[&[("bcc-script.toml", "unknown-scheme")], &errors[..]].concat()));
     assert_eq!((&document["diagnostics"][0]["line"], &document["diagnostics"][0]["column"]), (&2.into(), &10.into()));
-    // By a script.
+    // Selected in a script.
     fs::remove_file(home.path().join("bcc-script.toml")).unwrap();
     home.put("scripts/b.yaml", broken().replace("  phases:", "  template_scheme: mien\n  phases:"));
     home.put("_system/config/custom/mine/part.md", "x");
@@ -303,7 +303,7 @@ fn templates_and_schemas_that_cannot_be_read_are_findings_of_their_own() {
         ("scripts/a.yaml", "unknown-key"),
     ];
     assert_eq!(findings(&home, &[]), pairs(&expected));
-    // Whoever asks for the script alone is told too: it would not run.
+    // Checking only the script reports it, too, because the script would not run.
     assert_eq!(findings(&home, &["scripts/a.yaml"]), pairs(&expected));
 }
 
@@ -312,7 +312,7 @@ fn a_mistake_in_a_template_is_reported_once_at_its_place_and_only_where_it_is_as
     let home = Home::new();
     home.put("scripts/a.yaml", SOUND.replace("  phases:", "  template_scheme: mine\n  phases:"));
     home.put("scripts/b.yaml", SOUND);
-    // The scripts do not take this kind, so that nothing is to be said at them.
+    // The scripts do not use this kind, so nothing is reported for them.
     home.put("_system/config/default/ai_think_v1.md", "第一行\n{{ 名字 }\n");
     home.put("_system/config/custom/mine/ai_think_v1.md", "---\ndescription: x\n---\n{% if a %}\n");
     home.put("_system/README.md", "{{ no template");
@@ -327,21 +327,21 @@ fn a_mistake_in_a_template_is_reported_once_at_its_place_and_only_where_it_is_as
     assert_eq!(findings(&home, &["_system/config/default/ai_think_v1.md"]), pairs(&expected[1..]));
 }
 
-/// [`findings`] without what is said of templates that are too short to be real.
-fn faults(home: &Home, paths: &[&str]) -> Vec<(String, String)> {
+/// [`findings`] without those about templates that are too short for real use.
+fn content_findings(home: &Home, paths: &[&str]) -> Vec<(String, String)> {
     findings(home, paths).into_iter().filter(|(_, rule)| rule != "template-lacks-field").collect()
 }
 
 #[test]
-fn a_fault_of_a_template_is_told_there_and_at_a_script_only_where_that_alone_is_checked() {
+fn a_template_error_is_reported_at_the_script_only_where_it_alone_is_checked() {
     let home = Home::new();
     home.put("scripts/a.yaml", SOUND);
     home.put("_system/config/default/ai_say_v1.md", "{% include 'prat.md' %}");
     home.put("_system/config/default/part.md", "x");
     let template = ("_system/config/default/ai_say_v1.md", "missing-include");
     let script = ("scripts/a.yaml", "unknown-template");
-    assert_eq!(faults(&home, &[]), pairs(&[template]));
-    assert_eq!(faults(&home, &["scripts"]), pairs(&[script]));
+    assert_eq!(content_findings(&home, &[]), pairs(&[template]));
+    assert_eq!(content_findings(&home, &["scripts"]), pairs(&[script]));
 }
 
 #[test]
@@ -351,12 +351,15 @@ fn a_template_may_use_what_any_script_of_the_project_sets_and_nothing_else() {
     home.put("scripts/a.yaml", SOUND.replace("session_id: visit", declares));
     home.put("_system/config/default/ai_say_v1.md", "{{ content }}{{ 口号 }}");
     home.put("_system/config/default/ai_ask_v1.md", "{{ content }}{{ 口号 }}{{ 标语 }}");
-    assert_eq!(faults(&home, &[]), pairs(&[("_system/config/default/ai_ask_v1.md", "unknown-template-name")]));
-    // Without the scripts, and with one that cannot be read whole, the name may be somebody's variable.
-    assert_eq!(faults(&home, &["_system"]), []);
+    assert_eq!(
+        content_findings(&home, &[]),
+        pairs(&[("_system/config/default/ai_ask_v1.md", "unknown-template-name")])
+    );
+    // Without the scripts, or with one that cannot be parsed completely, the name may be a variable.
+    assert_eq!(content_findings(&home, &["_system"]), []);
     home.put("scripts/b.yaml", broken());
     let own = ["unknown-key", "unknown-template-name"].map(|rule| ("scripts/b.yaml", rule));
-    assert_eq!(faults(&home, &[]), pairs(&own));
+    assert_eq!(content_findings(&home, &[]), pairs(&own));
 }
 
 #[test]
@@ -375,7 +378,7 @@ fn each_file_is_checked_against_its_own_project() {
         ("two/_system/config/custom/second/ai_say_v1.md", "template-lacks-field"),
     ];
     assert_eq!(findings(&home, &["one", "two"]), pairs(&expected));
-    // One project for all has neither scheme.
+    // A project with neither scheme.
     home.put("three/_system/x", "");
     let unused = pairs(&[("two/scripts/a.yaml", "unused-variable")]);
     assert_eq!(findings(&home, &["--project", "three", "one/scripts", "two/scripts"]), unused);
@@ -414,7 +417,7 @@ fn rules_are_set_by_the_project_and_then_by_the_command_line_and_single_places_b
 }
 
 #[test]
-fn a_level_that_cannot_be_is_told_where_it_was_asked_for() {
+fn an_invalid_level_is_reported_where_it_was_set() {
     let home = Home::new();
     home.put("scripts/a.yaml", old());
     for (rule, part) in
@@ -433,7 +436,7 @@ fn a_level_that_cannot_be_is_told_where_it_was_asked_for() {
 }
 
 #[test]
-fn every_format_has_its_form_also_when_nothing_is_found() {
+fn every_format_is_valid_without_findings_too() {
     let home = Home::new();
     home.put("scripts/a.yaml", SOUND);
     home.put("wrong/b.yaml", broken());
@@ -452,7 +455,7 @@ fn every_format_has_its_form_also_when_nothing_is_found() {
 }
 
 #[test]
-fn nobody_who_reads_on_is_no_failure_of_the_check() {
+fn a_closed_output_is_no_failure_of_the_check() {
     let home = Home::new();
     for number in 0..50 {
         home.put(&format!("scripts/{number}.yaml"), broken());
@@ -468,7 +471,7 @@ fn nobody_who_reads_on_is_no_failure_of_the_check() {
 }
 
 #[test]
-fn very_many_findings_are_counted_unless_all_are_asked_for() {
+fn many_findings_are_only_counted_unless_all_are_requested() {
     let home = Home::new();
     let action = "            - { action_type: nope, action_id: a, config: {} }\n";
     let actions: String = (0..2_000).map(|n| action.replace("id: a", &format!("id: a{n}"))).collect();
@@ -480,7 +483,7 @@ fn very_many_findings_are_counted_unless_all_are_asked_for() {
 }
 
 #[test]
-fn the_folders_of_this_project_are_sound() {
+fn the_folders_of_this_project_have_no_findings() {
     let mut command = Home::new().command(["validate", "--deny", "warnings", "scripts", "_system"]);
     command.current_dir(Path::new(crate::ROOT));
     let finished = Running::start(command).finish();

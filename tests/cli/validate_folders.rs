@@ -1,4 +1,4 @@
-//! `validate`, called as a program: what of a folder is taken for documents of the language, and what is not there at all.
+//! Tests of `validate` through the program: which files of a folder are checked, and missing files.
 
 use std::fs;
 
@@ -35,14 +35,14 @@ fn files(home: &Home, arguments: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn in_the_folders_of_scripts_and_skills_no_file_is_passed_over() {
+fn in_the_folders_of_scripts_and_skills_no_file_is_skipped() {
     let home = Home::new();
     home.put("scripts/deep/empty.yaml", "");
     home.put("scripts/full.yaml", "session：\n  session_id：visit\n");
     home.put("scripts/other.yaml", "services: {}\n");
     home.put("scripts/mistyped.yaml", "sesion:\n  sesion_id: x\n  phase:\n    - phaseid: p\n");
     home.put("skills/empty.yml", "# nothing yet\n");
-    // Not of the project, but of something in it.
+    // `deploy/scripts` is not the project's folder of scripts.
     home.put("deploy/scripts/other.yaml", "services: {}\n");
     home.put("tests/fixture.yaml", "services: {}\n");
     let expected = [
@@ -58,7 +58,7 @@ fn in_the_folders_of_scripts_and_skills_no_file_is_passed_over() {
 }
 
 #[test]
-fn a_test_is_known_by_its_script_when_its_dialogue_is_mistyped() {
+fn a_test_with_a_misspelled_dialogue_is_recognized_by_its_script() {
     let home = Home::new();
     home.put("tests/t.yaml", "test: greets\nscript: ../a.yaml\ndialog:\n  - user: hi\n");
     let rules: Vec<String> = findings(&home, &[]).into_iter().map(|(_, rule)| rule).collect();
@@ -66,7 +66,7 @@ fn a_test_is_known_by_its_script_when_its_dialogue_is_mistyped() {
 }
 
 #[test]
-fn where_there_is_no_file_to_check_the_call_is_wrong() {
+fn no_file_to_check_is_a_usage_error() {
     let home = Home::new();
     fs::create_dir_all(home.path().join("empty/deep")).unwrap();
     home.put("others/compose.yaml", "services: {}\n");
@@ -87,24 +87,24 @@ fn where_there_is_no_file_to_check_the_call_is_wrong() {
 }
 
 #[test]
-fn of_a_folder_of_templates_nothing_is_said_about_files_beside_a_named_one() {
+fn with_a_named_template_its_sibling_files_have_no_findings() {
     let home = Home::new();
     home.put("_system/config/default/ai_ask_v1.md", "{{ content");
     home.put("_system/config/default/ai-say_v1.md", "x");
     home.put("_system/elsewhere/ai_say_v1.md", "x");
-    let strays = [
+    let misplaced = [
         ("_system/config/default/ai-say_v1.md", "unused-template"),
         ("_system/elsewhere/ai_say_v1.md", "unused-template"),
     ];
     let own = ("_system/config/default/ai_ask_v1.md", "template-syntax");
     let pairs = |found: &[(&str, &str)]| found.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect::<Vec<_>>();
     assert_eq!(findings(&home, &["_system/config/default/ai_ask_v1.md"]), pairs(&[own]));
-    assert_eq!(findings(&home, &["_system/config"]), pairs(&[strays[0], own]));
-    assert_eq!(findings(&home, &[]), pairs(&[strays[0], own, strays[1]]));
+    assert_eq!(findings(&home, &["_system/config"]), pairs(&[misplaced[0], own]));
+    assert_eq!(findings(&home, &[]), pairs(&[misplaced[0], own, misplaced[1]]));
 }
 
 #[test]
-fn a_name_that_is_only_suspected_in_a_template_is_told_there_alone_once_a_script_confirms_it() {
+fn a_suspected_name_in_a_template_is_reported_once_when_a_script_confirms_it() {
     let home = Home::new();
     home.put("_system/config/default/ai_say_v1.md", "{{ contnet }} {{ outputs }}");
     for name in ["a", "b"] {
@@ -114,7 +114,7 @@ fn a_name_that_is_only_suspected_in_a_template_is_told_there_alone_once_a_script
     let own = |found: Vec<(String, String)>| -> Vec<(String, String)> {
         found.into_iter().filter(|(_, rule)| rule == "unknown-template-name").collect()
     };
-    // A few named files: what the others set is not known, and the template alone is suspected only.
+    // With a few named files, the variables of other scripts are unknown; with the template alone, the name is only suspected.
     assert_eq!(own(findings(&home, &["_system", "scripts/a.yaml", "scripts/b.yaml"])), at_template);
     let finished = home.finish(["validate", "_system", "scripts/a.yaml", "scripts/b.yaml"], "");
     assert!(finished.out.contains("error[unknown-template-name]"), "{}", finished.out);
@@ -161,7 +161,7 @@ fn the_default_templates_are_a_scheme_that_can_be_named() {
 }
 
 #[test]
-fn a_test_of_a_script_that_is_not_there_is_told_the_near_one() {
+fn a_test_of_a_missing_script_gets_a_similar_name() {
     let home = Home::new();
     home.put("scripts/intake.yaml", SCRIPT);
     home.put("tests/t.yaml", "test: greets\nscript: ../scripts/intak.yaml\nmodel: {}\ndialogue:\n  - user: hi\n");

@@ -1,4 +1,4 @@
-//! `validate` and the paths by which documents name others: the script of a test, the skills of a script.
+//! Tests of `validate` with paths in documents: the script of a test, the skills of a script.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,7 +15,7 @@ skill:
     - { action_type: ai_say, action_id: comforting, config: { content: 慢慢来。 } }
 ";
 
-/// A script that names a skill by this path, as YAML has it.
+/// A script that uses a skill at this path, written as YAML.
 fn script(skill: &str) -> String {
     format!(
         "\
@@ -32,7 +32,7 @@ session:
     )
 }
 
-/// A test of the script with this path.
+/// A test of the script at this path.
 fn test(script: &str) -> String {
     format!("test: greets\nscript: {script}\ndialogue:\n  - ai: {{ contains: 您好 }}\n")
 }
@@ -46,8 +46,8 @@ fn found(home: &Home, file: &str) -> Vec<(String, String)> {
     diagnostics.iter().map(|found| (text(&found["rule"]), text(&found["message"]))).collect()
 }
 
-/// A project with something odd of each sort in `lib/`.
-fn odd() -> Home {
+/// A project with unusual files of each kind in `lib/`.
+fn unusual_project() -> Home {
     let home = Home::new();
     fs::create_dir_all(home.path().join("lib/folder.yaml")).unwrap();
     assert!(Command::new("mkfifo").arg(home.path().join("lib/pipe.yaml")).status().unwrap().success());
@@ -58,8 +58,8 @@ fn odd() -> Home {
     home
 }
 
-/// Paths in [`odd`] with what is said about them. A device is outside, where its link leads.
-const ODD: [(&str, &str); 7] = [
+/// Paths in [`unusual_project`] with their messages. A device is outside of the project, where its link points.
+const UNUSUAL_PATHS: [(&str, &str); 7] = [
     ("../lib/folder.yaml", "is a folder"),
     ("../lib", "is a folder"),
     ("../lib/pipe.yaml", "it is not a regular file"),
@@ -70,8 +70,8 @@ const ODD: [(&str, &str); 7] = [
 ];
 
 #[test]
-fn a_test_whose_script_cannot_be_used_says_why() {
-    let home = odd();
+fn a_test_with_an_unusable_script_is_reported_with_the_reason() {
+    let home = unusual_project();
     let no_script = [
         ("''", "is empty"),
         ("/etc/passwd", "is an absolute path"),
@@ -79,7 +79,7 @@ fn a_test_whose_script_cannot_be_used_says_why() {
         ("../lib/notes.txt", "is not a script"),
         ("../lib/photo.jpg", "is not a script"),
     ];
-    for (path, part) in ODD.into_iter().chain(no_script) {
+    for (path, part) in UNUSUAL_PATHS.into_iter().chain(no_script) {
         home.put("tests/a.yaml", test(path));
         let found = found(&home, "tests/a.yaml");
         let [(rule, message)] = found.as_slice() else { panic!("{path}: {found:?}") };
@@ -88,15 +88,15 @@ fn a_test_whose_script_cannot_be_used_says_why() {
 }
 
 #[test]
-fn a_script_whose_skills_cannot_be_used_says_why() {
-    let home = odd();
+fn a_script_with_unusable_skills_is_reported_with_the_reason() {
+    let home = unusual_project();
     let no_skill = [
         ("''", "cannot be the path"),
         ("/etc/passwd", "cannot be the path"),
         ("../lib/notes.txt", "does not contain a skill"),
         ("../scripts/a.yaml", "does not contain a skill"),
     ];
-    for (path, part) in ODD.into_iter().chain(no_skill) {
+    for (path, part) in UNUSUAL_PATHS.into_iter().chain(no_skill) {
         home.put("scripts/a.yaml", script(path));
         let found = found(&home, "scripts/a.yaml");
         let [(rule, message)] = found.as_slice() else { panic!("{path}: {found:?}") };
@@ -115,7 +115,7 @@ fn paths_to_scripts_and_skills_of_the_project_are_clean() {
     home.put("tests/deep/a.yaml", test("../../scripts/a.yaml"));
     symlink("../scripts/a.yaml", home.path().join("lib/linked.yaml")).unwrap();
     home.put("tests/b.yaml", test("../lib/linked.yaml"));
-    // What is broken is told there, not again at each test of it.
+    // An error in a script is reported there, not at each of its tests.
     home.put("scripts/broken.yaml", "session:\n  session_id: [\n");
     home.put("tests/c.yaml", test("../scripts/broken.yaml"));
     for file in ["scripts/a.yaml", "tests/deep/a.yaml", "tests/b.yaml", "tests/c.yaml"] {
@@ -124,7 +124,7 @@ fn paths_to_scripts_and_skills_of_the_project_are_clean() {
 }
 
 #[test]
-fn folders_that_nothing_marks_as_a_project_belong_together_all_the_same() {
+fn folders_without_a_project_file_belong_together() {
     let home = Home::new();
     fs::remove_dir(home.path().join(".bcc")).unwrap();
     home.put("skills/comfort.yaml", SKILL);

@@ -1,4 +1,4 @@
-//! What a model's text becomes, whatever it is.
+//! Tests of parsing a model's text.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 #![allow(clippy::print_stderr, clippy::print_stdout, unreachable_pub)]

@@ -1,5 +1,5 @@
-//! Malformed replies as data in `tests/malformed/` (see its README): which strategy reads each, what is mended, what is
-//! refused. The snapshots are read by eye.
+//! Tests of the malformed replies in `tests/malformed/` (see its README): the strategy that parses each, the repairs, and the rejections.
+//! The snapshots are reviewed by eye.
 
 use std::fmt::Write;
 use std::fs;
@@ -32,14 +32,16 @@ fn cases() -> Vec<Case> {
     families().into_iter().flat_map(|(_, cases)| cases).collect()
 }
 
-fn told(read: Result<&ParsedReply, &String>) -> String {
+fn describe(read: Result<&ParsedReply, &String>) -> String {
     match read {
         Ok(parsed) => {
-            let mends: Vec<String> = parsed.repairs.iter().map(|mend| format!("{}@{}", mend.kind, mend.at)).collect();
-            let mended = if mends.is_empty() { String::new() } else { format!("\n  mended: {}", mends.join(" ")) };
-            format!("{}{mended}\n  value: {}", parsed.strategy, Value::Object(parsed.object.clone()))
+            let repairs: Vec<String> =
+                parsed.repairs.iter().map(|repair| format!("{}@{}", repair.kind, repair.at)).collect();
+            let repaired =
+                if repairs.is_empty() { String::new() } else { format!("\n  mended: {}", repairs.join(" ")) };
+            format!("{}{repaired}\n  value: {}", parsed.strategy, Value::Object(parsed.object.clone()))
         }
-        Err(why) => format!("refused: {why}"),
+        Err(error) => format!("refused: {error}"),
     }
 }
 
@@ -48,7 +50,7 @@ fn read(raw: &str, repair: bool) -> Result<ParsedReply, String> {
 }
 
 #[test]
-fn every_malformed_reply_is_read_or_refused_as_its_snapshot_says() {
+fn every_malformed_reply_is_parsed_or_rejected_as_in_its_snapshot() {
     for (family, cases) in families() {
         let mut text = String::new();
         for Case { name, raw } in &cases {
@@ -57,9 +59,9 @@ fn every_malformed_reply_is_read_or_refused_as_its_snapshot_says() {
             match (&off, &on) {
                 (Ok(off), Ok(on)) => {
                     assert_eq!(off, on, "{name}: what is read without repair is read in the same way with it");
-                    writeln!(text, "  off and on: {}\n", told(Ok(on))).unwrap();
+                    writeln!(text, "  off and on: {}\n", describe(Ok(on))).unwrap();
                 }
-                (Err(_), on) => writeln!(text, "  off: refused\n  on: {}\n", told(on.as_ref())).unwrap(),
+                (Err(_), on) => writeln!(text, "  off: refused\n  on: {}\n", describe(on.as_ref())).unwrap(),
                 (Ok(_), Err(_)) => panic!("{name}: repair loses it"),
             }
         }
@@ -71,19 +73,19 @@ fn every_malformed_reply_is_read_or_refused_as_its_snapshot_says() {
 fn the_summary_counts_what_each_strategy_recovers() {
     let cases = cases();
     let mut text = format!("{} malformed replies\n", cases.len());
-    for (repair, word) in [(false, "off"), (true, "on")] {
-        let reads: Vec<_> = cases.iter().map(|case| read(&case.raw, repair)).collect();
-        let count = |strategy| reads.iter().flatten().filter(|parsed| parsed.strategy == strategy).count();
+    for (repair, state) in [(false, "off"), (true, "on")] {
+        let results: Vec<_> = cases.iter().map(|case| read(&case.raw, repair)).collect();
+        let count = |strategy| results.iter().flatten().filter(|parsed| parsed.strategy == strategy).count();
         let by: Vec<String> =
             ParseStrategy::ALL.iter().map(|strategy| format!("{strategy} {}", count(*strategy))).collect();
-        let refused = reads.iter().filter(|read| read.is_err()).count();
-        writeln!(text, "repair {word}: {}, refused {refused}", by.join(", ")).unwrap();
+        let rejected = results.iter().filter(|read| read.is_err()).count();
+        writeln!(text, "repair {state}: {}, refused {rejected}", by.join(", ")).unwrap();
     }
     assert!(cases.len() >= 150);
     insta::assert_snapshot!("summary", text);
 }
 
-/// Every text in `value`, keys included.
+/// Collects every text in `value`, including keys.
 fn texts<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
     match value {
         Value::String(text) => found.push(text),
@@ -96,19 +98,19 @@ fn texts<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
     }
 }
 
-/// Whether `text` stands in `raw` character by character, each as itself or as the escape that JSON has for it. Half a
-/// surrogate pair may stand for U+FFFD, and an escape may be escaped once more where the object was encoded twice.
-fn stands_in(text: &str, raw: &str) -> bool {
+/// Whether `text` occurs in `raw` character by character, each as itself or as its JSON escape. Half a surrogate pair may stand for
+/// U+FFFD, and an escape may be escaped once more where the object was encoded twice.
+fn occurs_in(text: &str, raw: &str) -> bool {
     let spellings = |c: char| {
         let unit =
             |c: char| c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>();
         let json = Value::from(c.to_string()).to_string();
         let json = json[1..json.len() - 1].to_owned();
-        let twice = Value::from(json.as_str()).to_string();
-        let twice = twice[1..twice.len() - 1].to_owned();
-        vec![c.to_string(), format!("\\{c}"), json, twice, unit(c)]
+        let escaped_twice = Value::from(json.as_str()).to_string();
+        let escaped_twice = escaped_twice[1..escaped_twice.len() - 1].to_owned();
+        vec![c.to_string(), format!("\\{c}"), json, escaped_twice, unit(c)]
     };
-    let half = |rest: &str| rest.get(..3).is_some_and(|escape| escape == "\\ud");
+    let is_surrogate = |rest: &str| rest.get(..3).is_some_and(|escape| escape == "\\ud");
     (0..=raw.len()).filter(|&at| raw.is_char_boundary(at)).any(|at| {
         let mut ends = vec![at];
         for c in text.chars() {
@@ -116,7 +118,7 @@ fn stands_in(text: &str, raw: &str) -> bool {
             for end in ends {
                 let rest = &raw[end..];
                 next.extend(spellings(c).iter().filter(|s| rest.starts_with(s.as_str())).map(|s| end + s.len()));
-                if c == '\u{fffd}' && half(rest) {
+                if c == '\u{fffd}' && is_surrogate(rest) {
                     next.push(end + 6);
                 }
             }
@@ -129,22 +131,22 @@ fn stands_in(text: &str, raw: &str) -> bool {
 }
 
 #[test]
-fn no_text_is_changed_in_silence() {
+fn no_text_is_changed_without_a_repair() {
     for Case { name, raw } in cases() {
         let Ok(parsed) = read(&raw, true) else { continue };
         let value = Value::Object(parsed.object);
         let mut found = Vec::new();
         texts(&value, &mut found);
         for text in found {
-            assert!(stands_in(text, &raw), "{name}: {text:?} is not in {raw}");
+            assert!(occurs_in(text, &raw), "{name}: {text:?} is not in {raw}");
         }
         let changes = value.to_string().contains('\u{fffd}');
-        assert!(!changes || parsed.repairs.iter().any(|mend| mend.kind == RepairKind::LoneSurrogate), "{name}");
+        assert!(!changes || parsed.repairs.iter().any(|repair| repair.kind == RepairKind::LoneSurrogate), "{name}");
     }
 }
 
 #[test]
-fn what_is_shown_live_of_a_malformed_reply_is_the_beginning_of_its_content_or_taken_back() {
+fn streamed_text_of_a_malformed_reply_is_a_prefix_of_its_content_or_discarded() {
     let (mut shown_whole, mut others) = (0, Vec::new());
     for Case { name, raw } in cases() {
         let raw = raw.replace("{\"content\"", "{\"safety_risk\":{\"detected\":false},\"content\"");
@@ -153,13 +155,13 @@ fn what_is_shown_live_of_a_malformed_reply_is_the_beginning_of_its_content_or_ta
         let Ok(parsed) = read(&raw, true) else { continue };
         let content = parsed.object.get("content").and_then(Value::as_str);
         shown_whole += usize::from(content == Some(live.shown()));
-        let cut = parsed.repairs.iter().any(|mend| mend.kind == RepairKind::CutField);
-        let begins = content.is_some_and(|content| content.starts_with(live.shown()));
-        if !begins && !live.shown().is_empty() && !cut {
+        let cut = parsed.repairs.iter().any(|repair| repair.kind == RepairKind::CutField);
+        let is_prefix = content.is_some_and(|content| content.starts_with(live.shown()));
+        if !is_prefix && !live.shown().is_empty() && !cut {
             others.push(name);
         }
     }
-    // Of these other words are final: `program/exchange.rs` compares them and takes back what was shown.
+    // For these, the final content differs: `program/exchange.rs` compares the two and discards what was shown.
     let expected = [
         "reasoning whose opening tag the server swallowed",
         "two objects, the first broken",
@@ -171,20 +173,20 @@ fn what_is_shown_live_of_a_malformed_reply_is_the_beginning_of_its_content_or_ta
 }
 
 #[test]
-fn every_kind_of_mend_has_a_case() {
-    let mended: Vec<RepairKind> = cases()
+fn every_kind_of_repair_has_a_case() {
+    let repaired: Vec<RepairKind> = cases()
         .iter()
         .filter_map(|case| read(&case.raw, true).ok())
         .flat_map(|parsed| parsed.repairs)
-        .map(|mend| mend.kind)
+        .map(|repair| repair.kind)
         .collect();
     for (kind, _) in RepairKind::ALL {
-        assert!(mended.contains(&kind), "{kind}");
+        assert!(repaired.contains(&kind), "{kind}");
     }
 }
 
 #[test]
-fn the_page_about_replies_says_what_is_true() {
+fn the_page_about_replies_is_correct() {
     let page = fs::read_to_string(Path::new(crate::ROOT).join("docs/replies.md")).unwrap();
     for (kind, _) in RepairKind::ALL {
         assert!(page.contains(&format!("`{kind}`")), "{kind} is not in the page");
@@ -195,7 +197,7 @@ fn the_page_about_replies_says_what_is_true() {
     for (position, (language, text)) in blocks.iter().enumerate().filter(|(_, (language, _))| *language == "text") {
         match blocks.get(position + 1) {
             Some(("json", value)) => {
-                let parsed = read(text, true).unwrap_or_else(|why| panic!("{language}: {text}: {why}"));
+                let parsed = read(text, true).unwrap_or_else(|error| panic!("{language}: {text}: {error}"));
                 assert_eq!(Value::Object(parsed.object), serde_json::from_str::<Value>(value).unwrap());
             }
             _ => text.lines().for_each(|line| drop(read(line, true).unwrap_err())),

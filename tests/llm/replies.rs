@@ -1,4 +1,4 @@
-//! Raw replies as models write them, read through the library: the cases of docs/replies.md and more, as data in
+//! Tests of raw replies as models write them, parsed with the library: the cases of docs/replies.md and more, as data in
 //! `tests/replies/` (see its README).
 
 use std::collections::BTreeMap;
@@ -21,12 +21,12 @@ use serde_json::{Value, json};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
-    /// What it shows, and where it comes from.
+    /// What the case shows, and its source.
     about: String,
     kind: String,
     #[serde(default)]
     wanted: Vec<Output>,
-    /// Replies that one action gets, one after the other.
+    /// The replies that one action receives, in order.
     replies: Vec<Exchange>,
 }
 
@@ -44,20 +44,20 @@ struct Output {
 #[serde(deny_unknown_fields)]
 struct Exchange {
     raw: String,
-    /// The strategy that reads it; none when all fail.
+    /// The strategy that parses it; `None` when all fail.
     strategy: Option<ParseStrategy>,
     parse_retry_count: u8,
-    /// Every bend, in order, as `/path how`.
+    /// Every coercion, in order, as `/path how`.
     #[serde(default)]
     bends: Vec<String>,
     /// Some fields, by JSON pointer.
     #[serde(default)]
     fields: BTreeMap<String, Value>,
-    /// Whether EXIT says yes.
+    /// Whether EXIT is yes.
     exit: Option<bool>,
-    /// What the person sees while it arrives.
+    /// What the person sees while the reply is streamed.
     live: Option<String>,
-    /// A part of the last failure, when all fail.
+    /// A part of the last error, when all strategies fail.
     final_error: Option<String>,
 }
 
@@ -89,9 +89,10 @@ fn check_read(exchange: &Exchange, shape: &ReplyShape, reply: &Reply, at: &str) 
     let failed: Vec<_> = reply.failures.iter().map(|failure| failure.strategy).collect();
     let before: Vec<_> = ParseStrategy::ALL.into_iter().take_while(|earlier| *earlier != strategy).collect();
     assert_eq!(failed, before, "{at}: failures");
-    let how = |bending| serde_json::to_value(bending).unwrap().as_str().unwrap().to_owned();
-    let bends: Vec<_> = reply.bends.iter().map(|bend| format!("{} {}", bend.path, how(bend.bending))).collect();
-    assert_eq!(bends, exchange.bends, "{at}: bends {:#?}", reply.bends);
+    let name = |coercion| serde_json::to_value(coercion).unwrap().as_str().unwrap().to_owned();
+    let coercions: Vec<_> =
+        reply.coercions.iter().map(|coercion| format!("{} {}", coercion.path, name(coercion.kind))).collect();
+    assert_eq!(coercions, exchange.bends, "{at}: bends {:#?}", reply.coercions);
     let object = Value::Object(reply.object.clone());
     for (pointer, expected) in &exchange.fields {
         assert_eq!(object.pointer(pointer), Some(expected), "{at}: {pointer}");
@@ -146,7 +147,7 @@ fn every_raw_reply_is_read_as_its_file_says() {
 }
 
 #[test]
-fn the_record_of_a_bend_says_what_was_wanted_and_found_but_never_the_value() {
+fn the_record_of_a_coercion_has_the_expected_and_found_type_but_not_the_value() {
     let shape = ReplyShape::new(&base("ai_say"), &[]).unwrap();
     let raw = json!({
         "safety_risk": { "detected": false }, "content": "x", "EXIT": "NO", "BRIEF": 4711,
@@ -154,9 +155,9 @@ fn the_record_of_a_bend_says_what_was_wanted_and_found_but_never_the_value() {
         "progress_suggestion": "秘密4711", "metadata": "秘密4711",
     });
     let reply = read(&raw.to_string(), &shape, false).unwrap();
-    let bends = serde_json::to_value(&reply.bends).unwrap();
+    let coercions = serde_json::to_value(&reply.coercions).unwrap();
     assert_eq!(
-        bends,
+        coercions,
         json!([
             { "path": "/BRIEF", "bending": "coerced", "expected": "string", "found": "number" },
             { "path": "/metrics/user_engagement", "bending": "mistyped", "expected": "string", "found": "list" },
@@ -169,24 +170,24 @@ fn the_record_of_a_bend_says_what_was_wanted_and_found_but_never_the_value() {
 }
 
 #[test]
-fn nothing_is_left_of_a_reply_of_many_megabytes_that_is_none() {
+fn a_huge_invalid_reply_is_rejected() {
     let shape = ReplyShape::new(&base("ai_ask"), &[]).unwrap();
     for unit in ["{", "{\"content\":\"", "你好", "```json\n", "[[", "{\"a\":[{"] {
         assert!(read(&unit.repeat((2 << 20) / unit.len()), &shape, false).is_err(), "{unit}");
     }
 }
 
-/// The text that arrives in pieces of so many bytes: a character that is cut comes with the piece that completes it, as the
-/// providers join them.
+/// The text shown when the reply is streamed in pieces of these sizes in bytes: a character that is split is passed on with the piece
+/// that completes it, as providers do.
 fn shown_in_bytes(raw: &str, sizes: &[usize]) -> String {
     let mut live = LiveContent::new();
-    let (mut shown, mut taken, mut arrived) = (String::new(), 0, 0);
+    let (mut shown, mut consumed, mut wait_for_result) = (String::new(), 0, 0);
     for size in sizes.iter().cycle() {
-        arrived = raw.len().min(arrived + size);
-        let whole = (taken..=arrived).rev().find(|&at| raw.is_char_boundary(at)).unwrap();
-        shown.push_str(&live.push(&raw[taken..whole]));
-        taken = whole;
-        if arrived == raw.len() {
+        wait_for_result = raw.len().min(wait_for_result + size);
+        let end = (consumed..=wait_for_result).rev().find(|&at| raw.is_char_boundary(at)).unwrap();
+        shown.push_str(&live.push(&raw[consumed..end]));
+        consumed = end;
+        if wait_for_result == raw.len() {
             return shown;
         }
     }
@@ -194,14 +195,14 @@ fn shown_in_bytes(raw: &str, sizes: &[usize]) -> String {
 }
 
 #[test]
-fn a_reply_that_was_cut_off_before_it_said_whether_it_is_safe_is_refused() {
+fn a_reply_cut_off_before_its_safety_field_is_rejected() {
     let shape = ReplyShape::new(&base("ai_say"), &[]).unwrap();
-    let refused = [
+    let rejected = [
         r#"{"content":"您好","EXIT":"NO""#,
         r#"{"content":"您好","safety_risk":{"detected":tr"#,
         r#"{"content":"您好","safety_risk":{"risk_type":"x"}"#,
     ];
-    for raw in refused {
+    for raw in rejected {
         let unreadable = read(raw, &shape, true).unwrap_err();
         assert_eq!(unreadable.strategies().last(), Some(&"repair_json"), "{raw}");
         assert_eq!(unreadable.retry_count(), 4, "{raw}");
@@ -217,7 +218,7 @@ fn a_reply_that_was_cut_off_before_it_said_whether_it_is_safe_is_refused() {
 
 proptest! {
     #[test]
-    fn what_is_shown_of_any_reply_in_any_pieces_of_bytes_is_the_content_that_is_read(
+    fn streamed_text_of_any_reply_in_any_pieces_is_its_content(
         content in any::<String>(),
         others in prop::collection::vec(("[a-z]{1,6}", any::<String>()), 0..4),
         before in prop::sample::select(vec!["", " \n", "好的：", "```json\n", "<think>{\"content\":\"x\"}</think>", "{name} "]),

@@ -1,7 +1,7 @@
-//! Scripts and conversations of chance: whatever routes, skills, triggers and lists are put together, a session comes to a
-//! status that it may have, with an error that an author can use, and dying at every commit changes nothing.
+//! Random scripts and conversations. For any combination of routes, skills, triggers and lists, a session ends in a valid status, with
+//! an error that an author can use, and deaths at commits do not change the result.
 //!
-//! `BCC_TEST_SEED=N` runs the one script of that seed, and prints it when it fails.
+//! `BCC_TEST_SEED=N` runs only the script of that seed. A failure prints the script.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,18 +9,18 @@ use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
 use crate::conversation::{Case, run};
-use crate::mortal::Death;
+use crate::run_until_crash::CrashMode;
 
-/// How many scripts are made.
+/// The number of scripts.
 const SCRIPTS: u64 = 32;
 
-/// The longest conversation that is run again with deaths.
-const MOST_EVENTS: usize = 80;
+/// The events of the longest conversation that is run again with deaths.
+const MAX_EVENTS: usize = 80;
 
-/// More answers than these nobody gives.
-const MOST_ANSWERS: usize = 6;
+/// The answers of a conversation.
+const ANSWERS: usize = 6;
 
-/// What a session of these scripts may fail with: what their authors wrote, or what bounds them.
+/// The errors that these sessions may fail with: mistakes of authors, or limits.
 const ERRORS: [&str; 7] = [
     "endless-routes",
     "routed-to-fail",
@@ -31,37 +31,37 @@ const ERRORS: [&str; 7] = [
     "type-misfit",
 ];
 
-struct Chance {
+struct ScriptGenerator {
     rng: Rng,
     ids: usize,
     topics: Vec<String>,
 }
 
-impl Chance {
+impl ScriptGenerator {
     fn one_of<T: Clone>(&mut self, all: &[T]) -> T {
         all[self.rng.usize(..all.len())].clone()
     }
 
-    fn id(&mut self, what: &str) -> String {
+    fn id(&mut self, prefix: &str) -> String {
         self.ids += 1;
-        format!("{what}{}", self.ids)
+        format!("{prefix}{}", self.ids)
     }
 
     fn route(&mut self, skill: bool) -> Value {
-        let words = ["next", "resume", "retry", "skip_topic", "skip_phase", "end", "fail"];
+        let targets = ["next", "resume", "retry", "skip_topic", "skip_phase", "end", "fail"];
         let mut route = Map::new();
         if self.rng.u8(..3) == 0 {
             route.insert("set".into(), json!({ "n": self.one_of(&["{{ n + 1 }}", "{{ n * 2 }}", "0"]) }));
         }
         if self.rng.u8(..2) == 0 {
-            // A skill inserts only the skills behind it, so that few scripts are refused for their circles.
+            // A skill inserts only later skills, so that few scripts are rejected for cycles.
             let all: &[&str] = if skill { &["soothe"] } else { &["soothe", "listen", "stumble"] };
             route.insert("insert".into(), json!(self.one_of(all)));
         }
         match self.rng.u8(..6) {
             0 if !skill => drop(route.insert("goto".into(), json!(self.one_of(&self.topics.clone())))),
             5 if !route.is_empty() => {}
-            _ => drop(route.insert("then".into(), json!(self.one_of(&words)))),
+            _ => drop(route.insert("then".into(), json!(self.one_of(&targets)))),
         }
         json!(route)
     }
@@ -78,13 +78,13 @@ impl Chance {
     }
 
     fn action(&mut self, skill: bool, depth: usize) -> Value {
-        let talks = ["exit_criteria_met", "max_rounds_reached", "user_blocked", "off_topic", "error"];
+        let talk_reasons = ["exit_criteria_met", "max_rounds_reached", "user_blocked", "off_topic", "error"];
         let kind = self.rng.u8(..if depth > 1 { 4 } else { 6 });
-        let (what, config, reasons): (&str, Value, &[&str]) = match kind {
+        let (action_type, config, reasons): (&str, Value, &[&str]) = match kind {
             0 | 1 => (
                 "ai_ask",
                 json!({ "content": "问 {{ n }}", "delivery": "verbatim", "max_rounds": self.rng.u8(2..4) }),
-                &talks,
+                &talk_reasons,
             ),
             2 => {
                 ("ai_say", json!({ "content": "说 {{ n }}", "delivery": "verbatim" }), &["exit_criteria_met", "error"])
@@ -107,7 +107,7 @@ impl Chance {
                 ("use_skill", json!({ "skill": to }), &["error", "exit_criteria_met"])
             }
         };
-        let mut action = json!({ "action_type": what, "action_id": self.id("a"), "config": config });
+        let mut action = json!({ "action_type": action_type, "action_id": self.id("a"), "config": config });
         if let Some(table) = self.table(reasons, skill) {
             action["on_exit"] = table;
         }
@@ -155,7 +155,7 @@ impl Chance {
         if let Some(table) = self.table(&reasons, false) {
             session["on_exit"] = table;
         }
-        let whens = [
+        let conditions = [
             "n > 3",
             "metadata.crisis_signal",
             "last_user_message == \"危\"",
@@ -165,7 +165,7 @@ impl Chance {
             .map(|number| {
                 let insert = self.one_of(&["soothe", "listen", "stumble"]);
                 let then = self.one_of(&["resume", "resume", "end"]);
-                json!({ "trigger_id": format!("g{number}"), "when": self.one_of(&whens), "insert": insert, "then": then, "once": self.rng.bool() })
+                json!({ "trigger_id": format!("g{number}"), "when": self.one_of(&conditions), "insert": insert, "then": then, "once": self.rng.bool() })
             })
             .collect();
         if !triggers.is_empty() {
@@ -185,7 +185,7 @@ impl Chance {
         topic
     }
 
-    /// As many replies for each action as it may need in one visit, retries included.
+    /// Enough replies for each action in one visit, including retries.
     fn replies(&mut self) -> Value {
         let mut replies = Map::new();
         for id in 1..=self.ids {
@@ -205,39 +205,39 @@ impl Chance {
     }
 }
 
-/// Gives how the session ended; nothing for a script that is refused.
-fn comes_to_an_end(seed: u64) -> Option<String> {
-    let mut chance = Chance { rng: Rng::with_seed(seed), ids: 0, topics: vec![] };
-    let session = chance.script();
-    let replies = chance.replies();
-    let answers: Vec<&str> = (0..MOST_ANSWERS).map(|_| chance.one_of(&["好", "不", "危"])).collect();
+/// Returns the status of the session; `None` for a script that is rejected.
+fn run_to_end(seed: u64) -> Option<String> {
+    let mut generator = ScriptGenerator { rng: Rng::with_seed(seed), ids: 0, topics: vec![] };
+    let session = generator.script();
+    let replies = generator.replies();
+    let answers: Vec<&str> = (0..ANSWERS).map(|_| generator.one_of(&["好", "不", "危"])).collect();
     let case =
         json!({ "session": session, "replies": replies, "answers": answers, "spare_answers": true, "expect": null });
     let case: Case = serde_json::from_value(case).unwrap();
-    let looked = catch_unwind(AssertUnwindSafe(|| {
-        let record = run(&case, Death::Never).ok()?;
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let record = run(&case, CrashMode::Never).ok()?;
         assert!(["completed", "failed", "waiting_input"].contains(&record.status.as_str()), "{}", record.status);
         for error in record.events.iter().filter(|event| event["type"] == "error") {
             assert!(ERRORS.contains(&error["code"].as_str().unwrap()), "{error}");
         }
-        // A long loop dies too often to be run twice more.
-        if record.events.len() < MOST_EVENTS {
-            let death = if seed.is_multiple_of(2) { Death::Before } else { Death::After };
-            let again = run(&case, death).unwrap_or_else(|refused| panic!("{}", refused.0));
-            record.is_that_of(&again, &format!("{death:?}"));
+        // A long conversation dies too often to be run again.
+        if record.events.len() < MAX_EVENTS {
+            let death = if seed.is_multiple_of(2) { CrashMode::AlreadyUsed } else { CrashMode::After };
+            let again = run(&case, death).unwrap_or_else(|rejected| panic!("{}", rejected.0));
+            record.assert_same(&again, &format!("{death:?}"));
         }
         Some(record.status)
     }));
-    looked.unwrap_or_else(|_| panic!("repeat with BCC_TEST_SEED={seed}\n{session:#}"))
+    result.unwrap_or_else(|_| panic!("repeat with BCC_TEST_SEED={seed}\n{session:#}"))
 }
 
 #[test]
-fn whatever_script_chance_makes_it_comes_to_an_end_that_dying_does_not_change() {
+fn every_random_script_ends_in_a_status_that_deaths_do_not_change() {
     if let Some(seed) = std::env::var("BCC_TEST_SEED").ok().and_then(|seed| seed.parse().ok()) {
-        comes_to_an_end(seed);
+        run_to_end(seed);
         return;
     }
-    let ends: Vec<Option<String>> = (0..SCRIPTS).map(comes_to_an_end).collect();
+    let ends: Vec<Option<String>> = (0..SCRIPTS).map(run_to_end).collect();
     let count = |status: &str| ends.iter().filter(|end| end.as_deref() == Some(status)).count();
     let [completed, failed, waiting] = ["completed", "failed", "waiting_input"].map(count);
     let ran = completed + failed + waiting;

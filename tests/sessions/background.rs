@@ -1,5 +1,5 @@
-//! A monitor holds up nothing: with one that takes five seconds, turns of the loop are as fast as with none (004, unit test 7 and
-//! "验证监控线程与主线程并行执行,性能无阻塞"). Time is virtual, so that as fast means exactly as fast.
+//! A monitor delays nothing: with one that takes five seconds, turns are as fast as with none (004, unit test 7 and
+//! "验证监控线程与主线程并行执行,性能无阻塞"). Time is virtual, so equal times are exactly equal.
 
 use crate::stage;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use bcc_store::memory::MemoryStore;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-/// How long the person thinks, when they think.
-const THINKS: Duration = Duration::from_secs(7);
+/// The time until the person answers, if they take any.
+const PERSON_DELAY: Duration = Duration::from_secs(7);
 
-/// How long the model of the conversation takes.
-const TALKS: Duration = Duration::from_secs(1);
+/// The time that a reply of the conversation takes.
+const MODEL_DELAY: Duration = Duration::from_secs(1);
 
 const SCRIPT: &str = "
 session:
@@ -35,9 +35,9 @@ session:
             - { action_type: ai_say, action_id: tell, config: { content: 说, max_rounds: 4 } }
 ";
 
-/// A model that talks at its pace, and thinks beside at another; without one, there are no monitors.
+/// A model with one delay for the conversation and another one for monitors; without the latter, there are no monitors.
 struct Paced {
-    thinks: Option<Duration>,
+    monitor_delay: Option<Duration>,
     turns: AtomicU32,
 }
 
@@ -49,24 +49,28 @@ impl Provider for Paced {
 
     async fn complete(&self, request: &ModelRequest, _live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         let text = if request.task.purpose == Purpose::Action {
-            sleep(TALKS).await;
+            sleep(MODEL_DELAY).await;
             let mood = format!("mood {}", self.turns.fetch_add(1, Ordering::Relaxed));
             stage::reply(&request.task.kind, &mood, false, "continue_needed")
         } else {
-            sleep(self.thinks.unwrap()).await;
+            sleep(self.monitor_delay.unwrap()).await;
             r#"{"feedback_for_action": "慢一点"}"#.to_owned()
         };
         Ok(ModelReply { text, model: "paced".to_owned(), attempts: 1, ..ModelReply::default() })
     }
 }
 
-/// How long each turn took, from the answer to the next question, and all that happened.
-async fn talk(monitors: Option<Duration>, person: Duration) -> (Vec<Duration>, Vec<Value>) {
+/// The duration of each turn, from the answer to the next question, and the journal.
+async fn run_conversation(monitors: Option<Duration>, person: Duration) -> (Vec<Duration>, Vec<Value>) {
     let program = stage::program(SCRIPT);
-    let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    let model = Arc::new(Paced { thinks: monitors, turns: AtomicU32::default() });
-    let models = if monitors.is_some() { stage::Only::of(model) } else { stage::Only::without_monitors(Some(model)) };
-    let mut session = stage::begin(&program, Arc::clone(&archive), models).await;
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let model = Arc::new(Paced { monitor_delay: monitors, turns: AtomicU32::default() });
+    let models = if monitors.is_some() {
+        stage::FixedModels::of(model)
+    } else {
+        stage::FixedModels::without_monitors(Some(model))
+    };
+    let mut session = stage::start_conversation(&program, Arc::clone(&store), models).await;
     let mut turns = Vec::new();
     let mut began = Instant::now();
     loop {
@@ -74,12 +78,12 @@ async fn talk(monitors: Option<Duration>, person: Duration) -> (Vec<Duration>, V
         turns.push(began.elapsed());
         if pause == SessionPause::Completed {
             drop(session);
-            return (turns, stage::journal(archive.as_ref()).await);
+            return (turns, stage::journal(store.as_ref()).await);
         }
-        // As the drivers do it: what comes in while the person thinks is noted.
-        let until = Instant::now() + person;
-        while tokio::time::timeout_at(until, session.arrived()).await.is_ok() {
-            session.note_arrivals().await.unwrap();
+        // Like the drivers: results that arrive while the person thinks are noted.
+        let deadline = Instant::now() + person;
+        while tokio::time::timeout_at(deadline, session.wait_for_result()).await.is_ok() {
+            session.commit_results().await.unwrap();
         }
         began = Instant::now();
         assert_eq!(session.answer("嗯", None).await.unwrap(), TakenAnswer::Yes);
@@ -92,17 +96,17 @@ fn feedback(journal: &[Value], used: bool) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn with_a_monitor_of_five_seconds_every_turn_is_as_fast_as_with_none() {
-    for person in [Duration::ZERO, THINKS] {
-        let (without, journal) = talk(None, person).await;
+    for person in [Duration::ZERO, PERSON_DELAY] {
+        let (without, journal) = run_conversation(None, person).await;
         assert_eq!((feedback(&journal, false), feedback(&journal, true)), (0, 0));
-        // The opening, six rounds of which the last leads to the next opening, four rounds.
+        // The opening, six rounds (the last one also opens the next action), and four rounds.
         assert_eq!(without.len(), 11);
-        assert_eq!(without.iter().sum::<Duration>(), TALKS * 12, "{without:?}");
+        assert_eq!(without.iter().sum::<Duration>(), MODEL_DELAY * 12, "{without:?}");
         for monitor in [Duration::ZERO, Duration::from_secs(5), Duration::from_secs(86_400)] {
-            let (with, journal) = talk(Some(monitor), person).await;
+            let (with, journal) = run_conversation(Some(monitor), person).await;
             assert_eq!(with, without, "a monitor that takes {monitor:?}, a person who takes {person:?}");
-            if (person, monitor) == (THINKS, Duration::from_secs(5)) {
-                // All but that of the last turn came in time, and all of these but that of the last ask reach a prompt.
+            if (person, monitor) == (PERSON_DELAY, Duration::from_secs(5)) {
+                // All but that of the last turn arrive in time, and all of these but that of the last `ai_ask` turn reach a prompt.
                 assert_eq!((feedback(&journal, false), feedback(&journal, true)), (9, 9), "it really ran");
             }
         }

@@ -1,5 +1,5 @@
-//! Conversations as data (`tests/conversations/`, see its README): raw replies as a model writes them go through the whole
-//! interpreter, and each is run three times: undisturbed, and with the process dying before and after every commit.
+//! Conversations as data (`tests/conversations/`, see its README). Raw model replies go through the whole interpreter. Each conversation
+//! runs three times: undisturbed, and with the process dying before and after every commit.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,62 +9,64 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::conversation::{Case, Record, Refused, run};
-use crate::mortal::Death;
+use crate::run_until_crash::CrashMode;
 
-/// What must come of a case. What is not listed must not have happened, except where a field is left out altogether.
+/// The expected result of a case. What is not listed must not happen, except if a field is omitted.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Expect {
-    /// Parts of the report, when the script is refused; then nothing else is looked at.
-    refused: Option<Vec<String>>,
-    /// How many errors that report has, if it matters.
-    faults: Option<usize>,
+    /// Parts of the report if the script is rejected; then nothing else is checked.
+    #[serde(rename = "refused")]
+    rejected: Option<Vec<String>>,
+    /// The number of errors in that report.
+    #[serde(rename = "faults")]
+    error_count: Option<usize>,
     #[serde(default)]
     status: String,
-    #[serde(default)]
-    said: Vec<String>,
+    #[serde(default, rename = "said")]
+    messages: Vec<String>,
     #[serde(default)]
     calls: usize,
-    /// Every outcome: `at: action/round`, and parts of it by dotted path.
+    /// Every outcome: `at: action/round`, and parts of the outcome by dotted path.
     outcomes: Option<Vec<Map<String, Value>>>,
     /// Every entry of the export's history of metrics: `at`, and some metrics, or the `action_type`.
     metrics: Option<Vec<Map<String, Value>>>,
-    /// Every variable that has a value: as it is, or `{ is, by, round }`.
+    /// Every variable with a value: the value, or `{ is, by, round }`.
     variables: Option<BTreeMap<String, Value>>,
     events: Option<Vec<String>>,
-    /// Every decision that was not simply to go on: `action reason → route (why)`.
+    /// Every decision except the default one to continue: `action reason → route (why)`.
     routes: Option<Vec<String>>,
-    /// `name: why` of everything skipped.
+    /// `name: why` of everything that was skipped.
     #[serde(default)]
     skipped: Vec<String>,
-    /// `reason → route (from): why` of every decision about the budget and the time, each in part.
+    /// A part of `reason → route (from): why` for every decision about budget and time.
     #[serde(default)]
     budget: Vec<String>,
     /// Codes of all warnings.
     #[serde(default)]
     warnings: Vec<String>,
-    /// `code: message` of all errors, each in part.
+    /// A part of `code: message` for every error.
     #[serde(default)]
     errors: Vec<String>,
-    /// Every `monitor_feedback`: `at: action/round` of the turn that it is about, and parts of it by dotted path.
+    /// Every `monitor_feedback`: `at: action/round` of the analyzed turn, and parts of the event by dotted path.
     monitors: Option<Vec<Map<String, Value>>>,
     /// Every plan: `from: route (why)`, then ` → ` and the ids of the topic's actions as they will run, or `refused`.
     plans: Option<Vec<String>>,
-    /// What stands in no event, outcome or export.
+    /// Texts that no event, outcome or export contains.
     #[serde(default)]
     hidden: Vec<String>,
 }
 
 #[test]
-fn every_conversation_goes_as_its_file_says() {
-    each(|name, case| match (run(case, Death::Never), &case.expect.refused) {
+fn every_conversation_runs_as_its_file_expects() {
+    for_each_case(|name, case| match (run(case, CrashMode::Never), &case.expect.rejected) {
         (Ok(record), None) => check(name, &case.expect, &record),
         (Err(Refused(report)), Some(parts)) => {
             for part in parts {
                 assert!(report.contains(part), "{name}: not in the report: {part}\n{report}");
             }
-            if let Some(faults) = case.expect.faults {
-                assert_eq!(faults, report.matches("error[").count(), "{name}\n{report}");
+            if let Some(error_count) = case.expect.error_count {
+                assert_eq!(error_count, report.matches("error[").count(), "{name}\n{report}");
             }
         }
         (Ok(_), Some(_)) => panic!("{name}: was not refused"),
@@ -74,25 +76,25 @@ fn every_conversation_goes_as_its_file_says() {
 
 #[test]
 fn every_conversation_is_the_same_when_the_process_dies_before_each_commit() {
-    each(|name, case| is_the_same(name, case, Death::Before));
+    for_each_case(|name, case| is_the_same(name, case, CrashMode::AlreadyUsed));
 }
 
 #[test]
 fn every_conversation_is_the_same_when_the_process_dies_after_each_commit() {
-    each(|name, case| is_the_same(name, case, Death::After));
+    for_each_case(|name, case| is_the_same(name, case, CrashMode::After));
 }
 
-fn is_the_same(name: &str, case: &Case<Expect>, death: Death) {
-    let Ok(once) = run(case, Death::Never) else { return };
-    let Ok(again) = run(case, death) else { panic!("{name}: refused when run again") };
-    once.is_that_of(&again, name);
-    check_hidden(name, &case.expect, &again);
+fn is_the_same(name: &str, case: &Case<Expect>, death: CrashMode) {
+    let Ok(undisturbed) = run(case, CrashMode::Never) else { return };
+    let Ok(disturbed) = run(case, death) else { panic!("{name}: refused when run again") };
+    undisturbed.assert_same(&disturbed, name);
+    check_hidden(name, &case.expect, &disturbed);
 }
 
-/// Does something with every case (those whose names have `$CONVERSATION` in them); a failed one does not hide the others.
-fn each(look: impl Fn(&str, &Case<Expect>)) {
+/// Calls `visit` for every case (only those whose names contain `$CONVERSATION`). The other cases run even if one fails.
+fn for_each_case(visit: impl Fn(&str, &Case<Expect>)) {
     let folder = Path::new(crate::ROOT).join("tests/conversations");
-    let only = std::env::var("CONVERSATION").unwrap_or_default();
+    let name_filter = std::env::var("CONVERSATION").unwrap_or_default();
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
     files.sort();
@@ -100,15 +102,15 @@ fn each(look: impl Fn(&str, &Case<Expect>)) {
     let mut failed = Vec::new();
     for path in &files {
         let name = path.file_stem().unwrap().to_string_lossy();
-        if !name.contains(&only) {
+        if !name.contains(&name_filter) {
             continue;
         }
         let text = std::fs::read_to_string(path).unwrap();
-        let looked = catch_unwind(AssertUnwindSafe(|| {
+        let result = catch_unwind(AssertUnwindSafe(|| {
             let case = serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
-            look(&name, &case);
+            visit(&name, &case);
         }));
-        if looked.is_err() {
+        if result.is_err() {
             failed.push(name.into_owned());
         }
     }
@@ -116,37 +118,37 @@ fn each(look: impl Fn(&str, &Case<Expect>)) {
 }
 
 fn check(name: &str, expect: &Expect, record: &Record) {
-    let of = |kind: &'static str| record.events.iter().filter(move |event| event["type"] == kind);
-    let words = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let events_of = |kind: &'static str| record.events.iter().filter(move |event| event["type"] == kind);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let errors: Vec<String> =
-        of("error").map(|event| format!("{}: {}", words(&event["code"]), words(&event["message"]))).collect();
-    assert_eq!(expect.said, record.said, "{name}: what was said; errors: {errors:?}");
+        events_of("error").map(|event| format!("{}: {}", text(&event["code"]), text(&event["message"]))).collect();
+    assert_eq!(expect.messages, record.said, "{name}: what was said; errors: {errors:?}");
     assert_eq!(expect.errors.len(), errors.len(), "{name}: {errors:?}");
     for (part, error) in expect.errors.iter().zip(&errors) {
         assert!(error.contains(part), "{name}: {part:?} is not in {error:?}");
     }
     assert_eq!(expect.status, record.status, "{name}: status");
-    assert_eq!(expect.calls, of("model_call").count(), "{name}: model calls");
-    let warnings: Vec<String> = of("warning").map(|event| words(&event["code"])).collect();
-    assert_eq!(expect.warnings, warnings, "{name}: {:#?}", of("warning").collect::<Vec<_>>());
+    assert_eq!(expect.calls, events_of("model_call").count(), "{name}: model calls");
+    let warnings: Vec<String> = events_of("warning").map(|event| text(&event["code"])).collect();
+    assert_eq!(expect.warnings, warnings, "{name}: {:#?}", events_of("warning").collect::<Vec<_>>());
     let skipped: Vec<String> =
-        of("skipped").map(|event| format!("{}: {}", words(&event["name"]), words(&event["why"]))).collect();
+        events_of("skipped").map(|event| format!("{}: {}", text(&event["name"]), text(&event["why"]))).collect();
     assert_eq!(expect.skipped, skipped, "{name}: skipped");
-    let budget: Vec<String> = of("budget_reached")
+    let budget: Vec<String> = events_of("budget_reached")
         .map(|event| {
-            let of = |field: &str| words(&event[field]);
-            format!("{} → {} ({}): {}", of("reason"), of("route"), of("from"), of("why"))
+            let field = |name: &str| text(&event[name]);
+            format!("{} → {} ({}): {}", field("reason"), field("route"), field("from"), field("why"))
         })
         .collect();
     assert_eq!(expect.budget.len(), budget.len(), "{name}: {budget:#?}");
-    for (part, told) in expect.budget.iter().zip(&budget) {
-        assert!(told.contains(part), "{name}: {part:?} is not in {told:?}");
+    for (part, decision) in expect.budget.iter().zip(&budget) {
+        assert!(decision.contains(part), "{name}: {part:?} is not in {decision:?}");
     }
     if let Some(routes) = &expect.routes {
         assert_eq!(*routes, decisions(&record.events), "{name}: routes");
     }
     if let Some(events) = &expect.events {
-        let kinds: Vec<String> = record.events.iter().map(|event| words(&event["type"])).collect();
+        let kinds: Vec<String> = record.events.iter().map(|event| text(&event["type"])).collect();
         assert_eq!(events, &kinds, "{name}: events");
     }
     if let Some(variables) = &expect.variables {
@@ -154,7 +156,7 @@ fn check(name: &str, expect: &Expect, record: &Record) {
     }
     if let Some(outcomes) = &expect.outcomes {
         let places: Vec<String> = record.outcomes.iter().map(place).collect();
-        let expected: Vec<String> = outcomes.iter().map(|outcome| words(&outcome["at"])).collect();
+        let expected: Vec<String> = outcomes.iter().map(|outcome| text(&outcome["at"])).collect();
         assert_eq!(expected, places, "{name}: outcomes");
         for (parts, outcome) in outcomes.iter().zip(&record.outcomes) {
             check_outcome(&format!("{name}, outcome {}", place(outcome)), parts, outcome);
@@ -163,50 +165,50 @@ fn check(name: &str, expect: &Expect, record: &Record) {
     if let Some(metrics) = &expect.metrics {
         assert_eq!(metrics.len(), record.metrics.len(), "{name}: history of metrics {:#?}", record.metrics);
         for (expected, found) in metrics.iter().zip(&record.metrics) {
-            let at = format!("{}/{}", words(&found["action_id"]), found["round"]);
+            let at = format!("{}/{}", text(&found["action_id"]), found["round"]);
             assert_eq!(expected["at"], at, "{name}: history of metrics");
-            for (metric, words) in expected.iter().filter(|(key, _)| *key != "at") {
-                let of = if metric == "action_type" { found } else { &found["metrics"] };
-                assert_eq!(words, &of[metric], "{name}: {metric} at {at}");
+            for (metric, value) in expected.iter().filter(|(key, _)| *key != "at") {
+                let fields = if metric == "action_type" { found } else { &found["metrics"] };
+                assert_eq!(value, &fields[metric], "{name}: {metric} at {at}");
             }
         }
     }
     if let Some(monitors) = &expect.monitors {
-        let told: Vec<&Value> = of("monitor_feedback").collect();
-        let at = |event: &&Value| format!("{}/{}", words(&event["action_id"]), event["round"]);
-        let expected: Vec<String> = monitors.iter().map(|monitor| words(&monitor["at"])).collect();
-        assert_eq!(expected, told.iter().map(at).collect::<Vec<_>>(), "{name}: monitors {told:#?}");
-        for (parts, event) in monitors.iter().zip(&told) {
+        let feedback: Vec<&Value> = events_of("monitor_feedback").collect();
+        let at = |event: &&Value| format!("{}/{}", text(&event["action_id"]), event["round"]);
+        let expected: Vec<String> = monitors.iter().map(|monitor| text(&monitor["at"])).collect();
+        assert_eq!(expected, feedback.iter().map(at).collect::<Vec<_>>(), "{name}: monitors {feedback:#?}");
+        for (parts, event) in monitors.iter().zip(&feedback) {
             check_outcome(&format!("{name}, monitor of {}", at(event)), parts, event);
         }
     }
     if let Some(plans) = &expect.plans {
-        let told: Vec<String> = of("orchestrated")
+        let found: Vec<String> = events_of("orchestrated")
             .map(|event| {
-                let now: Vec<String> = event["now"].as_array().unwrap().iter().map(words).collect();
+                let now: Vec<String> = event["now"].as_array().unwrap().iter().map(text).collect();
                 let now = if event["accepted"] == true { now.join(" ") } else { "refused".to_owned() };
-                format!("{}: {} ({}) → {now}", words(&event["from"]), words(&event["route"]), words(&event["reason"]))
+                format!("{}: {} ({}) → {now}", text(&event["from"]), text(&event["route"]), text(&event["reason"]))
             })
             .collect();
-        assert_eq!(*plans, told, "{name}: plans");
+        assert_eq!(*plans, found, "{name}: plans");
     }
     check_hidden(name, expect, record);
 }
 
-/// What was decided and why, but for completed actions that go on because nobody wrote anything else.
+/// The decisions and their reasons, except the default one to continue after a completed action.
 fn decisions(events: &[Value]) -> Vec<String> {
-    let words = |event: &Value, key: &str| event[key].as_str().unwrap_or_default().to_owned();
-    let decided = |event: &&Value| {
-        let usual =
-            words(event, "why") == "no route is defined for it, and after a completed action the session continues";
-        event["type"] == "triggered" || (event["type"] == "routed" && !usual)
+    let text = |event: &Value, key: &str| event[key].as_str().unwrap_or_default().to_owned();
+    let is_decision = |event: &&Value| {
+        let is_default =
+            text(event, "why") == "no route is defined for it, and after a completed action the session continues";
+        event["type"] == "triggered" || (event["type"] == "routed" && !is_default)
     };
-    let told = |event: &Value| {
-        let [from, reason, route, why] = ["from", "reason", "route", "why"].map(|key| words(event, key));
+    let decision = |event: &Value| {
+        let [from, reason, route, why] = ["from", "reason", "route", "why"].map(|key| text(event, key));
         let from = if from.is_empty() { "session".to_owned() } else { from };
         format!("{from} {reason} → {route} ({why})")
     };
-    events.iter().filter(decided).map(told).collect()
+    events.iter().filter(is_decision).map(decision).collect()
 }
 
 fn check_hidden(name: &str, expect: &Expect, record: &Record) {
@@ -241,7 +243,7 @@ fn place(outcome: &Value) -> String {
     location["round"].as_u64().map_or_else(|| action.to_owned(), |round| format!("{action}/{round}"))
 }
 
-/// `metadata.parse_error: true`; `a.b has: words` for a part of a text; `prompt: { has, lacks, roles }`.
+/// Checks `metadata.parse_error: true`; `a.b has: text` for a part of a text; `prompt: { has, lacks, roles }`.
 fn check_outcome(name: &str, parts: &Map<String, Value>, outcome: &Value) {
     for (key, expected) in parts.iter().filter(|(key, _)| *key != "at") {
         if key == "prompt" {
@@ -276,7 +278,7 @@ fn check_prompt(name: &str, expected: &Value, prompt: &Value) {
     if let Some(expected) = expected["roles"].as_array() {
         assert_eq!(expected.iter().collect::<Vec<_>>(), roles, "{name}: roles of the prompt");
     }
-    if let Some(whole) = expected["whole"].as_str() {
-        assert_eq!(whole.trim_end(), text, "{name}: the whole prompt");
+    if let Some(full_prompt) = expected["whole"].as_str() {
+        assert_eq!(full_prompt.trim_end(), text, "{name}: the whole prompt");
     }
 }

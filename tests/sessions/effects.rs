@@ -1,5 +1,5 @@
-//! Outside effects are announced before they begin and closed after, and none is repeated silently (LANGUAGE.md section 12);
-//! what a turn writes into the notebook is durable with it.
+//! External effects are announced before they start and closed after they end, and none is repeated silently (LANGUAGE.md section 12).
+//! What a turn writes into the notebook is durable with the turn.
 
 mod announced;
 mod button;

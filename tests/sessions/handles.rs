@@ -1,4 +1,4 @@
-//! Sessions behind handles: commands in, events out, many of them on a runtime with several threads.
+//! Session handles: commands in, events out, with many sessions on a multi-threaded runtime.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use bcc_runtime::program::event::{Event, Speaker};
 use bcc_runtime::run::session::{SessionPause, TakenAnswer};
 use bcc_store::memory::MemoryStore;
 
-/// How many sessions run at once.
+/// The number of concurrent sessions.
 const SESSIONS: usize = 200;
 
 fn file() -> PathBuf {
@@ -28,15 +28,15 @@ fn request(id: &str) -> RunRequest {
     RunRequest { file: file(), session: Some(id.to_owned()), ..RunRequest::default() }
 }
 
-/// Answers with these until there are none left; gives the numbers of the events and what the AI said.
+/// Gives these answers until none is left. Returns the sequence numbers of the events and the messages of the assistant.
 async fn talk(session: &mut SessionHandle, answers: &[&str]) -> (Vec<u64>, Vec<String>) {
-    let (mut numbers, mut said, mut answers) = (Vec::new(), Vec::new(), answers.iter());
+    let (mut numbers, mut messages, mut answers) = (Vec::new(), Vec::new(), answers.iter());
     while let Some(event) = session.next().await {
         let SessionEvent::Committed { seq, event, line, .. } = event else { continue };
         assert!(line.contains(&format!("\"type\":\"{}\"", event.kind())), "{line}");
         numbers.push(seq);
         match *event {
-            Event::Message { role: Speaker::Ai, text, .. } => said.push(text),
+            Event::Message { role: Speaker::Ai, text, .. } => messages.push(text),
             Event::Waiting { answer_id, .. } => {
                 let Some(answer) = answers.next() else { break };
                 assert_eq!(session.answer(answer, Some(&answer_id)).await.unwrap(), TakenAnswer::Yes);
@@ -44,11 +44,11 @@ async fn talk(session: &mut SessionHandle, answers: &[&str]) -> (Vec<u64>, Vec<S
             _ => {}
         }
     }
-    (numbers, said)
+    (numbers, messages)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_sessions_run_on_many_threads_and_none_hears_another() {
+async fn many_sessions_run_on_many_threads_and_none_receives_events_of_another() {
     let engine = Arc::new(engine());
     let tasks: Vec<_> = (0..SESSIONS)
         .map(|number| {
@@ -56,13 +56,13 @@ async fn many_sessions_run_on_many_threads_and_none_hears_another() {
             tokio::spawn(async move {
                 let name = format!("Guest{number}");
                 let mut session = engine.start(&request(&format!("s{number}"))).await.unwrap();
-                let (numbers, said) = talk(&mut session, &[&name, "3 times"]).await;
+                let (numbers, messages) = talk(&mut session, &[&name, "3 times"]).await;
                 let last = numbers.len() as u64;
                 assert_eq!(numbers, (1..=last).collect::<Vec<_>>());
                 assert_eq!(session.close().await.unwrap(), SessionPause::Completed);
-                let others = said.iter().filter(|text| text.contains("Guest")).filter(|text| !text.contains(&name));
-                assert_eq!(others.count(), 0, "{said:?}");
-                said.iter().filter(|text| text.contains(&name)).count()
+                let others = messages.iter().filter(|text| text.contains("Guest")).filter(|text| !text.contains(&name));
+                assert_eq!(others.count(), 0, "{messages:?}");
+                messages.iter().filter(|text| text.contains(&name)).count()
             })
         })
         .collect();
@@ -72,26 +72,26 @@ async fn many_sessions_run_on_many_threads_and_none_hears_another() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_whose_handle_is_closed_rests_and_is_taken_up_where_it_was() {
+async fn a_session_whose_handle_is_closed_can_be_resumed_where_it_stopped() {
     let engine = engine();
     let mut session = engine.start(&request("s")).await.unwrap();
     assert_eq!(session.id(), "s");
     assert!(session.notices().iter().any(|notice| notice.to_string().contains("offline")), "{:?}", session.notices());
-    let (seen, _) = talk(&mut session, &["Ann"]).await;
+    let (earlier_numbers, _) = talk(&mut session, &["Ann"]).await;
     assert_eq!(session.close().await.unwrap(), SessionPause::Waiting);
 
-    let mut session = engine.take_up("s", &ResumeRequest::default()).await.unwrap();
-    let (numbers, said) = talk(&mut session, &["3 times"]).await;
-    assert!(numbers[0] == seen.last().unwrap() + 1 && !said.is_empty());
-    let late = session.answer("more", None).await.unwrap_err().to_string();
-    assert!(late.contains("no longer accepts answers"), "{late}");
+    let mut session = engine.start_resumed("s", &ResumeRequest::default()).await.unwrap();
+    let (numbers, messages) = talk(&mut session, &["3 times"]).await;
+    assert!(numbers[0] == earlier_numbers.last().unwrap() + 1 && !messages.is_empty());
+    let closed_error = session.answer("more", None).await.unwrap_err().to_string();
+    assert!(closed_error.contains("no longer accepts answers"), "{closed_error}");
     assert_eq!(session.close().await.unwrap(), SessionPause::Completed);
-    let over = engine.take_up("s", &ResumeRequest::default()).await.unwrap_err().to_string();
-    assert!(over.contains("complete"), "{over}");
+    let completed_error = engine.start_resumed("s", &ResumeRequest::default()).await.unwrap_err().to_string();
+    assert!(completed_error.contains("complete"), "{completed_error}");
 }
 
 #[tokio::test]
-async fn an_answer_is_taken_once_however_often_it_is_sent() {
+async fn an_answer_that_is_sent_twice_is_accepted_once() {
     let engine = engine();
     let mut session = engine.start(&request("s")).await.unwrap();
     let id = loop {
@@ -102,6 +102,6 @@ async fn an_answer_is_taken_once_however_often_it_is_sent() {
         }
     };
     assert_eq!(session.answer("Ann", Some(&id)).await.unwrap(), TakenAnswer::Yes);
-    assert_eq!(session.answer("Ann", Some(&id)).await.unwrap(), TakenAnswer::Before);
+    assert_eq!(session.answer("Ann", Some(&id)).await.unwrap(), TakenAnswer::AlreadyUsed);
     assert_eq!(session.close().await.unwrap(), SessionPause::Waiting);
 }

@@ -1,8 +1,8 @@
-//! What the reading of replies leaves in the log: strategies, mends and bends as warnings, never a value, and the text
-//! itself at debug level only, where nothing in it can be sensitive (LANGUAGE.md sections 3 and 8).
+//! What reading replies writes to the log: strategies, repairs and coercions as warnings, never a value, and the text itself only at
+//! debug level and only if nothing in it can be sensitive (LANGUAGE.md sections 3 and 8).
 //!
-//! A file of its own: whether a place logs at all is kept for the whole process, so tests that read what is logged must not
-//! run beside others.
+//! These tests have their own file: whether a call site logs at all is cached for the whole process, so tests that read the log must
+//! not run at the same time as others.
 
 use crate::stage;
 use std::io::{self, Write};
@@ -21,14 +21,14 @@ use bcc_store::contract::Store;
 use bcc_store::memory::MemoryStore;
 use tracing::Level;
 
-/// Held while something is logged, so that the tests of this file take turns.
-static TURN: Mutex<()> = Mutex::new(());
+/// Serializes the tests of this file.
+static LOG_LOCK: Mutex<()> = Mutex::new(());
 
-/// What is logged at `level` and above meanwhile.
+/// What `work` logs at `level` and above.
 fn logged(level: Level, work: impl FnOnce()) -> String {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _lock = LOG_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let lines = Arc::new(Mutex::new(Vec::new()));
-    let writer = Lines(Arc::clone(&lines));
+    let writer = LogWriter(Arc::clone(&lines));
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_ansi(false)
@@ -40,17 +40,17 @@ fn logged(level: Level, work: impl FnOnce()) -> String {
     String::from_utf8(lines.clone()).unwrap()
 }
 
-/// What is logged while `raw` is read as the reply of an `ai_think`.
-fn reading(level: Level, raw: &str, repair: bool) -> String {
+/// What is logged while `raw` is read as a reply for an `ai_think`.
+fn logged_by_read(level: Level, raw: &str, repair: bool) -> String {
     let schema = serde_json::from_str(embedded::reply("ai_think").unwrap()).unwrap();
     let shape = ReplyShape::new(&schema, &[]).unwrap();
     logged(level, || drop(read(raw, &shape, repair)))
 }
 
 #[derive(Clone)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
+struct LogWriter(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Lines {
+impl Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -64,7 +64,7 @@ impl Write for Lines {
 #[test]
 fn failures_are_logged_by_strategy_and_reason_and_the_text_itself_at_no_level() {
     let raw = "秘密4711 {\"秘密4711\": }";
-    let log = reading(Level::TRACE, raw, false);
+    let log = logged_by_read(Level::TRACE, raw, false);
     let lines: Vec<&str> = log.lines().collect();
     let warned = |line: &str, strategy: &str| line.contains("WARN") && line.contains(&format!("strategy={strategy}"));
     assert!(warned(lines[0], "direct_parse"), "{log}");
@@ -92,15 +92,15 @@ fn a_text_that_cannot_be_read_is_logged_at_debug_level_and_not_where_the_script_
 
 #[test]
 fn a_late_success_and_what_was_bent_are_logged_as_warnings_without_values_and_a_clean_reply_not_at_all() {
-    assert_eq!(reading(Level::TRACE, "{\"BRIEF\":\"\"}", false), "");
-    let log = reading(Level::TRACE, " {\"BRIEF\":4711}", false);
+    assert_eq!(logged_by_read(Level::TRACE, "{\"BRIEF\":\"\"}", false), "");
+    let log = logged_by_read(Level::TRACE, " {\"BRIEF\":4711}", false);
     assert!(log.contains("strategy=trim_and_parse") && log.contains("parse_retry_count=2"), "{log}");
     assert!(log.contains("/BRIEF coerced"), "{log}");
     assert!(log.lines().all(|line| line.contains("WARN")) && !log.contains("4711"), "{log}");
 }
 
 #[test]
-fn all_that_was_bent_in_a_reply_stands_on_one_line() {
+fn all_coercions_of_a_reply_are_on_one_line() {
     let schema = serde_json::from_str(embedded::reply("ai_ask").unwrap()).unwrap();
     let shape = ReplyShape::new(&schema, &[]).unwrap();
     let log = logged(Level::TRACE, || drop(read("{\"content\":\"您好\"}", &shape, false)));
@@ -109,17 +109,17 @@ fn all_that_was_bent_in_a_reply_stands_on_one_line() {
 }
 
 #[test]
-fn every_mend_is_logged_as_a_warning_without_the_text() {
-    let log = reading(Level::INFO, "{'BRIEF': '秘密4711',}", true);
+fn every_repair_is_logged_as_a_warning_without_the_text() {
+    let log = logged_by_read(Level::INFO, "{'BRIEF': '秘密4711',}", true);
     assert!(log.contains("kind=other_quotes") && log.contains("kind=extra_comma at=22"), "{log}");
     assert!(log.lines().all(|line| line.contains("WARN")) && !log.contains("4711"), "{log}");
 }
 
-/// Talks, and is refused, in words of the server's own, when it is to think beside.
-struct Refused;
+/// A model that answers actions, and returns an error with a message of the server for monitors.
+struct MonitorsDenied;
 
 #[async_trait]
-impl Provider for Refused {
+impl Provider for MonitorsDenied {
     fn name(&self) -> &str {
         "refused"
     }
@@ -135,19 +135,20 @@ impl Provider for Refused {
 }
 
 #[test]
-fn of_a_monitor_that_gets_no_reply_the_kind_of_the_fault_is_logged_and_not_what_the_server_said() {
+fn for_a_monitor_without_a_reply_the_kind_of_error_is_logged_without_the_message_of_the_server() {
     let program = stage::program(
         "session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions: [{ action_type: ai_ask, action_id: a, config: { content: 问 } }]\n",
     );
     let log = logged(Level::TRACE, || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         runtime.block_on(async {
-            let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
-            let mut session = stage::begin(&program, archive, stage::Only::of(Arc::new(Refused))).await;
+            let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+            let mut session =
+                stage::start_conversation(&program, store, stage::FixedModels::of(Arc::new(MonitorsDenied))).await;
             session.advance().await.unwrap();
             session.answer("嗯", None).await.unwrap();
             session.advance().await.unwrap();
-            session.arrived().await;
+            session.wait_for_result().await;
         });
     });
     assert!(log.contains("a monitor got no reply") && log.contains("http 403"), "{log}");

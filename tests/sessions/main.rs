@@ -1,4 +1,4 @@
-//! Whole sessions in process: what is said, kept, resumed and undone, with models, monitors and effects of every kind.
+//! Tests of whole sessions in process: messages, storage, resume and failures, with models, monitors and effects of every kind.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 #![allow(clippy::print_stderr, clippy::print_stdout, unreachable_pub)]
@@ -30,7 +30,7 @@ mod conversation;
 mod faulty;
 #[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/mortal.rs"]
-mod mortal;
+mod run_until_crash;
 #[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/stage.rs"]
 mod stage;
@@ -40,7 +40,7 @@ mod watching;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Files of the repository are named from its root, wherever a runner starts this binary.
+/// Sets the working directory to the root of the repository.
 fn at_root() {
     std::env::set_current_dir(ROOT).unwrap();
 }

@@ -1,5 +1,5 @@
-//! Every fault of a model's server at every byte of its answer, on real sockets and in both protocols: nothing panics,
-//! what comes of it is a reply or an error of a known kind after a known number of attempts, what was heard is what came;
+//! Injects every failure of a model's server at every byte of its answer, on real sockets and in both protocols. Nothing panics, the
+//! result is a reply or an error of a known kind after a known number of attempts, the observer receives what the reply contains,
 //! and no session is lost.
 
 use crate::stage;
@@ -24,17 +24,17 @@ use bcc_store::contract::Store;
 use bcc_store::memory::MemoryStore;
 use serde_json::Value;
 
-use crate::faulty::{Answer, Faulty, Good, PROTOCOLS, Protocol, http, streamed, whole};
+use crate::faulty::{Answer, FaultyModelServer, Good, PROTOCOLS, Protocol, http, streamed, whole};
 
 const TEXT: &str = "您好，😀 \"hi\"\n";
 
-/// Long enough that a busy machine does not reach it, where a test expects no timeout.
+/// For tests that expect no timeout: long enough for a busy machine.
 const LONG: Duration = Duration::from_secs(30);
 
-/// Short, where a test expects the timeout.
+/// For tests that expect the timeout.
 const SHORT: Duration = Duration::from_millis(50);
 
-fn provider(protocol: Protocol, server: &Faulty, limit: Duration, max_attempts: u32) -> Arc<dyn Provider> {
+fn provider(protocol: Protocol, server: &FaultyModelServer, limit: Duration, max_attempts: u32) -> Arc<dyn Provider> {
     let config = ServerConfig {
         timeout: LONG,
         first_token_timeout: limit,
@@ -87,12 +87,12 @@ impl LiveObserver for CapturedDeltas {
 
 type Outcome = (Result<String, &'static str>, u32);
 
-async fn ask(provider: &Arc<dyn Provider>, server: &Faulty, answers: Vec<Answer>) -> Outcome {
+async fn ask(provider: &Arc<dyn Provider>, server: &FaultyModelServer, answers: Vec<Answer>) -> Outcome {
     server.answers(answers);
-    let mut heard = CapturedDeltas::default();
-    let outcome = match provider.complete(&request(), &mut heard).await {
+    let mut captured = CapturedDeltas::default();
+    let outcome = match provider.complete(&request(), &mut captured).await {
         Ok(reply) => {
-            assert_eq!(heard.0, reply.text, "what was heard is not what came");
+            assert_eq!(captured.0, reply.text, "what was heard is not what came");
             (Ok(reply.text), reply.attempts)
         }
         Err(error) => (Err(error.kind()), error.attempts()),
@@ -109,32 +109,32 @@ fn samples(protocol: Protocol) -> [Good; 2] {
     [streamed(protocol, TEXT), whole(protocol, TEXT)]
 }
 
-/// Makes a fault of each place in each good answer, and lets the next attempt succeed.
-async fn everywhere(
-    fault: impl Fn(&Good, usize) -> Option<Vec<u8>>,
+/// Corrupts each good answer at each byte, and lets the next attempt succeed.
+async fn at_every_byte(
+    corrupt: impl Fn(&Good, usize) -> Option<Vec<u8>>,
     expected: impl Fn(&Good, usize, &Outcome) -> bool,
 ) {
     for protocol in PROTOCOLS {
-        let server = Faulty::start().await;
+        let server = FaultyModelServer::start().await;
         let provider = provider(protocol, &server, LONG, 4);
         for sample in samples(protocol) {
-            let mut places = 0;
+            let mut count = 0;
             for at in 0..=sample.raw.len() {
-                let Some(bytes) = fault(&sample, at) else { continue };
-                let then = Answer::Bytes(sample.raw.clone());
-                let outcome = ask(&provider, &server, vec![Answer::Bytes(bytes), then]).await;
+                let Some(bytes) = corrupt(&sample, at) else { continue };
+                let next = Answer::Bytes(sample.raw.clone());
+                let outcome = ask(&provider, &server, vec![Answer::Bytes(bytes), next]).await;
                 assert!(expected(&sample, at, &outcome), "{protocol:?} {} at {at}: {outcome:?}", sample.streamed);
-                places += 1;
+                count += 1;
             }
-            assert!(places > 10, "{places}");
+            assert!(count > 10, "{count}");
         }
     }
 }
 
 #[tokio::test]
-async fn an_answer_cut_at_any_byte_is_asked_for_again() {
+async fn an_answer_cut_at_any_byte_is_requested_again() {
     let cut = |sample: &Good, at: usize| Some(sample.raw[..at].to_vec());
-    everywhere(cut, |sample, at, outcome| {
+    at_every_byte(cut, |sample, at, outcome| {
         // Only the blank line after the last event that counts may be missing.
         let slack = if sample.streamed { 2 } else { 0 };
         *outcome == good(if at + slack >= sample.finished { 1 } else { 2 })
@@ -145,12 +145,12 @@ async fn an_answer_cut_at_any_byte_is_asked_for_again() {
 #[tokio::test]
 async fn garbage_at_any_byte_never_passes_for_a_reply() {
     let garbage = |sample: &Good, at: usize| Some([&sample.raw[..at], b"\xFF\x00", &sample.raw[at..]].concat());
-    everywhere(garbage, |sample, at, outcome| {
+    at_every_byte(garbage, |sample, at, outcome| {
         if at < sample.body || at >= sample.known {
-            let whole = if sample.streamed { at >= sample.finished } else { at == sample.raw.len() };
-            *outcome == good(if whole { 1 } else { 2 })
+            let complete = if sample.streamed { at >= sample.finished } else { at == sample.raw.len() };
+            *outcome == good(if complete { 1 } else { 2 })
         } else {
-            // What was never like a reply is no model's server, and not asked again.
+            // What does not resemble a reply comes from no model server, and is not requested again.
             *outcome == (Err("protocol"), 1) || *outcome == good(2)
         }
     })
@@ -166,13 +166,13 @@ async fn half_a_character_never_passes_for_a_reply() {
             bytes
         })
     };
-    everywhere(half, |_, _, outcome| *outcome == good(2)).await;
+    at_every_byte(half, |_, _, outcome| *outcome == good(2)).await;
 }
 
 #[tokio::test]
-async fn refusals_cut_at_any_byte_are_what_their_status_says_or_no_answer() {
+async fn error_answers_cut_at_any_byte_count_as_their_status_or_as_no_answer() {
     let error = r#"{"error": {"message": "m", "type": "t"}}"#;
-    // The answer, and how often is asked when its head has arrived.
+    // The answer, and the number of attempts once its head has arrived.
     let table = [
         (http(429, "retry-after: 0\r\n", error), 2),
         (http(429, "retry-after: Wed, 21 Oct 2015 07:28:00 GMT\r\n", error), 2),
@@ -181,13 +181,13 @@ async fn refusals_cut_at_any_byte_are_what_their_status_says_or_no_answer() {
         (http(401, "", error), 1),
     ];
     for protocol in PROTOCOLS {
-        let server = Faulty::start().await;
+        let server = FaultyModelServer::start().await;
         let provider = provider(protocol, &server, LONG, 4);
-        let then = Answer::Bytes(streamed(protocol, TEXT).raw);
+        let next = Answer::Bytes(streamed(protocol, TEXT).raw);
         for (raw, attempts) in &table {
             let body = raw.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
             for at in 0..=raw.len() {
-                let outcome = ask(&provider, &server, vec![Answer::Bytes(raw[..at].to_vec()), then.clone()]).await;
+                let outcome = ask(&provider, &server, vec![Answer::Bytes(raw[..at].to_vec()), next.clone()]).await;
                 let expected = if at >= body && *attempts == 1 { (Err("http"), 1) } else { good(2) };
                 assert_eq!(outcome, expected, "{protocol:?} {} at {at}", String::from_utf8_lossy(&raw[..15]));
             }
@@ -196,9 +196,9 @@ async fn refusals_cut_at_any_byte_are_what_their_status_says_or_no_answer() {
 }
 
 #[tokio::test]
-async fn each_lasting_fault_has_its_kind_and_its_number_of_attempts() {
+async fn each_lasting_failure_has_its_kind_and_its_number_of_attempts() {
     for protocol in PROTOCOLS {
-        let server = Faulty::start().await;
+        let server = FaultyModelServer::start().await;
         let provider = provider(protocol, &server, LONG, 4);
         let stream = streamed(protocol, TEXT);
         let head = &stream.raw[..stream.body];
@@ -238,15 +238,15 @@ async fn each_lasting_fault_has_its_kind_and_its_number_of_attempts() {
 }
 
 #[tokio::test]
-async fn silence_in_any_part_of_an_answer_is_waited_out_and_asked_again() {
+async fn silence_in_any_part_of_an_answer_times_out_and_is_requested_again() {
     for protocol in PROTOCOLS {
-        let server = Faulty::start().await;
+        let server = FaultyModelServer::start().await;
         let provider = provider(protocol, &server, SHORT, 2);
         for sample in samples(protocol) {
-            let then = Answer::Bytes(sample.raw.clone());
+            let next = Answer::Bytes(sample.raw.clone());
             for at in [0, 20, sample.body, sample.known, (sample.known + sample.finished) / 2] {
                 let outcome =
-                    ask(&provider, &server, vec![Answer::Stall(sample.raw[..at].to_vec()), then.clone()]).await;
+                    ask(&provider, &server, vec![Answer::Stall(sample.raw[..at].to_vec()), next.clone()]).await;
                 assert_eq!(outcome, good(2), "{protocol:?} at {at}");
             }
             let lasting = ask(&provider, &server, vec![Answer::Stall(sample.raw[..sample.known].to_vec())]).await;
@@ -270,12 +270,12 @@ session:
             - { action_type: ai_say, action_id: second, config: { content: 二, max_rounds: 1, monitor: 'off' } }
 ";
 
-fn said(journal: &[Value], role: &str) -> Vec<String> {
+fn messages_of(journal: &[Value], role: &str) -> Vec<String> {
     let messages = journal.iter().filter(|event| event["type"] == "message" && event["role"] == role);
     messages.map(|event| event["text"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The session until it waits for nothing: every question is answered.
+/// Runs the session to its end and answers every question.
 async fn talk(session: &mut bcc_runtime::run::session::Session) -> SessionPause {
     loop {
         match session.advance().await.unwrap() {
@@ -286,19 +286,19 @@ async fn talk(session: &mut bcc_runtime::run::session::Session) -> SessionPause 
 }
 
 #[tokio::test]
-async fn no_fault_loses_a_session() {
+async fn no_failure_loses_a_session() {
     let program = stage::program(SCRIPT);
     for protocol in PROTOCOLS {
-        let server = Faulty::start().await;
+        let server = FaultyModelServer::start().await;
         let models: Arc<dyn ModelProviders> =
-            stage::Only::without_monitors(Some(provider(protocol, &server, SHORT * 4, 2)));
-        let ends = stage::reply("ai_ask", "好", true, "continue_needed");
-        let goes_on = stage::reply("ai_ask", "好", false, "continue_needed");
+            stage::FixedModels::without_monitors(Some(provider(protocol, &server, SHORT * 4, 2)));
+        let exits = stage::reply("ai_ask", "好", true, "continue_needed");
+        let continues = stage::reply("ai_ask", "好", false, "continue_needed");
         let good = |text: &str| streamed(protocol, text);
-        let at = |share: usize| good(&ends).raw[..good(&ends).raw.len() * share / 5].to_vec();
-        let faults = [
+        let at = |share: usize| good(&exits).raw[..good(&exits).raw.len() * share / 5].to_vec();
+        let failures = [
             ("nothing", Answer::Bytes(Vec::new())),
-            ("cut in the head", Answer::Bytes(good(&ends).raw[..20].to_vec())),
+            ("cut in the head", Answer::Bytes(good(&exits).raw[..20].to_vec())),
             ("cut early", Answer::Bytes(at(1))),
             ("cut late", Answer::Bytes(at(3))),
             ("silent", Answer::Stall(at(2))),
@@ -310,51 +310,51 @@ async fn no_fault_loses_a_session() {
             ("endless", Answer::Flood(at(1), vec![b':'; 60_000])),
             ("another server", Answer::Bytes(http(200, "content-type: text/html\r\n", "<html>"))),
         ];
-        let all = [&goes_on, &ends, &ends].map(|text| Answer::Bytes(good(text).raw));
-        server.answers(all.clone());
-        let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
-        let mut session = stage::begin(&program, Arc::clone(&archive), Arc::clone(&models)).await;
+        let answers = [&continues, &exits, &exits].map(|text| Answer::Bytes(good(text).raw));
+        server.answers(answers.clone());
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let mut session = stage::start_conversation(&program, Arc::clone(&store), Arc::clone(&models)).await;
         assert_eq!(talk(&mut session).await, SessionPause::Completed);
         drop(session);
-        let undisturbed = stage::journal(archive.as_ref()).await;
+        let undisturbed = stage::journal(store.as_ref()).await;
         let calls = server.requests();
-        for (name, fault) in faults {
-            // The fault meets each call of the session in turn.
+        for (name, failure) in failures {
+            // The failure is injected into each call of the session in turn.
             for call in 0..calls {
-                let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
-                let before = all.iter().take(call).cloned();
-                server.answers(before.chain([fault.clone()]));
-                let mut session = stage::begin(&program, Arc::clone(&archive), Arc::clone(&models)).await;
+                let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+                let before = answers.iter().take(call).cloned();
+                server.answers(before.chain([failure.clone()]));
+                let mut session = stage::start_conversation(&program, Arc::clone(&store), Arc::clone(&models)).await;
                 assert_eq!(talk(&mut session).await, SessionPause::Stopped, "{protocol:?} {name} in call {call}");
                 drop(session);
-                let journal = stage::journal(archive.as_ref()).await;
+                let journal = stage::journal(store.as_ref()).await;
                 let error = journal.iter().find(|event| event["type"] == "error").unwrap();
                 assert_eq!(error["code"], "model-failed", "{protocol:?} {name}");
 
-                server.answers(all.iter().skip(call).cloned());
-                let mut session = stage::resume(&program, Arc::clone(&archive), Arc::clone(&models)).await;
+                server.answers(answers.iter().skip(call).cloned());
+                let mut session = stage::resume(&program, Arc::clone(&store), Arc::clone(&models)).await;
                 assert_eq!(talk(&mut session).await, SessionPause::Completed, "{protocol:?} {name} in call {call}");
                 drop(session);
-                let journal = stage::journal(archive.as_ref()).await;
+                let journal = stage::journal(store.as_ref()).await;
                 for role in ["ai", "user"] {
-                    let told = said(&journal, role);
-                    assert_eq!(told, said(&undisturbed, role), "{protocol:?} {name} in call {call}");
+                    let messages = messages_of(&journal, role);
+                    assert_eq!(messages, messages_of(&undisturbed, role), "{protocol:?} {name} in call {call}");
                 }
             }
         }
     }
 }
 
-/// Gives these in order; may be asked again once for each reply.
-struct Told(Mutex<VecDeque<Result<ModelReply, ModelError>>>);
+/// Returns these results in order; its policy allows one further request for each reply.
+struct ScriptedModel(Mutex<VecDeque<Result<ModelReply, ModelError>>>);
 
 #[async_trait]
-impl Provider for Told {
+impl Provider for ScriptedModel {
     fn name(&self) -> &str {
         "told"
     }
 
-    fn manners(&self) -> ReplyPolicy {
+    fn reply_policy(&self) -> ReplyPolicy {
         ReplyPolicy { repair: false, reask: 1 }
     }
 
@@ -367,12 +367,12 @@ impl Provider for Told {
     }
 }
 
-fn refused(status: u16, message: &str) -> ModelError {
+fn http_error(status: u16, message: &str) -> ModelError {
     ModelError::Http { host: "h".into(), status, message: message.into(), retry_after: None, attempts: 1 }
 }
 
-/// What one action comes to whose calls come out like this, and all that happened.
-async fn told(came: Vec<Result<ModelReply, ModelError>>) -> (SessionPause, Vec<Value>) {
+/// How a session with one action ends if its calls have these results, and the journal.
+async fn run_with_results(results: Vec<Result<ModelReply, ModelError>>) -> (SessionPause, Vec<Value>) {
     let script = "
 session:
   session_id: s
@@ -383,12 +383,12 @@ session:
         - topic_id: t
           actions: [{ action_type: ai_ask, action_id: ask, config: { content: 问, output: [{ get: phone }] } }]
 ";
-    let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    let models = stage::Only::without_monitors(Some(Arc::new(Told(Mutex::new(came.into())))));
-    let mut session = stage::begin(&stage::program(script), Arc::clone(&archive), models).await;
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let models = stage::FixedModels::without_monitors(Some(Arc::new(ScriptedModel(Mutex::new(results.into())))));
+    let mut session = stage::start_conversation(&stage::program(script), Arc::clone(&store), models).await;
     let pause = talk(&mut session).await;
     drop(session);
-    (pause, stage::journal(archive.as_ref()).await)
+    (pause, stage::journal(store.as_ref()).await)
 }
 
 fn phone(exit: bool, number: Option<&str>) -> ModelReply {
@@ -398,11 +398,11 @@ fn phone(exit: bool, number: Option<&str>) -> ModelReply {
 }
 
 #[tokio::test]
-async fn a_sensitive_value_that_a_server_repeats_stands_in_no_event() {
-    let said = "content filter: 13800001111";
-    let passed = PassedOver { model: "first".into(), error: refused(403, said).to_message(), attempts: 1 };
-    let fallen = ModelReply { passed_over: vec![passed], ..phone(true, Some("13800001111")) };
-    let (pause, journal) = told(vec![Ok(phone(false, None)), Ok(fallen)]).await;
+async fn a_sensitive_value_that_a_server_repeats_is_in_no_event() {
+    let message = "content filter: 13800001111";
+    let passed_over = PassedOver { model: "first".into(), error: http_error(403, message).to_message(), attempts: 1 };
+    let fallback = ModelReply { passed_over: vec![passed_over], ..phone(true, Some("13800001111")) };
+    let (pause, journal) = run_with_results(vec![Ok(phone(false, None)), Ok(fallback)]).await;
     assert_eq!(pause, SessionPause::Completed);
     let warned = journal.iter().find(|event| event["code"] == "model-fallback").unwrap();
     assert!(warned["message"].as_str().unwrap().contains("content filter: ***"), "{warned}");
@@ -412,28 +412,29 @@ async fn a_sensitive_value_that_a_server_repeats_stands_in_no_event() {
 }
 
 #[tokio::test]
-async fn where_only_asking_again_fails_the_reply_that_was_there_counts() {
+async fn if_only_the_further_request_fails_the_first_reply_counts() {
     let half = || {
         let mut reply: Value = serde_json::from_str(&phone(true, Some("5")).text).unwrap();
         reply.as_object_mut().unwrap().remove("metrics");
         ModelReply { text: reply.to_string(), ..ModelReply::default() }
     };
     let opening = || Ok(phone(false, None));
-    let (pause, journal) = told(vec![opening(), Ok(half()), Err(refused(401, "no"))]).await;
+    let (pause, journal) = run_with_results(vec![opening(), Ok(half()), Err(http_error(401, "no"))]).await;
     assert_eq!(pause, SessionPause::Completed);
     let calls: Vec<_> = journal.iter().filter(|event| event["type"] == "model_call").collect();
     assert_eq!(calls.len(), 3);
     assert!(calls[2]["error"].as_str().unwrap().contains("401"), "{}", calls[2]);
     assert_eq!(journal.iter().filter(|event| event["type"] == "variable_set").count(), 1);
-    // What was shown of it was taken back, so it is said under another id.
+    // The part that was shown was discarded, so the message has another id.
     let ids = |kind: &str| -> Vec<&Value> {
         journal.iter().filter(|event| event["type"] == kind).map(|event| &event["message_id"]).collect()
     };
     assert!(ids("message").iter().all(|id| !ids("message_discarded").contains(id)));
-    // Nothing that could be read, or nobody who failed but the written replies: then there is no reply.
+    // There is no reply if nothing was readable, or if the error came from the recorded replies.
     let nothing = ModelReply { text: "不会".into(), ..ModelReply::default() };
     let written = ModelError::NoReply { key: "ask".into(), help: "no more".into() };
-    for came in [vec![opening(), Ok(nothing), Err(refused(401, "no"))], vec![opening(), Ok(half()), Err(written)]] {
-        assert_eq!(told(came).await.0, SessionPause::Stopped);
+    for results in [vec![opening(), Ok(nothing), Err(http_error(401, "no"))], vec![opening(), Ok(half()), Err(written)]]
+    {
+        assert_eq!(run_with_results(results).await.0, SessionPause::Stopped);
     }
 }

@@ -1,5 +1,5 @@
-//! Monitors beside the conversation: 004's "监控处理器设计", its unit tests 8 and 9 and integration tests 4 to 6 as far as they
-//! concern what happens between a turn and the prompt of the next.
+//! Monitors: 004's "监控处理器设计", its unit tests 8 and 9 and integration tests 4 to 6 as far as they concern what happens between a
+//! turn and the prompt of the next.
 
 use crate::checking;
 use crate::stage;
@@ -21,9 +21,9 @@ use bcc_runtime::program::transcript::RecentTranscript;
 use bcc_runtime::program::turn::{Turn, TurnResources};
 use serde_json::{Map, Value, json};
 
-use watching::{BLOCKED, NEXT, SCRIPT, Seeded, Still, context, monitor_of, program, put, watched};
+use watching::{BLOCKED, NEXT, SCRIPT, Seeded, Still, context, monitor, program, put, watched};
 
-async fn analysed(
+async fn analyze(
     kind: &str,
     id: &str,
     action: usize,
@@ -34,7 +34,7 @@ async fn analysed(
     let program = program(project.path(), scheme);
     let provider = Seeded::new(reply, 0);
     let context = context(&program, action, &provider, 12);
-    (monitor_of(kind).analyze_with_llm(&watched(kind, id, "敷衍"), &context).await, provider)
+    (monitor(kind).analyze_with_llm(&watched(kind, id, "敷衍"), &context).await, provider)
 }
 
 fn outcome(metrics: Value, parse_error: bool) -> Outcome {
@@ -50,18 +50,18 @@ fn parse_metrics_takes_the_metrics_of_its_kind_and_fills_in_what_is_missing() {
         "information_completeness": "信息不可用", "user_engagement": "投入", "emotional_intensity": "信息不可用",
         "reply_relevance": "信息不可用",
     });
-    assert_eq!(monitor_of("ai_ask").parse_metrics(&mixed), expected.as_object().cloned());
+    assert_eq!(monitor("ai_ask").parse_metrics(&mixed), expected.as_object().cloned());
     let expected =
         json!({ "user_engagement": "投入", "emotional_intensity": "信息不可用", "understanding_level": "信息不可用" });
-    assert_eq!(monitor_of("ai_say").parse_metrics(&mixed), expected.as_object().cloned());
-    // An opening turn has none, and those of an unreadable reply say nothing about the person.
-    assert_eq!(monitor_of("ai_ask").parse_metrics(&outcome(json!({}), false)), None);
-    assert_eq!(monitor_of("ai_ask").parse_metrics(&outcome(json!({ "user_engagement": "x" }), true)), None);
+    assert_eq!(monitor("ai_say").parse_metrics(&mixed), expected.as_object().cloned());
+    // An opening turn has none, and those of an unreadable reply are not about the person.
+    assert_eq!(monitor("ai_ask").parse_metrics(&outcome(json!({}), false)), None);
+    assert_eq!(monitor("ai_ask").parse_metrics(&outcome(json!({ "user_engagement": "x" }), true)), None);
 }
 
 #[tokio::test]
 async fn analyze_with_llm_shows_the_model_all_that_004_lists_and_reads_its_answer() {
-    let (analysed, provider) = analysed("ai_ask", "ask", 0, None, BLOCKED).await;
+    let (result, provider) = analyze("ai_ask", "ask", 0, None, BLOCKED).await;
     let prompt = provider.prompt(Role::User);
     for shown in [
         "ask（ai_ask）",
@@ -78,10 +78,10 @@ async fn analyze_with_llm_shows_the_model_all_that_004_lists_and_reads_its_answe
     ] {
         assert!(prompt.contains(shown), "{shown}: {prompt}");
     }
-    assert!(analysed.analysis.intervention_needed);
-    assert_eq!(analysed.analysis.intervention_reason, InterventionReason::Blocked);
-    assert_eq!(analysed.analysis.metadata, MonitorMetadata { parse_error: false, parse_retry_count: 1 });
-    let call = analysed.calls.into_iter().next().unwrap();
+    assert!(result.analysis.intervention_needed);
+    assert_eq!(result.analysis.intervention_reason, InterventionReason::Blocked);
+    assert_eq!(result.analysis.metadata, MonitorMetadata { parse_error: false, parse_retry_count: 1 });
+    let call = result.calls.into_iter().next().unwrap();
     assert_eq!((call.call_id.as_str(), call.purpose, call.model.as_str()), ("c12.m", "monitor", "seeded"));
     assert_eq!(
         (call.tokens_in, call.tokens_out, call.parse_retry_count, &call.error),
@@ -97,13 +97,13 @@ async fn the_monitor_of_ai_say_sees_what_the_person_answered_and_gives_an_exampl
     let reply = r#"好的：```json
 {"understanding_issue": "true", "issue_type": "too_abstract", "feedback_for_action": "概念太抽象", "example_suggestion": "换个角度看问题"}
 ```"#;
-    let (analysed, provider) = analysed("ai_say", "say", 1, None, reply).await;
+    let (result, provider) = analyze("ai_say", "say", 1, None, reply).await;
     let prompt = provider.prompt(Role::User);
     assert!(prompt.contains("不太想说") && prompt.contains("只听懂了一半"), "{prompt}");
-    assert_eq!(analysed.analysis.understanding_issue, Some(true));
-    assert_eq!(analysed.analysis.metadata.parse_retry_count, 3);
-    let monitor = monitor_of("ai_say");
-    insta::assert_snapshot!(monitor.build_feedback_prompt(&analysed.analysis, &analysed.words.unwrap()).unwrap(), @r"
+    assert_eq!(result.analysis.understanding_issue, Some(true));
+    assert_eq!(result.analysis.metadata.parse_retry_count, 3);
+    let monitor = monitor("ai_say");
+    insta::assert_snapshot!(monitor.build_feedback_prompt(&result.analysis, &result.feedback_texts.unwrap()).unwrap(), @r"
     【表达优化建议】
     概念太抽象
 
@@ -127,19 +127,19 @@ async fn integration_5_a_monitor_that_fails_in_any_way_gives_the_empty_analysis(
             None,
         ),
     ] {
-        let (analysed, _) = analysed("ai_ask", "ask", 0, None, reply).await;
-        let text = analysed.analysis.feedback_for_action.clone();
+        let (result, _) = analyze("ai_ask", "ask", 0, None, reply).await;
+        let text = result.analysis.feedback_for_action.clone();
         assert!(text.is_none() || text.as_deref() == Some("5"), "{reply}: {text:?}");
-        assert!(!analysed.analysis.intervention_needed && !analysed.analysis.orchestration_needed, "{reply}");
-        assert_eq!(analysed.analysis.metadata, metadata, "{reply}");
-        let told = analysed.calls.into_iter().next().unwrap().error;
-        assert_eq!(told.is_some(), error.is_some(), "{reply}: {told:?}");
-        assert!(told.unwrap_or_default().to_string().contains(error.unwrap_or_default()), "{reply}");
+        assert!(!result.analysis.intervention_needed && !result.analysis.orchestration_needed, "{reply}");
+        assert_eq!(result.analysis.metadata, metadata, "{reply}");
+        let reported = result.calls.into_iter().next().unwrap().error;
+        assert_eq!(reported.is_some(), error.is_some(), "{reply}: {reported:?}");
+        assert!(reported.unwrap_or_default().to_string().contains(error.unwrap_or_default()), "{reply}");
     }
 }
 
 #[tokio::test]
-async fn a_monitor_s_model_is_asked_again_as_its_manners_allow_and_the_last_reply_that_can_be_read_counts() {
+async fn a_monitor_s_model_is_asked_again_as_its_reply_policy_allows_and_the_last_readable_reply_counts() {
     let incomplete = r#"{"intervention_needed": true, "feedback_for_action": "先共情"}"#;
     for (replies, calls, feedback, error) in [
         (format!("不会{NEXT}{BLOCKED}"), 2, true, false),
@@ -148,12 +148,12 @@ async fn a_monitor_s_model_is_asked_again_as_its_manners_allow_and_the_last_repl
         (format!("{incomplete}{NEXT}unreachable"), 2, true, false),
         (format!("{BLOCKED}{NEXT}不会"), 1, true, false),
     ] {
-        let (analysed, provider) = analysed("ai_ask", "ask", 0, None, &replies).await;
-        assert_eq!((analysed.calls.len(), provider.count()), (calls, calls), "{replies}");
-        assert_eq!(analysed.analysis.feedback_for_action.is_some(), feedback, "{replies}");
-        assert_eq!(analysed.analysis.metadata.parse_error, error, "{replies}");
-        assert_eq!(analysed.worked(), !error, "{replies}");
-        for (number, call) in (0..).zip(&analysed.calls) {
+        let (result, provider) = analyze("ai_ask", "ask", 0, None, &replies).await;
+        assert_eq!((result.calls.len(), provider.count()), (calls, calls), "{replies}");
+        assert_eq!(result.analysis.feedback_for_action.is_some(), feedback, "{replies}");
+        assert_eq!(result.analysis.metadata.parse_error, error, "{replies}");
+        assert_eq!(result.succeeded(), !error, "{replies}");
+        for (number, call) in (0..).zip(&result.calls) {
             let id = if number == 0 { "c12.m".to_owned() } else { format!("c12.m.{number}") };
             assert_eq!((call.reask, call.call_id.as_str()), (number, id.as_str()), "{replies}");
         }
@@ -166,13 +166,15 @@ async fn a_monitor_s_model_is_asked_again_as_its_manners_allow_and_the_last_repl
 
 #[test]
 fn unit_8_feedback_is_built_whenever_there_is_some_whether_or_not_an_intervention_is_needed() {
-    let monitor = monitor_of("ai_ask");
+    let monitor = monitor("ai_ask");
     let analysis = |feedback: Option<&str>, approach: Option<&str>| MonitorAnalysis {
         feedback_for_action: feedback.map(str::to_owned),
         modified_approach: approach.map(str::to_owned),
         ..MonitorAnalysis::default()
     };
-    let built = monitor.build_feedback_prompt(&analysis(Some("少问一点"), Some("先问气氛")), &monitor.words()).unwrap();
+    let built = monitor
+        .build_feedback_prompt(&analysis(Some("少问一点"), Some("先问气氛")), &monitor.feedback_texts())
+        .unwrap();
     insta::assert_snapshot!(built, @r"
     【Topic层策略建议】
     少问一点
@@ -182,20 +184,24 @@ fn unit_8_feedback_is_built_whenever_there_is_some_whether_or_not_an_interventio
 
     请根据以上建议调整你的提问方式。
     ");
-    let built = monitor.build_feedback_prompt(&analysis(Some("少问一点"), None), &monitor.words()).unwrap();
+    let built = monitor.build_feedback_prompt(&analysis(Some("少问一点"), None), &monitor.feedback_texts()).unwrap();
     assert!(!built.contains("【建议调整方式】"), "{built}");
     for nothing in [None, Some(" \n")] {
-        assert_eq!(monitor.build_feedback_prompt(&analysis(nothing, Some("先问气氛")), &monitor.words()), None);
+        assert_eq!(
+            monitor.build_feedback_prompt(&analysis(nothing, Some("先问气氛")), &monitor.feedback_texts()),
+            None
+        );
     }
-    let long = monitor.build_feedback_prompt(&analysis(Some(&"长".repeat(50_000)), None), &monitor.words()).unwrap();
+    let long =
+        monitor.build_feedback_prompt(&analysis(Some(&"长".repeat(50_000)), None), &monitor.feedback_texts()).unwrap();
     assert!(long.chars().count() < 3_000);
 }
 
 #[tokio::test]
 async fn under_the_english_scheme_advice_is_worded_in_english() {
-    let (analysed, provider) = analysed("ai_ask", "ask", 0, Some("english"), BLOCKED).await;
+    let (result, provider) = analyze("ai_ask", "ask", 0, Some("english"), BLOCKED).await;
     assert!(provider.prompt(Role::System).contains("You supervise"));
-    let built = monitor_of("ai_ask").build_feedback_prompt(&analysed.analysis, &analysed.words.unwrap()).unwrap();
+    let built = monitor("ai_ask").build_feedback_prompt(&result.analysis, &result.feedback_texts.unwrap()).unwrap();
     assert!(built.starts_with("[Advice from the topic level]\n") && built.ends_with("Adjust how you ask accordingly."));
 }
 
@@ -208,7 +214,7 @@ fn unit_9_only_a_need_of_orchestration_triggers_the_second_path() {
                 intervention_needed: true,
                 ..MonitorAnalysis::default()
             };
-            assert_eq!(monitor_of(kind).should_trigger_orchestration(&analysis), needed);
+            assert_eq!(monitor(kind).should_trigger_orchestration(&analysis), needed);
         }
     }
 }
@@ -224,9 +230,9 @@ async fn integration_6_the_scheme_s_monitor_template_stands_before_the_default_o
         let program = program(project.path(), scheme);
         let provider = Seeded::new("{}", 0);
         let context = context(&program, 0, &provider, 1);
-        let analysed = monitor_of("ai_ask").analyze_with_llm(&watched("ai_ask", "ask", "敷衍"), &context).await;
+        let result = monitor("ai_ask").analyze_with_llm(&watched("ai_ask", "ask", "敷衍"), &context).await;
         assert_eq!(provider.prompt(Role::User), expected);
-        assert_eq!(analysed.words, None, "a template without words leaves them to the monitor");
+        assert_eq!(result.feedback_texts, None, "a template without words leaves them to the monitor");
     }
 }
 
@@ -236,16 +242,16 @@ async fn a_prompt_that_cannot_be_rendered_asks_no_model() {
     put(project.path(), "default/ai_ask_monitor_v1.md", "{{ metrics.user_engagement + 1 }}");
     let program = program(project.path(), None);
     let provider = Seeded::new(BLOCKED, 0);
-    let analysed = monitor_of("ai_ask")
+    let result = monitor("ai_ask")
         .analyze_with_llm(&watched("ai_ask", "ask", "敷衍"), &context(&program, 0, &provider, 1))
         .await;
-    assert_eq!((provider.count(), analysed.calls.is_empty()), (0, true));
-    assert!(!analysed.prompt_error.unwrap().to_string().contains("敷衍"));
-    assert_eq!(analysed.analysis, MonitorAnalysis::default());
+    assert_eq!((provider.count(), result.calls.is_empty()), (0, true));
+    assert!(!result.prompt_error.unwrap().to_string().contains("敷衍"));
+    assert_eq!(result.analysis, MonitorAnalysis::default());
 }
 
 #[test]
-fn monitor_off_is_kept_and_targets_are_reachable() {
+fn monitor_off_is_respected_and_targets_are_known() {
     let project = tempfile::tempdir().unwrap();
     let program = program(project.path(), None);
     let steps = &program.phases[0].topics[0].steps;
@@ -266,7 +272,7 @@ fn a_monitor_template_of_a_project_is_checked_like_any_other() {
         .filter(|found| found.rule == "unknown-template-name")
         .map(|found| found.message.to_string())
         .collect();
-    assert_eq!(unknown.len(), 2, "{}", checking::told(&found));
+    assert_eq!(unknown.len(), 2, "{}", checking::findings_report(&found));
     assert!(unknown[0].contains("`engagment_trend`") && unknown[1].contains("`tone`"), "{unknown:?}");
 }
 
@@ -274,23 +280,23 @@ fn a_monitor_template_of_a_project_is_checked_like_any_other() {
 
 const ADVICE: &str = "【Topic层策略建议】\n别问得太直接";
 
-/// The prompt of an opening turn that is lent this advice, by role, and whether the advice was used.
-async fn advised(project: &Path, action: usize, advice: Option<&str>) -> (String, bool) {
+/// The user prompt of an opening turn with this advice, and whether the advice was used.
+async fn prompt_with_advice(project: &Path, action: usize, advice: Option<&str>) -> (String, bool) {
     let program = program(project, None);
     let provider = Seeded::new(r#"{"content": "好", "EXIT": "NO"}"#, 0);
-    let (models, clock) = (stage::Only::of(provider.clone()), Arc::new(Still));
+    let (models, clock) = (stage::FixedModels::of(provider.clone()), Arc::new(Still));
     let services = Services {
         models,
         clock,
-        observer: Arc::new(stage::Nobody),
-        recheck: Arc::new(stage::Nobody),
+        observer: Arc::new(stage::SilentObserver),
+        recheck: Arc::new(stage::SilentObserver),
         recorder: None,
-        outside: Default::default(),
+        host: Default::default(),
     };
     let (recent, place) = (RecentTranscript::new(20, 8000), EventLocation::default());
     let topic = &program.phases[0].topics[0];
     let notebook = NotebookState::default();
-    let lent = TurnResources {
+    let resources = TurnResources {
         program: &program,
         phase: &program.phases[0],
         topic,
@@ -305,17 +311,17 @@ async fn advised(project: &Path, action: usize, advice: Option<&str>) -> (String
         routed: &[],
         resumed: false,
         advice,
-        most_rounds: None,
+        max_rounds: None,
         calls_before: 0,
         last_seq: 0,
         notebook: &notebook,
-        shelf: &NoCells,
+        cells: &NoCells,
         masker: &Masker::default(),
         effect: None,
         effect_is_due: false,
         on_interrupted: topic.steps[action].on_interrupted,
     };
-    let turn = Turn::new(lent, Scopes::default());
+    let turn = Turn::new(resources, Scopes::default());
     topic.steps[action].action.turn(&turn).await.unwrap();
     (provider.prompt(Role::User), turn.into_work().advice_used)
 }
@@ -324,18 +330,18 @@ async fn advised(project: &Path, action: usize, advice: Option<&str>) -> (String
 async fn unit_8_advice_stands_where_the_template_puts_it_or_else_at_the_end() {
     let project = tempfile::tempdir().unwrap();
     for action in [0, 1] {
-        let (prompt, used) = advised(project.path(), action, Some(ADVICE)).await;
+        let (prompt, used) = prompt_with_advice(project.path(), action, Some(ADVICE)).await;
         assert_eq!((prompt.matches(ADVICE).count(), used), (1, true), "{prompt}");
         assert!(!prompt.ends_with(ADVICE), "{prompt}");
     }
     put(project.path(), "default/ai_ask_v1.md", "<!-- system -->\n规则\n<!-- user -->\n{{ task }}");
-    let (prompt, used) = advised(project.path(), 0, Some(ADVICE)).await;
+    let (prompt, used) = prompt_with_advice(project.path(), 0, Some(ADVICE)).await;
     assert_eq!((prompt.as_str(), used), (format!("父亲做什么工作？\n\n{ADVICE}").as_str(), true));
-    // A part that the template includes may give it its place.
+    // An included template part may place the advice.
     put(project.path(), "default/ai_ask_v1.md", "{% include 'part.md' %}\n{{ task }}");
     put(project.path(), "default/part.md", "[{{ strategy_suggestion }}]");
-    let (prompt, _) = advised(project.path(), 0, Some(ADVICE)).await;
+    let (prompt, _) = prompt_with_advice(project.path(), 0, Some(ADVICE)).await;
     assert_eq!(prompt, format!("[{ADVICE}]\n父亲做什么工作？"));
-    let (prompt, used) = advised(project.path(), 0, None).await;
+    let (prompt, used) = prompt_with_advice(project.path(), 0, None).await;
     assert_eq!((prompt.as_str(), used), ("[]\n父亲做什么工作？", false));
 }

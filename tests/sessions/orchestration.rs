@@ -1,5 +1,5 @@
-//! Plans for the rest of a topic: each file of `tests/plans/` is one plan with what becomes of the topic of `script.yaml`, or why
-//! it is refused; and the asking for plans, with models that answer, fail and talk nonsense.
+//! Plans for the rest of a topic. Each file of `tests/plans/` has one plan and the resulting actions of the topic in `script.yaml`, or
+//! the reason for its rejection. Also the requests for plans, with models that answer, fail and send nonsense.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,9 @@ use bcc_runtime::program::orchestration::edits::{id_of, is_skipped};
 use bcc_runtime::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanError, Revision};
 use bcc_runtime::program::orchestration::plan_prompt::{OrchestrationContext, PlanRequest};
 use bcc_runtime::program::orchestration::plans::{Accepted, Plans};
-use bcc_runtime::program::orchestration::{Generated, MOST_ASKED, generate_orchestration_plan, should_orchestrate};
+use bcc_runtime::program::orchestration::{
+    Generated, MAX_PLAN_REQUESTS, generate_orchestration_plan, should_orchestrate,
+};
 use bcc_runtime::program::program::Program;
 use bcc_runtime::program::recheck::Recheck;
 use bcc_runtime::program::services::Services;
@@ -41,7 +43,7 @@ use crate::stage;
 
 const FAMILY: &str = "family";
 
-/// The script in `text`, checked, and what checks it again.
+/// The checked program of the script in `text`, and the [`PinnedScript`] that checks it again.
 fn pinned(text: &str) -> (Program, PinnedScript) {
     crate::at_root();
     let file = Arc::new(SourceFile::new("script.yaml", text));
@@ -60,7 +62,7 @@ fn script() -> String {
     std::fs::read_to_string("tests/plans/script.yaml").unwrap()
 }
 
-/// The ids of every action of a program, topic by topic.
+/// The ids and kinds of the actions of a program, by topic.
 fn tree(program: &Program) -> Vec<(String, Vec<(String, &'static str)>)> {
     let topics = program.phases.iter().flat_map(|phase| &phase.topics);
     let steps = |topic: &bcc_runtime::program::program::Topic| {
@@ -70,30 +72,30 @@ fn tree(program: &Program) -> Vec<(String, Vec<(String, &'static str)>)> {
 }
 
 fn plan(reply: &Value, revision: Revision) -> OrchestrationPlan {
-    OrchestrationPlan::of_reply(reply.as_object().unwrap(), revision).unwrap()
+    OrchestrationPlan::from_reply(reply.as_object().unwrap(), revision).unwrap()
 }
 
-/// Runs one case and gives the plans of the visit with what became of the last one.
+/// Runs one case. Returns the plans of the visit and the result of the last one.
 fn run(case: &Value, recheck: &dyn Recheck) -> (Plans, Result<Accepted, PlanError>) {
     let index = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
-    let cursor = Cursor { at: index(&case["at"]), begun: case["begun"].as_bool().unwrap_or(true) };
+    let cursor = Cursor { at: index(&case["at"]), started: case["begun"].as_bool().unwrap_or(true) };
     let mut plans = Plans::default();
     for earlier in case["before"].as_array().into_iter().flatten() {
         let earlier = plan(earlier, plans.revision(cursor));
-        plans.apply(earlier, cursor, FAMILY, recheck).unwrap_or_else(|refused| panic!("{refused:?}"));
+        plans.apply(earlier, cursor, FAMILY, recheck).unwrap_or_else(|error| panic!("{error:?}"));
     }
     let mut revision = plans.revision(cursor);
     if let Some(asked_at) = case.get("asked_at") {
-        revision.cursor = Cursor { at: index(asked_at), begun: true };
+        revision.cursor = Cursor { at: index(asked_at), started: true };
     }
     if let Some(asked_plans) = case.get("asked_plans") {
         revision.plans = asked_plans.as_u64().unwrap() as u32;
     }
-    let came = plans.apply(plan(&case["plan"], revision), cursor, FAMILY, recheck);
-    (plans, came)
+    let result = plans.apply(plan(&case["plan"], revision), cursor, FAMILY, recheck);
+    (plans, result)
 }
 
-/// `ask`, or `(ask)` when it never runs.
+/// `ask`, or `(ask)` if the action is skipped.
 fn shown(action: &Value) -> String {
     if is_skipped(action) { format!("({})", id_of(action)) } else { id_of(action).to_owned() }
 }
@@ -115,11 +117,11 @@ fn cases() -> Vec<(String, Value)> {
 }
 
 #[test]
-fn every_plan_changes_the_topic_as_its_case_says_or_is_refused_for_the_reason_given() {
+fn every_plan_changes_the_topic_as_its_case_says_or_is_rejected_for_the_given_reason() {
     let (_, recheck) = pinned(&script());
     for (name, case) in cases() {
-        let (plans, came) = run(&case, &recheck);
-        match (case.get("refused"), came) {
+        let (plans, result) = run(&case, &recheck);
+        match (case.get("refused"), result) {
             (None, Ok(accepted)) => {
                 let list: Vec<String> = accepted.actions.iter().map(shown).collect();
                 assert_eq!(json!(list), case["after"], "{name}");
@@ -137,25 +139,25 @@ fn every_plan_changes_the_topic_as_its_case_says_or_is_refused_for_the_reason_gi
                 let replayed = stored.replay(recheck.actions(FAMILY).unwrap()).unwrap();
                 assert_eq!(replayed, accepted.actions, "{name}: another topic after a resume");
             }
-            (Some(expected), Err(refused)) => {
-                let (code, why) = expected.as_object().unwrap().iter().next().unwrap();
-                assert_eq!(&refused.code, code, "{name}: {}", refused.why);
-                let why = why.as_str().unwrap();
-                // What the check says is its own; the case names what must be in it.
-                let said =
-                    if code == "does-not-check" { refused.why.to_string().contains(why) } else { refused.why == why };
-                assert!(said, "{name}: {}", refused.why);
-                assert_eq!(plans.refused, 1, "{name}");
+            (Some(expected), Err(error)) => {
+                let (code, reason) = expected.as_object().unwrap().iter().next().unwrap();
+                assert_eq!(&error.code, code, "{name}: {}", error.why);
+                let reason = reason.as_str().unwrap();
+                // The case contains only a part of the message of the check.
+                let matches =
+                    if code == "does-not-check" { error.why.to_string().contains(reason) } else { error.why == reason };
+                assert!(matches, "{name}: {}", error.why);
+                assert_eq!(plans.rejected, 1, "{name}");
                 assert_eq!(plans.applied.len(), case["before"].as_array().map_or(0, Vec::len), "{name}");
             }
-            (None, Err(refused)) => panic!("{name} was refused: {refused:?}"),
+            (None, Err(error)) => panic!("{name} was refused: {error:?}"),
             (Some(_), Ok(accepted)) => panic!("{name} was not refused: {:?}", accepted.actions),
         }
     }
 }
 
 #[test]
-fn what_is_nested_without_end_or_too_long_is_refused_before_anything_is_checked() {
+fn a_plan_that_is_nested_too_deep_or_too_long_is_rejected_before_the_check() {
     let (_, recheck) = pinned(&script());
     let mut deep = json!("x");
     for _ in 0..100 {
@@ -164,8 +166,8 @@ fn what_is_nested_without_end_or_too_long_is_refused_before_anything_is_checked(
     for content in [deep, json!("长".repeat(10_000))] {
         let new = json!({ "action_type": "ai_say", "action_id": "more", "config": { "content": content } });
         let case = json!({ "at": 1, "plan": { "action": "insert", "new_action": new } });
-        let (_, came) = run(&case, &recheck);
-        assert_eq!(came.err().unwrap().code, "plan-too-large");
+        let (_, result) = run(&case, &recheck);
+        assert_eq!(result.err().unwrap().code, "plan-too-large");
     }
 }
 
@@ -189,7 +191,7 @@ fn a_script_checked_again_with_its_own_actions_is_the_same_program() {
                 assert_eq!(ids, topic.steps.iter().map(|step| step.id.as_str()).collect::<Vec<_>>());
                 let again = recheck
                     .recheck(&topic.id, &actions)
-                    .unwrap_or_else(|faults| panic!("{}, {}: {faults:#?}", file.display(), topic.id));
+                    .unwrap_or_else(|errors| panic!("{}, {}: {errors:#?}", file.display(), topic.id));
                 assert_eq!(tree(&again), tree(&program), "{}", file.display());
                 topics += 1;
             }
@@ -222,28 +224,28 @@ fn what_a_plan_leaves_alone_is_what_its_author_wrote() {
     let (program, recheck) = pinned(&text);
     assert_eq!(recheck.actions("0o17").unwrap()[0]["action_id"], "1e3");
     let again =
-        recheck.recheck("last", &recheck.actions("last").unwrap()).unwrap_or_else(|faults| panic!("{faults:#?}"));
+        recheck.recheck("last", &recheck.actions("last").unwrap()).unwrap_or_else(|errors| panic!("{errors:#?}"));
     assert_eq!(tree(&again), tree(&program));
     assert_eq!((again.id.as_str(), again.phases[0].id.as_str()), ("007", "1.10"));
     let mut actions = recheck.actions("0o17").unwrap();
     actions[0]["config"]["content"] = json!("别的");
-    let again = recheck.recheck("0o17", &actions).unwrap_or_else(|faults| panic!("{faults:#?}"));
+    let again = recheck.recheck("0o17", &actions).unwrap_or_else(|errors| panic!("{errors:#?}"));
     assert_eq!(tree(&again), tree(&program), "the id `1e3` stays the text that it is");
     assert!(recheck.actions("1.1").is_none() && recheck.actions("17").is_none());
     assert!(recheck.recheck("nowhere", &actions).is_err());
 }
 
 #[test]
-fn the_event_of_a_plan_tells_the_plan_and_the_actions_before_and_after() {
+fn the_event_of_a_plan_has_the_plan_and_the_actions_before_and_after() {
     let (_, recheck) = pinned(&script());
     let reply = json!({ "action": "skip", "target_position": "rest", "reason": "他累了" });
     let case = json!({ "at": 1, "plan": reply });
-    let (plans, came) = run(&case, &recheck);
-    assert!(came.is_ok());
+    let (plans, result) = run(&case, &recheck);
+    assert!(result.is_ok());
     let analysis = needed();
     let original = recheck.actions(FAMILY).unwrap();
-    let told = |refused: Option<&PlanError>| -> Event {
-        plans.told(&plans.applied[0].plan, refused, (&analysis, "ask_father"), &original)
+    let event = |rejection: Option<&PlanError>| -> Event {
+        plans.event(&plans.applied[0].plan, rejection, (&analysis, "ask_father"), &original)
     };
     let expected = json!({
         "type": "orchestrated", "reason": "blocked", "route": "skip", "from": "ask_father", "why": "他累了", "accepted": true,
@@ -253,20 +255,21 @@ fn the_event_of_a_plan_tells_the_plan_and_the_actions_before_and_after() {
         "original": ["greet", "ask_father", "ask_detail", "ask_mother", "check", "rest"],
         "now": ["greet", "ask_father", "ask_detail", "ask_mother", "check"],
     });
-    assert_eq!(serde_json::to_value(told(None)).unwrap(), expected);
-    let refused = serde_json::to_value(told(Some(&PlanError::new("too-late", "`rest` has already started")))).unwrap();
-    assert_eq!((&refused["accepted"], &refused["why"]), (&json!(false), &json!("`rest` has already started")));
+    assert_eq!(serde_json::to_value(event(None)).unwrap(), expected);
+    let rejection =
+        serde_json::to_value(event(Some(&PlanError::new("too-late", "`rest` has already started")))).unwrap();
+    assert_eq!((&rejection["accepted"], &rejection["why"]), (&json!(false), &json!("`rest` has already started")));
 }
 
 #[test]
-fn a_visit_is_put_together_again_on_resume_and_refused_when_the_script_is_another() {
+fn a_visit_is_restored_on_resume_and_rejected_if_the_script_differs() {
     let (program, recheck) = pinned(&script());
     assert!(Plans::default().program(FAMILY, &recheck).unwrap().is_none());
     let case =
         json!({ "at": 1, "plan": { "action": "reorder", "order": ["rest", "ask_detail", "ask_mother", "check"] } });
-    let (plans, came) = run(&case, &recheck);
+    let (plans, result) = run(&case, &recheck);
     let resumed = plans.program(FAMILY, &recheck).unwrap().unwrap();
-    assert_eq!(tree(&resumed.program), tree(&came.unwrap().program));
+    assert_eq!(tree(&resumed.program), tree(&result.unwrap().program));
     assert_ne!(tree(&resumed.program), tree(&program));
     let other = script().replace("action_id: ask_detail", "action_id: ask_less").replace("{{ father_job }}", "");
     assert_eq!(plans.program(FAMILY, &pinned(&other).1).err().unwrap().code, "unknown-action");
@@ -282,10 +285,10 @@ fn needed() -> Value {
     serde_json::to_value(analysis).unwrap()
 }
 
-struct Hangs;
+struct HangingModel;
 
 #[async_trait::async_trait]
-impl Provider for Hangs {
+impl Provider for HangingModel {
     fn name(&self) -> &str {
         "hangs"
     }
@@ -301,12 +304,12 @@ fn context(script: &str, model: Option<Arc<dyn Provider>>, plans: &Plans, cursor
     let program = Arc::new(program);
     let actions = plans.replay(recheck.actions(FAMILY).unwrap()).unwrap();
     let services = Services {
-        models: stage::Only::without_monitors(model),
+        models: stage::FixedModels::without_monitors(model),
         clock: Arc::new(FixedClock::new("2026-11-22T20:00:00Z".parse().unwrap())),
-        observer: Arc::new(stage::Nobody),
+        observer: Arc::new(stage::SilentObserver),
         recheck: Arc::new(recheck),
         recorder: None,
-        outside: Default::default(),
+        host: Default::default(),
     };
     let mut recent = RecentTranscript::new(20, 8000);
     recent.push(TranscriptEntry {
@@ -330,23 +333,26 @@ fn context(script: &str, model: Option<Arc<dyn Provider>>, plans: &Plans, cursor
     })
 }
 
-const CURRENT: Cursor = Cursor { at: 1, begun: true };
+const CURRENT: Cursor = Cursor { at: 1, started: true };
 
 #[test]
 fn a_plan_is_asked_for_only_when_it_is_needed_allowed_and_could_change_something() {
     let asks = |analysis: &Value, script: &str, plans: &Plans, cursor: Cursor| {
         should_orchestrate(analysis, &context(script, None, plans, cursor))
     };
-    let (none, over) = (Plans::default(), Cursor { at: 6, begun: false });
+    let (none, over) = (Plans::default(), Cursor { at: 6, started: false });
     assert!(asks(&needed(), &script(), &none, CURRENT));
-    assert!(asks(&needed(), &script(), &none, Cursor { at: 5, begun: true }), "the content of the last one can change");
+    assert!(
+        asks(&needed(), &script(), &none, Cursor { at: 5, started: true }),
+        "the content of the last one can change"
+    );
     assert!(!asks(&json!(MonitorAnalysis::default()), &script(), &none, CURRENT), "nobody says that it is needed");
     assert!(
         !asks(&needed(), &script().replace(", orchestration: on", ""), &none, CURRENT),
         "the topic does not allow it"
     );
     assert!(!asks(&needed(), &script(), &none, over), "the topic is over");
-    let many = Plans { asked: MOST_ASKED, ..Plans::default() };
+    let many = Plans { requests: MAX_PLAN_REQUESTS, ..Plans::default() };
     assert!(!asks(&needed(), &script(), &many, CURRENT), "it was asked for too often");
     let before = json!([
         { "action": "skip", "target_position": "rest" }, { "action": "skip", "target_position": "check" },
@@ -358,8 +364,8 @@ fn a_plan_is_asked_for_only_when_it_is_needed_allowed_and_could_change_something
     assert!(!asks(&needed(), &script(), &plans, CURRENT), "five plans are the most");
 }
 
-/// What becomes of a reply to the orchestrator's prompt.
-async fn answered(reply: &str) -> Generated {
+/// The result of a reply to the orchestrator's prompt.
+async fn generate_with_reply(reply: &str) -> Generated {
     let replies = json!({ "replies": { "orchestrator:ask_father": [reply] } }).to_string();
     let model = Replay::parse("replies", &replies).unwrap();
     let context = context(&script(), Some(Arc::new(model)), &Plans::default(), CURRENT);
@@ -369,13 +375,13 @@ async fn answered(reply: &str) -> Generated {
 #[tokio::test]
 async fn a_plan_is_read_with_the_revision_that_it_was_made_for_and_its_call_is_recorded() {
     let reply = json!({ "action": "skip", "target_position": "rest", "new_action": null, "modifications": null, "order": null, "reason": "累了" });
-    let generated = answered(&reply.to_string()).await;
+    let generated = generate_with_reply(&reply.to_string()).await;
     let plan = generated.plan.unwrap();
     assert_eq!(plan.revision, Revision { plans: 0, cursor: CURRENT });
     assert_eq!((plan.action.name(), plan.reason.as_str()), ("skip", "累了"));
     let call = generated.calls.into_iter().next().unwrap();
     assert_eq!((call.purpose, call.call_id.as_str(), call.model.as_str()), ("orchestrator", "c12.o", "replay"));
-    assert_eq!((call.parse_retry_count, &call.error, generated.fault), (Some(1), &None, None));
+    assert_eq!((call.parse_retry_count, &call.error, generated.error), (Some(1), &None, None));
     let prompt = call.debug_info["llm_prompt"][1]["content"].as_str().unwrap();
     for part in [
         r#"{"index":1,"action_id":"ask_father","action_type":"ai_ask","state":"current","content":"问父亲的职业","exit":"知道职业"}"#,
@@ -389,19 +395,19 @@ async fn a_plan_is_read_with_the_revision_that_it_was_made_for_and_its_call_is_r
     ] {
         assert!(prompt.contains(part), "{part} is not in {prompt}");
     }
-    let fenced = answered(&format!("好的：\n```json\n{reply}\n```")).await;
+    let fenced = generate_with_reply(&format!("好的：\n```json\n{reply}\n```")).await;
     assert_eq!((fenced.plan.is_some(), fenced.calls[0].parse_retry_count), (true, Some(3)));
 }
 
 #[tokio::test]
-async fn a_model_that_wants_no_change_or_talks_nonsense_gives_no_plan() {
-    let none = answered(r#"{"action": "none", "reason": "换个说法就够"}"#).await;
-    assert!(none.plan.is_none() && none.fault.is_none());
-    let unknown = answered(r#"{"action": "explode"}"#).await;
+async fn a_model_that_wants_no_change_or_sends_nonsense_gives_no_plan() {
+    let none = generate_with_reply(r#"{"action": "none", "reason": "换个说法就够"}"#).await;
+    assert!(none.plan.is_none() && none.error.is_none());
+    let unknown = generate_with_reply(r#"{"action": "explode"}"#).await;
     assert!(unknown.plan.is_none(), "a word that there is not counts as none");
-    assert_ne!(unknown.calls[0].bent, json!([]), "and that is recorded");
-    let nonsense = answered("我觉得应该先安抚").await;
-    assert!(nonsense.plan.is_none() && nonsense.fault.is_some());
+    assert_ne!(unknown.calls[0].coercions, json!([]), "and that is recorded");
+    let nonsense = generate_with_reply("我觉得应该先安抚").await;
+    assert!(nonsense.plan.is_none() && nonsense.error.is_some());
     assert_eq!(nonsense.calls[0].parse_retry_count, Some(3));
     assert_eq!(nonsense.calls[0].debug_info["llm_response"], "我觉得应该先安抚");
 }
@@ -410,8 +416,8 @@ async fn a_model_that_wants_no_change_or_talks_nonsense_gives_no_plan() {
 async fn a_model_that_is_not_there_or_never_answers_gives_no_plan_and_the_record_of_the_call() {
     let plans = Plans::default();
     let nowhere = generate_orchestration_plan(&needed(), &context(&script(), None, &plans, CURRENT)).await;
-    assert!(nowhere.plan.is_none() && nowhere.fault.is_some() && nowhere.calls.is_empty());
-    let hangs = context(&script(), Some(Arc::new(Hangs)), &plans, CURRENT);
+    assert!(nowhere.plan.is_none() && nowhere.error.is_some() && nowhere.calls.is_empty());
+    let hangs = context(&script(), Some(Arc::new(HangingModel)), &plans, CURRENT);
     let hung = generate_orchestration_plan(&needed(), &hangs).await;
     assert!(hung.plan.is_none());
     assert_eq!(
@@ -436,10 +442,10 @@ fn every_example_of_the_shipped_templates_is_a_plan_that_is_read_without_bending
         for (start, _) in text.match_indices("\n{\n") {
             let end = start + text[start..].find("\n}\n").unwrap() + 2;
             let reply = read(text[start..end].trim(), &shape, false).unwrap();
-            let plan = OrchestrationPlan::of_reply(&reply.object, Revision::default());
-            // The first one shows the form, with the words in the place of values.
+            let plan = OrchestrationPlan::from_reply(&reply.object, Revision::default());
+            // The first one shows the form, with descriptions instead of values.
             if !changes.is_empty() || plan.is_some() {
-                assert_eq!(reply.bends, [], "{place}");
+                assert_eq!(reply.coercions, [], "{place}");
                 changes.push(plan.unwrap().action.name());
             }
         }
@@ -448,7 +454,7 @@ fn every_example_of_the_shipped_templates_is_a_plan_that_is_read_without_bending
 }
 
 #[test]
-fn the_schema_of_the_reply_says_what_each_field_is_and_what_counts_without_it() {
+fn the_schema_of_the_reply_describes_each_field_and_its_default() {
     let (schema, _) = shape();
     Compiled::new(&schema).unwrap();
     for (name, field) in schema["properties"].as_object().unwrap() {
@@ -460,11 +466,11 @@ fn the_schema_of_the_reply_says_what_each_field_is_and_what_counts_without_it() 
 }
 
 #[test]
-fn what_a_script_does_in_an_order_of_its_own_is_not_the_fault_of_a_plan() {
+fn problems_of_the_original_order_are_not_attributed_to_a_plan() {
     let early = script().replace("说说今天想谈家庭", "{{ father_job }} {{ father_years }}");
     let (_, recheck) = pinned(&early);
     let skip = json!({ "at": 0, "plan": { "action": "skip", "target_position": "rest" } });
-    let accepted = run(&skip, &recheck).1.unwrap_or_else(|refused| panic!("{refused:?}"));
+    let accepted = run(&skip, &recheck).1.unwrap_or_else(|error| panic!("{error:?}"));
     assert!(accepted.program.phases[0].topics[0].strategy.orchestration);
     let worse = json!(["ask_father", "ask_detail", "check", "ask_mother", "rest"]);
     let reorder = json!({ "at": 0, "plan": { "action": "reorder", "order": worse } });

@@ -1,5 +1,4 @@
-//! What becomes of a wish for a plan that cannot be fulfilled: it costs nothing where the topic allows none, and is told where
-//! a plan was to be expected.
+//! Requests for plans that cannot be fulfilled: free where the topic allows no plans, and reported where a plan was to be expected.
 
 use crate::stage;
 use std::path::Path;
@@ -15,7 +14,7 @@ use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Purpose};
 use bcc_runtime::program::host_services::HostServices;
 use bcc_runtime::program::models::ModelProviders;
-use bcc_runtime::program::orchestration::MOST_ASKED;
+use bcc_runtime::program::orchestration::MAX_PLAN_REQUESTS;
 use bcc_runtime::program::program::Program;
 use bcc_runtime::program::recheck::Recheck;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
@@ -40,14 +39,14 @@ session:
             - { action_type: ai_ask, action_id: quiet, config: { content: 问, monitor: off, max_rounds: 6 } }
 ";
 
-/// Longer than any of these conversations, and shorter than what a plan may take.
+/// Longer than any of these conversations, and shorter than the timeout of a plan.
 const LONG: Duration = Duration::from_secs(100);
 
-/// Ends an action when the person says so; its monitor takes a while and wants a plan so many times; plans take theirs.
+/// Ends an action at the answer `完了`. Monitors and plans have delays, and the monitor requests a plan as often as `plan_requests` says.
 struct Model {
-    monitor: Duration,
-    plan: Duration,
-    wishes: AtomicUsize,
+    monitor_delay: Duration,
+    plan_delay: Duration,
+    plan_requests: AtomicUsize,
     turns: AtomicUsize,
 }
 
@@ -61,17 +60,17 @@ impl Provider for Model {
         let text = match request.task.purpose {
             Purpose::Action => {
                 let mood = format!("mood {}", self.turns.fetch_add(1, Ordering::Relaxed));
-                let ends = request.task.answer.as_deref() == Some("完了");
-                stage::reply(&request.task.kind, &mood, ends, "continue_needed")
+                let exit = request.task.answer.as_deref() == Some("完了");
+                stage::reply(&request.task.kind, &mood, exit, "continue_needed")
             }
             Purpose::Monitor => {
-                sleep(self.monitor).await;
-                let left = self.wishes.load(Ordering::Relaxed);
-                self.wishes.store(left.saturating_sub(1), Ordering::Relaxed);
+                sleep(self.monitor_delay).await;
+                let left = self.plan_requests.load(Ordering::Relaxed);
+                self.plan_requests.store(left.saturating_sub(1), Ordering::Relaxed);
                 json!({ "orchestration_needed": left > 0, "intervention_reason": "blocked" }).to_string()
             }
             _ => {
-                sleep(self.plan).await;
+                sleep(self.plan_delay).await;
                 let new = json!({ "action_type": "ai_say", "action_id": "more", "config": { "content": "好" } });
                 json!({ "action": "insert", "new_action": new, "reason": "r" }).to_string()
             }
@@ -80,17 +79,17 @@ impl Provider for Model {
     }
 }
 
-/// The script, which counts how often it is read, and may become another one.
+/// The script. It counts how often it is read, and can be replaced.
 struct Script {
     pinned: PinnedScript,
-    read: AtomicUsize,
-    is_another: AtomicBool,
+    read_count: AtomicUsize,
+    is_replaced: AtomicBool,
 }
 
 impl Recheck for Script {
     fn actions(&self, topic: &str) -> Option<Vec<Value>> {
-        self.read.fetch_add(1, Ordering::Relaxed);
-        if self.is_another.load(Ordering::Relaxed) { Some(Vec::new()) } else { self.pinned.actions(topic) }
+        self.read_count.fetch_add(1, Ordering::Relaxed);
+        if self.is_replaced.load(Ordering::Relaxed) { Some(Vec::new()) } else { self.pinned.actions(topic) }
     }
 
     fn recheck(&self, topic: &str, actions: &[Value]) -> Result<Program, Vec<String>> {
@@ -101,7 +100,7 @@ impl Recheck for Script {
 struct World {
     program: Arc<Program>,
     script: Arc<Script>,
-    archive: Arc<dyn Store>,
+    store: Arc<dyn Store>,
     model: Arc<Model>,
 }
 
@@ -110,25 +109,25 @@ impl World {
         let (program, pinned) = stage::pinned(script, Path::new("tests/plans"), None);
         Self {
             program,
-            script: Arc::new(Script { pinned, read: AtomicUsize::default(), is_another: AtomicBool::default() }),
-            archive: Arc::new(MemoryStore::default()),
+            script: Arc::new(Script { pinned, read_count: AtomicUsize::default(), is_replaced: AtomicBool::default() }),
+            store: Arc::new(MemoryStore::default()),
             model: Arc::new(Model {
-                monitor,
-                plan,
-                wishes: AtomicUsize::new(usize::MAX),
+                monitor_delay: monitor,
+                plan_delay: plan,
+                plan_requests: AtomicUsize::new(usize::MAX),
                 turns: AtomicUsize::default(),
             }),
         }
     }
 
     fn models(&self) -> Arc<dyn ModelProviders> {
-        stage::Only::of(self.model.clone())
+        stage::FixedModels::of(self.model.clone())
     }
 
-    async fn begin(&self) -> Session {
-        let mut session = stage::begin_in(
+    async fn start(&self) -> Session {
+        let mut session = stage::start_conversation_in(
             &self.program,
-            self.archive.clone(),
+            self.store.clone(),
             self.models(),
             Some(self.script.clone()),
             HostServices::default(),
@@ -139,9 +138,9 @@ impl World {
     }
 
     async fn resume(&self) -> Session {
-        stage::resume_in(
+        stage::resume_conversation_in(
             &self.program,
-            self.archive.clone(),
+            self.store.clone(),
             self.models(),
             Some(self.script.clone()),
             HostServices::default(),
@@ -150,29 +149,29 @@ impl World {
     }
 
     async fn warnings(&self) -> Vec<String> {
-        let journal = stage::journal(self.archive.as_ref()).await;
+        let journal = stage::journal(self.store.as_ref()).await;
         let plans = journal.iter().filter(|event| event["code"] == "plan-failed");
         plans.map(|event| event["message"].as_str().unwrap().to_owned()).collect()
     }
 
     async fn plans(&self) -> usize {
-        let journal = stage::journal(self.archive.as_ref()).await;
+        let journal = stage::journal(self.store.as_ref()).await;
         journal.iter().filter(|event| event["type"] == "orchestrated").count()
     }
 }
 
-/// Answers, and notes what comes in during the next seconds.
+/// Answers, and notes the results that arrive in the next three seconds.
 async fn answer(session: &mut Session, text: &str) {
     assert_eq!(session.answer(text, None).await.unwrap(), TakenAnswer::Yes);
     assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
-    rest(session, Duration::from_secs(3)).await;
+    wait(session, Duration::from_secs(3)).await;
 }
 
-async fn rest(session: &mut Session, long: Duration) {
-    let _ = timeout(long, async {
+async fn wait(session: &mut Session, time: Duration) {
+    let _ = timeout(time, async {
         loop {
-            session.arrived().await;
-            session.note_arrivals().await.unwrap();
+            session.wait_for_result().await;
+            session.commit_results().await.unwrap();
         }
     })
     .await;
@@ -180,40 +179,41 @@ async fn rest(session: &mut Session, long: Duration) {
 
 const SOON: Duration = Duration::from_secs(1);
 
-const OVER: &str = "there is no plan for the rest of the topic: the visit to the topic that it was made for is over";
+const TOPIC_OVER: &str =
+    "there is no plan for the rest of the topic: the visit to the topic that it was made for is over";
 
 #[tokio::test(start_paused = true)]
-async fn where_a_topic_allows_no_plans_nobody_reads_the_script_for_one() {
+async fn the_script_is_not_read_for_a_plan_where_a_topic_allows_none() {
     let world = World::new(&SCRIPT.replace("orchestration: on", "orchestration: off"), SOON, SOON);
-    let mut session = world.begin().await;
+    let mut session = world.start().await;
     answer(&mut session, "嗯").await;
     answer(&mut session, "完了").await;
-    assert_eq!(world.script.read.load(Ordering::Relaxed), 0);
+    assert_eq!(world.script.read_count.load(Ordering::Relaxed), 0);
     assert_eq!((world.warnings().await, world.plans().await), (vec![], 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_visit_that_has_used_up_its_plans_reads_the_script_for_no_further_one() {
-    // The inserted action has the id of the one before, so that every plan but the first is refused, and ten are asked for.
-    let rounds = (MOST_ASKED + 3).to_string();
+async fn a_visit_that_has_used_up_its_plans_does_not_read_the_script_again() {
+    // The inserted action has the id of the previous one, so every plan but the first is rejected, and ten are requested.
+    let rounds = (MAX_PLAN_REQUESTS + 3).to_string();
     let world = World::new(&SCRIPT.replace("max_rounds: 6", &format!("max_rounds: {rounds}")), SOON, SOON);
-    let mut session = world.begin().await;
-    let mut read = Vec::new();
-    for _ in 0..=MOST_ASKED {
+    let mut session = world.start().await;
+    let mut read_counts = Vec::new();
+    for _ in 0..=MAX_PLAN_REQUESTS {
         answer(&mut session, "嗯").await;
-        read.push(world.script.read.load(Ordering::Relaxed));
+        read_counts.push(world.script.read_count.load(Ordering::Relaxed));
     }
-    assert_eq!(world.plans().await, MOST_ASKED as usize);
-    let [.., tenth, eleventh] = read.as_slice() else { panic!("{read:?}") };
+    assert_eq!(world.plans().await, MAX_PLAN_REQUESTS as usize);
+    let [.., tenth, eleventh] = read_counts.as_slice() else { panic!("{read_counts:?}") };
     assert_eq!(tenth, eleventh);
     assert_eq!(world.warnings().await, [] as [&str; 0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_that_was_under_way_for_a_topic_that_is_over_is_told_once_after_a_resume() {
+async fn a_pending_plan_for_a_topic_that_is_over_is_reported_once_after_a_resume() {
     let world = World::new(SCRIPT, SOON, LONG);
-    world.model.wishes.store(1, Ordering::Relaxed);
-    let mut session = world.begin().await;
+    world.model.plan_requests.store(1, Ordering::Relaxed);
+    let mut session = world.start().await;
     answer(&mut session, "嗯").await;
     assert_eq!(session.answer("完了", None).await.unwrap(), TakenAnswer::Yes);
     assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
@@ -221,44 +221,44 @@ async fn a_plan_that_was_under_way_for_a_topic_that_is_over_is_told_once_after_a
     for _ in 0..2 {
         let mut session = world.resume().await;
         assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
-        rest(&mut session, LONG * 2).await;
-        assert_eq!(world.warnings().await, [OVER]);
+        wait(&mut session, LONG * 2).await;
+        assert_eq!(world.warnings().await, [TOPIC_OVER]);
     }
     assert_eq!(world.plans().await, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_analysis_that_wants_a_plan_for_a_topic_that_is_over_is_told_to_come_too_late() {
-    for (allowed, warnings) in [("on", vec![OVER]), ("off", vec![])] {
+async fn an_analysis_that_requests_a_plan_for_a_topic_that_is_over_is_reported_as_too_late() {
+    for (allowed, warnings) in [("on", vec![TOPIC_OVER]), ("off", vec![])] {
         let script = SCRIPT.replace("orchestration: on", &format!("orchestration: {allowed}"));
         let world = World::new(&script, LONG, SOON);
-        let mut session = world.begin().await;
+        let mut session = world.start().await;
         answer(&mut session, "完了").await;
-        rest(&mut session, LONG * 2).await;
+        wait(&mut session, LONG * 2).await;
         assert_eq!(world.warnings().await, warnings, "{allowed}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wish_for_a_plan_while_another_one_is_being_made_is_told() {
+async fn a_request_for_a_plan_while_another_one_is_being_made_is_reported() {
     let world = World::new(SCRIPT, SOON, LONG);
-    let mut session = world.begin().await;
+    let mut session = world.start().await;
     answer(&mut session, "嗯").await;
     assert_eq!(world.warnings().await, [] as [&str; 0]);
     answer(&mut session, "还行").await;
     assert_eq!(world.warnings().await, ["there is no plan for the rest of the topic: another plan is being made"]);
-    rest(&mut session, LONG * 2).await;
+    wait(&mut session, LONG * 2).await;
     assert_eq!((world.warnings().await.len(), world.plans().await), (1, 1), "the first one comes all the same");
 }
 
 #[tokio::test(start_paused = true)]
-async fn plans_that_do_not_fit_the_topic_any_more_are_told() {
+async fn plans_that_no_longer_fit_the_topic_are_reported() {
     crate::at_root();
     let world = World::new(SCRIPT, SOON, SOON);
-    let mut session = world.begin().await;
+    let mut session = world.start().await;
     answer(&mut session, "嗯").await;
     assert_eq!((world.warnings().await, world.plans().await), (vec![], 1));
-    world.script.is_another.store(true, Ordering::Relaxed);
+    world.script.is_replaced.store(true, Ordering::Relaxed);
     answer(&mut session, "还行").await;
     assert_eq!(
         world.warnings().await,

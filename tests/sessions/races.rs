@@ -1,6 +1,6 @@
-//! Advice that comes in at every possible moment around a turn, a death and a resume (LANGUAGE.md section 9): thousands of
-//! seeded schedules in virtual time. Models, monitors and the person take as long as the seed has it; the process dies before
-//! or after some commits, and in the middle of waiting; what the journal tells must hold whatever the order was.
+//! Advice that arrives at every possible moment around a turn, a death and a resume (LANGUAGE.md section 9): thousands of seeded
+//! schedules in virtual time. The seed decides how long models, monitors and the person take. The process dies before or after some
+//! commits, and while it waits. The invariants of the journal must hold for any order.
 //!
 //! `RACES=50000 cargo test --test sessions races` runs more of them, `RACE_SEED=17` only that one.
 
@@ -23,13 +23,13 @@ use bcc_store::contract::Store;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use crate::mortal::{Death, MortalArchive};
+use crate::run_until_crash::{CrashMode, CrashingStore};
 use crate::stage::SESSION;
 
-/// Schedules, when `RACES` says nothing: about ten seconds of them.
+/// The number of schedules if `RACES` is not set: about ten seconds of them.
 const SCHEDULES: u64 = if cfg!(debug_assertions) { 1_200 } else { 12_000 };
 
-/// Two topics, of which one is visited again and the other runs for each element of a list; a skill in between.
+/// One topic that is visited again, one that runs for each element of a list, and a skill that is inserted.
 const SCRIPT: &str = "
 session:
   session_id: race
@@ -60,29 +60,29 @@ session:
               config: { values: { again: 1 } }
 ";
 
-/// What all processes of one session have in common.
+/// The state that all processes of one session share.
 struct World {
-    archive: Arc<MortalArchive>,
-    chance: Mutex<fastrand::Rng>,
-    /// Turns that were judged so far: each has a tag of its own in its metrics.
+    store: Arc<CrashingStore>,
+    rng: Mutex<fastrand::Rng>,
+    /// The number of turns so far: the metrics of each have a unique tag.
     tags: AtomicU64,
-    /// What went wrong where nobody can panic.
-    wrong: Mutex<Vec<String>>,
+    /// Problems that were found where a panic would be lost.
+    problems: Mutex<Vec<String>>,
 }
 
 impl World {
-    fn chance<T>(&self, draw: impl FnOnce(&mut fastrand::Rng) -> T) -> T {
-        draw(&mut self.chance.lock().unwrap())
+    fn random<T>(&self, draw: impl FnOnce(&mut fastrand::Rng) -> T) -> T {
+        draw(&mut self.rng.lock().unwrap())
     }
 
-    fn wrong(&self, what: String) {
-        self.wrong.lock().unwrap().push(what);
+    fn report_problem(&self, problem: String) {
+        self.problems.lock().unwrap().push(problem);
     }
 }
 
 struct Process {
     world: Arc<World>,
-    /// The actions, by their paths, whose monitors are under way, and those that had one in this process.
+    /// The paths of actions whose monitors are running, and of those that had one in this process.
     watched: Arc<Mutex<Watched>>,
 }
 
@@ -92,7 +92,7 @@ struct Watched {
     before: BTreeSet<String>,
 }
 
-/// A monitor under way, until it is done or given up.
+/// A running monitor, until it is done or canceled.
 struct Running(Arc<Mutex<Watched>>, String);
 
 impl Drop for Running {
@@ -102,23 +102,24 @@ impl Drop for Running {
 }
 
 impl Process {
-    /// One analysis begins: of which action, and whether it may.
+    /// Records the start of an analysis and checks that it may start.
     async fn watch(&self, tag: &str) -> Running {
-        let rows = self.world.archive.journal_of(SESSION, "outcome", 0, usize::MAX).await.unwrap();
+        let rows = self.world.store.journal_by_kind(SESSION, "outcome", 0, usize::MAX).await.unwrap();
         let metric = |tag: &str| format!("\"user_engagement\":\"{tag}");
-        let judged =
+        let outcome =
             rows.iter().find(|row| row.body.contains(&metric(tag))).expect("a turn that is not committed is watched");
-        let judged: Value = serde_json::from_str(&judged.body).unwrap();
-        let path = judged["location"]["path"].as_str().unwrap().to_owned();
+        let outcome: Value = serde_json::from_str(&outcome.body).unwrap();
+        let path = outcome["location"]["path"].as_str().unwrap().to_owned();
         let mut watched = self.watched.lock().unwrap();
         if !watched.running.insert(path.clone()) {
-            self.world.wrong(format!("two monitors of {path} at a time"));
+            self.world.report_problem(format!("two monitors of {path} at a time"));
         }
-        let here = format!("\"path\":\"{path}\"");
-        let newest = rows.iter().rev().find(|row| row.body.contains(&here) && row.body.contains(&metric("#"))).unwrap();
-        // What a resumed session starts again may be older: the newest waits for it.
-        if !watched.before.insert(path.clone()) && !newest.body.contains(&metric(tag)) {
-            self.world.wrong(format!("{tag} of {path} is analysed, though a newer turn waits"));
+        let same_path = format!("\"path\":\"{path}\"");
+        let newest_layout =
+            rows.iter().rev().find(|row| row.body.contains(&same_path) && row.body.contains(&metric("#"))).unwrap();
+        // An analysis that a resumed session starts again may be older than the newest turn, which then waits for it.
+        if !watched.before.insert(path.clone()) && !newest_layout.body.contains(&metric(tag)) {
+            self.world.report_problem(format!("{tag} of {path} is analysed, though a newer turn waits"));
         }
         Running(Arc::clone(&self.watched), path)
     }
@@ -126,9 +127,9 @@ impl Process {
     async fn monitor(&self, prompt: &str) -> String {
         let tag = prompt.split(['<', '>']).nth(1).unwrap().to_owned();
         let running = self.watch(&tag).await;
-        let (ms, kind) = self.world.chance(|chance| {
-            let ms = if chance.u8(..12) == 0 { 200_000 } else { chance.u64(..9_000) };
-            (ms, chance.u8(..10))
+        let (ms, kind) = self.world.random(|rng| {
+            let ms = if rng.u8(..12) == 0 { 200_000 } else { rng.u64(..9_000) };
+            (ms, rng.u8(..10))
         });
         sleep(Duration::from_millis(ms)).await;
         drop(running);
@@ -140,8 +141,7 @@ impl Process {
     }
 
     async fn act(&self, request: &ModelRequest) -> String {
-        let (ms, exit, blocked) =
-            self.world.chance(|chance| (chance.u64(1..3_000), chance.u8(..5) < 2, chance.u8(..4) == 0));
+        let (ms, exit, blocked) = self.world.random(|rng| (rng.u64(1..3_000), rng.u8(..5) < 2, rng.u8(..4) == 0));
         sleep(Duration::from_millis(ms)).await;
         let tag = format!("#{}#", self.world.tags.fetch_add(1, Ordering::Relaxed));
         let suggestion = if blocked { "blocked" } else { "continue_needed" };
@@ -173,71 +173,70 @@ struct Schedule {
 
 impl Schedule {
     fn models(&self) -> Arc<dyn ModelProviders> {
-        stage::Only::of(Arc::new(Process { world: Arc::clone(&self.world), watched: Arc::default() }))
+        stage::FixedModels::of(Arc::new(Process { world: Arc::clone(&self.world), watched: Arc::default() }))
     }
 
-    fn archive(&self) -> Arc<dyn Store> {
-        Arc::<MortalArchive>::clone(&self.world.archive)
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::<CrashingStore>::clone(&self.world.store)
     }
 
-    fn pause(&self, most: u64) -> Duration {
-        Duration::from_millis(self.world.chance(|chance| chance.u64(..most)))
+    fn delay(&self, max_ms: u64) -> Duration {
+        Duration::from_millis(self.world.random(|rng| rng.u64(..max_ms)))
     }
 
-    /// The process is dead; after a while another one goes on.
-    async fn again(&self, dead: Session) -> Option<Session> {
+    /// The process is dead; after a delay another one resumes the session.
+    async fn restart(&self, dead: Session) -> Option<Session> {
         drop(dead);
-        sleep(self.pause(2_000)).await;
-        let row = self.world.archive.session(SESSION).await.unwrap().unwrap();
+        sleep(self.delay(2_000)).await;
+        let row = self.world.store.session(SESSION).await.unwrap().unwrap();
         let over = SessionStatus::parse(&row.status).unwrap().is_final();
-        if over { None } else { Some(stage::resume(&self.program, self.archive(), self.models()).await) }
+        if over { None } else { Some(stage::resume(&self.program, self.store(), self.models()).await) }
     }
 
-    /// Does something, unless the process dies meanwhile: at a commit, or at any other moment.
-    async fn mortal<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let killed = if self.world.chance(|chance| chance.u8(..12)) == 0 { self.pause(4_000) } else { Duration::MAX };
-        timeout(killed, self.world.archive.mortal(work)).await.ok().flatten()
+    /// Runs `work`, unless the process dies meanwhile: at a commit, or at any other moment.
+    async fn run_mortal<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let time_to_live = if self.world.random(|rng| rng.u8(..12)) == 0 { self.delay(4_000) } else { Duration::MAX };
+        timeout(time_to_live, self.world.store.run_until_crash(work)).await.ok().flatten()
     }
 
-    /// The person thinks. Meanwhile arrivals are noted, or not: a front end may have no time for it.
+    /// The person thinks. Meanwhile arrivals are noted, or not: a front end may be busy.
     async fn think(&self, mut session: Session) -> Option<Session> {
-        let until =
-            Instant::now() + self.pause(self.world.chance(|chance| *chance.choice(&[1, 4_000, 150_000]).unwrap()));
-        if self.world.chance(|chance| chance.u8(..4)) == 0 {
-            sleep(until - Instant::now()).await;
+        let deadline = Instant::now() + self.delay(self.world.random(|rng| *rng.choice(&[1, 4_000, 150_000]).unwrap()));
+        if self.world.random(|rng| rng.u8(..4)) == 0 {
+            sleep(deadline - Instant::now()).await;
             return Some(session);
         }
-        while timeout_at(until, session.arrived()).await.is_ok() {
-            match self.mortal(session.note_arrivals()).await {
+        while timeout_at(deadline, session.wait_for_result()).await.is_ok() {
+            match self.run_mortal(session.commit_results()).await {
                 Some(noted) => noted.unwrap(),
-                None => session = self.again(session).await?,
+                None => session = self.restart(session).await?,
             }
         }
         Some(session)
     }
 
-    /// Sends the answer until it is known to have been taken.
+    /// Sends the answer until it is known to be accepted.
     async fn answer(&self, mut session: Session, number: usize) -> Option<Session> {
         let id = format!("mine-{number}");
         loop {
-            match self.mortal(session.answer("嗯", Some(&id))).await {
+            match self.run_mortal(session.answer("嗯", Some(&id))).await {
                 Some(taken) => {
-                    assert!(matches!(taken.unwrap(), TakenAnswer::Yes | TakenAnswer::Before));
+                    assert!(matches!(taken.unwrap(), TakenAnswer::Yes | TakenAnswer::AlreadyUsed));
                     return Some(session);
                 }
-                None => session = self.again(session).await?,
+                None => session = self.restart(session).await?,
             }
         }
     }
 
     async fn run(&self) {
-        let mut living = Some(stage::begin(&self.program, self.archive(), self.models()).await);
-        let most = self.world.chance(|chance| chance.usize(2..12));
+        let mut current = Some(stage::start_conversation(&self.program, self.store(), self.models()).await);
+        let max_answers = self.world.random(|rng| rng.usize(2..12));
         let mut answers = 0;
-        while let Some(mut session) = living.take() {
-            living = match self.mortal(session.advance()).await {
-                None => self.again(session).await,
-                Some(Ok(SessionPause::Waiting)) if answers < most => {
+        while let Some(mut session) = current.take() {
+            current = match self.run_mortal(session.advance()).await {
+                None => self.restart(session).await,
+                Some(Ok(SessionPause::Waiting)) if answers < max_answers => {
                     answers += 1;
                     match self.think(session).await {
                         Some(session) => self.answer(session, answers).await,
@@ -253,15 +252,15 @@ impl Schedule {
     }
 }
 
-/// What the journal of one schedule came to.
+/// The advice in the journal of one schedule.
 #[derive(Default)]
 struct Count {
-    arrived: usize,
+    wait_for_result: usize,
     used: usize,
     late: usize,
 }
 
-/// Advice that waits in a visit of a topic or skill.
+/// Advice that waits for use in a visit of a topic or skill.
 #[derive(Debug)]
 struct Waiting {
     seq: u64,
@@ -270,18 +269,18 @@ struct Waiting {
     text: String,
 }
 
-fn words<'v>(value: &'v Value, key: &str) -> &'v str {
+fn field<'v>(value: &'v Value, key: &str) -> &'v str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// Where the action of a path is at home.
+/// The topic or skill that contains the action of a path.
 fn home(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(home, _)| home)
 }
 
-/// The number in `c12.0`, `c12.m`: for a turn, that of the first event of its commit.
+/// The number in `c12.0` or `c12.m`: for a turn, the number of the first event of its commit.
 fn number(call: &Value) -> u64 {
-    let id = words(call, "call_id").strip_prefix('c').unwrap();
+    let id = field(call, "call_id").strip_prefix('c').unwrap();
     id.split('.').next().unwrap().parse().unwrap()
 }
 
@@ -290,60 +289,62 @@ fn check(journal: &[Value]) -> Count {
     let of_turn = |event: &&Value| event["type"] == "model_call" && event["purpose"] == "action";
     let turns: BTreeSet<u64> = journal.iter().filter(of_turn).map(number).collect();
     let turn_of = |seq: u64| *turns.range(..=seq).next_back().unwrap();
-    // Which advice each turn says it used, by the turn.
+    // The advice that each turn reports as used, by turn.
     let mut uses = BTreeMap::new();
     let mut used = BTreeSet::new();
     for event in journal.iter().filter(|event| event["type"] == "monitor_feedback" && event["used"] == true) {
-        let brought = event["feedback"].as_u64().unwrap();
-        let arrival = &journal[usize::try_from(brought).unwrap() - 1];
+        let arrival_seq = event["feedback"].as_u64().unwrap();
+        let arrival = &journal[usize::try_from(arrival_seq).unwrap() - 1];
         assert!(arrival["type"] == "monitor_feedback" && arrival["used"] == false, "{event} refers to no arrival");
-        assert!(used.insert(brought), "used twice: {arrival}");
+        assert!(used.insert(arrival_seq), "used twice: {arrival}");
         let turn = turn_of(seq(event));
-        assert!(brought < turn, "used by a turn that began before it came: {event}");
-        let at = words(&event["location"], "path");
-        assert_eq!(home(at), words(&arrival["location"], "path"), "used elsewhere: {event}");
-        assert!(uses.insert(turn, brought).is_none(), "one turn, two advices: {event}");
+        assert!(arrival_seq < turn, "used by a turn that began before it came: {event}");
+        let at = field(&event["location"], "path");
+        assert_eq!(home(at), field(&arrival["location"], "path"), "used elsewhere: {event}");
+        assert!(uses.insert(turn, arrival_seq).is_none(), "one turn, two advices: {event}");
     }
-    // Which advice each turn must have used: the newest that had come to its home and was not used before.
+    // The advice that each turn must have used: the newest unused one that had arrived in its topic or skill.
     let mut waiting: BTreeMap<String, Waiting> = BTreeMap::new();
     let mut count = Count { used: used.len(), ..Count::default() };
-    let (mut about, mut worked) = (0, false);
-    let mut told: BTreeMap<u64, Option<String>> = BTreeMap::new();
+    let (mut about, mut succeeded) = (0, false);
+    let mut advice_by_turn: BTreeMap<u64, Option<String>> = BTreeMap::new();
     for event in journal {
-        match words(event, "type") {
+        match field(event, "type") {
             "model_call" if event["purpose"] == "monitor" => {
                 about = number(event);
-                worked = event["error"].is_null();
+                succeeded = event["error"].is_null();
             }
             "monitor_feedback" if event["used"] == false => {
-                let home = words(&event["location"], "path").to_owned();
-                let action = words(event, "action_id").to_owned();
+                let home = field(&event["location"], "path").to_owned();
+                let action = field(event, "action_id").to_owned();
                 let Some(text) = event["analysis"]["feedback_for_action"].as_str() else {
-                    // A newer analysis of the same action that advises nothing takes older advice back.
-                    let outdated = |waits: &Waiting| worked && waits.action == action && waits.about < about;
+                    // A newer analysis of the same action without advice withdraws older advice.
+                    let outdated = |waiting_advice: &Waiting| {
+                        succeeded && waiting_advice.action == action && waiting_advice.about < about
+                    };
                     if waiting.get(&home).is_some_and(outdated) {
                         waiting.remove(&home);
                     }
                     continue;
                 };
-                count.arrived += 1;
-                if waiting.get(&home).is_none_or(|waits| waits.about <= about) {
+                count.wait_for_result += 1;
+                if waiting.get(&home).is_none_or(|waiting_advice| waiting_advice.about <= about) {
                     waiting.insert(home, Waiting { seq: seq(event), about, action, text: text.to_owned() });
                 }
             }
-            "model_call" if event["purpose"] == "action" && !told.contains_key(&number(event)) => {
-                let due = waiting.remove(home(words(&event["location"], "path")));
+            "model_call" if event["purpose"] == "action" && !advice_by_turn.contains_key(&number(event)) => {
+                let due = waiting.remove(home(field(&event["location"], "path")));
                 assert_eq!(
                     uses.get(&number(event)),
                     due.as_ref().map(|due| &due.seq),
                     "lost or made up: {due:?} {event}"
                 );
-                told.insert(number(event), due.map(|due| due.text));
+                advice_by_turn.insert(number(event), due.map(|due| due.text));
             }
             "outcome" if !event["debug_info"]["llm_prompt"].is_null() => {
-                // And the model was told just that.
+                // The prompt must contain exactly this advice.
                 let prompt = event["debug_info"]["llm_prompt"].to_string();
-                let due = told.get(&turn_of(seq(event))).unwrap();
+                let due = advice_by_turn.get(&turn_of(seq(event))).unwrap();
                 assert_eq!(prompt.matches("advice #").count(), usize::from(due.is_some()), "{prompt}");
                 assert!(due.as_ref().is_none_or(|text| prompt.contains(text.as_str())), "{due:?}: {prompt}");
             }
@@ -358,25 +359,25 @@ fn race(seed: u64, program: &Arc<Program>) -> Count {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let world = Arc::new(World {
-            archive: MortalArchive::new(Death::Sometimes(seed)),
-            chance: Mutex::new(fastrand::Rng::with_seed(seed)),
+            store: CrashingStore::new(CrashMode::Sometimes(seed)),
+            rng: Mutex::new(fastrand::Rng::with_seed(seed)),
             tags: AtomicU64::default(),
-            wrong: Mutex::default(),
+            problems: Mutex::default(),
         });
         let schedule = Schedule { world: Arc::clone(&world), program: Arc::clone(program) };
         schedule.run().await;
-        let journal = stage::journal(world.archive.as_ref()).await;
-        let failed = journal.iter().find(|event| ["session_failed", "session_stopped"].contains(&words(event, "type")));
+        let journal = stage::journal(world.store.as_ref()).await;
+        let failed = journal.iter().find(|event| ["session_failed", "session_stopped"].contains(&field(event, "type")));
         assert_eq!(failed, None);
-        assert_eq!(*world.wrong.lock().unwrap(), Vec::<String>::new());
+        assert_eq!(*world.problems.lock().unwrap(), Vec::<String>::new());
         check(&journal)
     })
 }
 
-/// Tells the seed when a schedule fails.
-struct Told(u64);
+/// Prints the seed if a schedule fails.
+struct SeedReport(u64);
 
-impl Drop for Told {
+impl Drop for SeedReport {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("RACE_SEED={} fails", self.0);
@@ -386,11 +387,11 @@ impl Drop for Told {
 
 #[test]
 fn advice_is_used_at_most_once_in_its_own_topic_and_never_lost_whenever_it_comes() {
-    let said = |name: &str| std::env::var(name).ok().and_then(|said| said.parse::<u64>().ok());
+    let number_from_env = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let program = stage::program(SCRIPT);
-    let seeds: Vec<u64> = match said("RACE_SEED") {
+    let seeds: Vec<u64> = match number_from_env("RACE_SEED") {
         Some(seed) => vec![seed],
-        None => (0..said("RACES").unwrap_or(SCHEDULES)).collect(),
+        None => (0..number_from_env("RACES").unwrap_or(SCHEDULES)).collect(),
     };
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let counts: Vec<Count> = std::thread::scope(|scope| {
@@ -399,7 +400,7 @@ fn advice_is_used_at_most_once_in_its_own_topic_and_never_lost_whenever_it_comes
             move || {
                 let mine = seeds.iter().skip(worker).step_by(workers);
                 mine.map(|seed| {
-                    let _told = Told(*seed);
+                    let _report = SeedReport(*seed);
                     race(*seed, program)
                 })
                 .collect::<Vec<_>>()
@@ -408,11 +409,15 @@ fn advice_is_used_at_most_once_in_its_own_topic_and_never_lost_whenever_it_comes
         let threads: Vec<_> = (0..workers).map(|worker| scope.spawn(run(worker))).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
-    // The schedules are worth something only as long as all of it happens.
-    let sum = |of: fn(&Count) -> usize| counts.iter().map(of).sum::<usize>();
-    let (arrived, used, late) = (sum(|count| count.arrived), sum(|count| count.used), sum(|count| count.late));
-    eprintln!("{} schedules: {arrived} advices came, {used} were used, {late} waited to the end", seeds.len());
+    // The schedules are useful only if all cases occur.
+    let sum = |value: fn(&Count) -> usize| counts.iter().map(value).sum::<usize>();
+    let (wait_for_result, used, late) =
+        (sum(|count| count.wait_for_result), sum(|count| count.used), sum(|count| count.late));
+    eprintln!("{} schedules: {wait_for_result} advices came, {used} were used, {late} waited to the end", seeds.len());
     if seeds.len() > 1 {
-        assert!(used > seeds.len() && arrived > used && late > seeds.len() / 4, "{arrived} {used} {late}");
+        assert!(
+            used > seeds.len() && wait_for_result > used && late > seeds.len() / 4,
+            "{wait_for_result} {used} {late}"
+        );
     }
 }

@@ -1,24 +1,24 @@
-//! Every word of a route, on each of the four levels (LANGUAGE.md section 6), and lists that are too long (section 5).
+//! Every form of a route, on each of the four levels (LANGUAGE.md section 6), and lists that are too long (section 5).
 
 use serde_json::{Value, json};
 
 use crate::conversation::{self, Case, Record};
-use crate::mortal::Death;
+use crate::run_until_crash::CrashMode;
 
-/// From the widest to the nearest.
+/// From the outermost to the innermost.
 const LEVELS: [&str; 4] = ["session", "phase", "topic", "action"];
 
-fn run(case: &Value, death: Death) -> Record {
+fn run(case: &Value, death: CrashMode) -> Record {
     let case: Case = serde_json::from_value(case.clone()).unwrap();
-    conversation::run(&case, death).unwrap_or_else(|refused| panic!("refused\n{}", refused.0))
+    conversation::run(&case, death).unwrap_or_else(|rejected| panic!("refused\n{}", rejected.0))
 }
 
-fn say(id: &str, content: &str) -> Value {
+fn say_action(id: &str, content: &str) -> Value {
     json!({ "action_type": "ai_say", "action_id": id, "config": { "content": content, "delivery": "verbatim" } })
 }
 
-/// A person who is blocked in the first of three topics, with `route` on one level and `fail` on every wider one.
-fn blocked(level: usize, route: &Value, answers: &[&str]) -> Value {
+/// A case in which the person is blocked in the first of three topics, with `route` on one level and `fail` on every outer one.
+fn case_with_route(level: usize, route: &Value, answers: &[&str]) -> Value {
     let table = |at: usize| match at {
         at if at < level => json!({ "user_blocked": "fail" }),
         at if at == level => json!({ "user_blocked": route }),
@@ -31,14 +31,14 @@ fn blocked(level: usize, route: &Value, answers: &[&str]) -> Value {
     let never = json!({
         "action_type": "ai_say", "action_id": "hug", "condition": "false", "config": { "content": "拥抱", "delivery": "verbatim" },
     });
-    let first = json!({ "topic_id": "t1", "on_exit": table(2), "actions": [ask, say("below", "下"), never] });
-    let second = json!({ "topic_id": "t2", "actions": [say("other", "别的")] });
-    let third = json!({ "topic_id": "t3", "actions": [say("last", "二 {{ shy }}")] });
+    let first = json!({ "topic_id": "t1", "on_exit": table(2), "actions": [ask, say_action("below", "下"), never] });
+    let second = json!({ "topic_id": "t2", "actions": [say_action("other", "别的")] });
+    let third = json!({ "topic_id": "t3", "actions": [say_action("last", "二 {{ shy }}")] });
     json!({
         "session": {
             "declare": [{ "var": "shy", "value": "不知" }],
             "on_exit": table(0),
-            "skills": [{ "skill_id": "comfort", "actions": [say("soothe", "抱抱")] }],
+            "skills": [{ "skill_id": "comfort", "actions": [say_action("soothe", "抱抱")] }],
             "phases": [
                 { "phase_id": "p1", "on_exit": table(1), "topics": [first, second] },
                 { "phase_id": "p2", "topics": [third] },
@@ -54,7 +54,7 @@ fn blocked(level: usize, route: &Value, answers: &[&str]) -> Value {
 }
 
 #[test]
-fn every_word_of_a_route_does_the_same_on_the_action_the_topic_the_phase_and_the_session() {
+fn every_route_does_the_same_on_the_action_the_topic_the_phase_and_the_session() {
     let once: &[&str] = &["不"];
     let twice: &[&str] = &["不", "好"];
     let table: [(Value, &[&str], &str); 14] = [
@@ -75,38 +75,38 @@ fn every_word_of_a_route_does_the_same_on_the_action_the_topic_the_phase_and_the
     ];
     for (route, answers, expected) in &table {
         for (level, name) in LEVELS.into_iter().enumerate() {
-            let case = blocked(level, route, answers);
-            let record = run(&case, Death::Never);
-            let what = format!("{route} on the {name}");
-            let said: Vec<&str> = record.said.iter().skip(2).map(|line| line.split_once(": ").unwrap().1).collect();
-            assert_eq!(said.join(" | "), *expected, "{what}");
+            let case = case_with_route(level, route, answers);
+            let record = run(&case, CrashMode::Never);
+            let label = format!("{route} on the {name}");
+            let messages: Vec<&str> = record.said.iter().skip(2).map(|line| line.split_once(": ").unwrap().1).collect();
+            assert_eq!(messages.join(" | "), *expected, "{label}");
             let failed = *route == json!("fail");
-            assert_eq!(record.status, if failed { "failed" } else { "completed" }, "{what}");
+            assert_eq!(record.status, if failed { "failed" } else { "completed" }, "{label}");
             let decision = record.events.iter().find(|event| event["type"] == "routed").unwrap();
             assert!(decision["why"].as_str().unwrap().contains(&format!("of the {name} ")), "{decision}");
-            for death in [Death::Before, Death::After] {
+            for death in [CrashMode::AlreadyUsed, CrashMode::After] {
                 let again = run(&case, death);
-                record.is_that_of(&again, &format!("{what}, {death:?}"));
+                record.assert_same(&again, &format!("{label}, {death:?}"));
             }
         }
     }
 }
 
 #[test]
-fn a_list_of_ten_thousand_elements_runs_for_a_thousand_and_says_that_the_others_are_left_out() {
+fn a_list_of_ten_thousand_elements_runs_for_a_thousand_with_a_warning_about_the_others() {
     let set =
         |id: &str, values: Value| json!({ "action_type": "set", "action_id": id, "config": { "values": values } });
     let topics = json!([
         { "topic_id": "make", "actions": [set("list", json!({ "people": "{{ range(10000) | list }}" }))] },
         { "topic_id": "each", "for_each": { "in": "people", "as": "person" },
           "actions": [set("count", json!({ "count": "{{ count + 1 }}", "newest": "{{ person }}" }))] },
-        { "topic_id": "tell", "actions": [say("tell_it", "{{ count }} {{ newest }}")] },
+        { "topic_id": "tell", "actions": [say_action("tell_it", "{{ count }} {{ newest }}")] },
     ]);
     let session = json!({
         "declare": [{ "var": "people", "type": "list" }, { "var": "count", "value": 0 }, { "var": "newest" }],
         "phases": [{ "phase_id": "phase", "topics": topics }],
     });
-    let record = run(&json!({ "session": session, "expect": null }), Death::Never);
+    let record = run(&json!({ "session": session, "expect": null }), CrashMode::Never);
     assert_eq!((record.status.as_str(), record.said), ("completed", vec!["ai: 1000 999".to_owned()]));
     let warnings: Vec<&Value> = record.events.iter().filter(|event| event["type"] == "warning").collect();
     assert_eq!(warnings.len(), 1, "{warnings:?}");

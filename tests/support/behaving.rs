@@ -1,5 +1,5 @@
-//! Sources of behaviors in process: a server that answers by what it is shown, so that it says the same however often a turn is
-//! taken, and a kernel that notes every run.
+//! In-process behavior servers and kernels for tests: a server whose response depends only on the request, so that it is the same when a
+//! turn is repeated, and a kernel that records every run.
 
 use bcc_lang::message::message::Message;
 use std::collections::{BTreeMap, VecDeque};
@@ -20,29 +20,29 @@ use serde_json::{Map, Value, json};
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     Whole(Value),
-    /// Pieces, one after the other; an error breaks the stream.
+    /// Pieces in order; an error interrupts the stream.
     Stream(Vec<Result<BehaviorPiece, &'static str>>),
     Nothing(&'static str),
 }
 
-/// What everybody in a test has seen, across all its processes.
+/// The requests and executions of a test, across all its processes.
 #[derive(Default)]
 pub(crate) struct Log {
-    /// The observations that were sent for behaviors.
-    pub(crate) asked: Vec<Value>,
-    /// Those that were sent for judgements.
-    pub(crate) judged: Vec<Value>,
-    pub(crate) ran: Vec<String>,
+    /// The requests for behaviors.
+    pub(crate) behavior_requests: Vec<Value>,
+    /// The requests for judgements.
+    pub(crate) judgement_requests: Vec<Value>,
+    pub(crate) executed: Vec<String>,
 }
 
 pub(crate) type Shared = Arc<Mutex<Log>>;
 
-/// A world with one server, `s`. Behaviors and judgements are found by the step and the iteration that are shown: `b#2`.
-pub(crate) struct World {
+/// Host services with one server, `s`. Behaviors and judgements are looked up by step and iteration: `b#2`.
+pub(crate) struct TestHost {
     pub(crate) log: Shared,
     pub(crate) behaviors: BTreeMap<String, Answer>,
     pub(crate) judgements: BTreeMap<String, Answer>,
-    pub(crate) may_run: bool,
+    pub(crate) code_allowed: bool,
 }
 
 fn error(code: &'static str) -> ServerError {
@@ -69,9 +69,9 @@ impl ResponseStream for Pieces {
 }
 
 #[async_trait]
-impl BehaviorServer for World {
+impl BehaviorServer for TestHost {
     async fn actions(&self, observation: &Value) -> Result<Box<dyn ResponseStream>, ServerError> {
-        self.log.lock().unwrap().asked.push(observation.clone());
+        self.log.lock().unwrap().behavior_requests.push(observation.clone());
         let found = self.behaviors.get(&key(observation)).or_else(|| self.behaviors.get("*"));
         let pieces = match found.unwrap_or_else(|| panic!("no behavior for {}", key(observation))).clone() {
             Answer::Whole(value) => vec![Ok(BehaviorPiece::Response(value))],
@@ -82,7 +82,7 @@ impl BehaviorServer for World {
     }
 
     async fn reflection(&self, observation: &Value) -> Result<Value, ServerError> {
-        self.log.lock().unwrap().judged.push(observation.clone());
+        self.log.lock().unwrap().judgement_requests.push(observation.clone());
         let found = self.judgements.get(&key(observation)).or_else(|| self.judgements.get("*"));
         match found
             .cloned()
@@ -95,7 +95,7 @@ impl BehaviorServer for World {
     }
 }
 
-struct Servers(Arc<World>);
+struct Servers(Arc<TestHost>);
 
 impl BehaviorServers for Servers {
     fn server(&self, name: &str) -> Result<Arc<dyn BehaviorServer>, ServerError> {
@@ -103,24 +103,24 @@ impl BehaviorServers for Servers {
     }
 }
 
-/// A kernel whose memory is the number of cells that it ran.
-struct Noting(Arc<World>);
+/// A kernel that records the code that it runs.
+struct RecordingKernel(Arc<TestHost>);
 
 #[async_trait]
-impl Kernel for Noting {
-    fn permitted(&self) -> Result<(), KernelError> {
-        if self.0.may_run {
+impl Kernel for RecordingKernel {
+    fn check_permission(&self) -> Result<(), KernelError> {
+        if self.0.code_allowed {
             return Ok(());
         }
         Err(KernelError { code: "exec-not-allowed", message: "the project does not allow `exec`".into(), help: None })
     }
 
-    fn ran(&self) -> u64 {
+    fn executed_cells(&self) -> u64 {
         1
     }
 
     async fn execute(&self, code: &str, _: Duration, _: &KernelSettings) -> Result<Execution, KernelError> {
-        self.0.log.lock().unwrap().ran.push(code.to_owned());
+        self.0.log.lock().unwrap().executed.push(code.to_owned());
         let ended = if code.contains("raise") { CellEnd::Error } else { CellEnd::Ok };
         let output = json!({ "output_type": "stream", "name": "stdout", "text": format!("ran {code}\n") });
         Ok(Execution {
@@ -128,7 +128,7 @@ impl Kernel for Noting {
             execution_count: Some(1),
             ended,
             ms: 7,
-            left_out: 0,
+            omitted_bytes: 0,
             variables: Map::new(),
         })
     }
@@ -136,22 +136,22 @@ impl Kernel for Noting {
     async fn stop(&self) {}
 }
 
-impl World {
-    /// The outside of one process of a test.
-    pub(crate) fn outside(self: &Arc<Self>) -> HostServices {
+impl TestHost {
+    /// The host services for one process of a test.
+    pub(crate) fn host_services(self: &Arc<Self>) -> HostServices {
         HostServices {
-            kernel: Arc::new(Noting(Arc::clone(self))),
+            kernel: Arc::new(RecordingKernel(Arc::clone(self))),
             servers: Arc::new(Servers(Arc::clone(self))),
             ..HostServices::default()
         }
     }
 }
 
-/// A model that gives these texts by the action's round and kind: `behavior 1`, `reflection 1`, …; `*` for any other.
-pub(crate) struct Translate(pub(crate) BTreeMap<String, String>, pub(crate) Mutex<Vec<ModelRequest>>);
+/// A model that returns these texts by the action's round and kind: `behavior 1`, `reflection 1`, …; `*` for any other.
+pub(crate) struct KeyedReplies(pub(crate) BTreeMap<String, String>, pub(crate) Mutex<Vec<ModelRequest>>);
 
 #[async_trait]
-impl Provider for Translate {
+impl Provider for KeyedReplies {
     fn name(&self) -> &str {
         "said"
     }

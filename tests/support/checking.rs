@@ -1,4 +1,4 @@
-//! Scripts checked as `run` checks them, without running.
+//! Checks scripts as `run` does, without running them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::layers::collect;
 
-/// Everything that the check of `text` finds, with the templates of the project at `project` and these files of skills.
+/// All findings for the script `text`, with the templates of the project at `project` and these skill files.
 pub(crate) fn findings(project: &Path, text: &str, skills: &[Arc<SourceFile>]) -> Vec<Diagnostic> {
     let file = Arc::new(SourceFile::new("example.yaml", text));
     let parsed = bcc_lang::source::compose::parse(&file);
@@ -23,7 +23,7 @@ pub(crate) fn findings(project: &Path, text: &str, skills: &[Arc<SourceFile>]) -
     found
 }
 
-pub(crate) fn told(found: &[Diagnostic]) -> String {
+pub(crate) fn findings_report(found: &[Diagnostic]) -> String {
     let line = |found: &Diagnostic| {
         format!(
             "[{}] {} ({})",

@@ -1,5 +1,5 @@
-//! A conversation as a file: a script, what the model writes, what the person answers. Run through the library, undisturbed or
-//! with the process dying at every commit, it gives a [`Record`].
+//! A conversation as a file: a script, the model's replies, and the person's answers. A run through the library, uninterrupted or with a
+//! process crash at every commit, gives a [`Record`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,62 +23,62 @@ use bcc_store::contract::Store;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use self::faultless::whole;
-use crate::mortal::{Death, MortalArchive};
+use self::faultless::complete_reply;
+use crate::run_until_crash::{CrashMode, CrashingStore};
 
 #[path = "faultless.rs"]
 mod faultless;
 
-/// The session that a case is about.
+/// The session of a case.
 const SESSION: &str = "s";
 
-/// When every session begins.
+/// The start time of every session.
 const START: &str = "2026-11-21T20:00:00Z";
 
-/// How long monitors and plans are waited for, in virtual time: longer than any of them may take.
-const THOUGHT: Duration = Duration::from_secs(1_000);
+/// The timeout for monitors and plans, in virtual time: longer than any of them takes.
+const ANALYSIS_TIMEOUT: Duration = Duration::from_secs(1_000);
 
-/// Fields of an event or outcome that tell when it was, not what it was.
+/// Fields of an event or outcome that hold times and positions, which differ between runs.
 const STAMPS: [&str; 4] = ["seq", "at", "timestamp", "session_id"];
 
-/// Events that only an interrupted session has.
+/// Events that only a resumed session has.
 const OF_RESUMING: [&str; 2] = ["session_resumed", "message_discarded"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case<E = Value> {
-    /// What it shows, where its name does not say all.
+    /// What the case shows, where its name is not enough.
     #[serde(default, rename = "about")]
     _about: String,
     /// The script as text.
     script: Option<String>,
-    /// Or the fields of its `session:`; `session_id` need not be given.
+    /// Or the fields of its `session:`; `session_id` is optional.
     session: Option<Map<String, Value>>,
     /// Or (and) the actions of its only topic.
     actions: Option<Vec<Value>>,
     #[serde(default)]
     files: BTreeMap<String, String>,
-    /// What the model writes, as a file for `--model replay:` has it under `replies`.
+    /// The model's replies, as under `replies` in a file for `--model replay:`.
     #[serde(default)]
     replies: Map<String, Value>,
     /// `--scheme`.
     scheme: Option<String>,
-    /// `--var`, each.
+    /// Each `--var`.
     #[serde(default)]
     variables: Vec<String>,
     /// The answers of an earlier session of the same user.
     earlier: Option<Vec<String>>,
     #[serde(default)]
     answers: Vec<String>,
-    /// Whether the person answers at once, whatever monitors are still thinking about.
+    /// Whether the person answers at once, while monitors are still running.
     #[serde(default)]
     at_once: bool,
-    /// How many minutes the person takes for each answer; then no other time passes.
+    /// The minutes that the person takes for each answer; otherwise no time passes.
     minutes: Option<Vec<u64>>,
-    /// What `--budget` says each time that the session is resumed after it stopped; nothing, when it is empty.
+    /// The `--budget` for each resume after the session stopped; empty for none.
     #[serde(default)]
     budgets: Vec<String>,
-    /// Whether there may be more answers than are waited for.
+    /// Whether there may be unused answers.
     #[serde(default)]
     spare_answers: bool,
     pub(crate) expect: E,
@@ -92,34 +92,34 @@ pub(crate) struct Record {
     /// `session.x`, `topic.topic_a.x` with value, source and round.
     pub(crate) variables: BTreeMap<String, Value>,
     pub(crate) outcomes: Vec<Value>,
-    /// The export's history of metrics, without stamps.
+    /// The history of metrics in the export, without times and positions.
     pub(crate) metrics: Vec<Value>,
     pub(crate) events: Vec<Value>,
-    /// Everything that is shown, exported or recorded about the session, but not the conversation itself.
+    /// Everything that is shown, exported or recorded about the session, except the conversation itself.
     pub(crate) about: String,
 }
 
 impl Record {
-    /// Fails unless another run of the same case came to the same.
-    pub(crate) fn is_that_of(&self, again: &Self, what: &str) {
-        assert_eq!(self.said, again.said, "{what}: transcript");
-        assert_eq!(self.variables, again.variables, "{what}: variables");
-        assert_eq!(self.outcomes, again.outcomes, "{what}: outcomes");
-        assert_eq!(self.events, again.events, "{what}: events");
-        assert_eq!(self.status, again.status, "{what}: status");
+    /// Asserts that another run of the same case has the same result.
+    pub(crate) fn assert_same(&self, other: &Self, what: &str) {
+        assert_eq!(self.said, other.said, "{what}: transcript");
+        assert_eq!(self.variables, other.variables, "{what}: variables");
+        assert_eq!(self.outcomes, other.outcomes, "{what}: outcomes");
+        assert_eq!(self.events, other.events, "{what}: events");
+        assert_eq!(self.status, other.status, "{what}: status");
     }
 }
 
 /// Runs a case in virtual time.
-pub(crate) fn run<E>(case: &Case<E>, death: Death) -> Result<Record, Refused> {
+pub(crate) fn run<E>(case: &Case<E>, crash_mode: CrashMode) -> Result<Record, Refused> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    runtime.block_on(converse(case, death))
+    runtime.block_on(converse(case, crash_mode))
 }
 
-/// Why there is no record: the report that the person sees.
+/// The report that the person sees when the session cannot start.
 pub(crate) struct Refused(pub(crate) String);
 
-/// Collects the pieces of messages that are shown while they arrive.
+/// Collects the deltas of messages that are shown while they are streamed.
 #[derive(Default)]
 struct Watcher {
     shown: Mutex<BTreeMap<String, String>>,
@@ -132,9 +132,9 @@ impl Observer for Watcher {
 }
 
 impl Watcher {
-    /// What was shown live was said in these very words, or the journal says that it does not count.
-    async fn check(&self, archive: &MortalArchive, session: &str) {
-        let rows = archive.journal(session, 0, usize::MAX).await.unwrap();
+    /// Asserts that streamed text is the text of the message, or that the journal discards it.
+    async fn check(&self, store: &CrashingStore, session: &str) {
+        let rows = store.journal(session, 0, usize::MAX).await.unwrap();
         let mut left = self.shown.lock().unwrap().clone();
         for row in rows.iter().filter(|row| row.kind == "message" || row.kind == "message_discarded") {
             let event: Value = serde_json::from_str(&row.body).unwrap();
@@ -142,7 +142,7 @@ impl Watcher {
             let differs = shown.is_some_and(|shown| row.kind == "message" && event["text"] != shown);
             assert!(!differs, "shown live in other words than it was said: {event}");
         }
-        // A resumed session knows the first message of the turn that died; its others (`m7.1`) go with it.
+        // A resumed session knows only the first message of the turn that crashed; its other messages (`m7.1`) are discarded with it.
         let discarded = |id: &str| {
             rows.iter().any(|row| row.kind == "message_discarded" && row.body.contains(&format!("\"{id}\"")))
         };
@@ -151,11 +151,11 @@ impl Watcher {
     }
 }
 
-/// Runs the case in a project of its own.
-async fn converse<E>(case: &Case<E>, death: Death) -> Result<Record, Refused> {
+/// Runs the case in a new project.
+async fn converse<E>(case: &Case<E>, crash_mode: CrashMode) -> Result<Record, Refused> {
     let directory = tempfile::tempdir().unwrap();
     let file = prepare(case, directory.path());
-    let archive = MortalArchive::new(death);
+    let store = CrashingStore::new(crash_mode);
     let replies = directory.path().join("replies.yaml");
     let request = |session: &str| RunRequest {
         file: file.clone(),
@@ -166,22 +166,22 @@ async fn converse<E>(case: &Case<E>, death: Death) -> Result<Record, Refused> {
         clock: case.minutes.is_none().then(|| START.to_owned()),
         ..RunRequest::default()
     };
-    let clock = case.minutes.is_some().then(Arc::<PatientClock>::default);
+    let clock = case.minutes.is_some().then(Arc::<ScriptedClock>::default);
     let spare_answers = case.spare_answers;
     let environment = Environment::default();
     let project = Project::in_directory(directory.path().to_path_buf(), false, &environment).unwrap();
-    let engine = Engine::new(project, environment, Arc::<MortalArchive>::clone(&archive));
+    let engine = Engine::new(project, environment, Arc::<CrashingStore>::clone(&store));
     let engine = match &clock {
-        Some(clock) => engine.with_clock(Arc::<PatientClock>::clone(clock)),
+        Some(clock) => engine.with_clock(Arc::<ScriptedClock>::clone(clock)),
         None => engine,
     };
-    let driver = Driver { at_once: case.at_once, engine, archive: Arc::clone(&archive), spare_answers, clock };
+    let driver = Driver { at_once: case.at_once, engine, store: Arc::clone(&store), spare_answers, clock };
     if let Some(answers) = &case.earlier {
         driver.drive(&request("earlier"), answers, &[], &[]).await?;
     }
     let minutes = case.minutes.as_deref().unwrap_or_default();
     driver.drive(&request(SESSION), &case.answers, minutes, &case.budgets).await?;
-    Ok(record(archive.as_ref(), directory.path()).await)
+    Ok(record(store.as_ref(), directory.path()).await)
 }
 
 fn prepare<E>(case: &Case<E>, directory: &Path) -> std::path::PathBuf {
@@ -194,7 +194,7 @@ fn prepare<E>(case: &Case<E>, directory: &Path) -> std::path::PathBuf {
     let replies: Map<String, Value> = case
         .replies
         .iter()
-        .map(|(key, list)| (key.clone(), list.as_array().unwrap().iter().map(whole).collect()))
+        .map(|(key, list)| (key.clone(), list.as_array().unwrap().iter().map(complete_reply).collect()))
         .collect();
     std::fs::write(directory.join("replies.yaml"), json!({ "replies": replies }).to_string()).unwrap();
     let text = case.script.clone().unwrap_or_else(|| {
@@ -213,26 +213,26 @@ fn prepare<E>(case: &Case<E>, directory: &Path) -> std::path::PathBuf {
 
 struct Driver {
     at_once: bool,
-    /// Keeps nothing of a session that dies but its program, which it checks anew when it resumes the session first.
+    /// The engine keeps only the program of a crashed session, and checks it again when it resumes the session for the first time.
     engine: Engine,
-    archive: Arc<MortalArchive>,
+    store: Arc<CrashingStore>,
     spare_answers: bool,
-    clock: Option<Arc<PatientClock>>,
+    clock: Option<Arc<ScriptedClock>>,
 }
 
-/// A clock for which time passes only while a person thinks about an answer.
+/// A clock that advances only while a person thinks about an answer.
 #[derive(Default)]
-struct PatientClock {
+struct ScriptedClock {
     minutes: AtomicU64,
 }
 
-impl PatientClock {
+impl ScriptedClock {
     fn fixed() -> FixedClock {
         FixedClock::new(START.parse().unwrap())
     }
 }
 
-impl Clock for PatientClock {
+impl Clock for ScriptedClock {
     fn at(&self, seq: u64) -> String {
         Self::fixed().at(seq)
     }
@@ -241,13 +241,13 @@ impl Clock for PatientClock {
         self.minutes.load(Ordering::Relaxed) * 60_000
     }
 
-    fn words(&self, seq: u64) -> String {
-        Self::fixed().words(seq)
+    fn prompt_time(&self, seq: u64) -> String {
+        Self::fixed().prompt_time(seq)
     }
 }
 
 impl Driver {
-    /// Drives a session to where its answers lead, through every death on the way.
+    /// Runs a session to the end of its answers, through every crash on the way.
     async fn drive(
         &self,
         request: &RunRequest,
@@ -257,46 +257,46 @@ impl Driver {
     ) -> Result<(), Refused> {
         let id = request.session.as_deref().unwrap();
         let watcher = Arc::new(Watcher::default());
-        let mut living = self.begin(request, &watcher).await?;
+        let mut current = self.start(request, &watcher).await?;
         let mut answers = answers.iter().enumerate();
         let mut budgets = budgets.iter();
         loop {
-            let Some(mut session) = living.take() else {
+            let Some(mut session) = current.take() else {
                 let stopped = self.status(id).await == "stopped";
                 match budgets.next().filter(|_| stopped) {
-                    Some(budget) => living = self.widened(id, budget, &watcher).await,
+                    Some(budget) => current = self.resume_with_budget(id, budget, &watcher).await,
                     None => break,
                 }
                 continue;
             };
-            match self.archive.mortal(session.advance()).await {
+            match self.store.run_until_crash(session.advance()).await {
                 None => {
                     drop(session);
-                    living = self.resume(id, &watcher).await;
+                    current = self.resume(id, &watcher).await;
                 }
                 Some(pause) => {
                     if pause.unwrap() == SessionPause::Waiting
                         && let Some((number, answer)) = answers.next()
-                        && let Some(session) = self.thought(session, &watcher).await
+                        && let Some(session) = self.finish_analyses(session, &watcher).await
                     {
                         let minutes = minutes.get(number).copied().unwrap_or(0);
-                        living = self.answer(session, answer, &format!("mine-{number}"), minutes, &watcher).await;
+                        current = self.answer(session, answer, &format!("mine-{number}"), minutes, &watcher).await;
                     }
                 }
             }
         }
-        watcher.check(&self.archive, id).await;
+        watcher.check(&self.store, id).await;
         assert!(self.spare_answers || answers.next().is_none(), "an answer that nobody waited for");
         assert_eq!(budgets.next(), None, "a budget for a session that did not stop");
         Ok(())
     }
 
-    /// Lets monitors and plans come in, until nothing is under way any more.
-    async fn thought(&self, session: Session, watcher: &Arc<Watcher>) -> Option<Session> {
+    /// Waits for monitors and plans until none is running.
+    async fn finish_analyses(&self, session: Session, watcher: &Arc<Watcher>) -> Option<Session> {
         let mut session = session;
-        while !self.at_once && tokio::time::timeout(THOUGHT, session.arrived()).await.is_ok() {
-            match self.archive.mortal(session.note_arrivals()).await {
-                Some(noted) => noted.unwrap(),
+        while !self.at_once && tokio::time::timeout(ANALYSIS_TIMEOUT, session.wait_for_result()).await.is_ok() {
+            match self.store.run_until_crash(session.commit_results()).await {
+                Some(saved) => saved.unwrap(),
                 None => {
                     let name = session.id.clone();
                     drop(session);
@@ -307,15 +307,15 @@ impl Driver {
         Some(session)
     }
 
-    async fn begin(&self, request: &RunRequest, watcher: &Arc<Watcher>) -> Result<Option<Session>, Refused> {
+    async fn start(&self, request: &RunRequest, watcher: &Arc<Watcher>) -> Result<Option<Session>, Refused> {
         let id = request.session.as_deref().unwrap();
         loop {
             let observer: Arc<dyn Observer> = Arc::<Watcher>::clone(watcher);
-            let begun = self.archive.mortal(self.engine.run(request, observer)).await;
-            match begun {
+            let started = self.store.run_until_crash(self.engine.run(request, observer)).await;
+            match started {
                 Some(Ok(OpenedSession { session, .. })) => return Ok(Some(session)),
                 Some(Err(error)) => return Err(Refused(shown(&error))),
-                None if self.archive.session(id).await.unwrap().is_some() => {
+                None if self.store.session(id).await.unwrap().is_some() => {
                     return Ok(self.resume(id, watcher).await);
                 }
                 None => {}
@@ -323,7 +323,7 @@ impl Driver {
         }
     }
 
-    /// Sends the answer, as a client does that does not know whether it arrived, until it is known to have been taken.
+    /// Sends the answer until it is known to be taken, like a client that does not know whether it arrived.
     async fn answer(
         &self,
         session: Session,
@@ -333,27 +333,30 @@ impl Driver {
         watcher: &Arc<Watcher>,
     ) -> Option<Session> {
         let mut session = session;
-        let mut died = false;
+        let mut crashed = false;
         let answers = session.answers();
         loop {
-            // What the person thought is counted with the answer, and once.
+            // The thinking time is counted once, with the answer.
             if let Some(clock) = self.clock.as_ref().filter(|_| session.answers() == answers) {
                 clock.minutes.fetch_add(minutes, Ordering::Relaxed);
             }
-            // An answer that is sent again leaves a warning, which is a commit too: one that died each time would never end.
-            let sent = if died {
+            // Resending an answer commits a warning; if each of these commits crashed, the loop would not end.
+            let sent = if crashed {
                 Some(session.answer(text, Some(id)).await)
             } else {
-                self.archive.mortal(session.answer(text, Some(id))).await
+                self.store.run_until_crash(session.answer(text, Some(id))).await
             };
             match sent {
-                Some(taken) => {
-                    let taken = taken.unwrap();
-                    assert!(taken == TakenAnswer::Yes || (died && taken == TakenAnswer::Before), "{taken:?}");
+                Some(result) => {
+                    let result = result.unwrap();
+                    assert!(
+                        result == TakenAnswer::Yes || (crashed && result == TakenAnswer::AlreadyUsed),
+                        "{result:?}"
+                    );
                     return Some(session);
                 }
                 None => {
-                    died = true;
+                    crashed = true;
                     let name = session.id.clone();
                     drop(session);
                     session = self.resume(&name, watcher).await?;
@@ -363,10 +366,10 @@ impl Driver {
     }
 
     async fn status(&self, id: &str) -> String {
-        self.archive.session(id).await.unwrap().unwrap().status
+        self.store.session(id).await.unwrap().unwrap().status
     }
 
-    /// The session again, as a new process finds it; none when it came to its end before the process died.
+    /// The session as a new process finds it; `None` when it ended before the crash.
     async fn resume(&self, id: &str, watcher: &Arc<Watcher>) -> Option<Session> {
         if ["completed", "failed", "stopped"].contains(&self.status(id).await.as_str()) {
             return None;
@@ -375,17 +378,17 @@ impl Driver {
         Some(self.engine.resume(id, None, observer).await.unwrap_or_else(|error| panic!("{}", shown(&error))).session)
     }
 
-    /// The session that stopped, with this for `--budget`, however often the process dies meanwhile.
-    async fn widened(&self, id: &str, budget: &str, watcher: &Arc<Watcher>) -> Option<Session> {
+    /// Resumes the stopped session with this `--budget`, through every crash.
+    async fn resume_with_budget(&self, id: &str, budget: &str, watcher: &Arc<Watcher>) -> Option<Session> {
         while self.status(id).await == "stopped" {
             let observer: Arc<dyn Observer> = Arc::<Watcher>::clone(watcher);
             let budget = Budget::parse(Some(budget).filter(|budget| !budget.is_empty())).unwrap();
             let engine = self.engine.clone().with_budget(budget);
-            if let Some(opened) = self.archive.mortal(engine.resume(id, None, observer)).await {
-                return Some(opened.unwrap_or_else(|error| panic!("{}", shown(&error))).session);
+            if let Some(resumed) = self.store.run_until_crash(engine.resume(id, None, observer)).await {
+                return Some(resumed.unwrap_or_else(|error| panic!("{}", shown(&error))).session);
             }
         }
-        // It died when the resume was committed.
+        // The process crashed at the commit of the resume.
         self.resume(id, watcher).await
     }
 }
@@ -397,9 +400,9 @@ fn shown(error: &EngineError) -> String {
     }
 }
 
-async fn record(archive: &MortalArchive, directory: &Path) -> Record {
-    let rows = archive.journal(SESSION, 0, usize::MAX).await.unwrap();
-    // Errors name the file of the replies, which is another in every run.
+async fn record(store: &CrashingStore, directory: &Path) -> Record {
+    let rows = store.journal(SESSION, 0, usize::MAX).await.unwrap();
+    // Errors contain the path of the replies file, which differs in every run.
     let directory = directory.to_string_lossy();
     for (row, seq) in rows.iter().zip(1..) {
         assert_eq!(row.seq, seq, "sequence numbers have no gaps");
@@ -409,12 +412,12 @@ async fn record(archive: &MortalArchive, directory: &Path) -> Record {
         .map(|row| serde_json::from_str(&public_line(&row.body).replace(&*directory, "")).unwrap())
         .collect();
     events.retain(|event| !OF_RESUMING.contains(&event["type"].as_str().unwrap()) && event["code"] != "answer-taken");
-    let mut exported = export(archive, SESSION, true).await.unwrap();
+    let mut exported = export(store, SESSION, true).await.unwrap();
     let mut about = exported.to_string();
     for event in events.iter().filter(|event| event["type"] != "message" && event["type"] != "waiting") {
         about.push_str(&event.to_string());
     }
-    let messages = archive.messages(SESSION, 0, usize::MAX).await.unwrap();
+    let messages = store.messages(SESSION, 0, usize::MAX).await.unwrap();
     let mut variables = BTreeMap::new();
     flatten("", &exported["variables"], &mut variables);
     strip(&mut exported);
@@ -450,13 +453,13 @@ fn strip(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(strip),
         Value::Object(fields) => {
             fields.retain(|name, _| !STAMPS.contains(&name.as_str()));
-            if ["monitor", "orchestrator"].iter().any(|beside| fields.get("purpose") == Some(&json!(beside))) {
-                // What is asked again after a death is asked with the talk as it is by then.
-                let kept = fields.get_mut("debug_info").and_then(Value::as_object_mut);
-                kept.map(|kept| kept.shift_remove("llm_prompt"));
+            if ["monitor", "orchestrator"].iter().any(|purpose| fields.get("purpose") == Some(&json!(purpose))) {
+                // A request that is repeated after a crash has the newer messages in its prompt.
+                let debug_info = fields.get_mut("debug_info").and_then(Value::as_object_mut);
+                debug_info.map(|debug_info| debug_info.shift_remove("llm_prompt"));
             }
             for (name, field) in fields.iter_mut() {
-                // Ids are made of sequence numbers, which a resumed session has more of.
+                // Ids contain sequence numbers, and a resumed session has more of them.
                 let made =
                     ["message_id", "call_id"].contains(&name.as_str()) || (name == "feedback" && field.is_number());
                 if made {

@@ -1,12 +1,12 @@
-//! A page of `docs/diagnostics/`, taken apart.
+//! Parses a page of `docs/diagnostics/`.
 //!
-//! A page is `# slug`, one sentence, and the sections Why, Wrong, Right, How to fix, in that order (in the Chinese page those of [`SECTIONS`]). In Wrong and Right each
-//! fence without a path begins an example: it is the script. A fence with a path (```` ```json schemas/replies/x.json ````)
-//! is another file of the same project; where no script stands before it, it begins an example of templates alone, which ends
-//! before a path that it has already. Two comments say what a fence cannot hold:
+//! A page is `# slug`, one sentence, and the sections Why, Wrong, Right, How to fix, in that order (in the Chinese page those of
+//! [`SECTIONS`]). In Wrong and Right each fence without a path starts an example: it is the script. A fence with a path
+//! (```` ```json schemas/replies/x.json ````) is another file of the same project; where no script precedes it, it starts an example of
+//! templates only, which ends before a path that it has already. Two comments describe what a fence cannot contain:
 //!
 //! * `<!-- … is 200 × "[" -->`: each `…` of the next fence stands for that many of the JSON string;
-//! * `<!-- saved as UTF-16 -->`: the next fence is encoded so, with a byte-order mark.
+//! * `<!-- saved as UTF-16 -->`: the next fence is encoded as UTF-16, with a byte-order mark.
 
 /// The headings of a page in each language, in order.
 const SECTIONS: [[&str; 4]; 2] =
@@ -16,15 +16,15 @@ pub(crate) struct Parts {
     pub(crate) slug: String,
     /// The sentence below the title, on one line.
     pub(crate) summary: String,
-    /// What raises the diagnostic.
+    /// Examples that raise the diagnostic.
     pub(crate) wrong: Vec<Example>,
-    /// The same, fixed.
+    /// The same examples, fixed.
     pub(crate) right: Vec<Example>,
 }
 
 /// A script, with the other files of its project.
 pub(crate) struct Example {
-    /// Paths in the project, and what the files hold; the script, if there is one, comes first.
+    /// Paths in the project, with the contents of the files; the script, if there is one, comes first.
     pub(crate) files: Vec<(String, Vec<u8>)>,
 }
 
@@ -33,7 +33,7 @@ impl Example {
 }
 
 impl Parts {
-    /// Takes a page apart, or says what is missing in it.
+    /// Parses a page; the error names the missing part.
     pub(crate) fn of(text: &str) -> Result<Self, String> {
         let mut sections: Vec<(&str, String)> = Vec::new();
         let mut fenced = false;
@@ -102,9 +102,9 @@ fn examples(section: &str) -> Result<Vec<Example>, String> {
             None => return Err(format!("a fence should be `yaml` or have a path, not `{info}`")),
             Some((_, path)) => {
                 let has = |example: &Example, path: &str| example.files.iter().any(|(other, _)| other == path);
-                let goes_on =
+                let is_continuation =
                     examples.last().is_some_and(|example| has(example, Example::SCRIPT) || !has(example, path));
-                if !goes_on {
+                if !is_continuation {
                     examples.push(Example { files: vec![] });
                 }
                 examples.last_mut().ok_or("an example was begun")?.files.push((path.to_owned(), bytes));
@@ -114,7 +114,7 @@ fn examples(section: &str) -> Result<Vec<Example>, String> {
     Ok(examples)
 }
 
-/// `200 × "["` written out.
+/// Expands `200 × "["`.
 fn repetition(rule: &str) -> Option<String> {
     let (times, text) = rule.split_once(" × ")?;
     let text: String = serde_json::from_str(text).ok()?;

@@ -1,4 +1,4 @@
-//! Templates examined as `validate` examines them, without files.
+//! Checks templates as `validate` does, without files on disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
 use bcc_runtime::actions::KINDS;
 
-/// Those of the files that lie below `_system/`.
+/// The files below `_system/`.
 pub(crate) fn system(files: &[(String, String)]) -> Vec<SystemFile> {
     let files = files.iter().filter(|(path, _)| path.starts_with("_system/"));
     files
@@ -21,8 +21,8 @@ pub(crate) fn system(files: &[(String, String)]) -> Vec<SystemFile> {
         .collect()
 }
 
-/// What is wrong in the templates and the reply schemas among the files of a project.
-pub(crate) fn examined(files: &[(String, String)], variables: Option<&BTreeSet<String>>) -> Vec<Diagnostic> {
+/// The findings in the templates and the reply schemas among the files of a project.
+pub(crate) fn template_findings(files: &[(String, String)], variables: Option<&BTreeSet<String>>) -> Vec<Diagnostic> {
     examine(&system(files), files, variables)
 }
 

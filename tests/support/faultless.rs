@@ -1,13 +1,13 @@
-//! Replies as a case writes them, in short, and as a model would: with every field.
+//! Expands the short replies of a case to complete ones, with every field that a model would write.
 
 use serde_json::{Value, json};
 
-/// `{ $ask: { … } }` is a faultless reply to an `ai_ask` with these fields changed, `$say` one to an `ai_say`, `$monitor` one of a
-/// monitor, `$plan` one of the orchestrator; anything else is what it is.
-pub(crate) fn whole(reply: &Value) -> Value {
+/// `{ $ask: { … } }` is a valid reply to an `ai_ask` with these fields changed, `$say` one to an `ai_say`, `$monitor` one of a
+/// monitor, `$plan` one of the orchestrator; anything else is returned unchanged.
+pub(crate) fn complete_reply(reply: &Value) -> Value {
     if let Some(inner) = reply.get("reply") {
         let mut keyed = reply.clone();
-        keyed["reply"] = whole(inner);
+        keyed["reply"] = complete_reply(inner);
         return keyed;
     }
     let advice = json!({
@@ -18,10 +18,10 @@ pub(crate) fn whole(reply: &Value) -> Value {
     let plan = json!({
         "action": "none", "target_position": null, "new_action": null, "modifications": null, "order": null, "reason": "",
     });
-    for (kind, mut whole) in [("$monitor", advice), ("$plan", plan)] {
-        if let Some(changed) = reply.get(kind) {
-            whole.as_object_mut().unwrap().extend(changed.as_object().unwrap().clone());
-            return whole;
+    for (kind, mut full) in [("$monitor", advice), ("$plan", plan)] {
+        if let Some(compare) = reply.get(kind) {
+            full.as_object_mut().unwrap().extend(compare.as_object().unwrap().clone());
+            return full;
         }
     }
     let metrics = |kind: &str| match kind {
@@ -31,13 +31,13 @@ pub(crate) fn whole(reply: &Value) -> Value {
         _ => json!({ "user_engagement": "投入", "emotional_intensity": "平静", "understanding_level": "大致理解" }),
     };
     for kind in ["$ask", "$say"] {
-        if let Some(changed) = reply.get(kind) {
-            let mut whole = json!({
+        if let Some(compare) = reply.get(kind) {
+            let mut full = json!({
                 "safety_risk": { "detected": false }, "content": "", "EXIT": "NO", "BRIEF": "", "metrics": metrics(kind),
                 "progress_suggestion": "continue_needed", "metadata": { "emotional_tone": "平静", "crisis_signal": false },
             });
-            whole.as_object_mut().unwrap().extend(changed.as_object().unwrap().clone());
-            return whole;
+            full.as_object_mut().unwrap().extend(compare.as_object().unwrap().clone());
+            return full;
         }
     }
     reply.clone()

@@ -1,5 +1,5 @@
-//! A model's server on loopback that answers each connection with exactly the bytes that a test gives it, in either of the
-//! protocols, and the good answers that faults are made from.
+//! A model server on loopback that answers each connection with exactly the bytes of the test, in either protocol, and valid responses
+//! from which faulty ones are made.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -13,16 +13,16 @@ use tokio::task::JoinHandle;
 pub(crate) enum Answer {
     /// Sends these bytes and closes the connection.
     Bytes(Vec<u8>),
-    /// Sends them one by one.
+    /// Sends these bytes one by one.
     Drip(Vec<u8>),
-    /// Sends them and then says nothing for as long as the client stays.
+    /// Sends these bytes and then nothing until the client closes the connection.
     Stall(Vec<u8>),
-    /// Sends the first, then the second again and again until the client has gone.
+    /// Sends the first bytes, then the second again and again until the client closes the connection.
     Flood(Vec<u8>, Vec<u8>),
 }
 
-/// A running server; it ends with the value.
-pub(crate) struct Faulty {
+/// A running server, which stops on drop.
+pub(crate) struct FaultyModelServer {
     pub(crate) host: String,
     plan: Arc<Mutex<Plan>>,
     task: JoinHandle<()>,
@@ -34,7 +34,7 @@ struct Plan {
     requests: usize,
 }
 
-impl Faulty {
+impl FaultyModelServer {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let host = listener.local_addr().unwrap().to_string();
@@ -49,18 +49,18 @@ impl Faulty {
         Self { host, plan, task }
     }
 
-    /// From now on the requests get these answers, in order; the last one stays.
+    /// Sets the responses to the next requests, in order; the last one is repeated.
     pub(crate) fn answers(&self, answers: impl IntoIterator<Item = Answer>) {
         *self.plan.lock().unwrap() = Plan { answers: answers.into_iter().collect(), requests: 0 };
     }
 
-    /// The requests since the answers were given.
+    /// The number of requests since the responses were set.
     pub(crate) fn requests(&self) -> usize {
         self.plan.lock().unwrap().requests
     }
 }
 
-impl Drop for Faulty {
+impl Drop for FaultyModelServer {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -73,7 +73,7 @@ async fn serve(mut stream: TcpStream, plan: Arc<Mutex<Plan>>) -> Option<()> {
         plan.requests += 1;
         if plan.answers.len() > 1 { plan.answers.pop_front()? } else { plan.answers.front()?.clone() }
     };
-    // Each piece goes out by itself, so that a test mostly says where pieces end.
+    // Each piece is sent separately, so that the test mostly decides where pieces end.
     stream.set_nodelay(true).ok()?;
     match answer {
         Answer::Bytes(bytes) => stream.write_all(&bytes).await.ok()?,
@@ -85,7 +85,7 @@ async fn serve(mut stream: TcpStream, plan: Arc<Mutex<Plan>>) -> Option<()> {
         }
         Answer::Stall(bytes) => {
             stream.write_all(&bytes).await.ok()?;
-            // Reading waits until the client hangs up.
+            // Reading waits until the client closes the connection.
             stream.read_exact(&mut [0; 1]).await.ok()?;
         }
         Answer::Flood(head, block) => {
@@ -121,20 +121,20 @@ pub(crate) enum Protocol {
 
 pub(crate) const PROTOCOLS: [Protocol; 2] = [Protocol::Chat, Protocol::Messages];
 
-/// A good answer as its bytes go over the wire, and where in it things become known.
+/// A valid response as bytes, with the positions of its parts.
 #[derive(Clone)]
 pub(crate) struct Good {
     pub(crate) raw: Vec<u8>,
-    /// Where the body begins.
+    /// Where the body starts.
     pub(crate) body: usize,
     /// Where the first event ends.
     pub(crate) known: usize,
-    /// Where it is known that the reply has ended.
+    /// Where the end of the reply is known.
     pub(crate) finished: usize,
     pub(crate) streamed: bool,
 }
 
-/// A stream that says `text`.
+/// A stream with the reply `text`.
 pub(crate) fn streamed(protocol: Protocol, text: &str) -> Good {
     let (first, rest) = text.split_at(text.char_indices().nth(1).map_or(text.len(), |(at, _)| at));
     let events: Vec<String> = match protocol {
@@ -173,7 +173,7 @@ pub(crate) fn streamed(protocol: Protocol, text: &str) -> Good {
     Good { raw, body, known: ends[0], finished: ends[3], streamed: true }
 }
 
-/// A whole answer that says `text`, from a server that does not stream.
+/// A response with the reply `text` from a server that does not stream.
 pub(crate) fn whole(protocol: Protocol, text: &str) -> Good {
     let answer = match protocol {
         Protocol::Chat => json!({ "choices": [{ "message": { "content": text }, "finish_reason": "stop" }] }),

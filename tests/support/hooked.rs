@@ -1,4 +1,4 @@
-//! An archive in memory with a hook around everything that a session writes.
+//! A store in memory that calls a hook around each write of a session.
 
 use std::pin::Pin;
 
@@ -10,16 +10,21 @@ use bcc_store::rows::{
     CellRow, Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSessionRow, SessionRow, VariableRow,
 };
 
-/// A session that is made, and its documents.
-pub(crate) type Birth<'a> = (&'a NewSessionRow, &'a [DocumentRow]);
+/// A new session and its documents.
+pub(crate) type SessionCreation<'a> = (&'a NewSessionRow, &'a [DocumentRow]);
 
-/// The writing itself, which happens when it is awaited.
-pub(crate) type Writing<'a> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send + 'a>>;
+/// The write operation, which runs when it is awaited.
+pub(crate) type Write<'a> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send + 'a>>;
 
 #[async_trait]
 pub(crate) trait Hook: Send + Sync {
-    /// Called in the place of each write; with `birth` for the first one of a session.
-    async fn around(&self, birth: Option<Birth<'_>>, commit: &Commit, write: Writing<'_>) -> Result<(), StoreError>;
+    /// Called instead of each write; with `new_session` for the first write of a session.
+    async fn around(
+        &self,
+        new_session: Option<SessionCreation<'_>>,
+        commit: &Commit,
+        write: Write<'_>,
+    ) -> Result<(), StoreError>;
 }
 
 #[derive(Default)]
@@ -72,12 +77,18 @@ impl<H: Hook> Store for Hooked<H> {
         self.inner.journal(id, after, limit).await
     }
 
-    async fn journal_of(&self, id: &str, kind: &str, after: u64, limit: usize) -> Result<Vec<JournalRow>, StoreError> {
-        self.inner.journal_of(id, kind, after, limit).await
+    async fn journal_by_kind(
+        &self,
+        id: &str,
+        kind: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<JournalRow>, StoreError> {
+        self.inner.journal_by_kind(id, kind, after, limit).await
     }
 
-    async fn last_of(&self, id: &str, kind: &str) -> Result<Option<JournalRow>, StoreError> {
-        self.inner.last_of(id, kind).await
+    async fn last_by_kind(&self, id: &str, kind: &str) -> Result<Option<JournalRow>, StoreError> {
+        self.inner.last_by_kind(id, kind).await
     }
 
     async fn messages_tail(&self, id: &str, count: usize) -> Result<Vec<MessageRow>, StoreError> {
@@ -100,8 +111,8 @@ impl<H: Hook> Store for Hooked<H> {
         self.inner.cells_tail(id, count).await
     }
 
-    async fn answer_taken(&self, id: &str, answer_id: &str) -> Result<bool, StoreError> {
-        self.inner.answer_taken(id, answer_id).await
+    async fn answer_accepted(&self, id: &str, answer_id: &str) -> Result<bool, StoreError> {
+        self.inner.answer_accepted(id, answer_id).await
     }
 
     async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError> {

@@ -1,4 +1,4 @@
-//! An archive under which a process dies at every commit, just before it or just after it: what a session must survive.
+//! A store that simulates a process crash at every commit, before or after the write.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,109 +7,109 @@ use bcc_store::error::StoreError;
 use bcc_store::rows::Commit;
 use tokio::sync::Notify;
 
-use hooked::{Birth, Hook, Hooked, Writing};
+use hooked::{Hook, Hooked, SessionCreation, Write};
 
 #[path = "hooked.rs"]
 pub(crate) mod hooked;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Death {
+pub(crate) enum CrashMode {
     Never,
-    /// At each commit, before it is written: all that the turn did is lost and done again.
-    Before,
-    /// At each commit, after it is written: nothing in memory outlives a turn.
+    /// At each commit, before the write: the turn is lost and repeated.
+    AlreadyUsed,
+    /// At each commit, after the write: no memory is left after a turn.
     After,
-    /// At some of the commits, before or after, as this seed has it.
+    /// At some of the commits, before or after, determined by this seed.
     #[allow(dead_code, reason = "conversations die at every commit")]
     Sometimes(u64),
 }
 
-/// What the deaths have come to.
+/// The state of the crashes.
 #[derive(Debug, Default)]
-struct Fate {
-    mortal: bool,
-    /// Whether the commit that comes was already tried once.
-    tried: bool,
+struct CrashState {
+    enabled: bool,
+    /// Whether this commit was already attempted once.
+    attempted: bool,
     commits: u64,
 }
 
-/// An archive in memory that tells when the process that writes to it is to die.
-pub(crate) type MortalArchive = Hooked<Mortality>;
+/// A store in memory that crashes the process that writes to it.
+pub(crate) type CrashingStore = Hooked<CrashHook>;
 
-pub(crate) struct Mortality {
-    death: Death,
-    fate: Mutex<Fate>,
-    died: Notify,
+pub(crate) struct CrashHook {
+    mode: CrashMode,
+    state: Mutex<CrashState>,
+    crashed: Notify,
 }
 
-impl MortalArchive {
-    pub(crate) fn new(death: Death) -> Arc<Self> {
-        Arc::new(Self::with(Mortality { death, fate: Mutex::default(), died: Notify::new() }))
+impl CrashingStore {
+    pub(crate) fn new(mode: CrashMode) -> Arc<Self> {
+        Arc::new(Self::with(CrashHook { mode, state: Mutex::default(), crashed: Notify::new() }))
     }
 
-    /// Runs `work` until it is done, or until it dies at a commit; then `None`, and all that it held is dropped.
-    pub(crate) async fn mortal<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let _mortal = Mortal::new(&self.hook.fate);
+    /// Runs `future` until it is done or crashes at a commit; then returns `None` and drops everything that it held.
+    pub(crate) async fn run_until_crash<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        let _guard = CrashGuard::new(&self.hook.state);
         tokio::select! {
             biased;
-            () = self.hook.died.notified() => None,
-            done = work => Some(done),
+            () = self.hook.crashed.notified() => None,
+            done = future => Some(done),
         }
     }
 }
 
-impl Mortality {
-    async fn die(&self) {
-        self.died.notify_one();
+impl CrashHook {
+    async fn crash(&self) {
+        self.crashed.notify_one();
         std::future::pending().await
     }
 }
 
 #[async_trait]
-impl Hook for Mortality {
-    async fn around(&self, _: Option<Birth<'_>>, _: &Commit, write: Writing<'_>) -> Result<(), StoreError> {
-        let death = {
-            let mut fate = self.fate.lock().unwrap();
-            match self.death {
-                _ if !fate.mortal => Death::Never,
-                Death::Before => {
-                    fate.tried = !fate.tried;
-                    if fate.tried { Death::Before } else { Death::Never }
+impl Hook for CrashHook {
+    async fn around(&self, _: Option<SessionCreation<'_>>, _: &Commit, write: Write<'_>) -> Result<(), StoreError> {
+        let mode = {
+            let mut state = self.state.lock().unwrap();
+            match self.mode {
+                _ if !state.enabled => CrashMode::Never,
+                CrashMode::AlreadyUsed => {
+                    state.attempted = !state.attempted;
+                    if state.attempted { CrashMode::AlreadyUsed } else { CrashMode::Never }
                 }
-                Death::Sometimes(seed) => {
-                    fate.commits += 1;
-                    match fastrand::Rng::with_seed(seed ^ fate.commits << 32).u8(..20) {
-                        0 => Death::Before,
-                        1 => Death::After,
-                        _ => Death::Never,
+                CrashMode::Sometimes(seed) => {
+                    state.commits += 1;
+                    match fastrand::Rng::with_seed(seed ^ state.commits << 32).u8(..20) {
+                        0 => CrashMode::AlreadyUsed,
+                        1 => CrashMode::After,
+                        _ => CrashMode::Never,
                     }
                 }
                 other => other,
             }
         };
-        if death == Death::Before {
-            self.die().await;
+        if mode == CrashMode::AlreadyUsed {
+            self.crash().await;
         }
         write.await?;
-        if death == Death::After {
-            self.die().await;
+        if mode == CrashMode::After {
+            self.crash().await;
         }
         Ok(())
     }
 }
 
-/// As long as it is there, commits may be deadly: also work that is given up half-way is mortal no more.
-struct Mortal<'a>(&'a Mutex<Fate>);
+/// Enables crashes at commits as long as it exists; dropping it disables them, also when the future is canceled.
+struct CrashGuard<'a>(&'a Mutex<CrashState>);
 
-impl<'a> Mortal<'a> {
-    fn new(fate: &'a Mutex<Fate>) -> Self {
-        fate.lock().unwrap().mortal = true;
-        Self(fate)
+impl<'a> CrashGuard<'a> {
+    fn new(state: &'a Mutex<CrashState>) -> Self {
+        state.lock().unwrap().enabled = true;
+        Self(state)
     }
 }
 
-impl Drop for Mortal<'_> {
+impl Drop for CrashGuard<'_> {
     fn drop(&mut self) {
-        self.0.lock().unwrap().mortal = false;
+        self.0.lock().unwrap().enabled = false;
     }
 }

@@ -1,11 +1,11 @@
-//! The pages of documentation as the docs tests read them: their code blocks and their links.
+//! Parses the documentation pages for tests: their code blocks and links.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
-    /// What stands behind the fence.
+    /// The text after the fence.
     pub(crate) language: String,
     pub(crate) text: String,
     /// The line of the fence, from 1.
@@ -33,7 +33,7 @@ impl Page {
         self.blocks.iter().filter(move |block| languages.contains(&block.language.as_str()))
     }
 
-    /// Where its links lead, outside code.
+    /// The targets of links outside of code.
     pub(crate) fn links(&self) -> Vec<String> {
         let mut links = Vec::new();
         let mut in_code = false;
@@ -48,19 +48,19 @@ impl Page {
         links
     }
 
-    /// The anchors of its headings, as they are made on the web.
+    /// The anchors of the headings, as GitHub makes them.
     pub(crate) fn anchors(&self) -> Vec<String> {
         let headings =
             self.text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
         let anchor = |heading: &str| {
-            let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-            kept.collect::<String>().to_lowercase().replace(' ', "-")
+            let letters = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+            letters.collect::<String>().to_lowercase().replace(' ', "-")
         };
         headings.map(anchor).collect()
     }
 }
 
-/// Every page that a reader may open.
+/// All documentation pages.
 pub(crate) fn all() -> Vec<Page> {
     let mut pages: Vec<Page> = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(Page::of).into();
     for folder in ["docs", "docs/actions"] {
@@ -78,34 +78,34 @@ pub(crate) fn all() -> Vec<Page> {
 
 fn blocks(text: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
-    let mut open: Option<(String, Block)> = None;
+    let mut current: Option<(String, Block)> = None;
     for (index, line) in text.lines().enumerate() {
-        match open.take() {
+        match current.take() {
             Some((fence, block)) if line.trim_end() == fence => blocks.push(block),
             Some((fence, mut block)) => {
                 block.text.push_str(line);
                 block.text.push('\n');
-                open = Some((fence, block));
+                current = Some((fence, block));
             }
             None if line.starts_with("```") => {
                 let fence: String = line.chars().take_while(|c| *c == '`').collect();
                 let language = line[fence.len()..].trim().to_owned();
-                open = Some((fence, Block { language, text: String::new(), line: index + 1 }));
+                current = Some((fence, Block { language, text: String::new(), line: index + 1 }));
             }
             None => {}
         }
     }
-    assert!(open.is_none(), "a block of code is not closed");
+    assert!(current.is_none(), "a block of code is not closed");
     blocks
 }
 
-/// Whether the file or directory that `link`, standing in `page`, leads to is there; with its anchor, when it has one.
-pub(crate) fn leads_somewhere(page: &Page, link: &str) -> bool {
+/// Whether the target of `link` in `page` exists, including its anchor.
+pub(crate) fn link_exists(page: &Page, link: &str) -> bool {
     let (path, anchor) = link.split_once('#').map_or((link, None), |(path, anchor)| (path, Some(anchor)));
-    let here = Path::new(&page.path).parent().unwrap_or(Path::new(""));
-    let target = if path.is_empty() { PathBuf::from(&page.path) } else { here.join(path) };
+    let directory = Path::new(&page.path).parent().unwrap_or(Path::new(""));
+    let target = if path.is_empty() { PathBuf::from(&page.path) } else { directory.join(path) };
     if !root().join(&target).exists() {
         return false;
     }
-    anchor.is_none_or(|anchor| Page::of(&target.to_string_lossy()).anchors().iter().any(|known| known == anchor))
+    anchor.is_none_or(|anchor| Page::of(&target.to_string_lossy()).anchors().iter().any(|existing| existing == anchor))
 }

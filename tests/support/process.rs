@@ -1,4 +1,4 @@
-//! The program as a child process: in a directory of its own, with a clean environment; fed, read, killed.
+//! Runs the program as a child process in a temporary directory with a clean environment.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,18 +11,18 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long a process may be silent before a test gives it up. Only a broken program comes near it.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// The maximum time without output before a test fails. Only a broken program comes near it.
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long to wait between two looks at something that cannot be waited for.
-pub const GLANCE: Duration = Duration::from_millis(2);
+/// The interval for polling a state that cannot be waited for.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A file of `tests/fixtures/sessions/`.
 pub fn fixture(name: &str) -> PathBuf {
     Path::new(crate::ROOT).join("tests/fixtures/sessions").join(name)
 }
 
-/// A directory of its own for the sessions of one test. Nothing is configured in it.
+/// A temporary directory for the sessions of one test, without configuration.
 pub struct Home {
     directory: TempDir,
 }
@@ -38,7 +38,7 @@ impl Home {
     pub fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("config")).unwrap();
-        // The project ends here, whatever lies above the directory for temporary files.
+        // The project root is here, whatever is above the directory for temporary files.
         std::fs::create_dir(directory.path().join(".bcc")).unwrap();
         Self { directory }
     }
@@ -57,7 +57,7 @@ impl Home {
         path
     }
 
-    /// Puts a file into a folder here, which is made with it, and gives its path.
+    /// Writes a file, creates its folder, and returns its path.
     pub fn put(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -65,12 +65,12 @@ impl Home {
         path
     }
 
-    /// Puts a script of `tests/fixtures/sessions/` here, so that this is its project.
+    /// Copies a script of `tests/fixtures/sessions/` here, so that this directory is its project.
     pub fn script(&self, name: &str) -> PathBuf {
         self.file(name, &std::fs::read_to_string(fixture(name)).unwrap())
     }
 
-    /// The environment of every process of this test: nothing of the machine's but where programs are.
+    /// The environment of every process of this test: only `PATH` comes from the machine.
     pub fn variables(&self) -> Vec<(String, String)> {
         let home = self.path().display().to_string();
         let path = std::env::var("PATH").unwrap_or_default();
@@ -90,7 +90,7 @@ impl Home {
         Running::start(self.command(arguments))
     }
 
-    /// Runs the program to its end on this standard input.
+    /// Runs the program to its end with this standard input.
     pub fn finish(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>, input: impl AsRef<[u8]>) -> Finished {
         let mut running = self.start(arguments);
         running.feed(input.as_ref().to_vec());
@@ -113,8 +113,8 @@ impl Finished {
 
 pub enum Next {
     Line(String),
-    /// The moment came first.
-    Nothing,
+    /// The deadline passed.
+    TimedOut,
     /// The process closed its output.
     End,
 }
@@ -133,14 +133,14 @@ impl Running {
         let input = child.stdin.take();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut errors = child.stderr.take().unwrap();
-        // What the test does not take stays in the pipe, so that a process can be made to wait for its reader.
+        // What the test does not read stays in the pipe, so that a process can be made to wait for its reader.
         let (send, lines) = sync_channel(1);
         std::thread::spawn(move || {
             let mut line = Vec::new();
             while output.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-                let whole = line.pop() == Some(b'\n');
-                // What a killed process did not finish is no line.
-                if !whole || send.send(String::from_utf8(std::mem::take(&mut line)).unwrap()).is_err() {
+                let complete = line.pop() == Some(b'\n');
+                // The incomplete last line of a killed process is dropped.
+                if !complete || send.send(String::from_utf8(std::mem::take(&mut line)).unwrap()).is_err() {
                     return;
                 }
             }
@@ -157,20 +157,20 @@ impl Running {
         self.child.id()
     }
 
-    /// The next line of standard output, unless `moment` comes first.
-    pub fn line_until(&self, moment: Instant) -> Next {
-        match self.lines.recv_timeout(moment.saturating_duration_since(Instant::now())) {
+    /// The next line of standard output, up to `deadline`.
+    pub fn line_until(&self, deadline: Instant) -> Next {
+        match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(line) => Next::Line(line),
-            Err(RecvTimeoutError::Timeout) => Next::Nothing,
+            Err(RecvTimeoutError::Timeout) => Next::TimedOut,
             Err(RecvTimeoutError::Disconnected) => Next::End,
         }
     }
 
     pub fn event(&self) -> Option<Value> {
-        match self.line_until(Instant::now() + PATIENCE) {
+        match self.line_until(Instant::now() + TIMEOUT) {
             Next::Line(line) => Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}"))),
             Next::End => None,
-            Next::Nothing => panic!("the program says nothing"),
+            Next::TimedOut => panic!("the program says nothing"),
         }
     }
 
@@ -184,12 +184,12 @@ impl Running {
         }
     }
 
-    /// Sends a line; says whether anybody was there to take it.
+    /// Sends a line; returns whether the process could receive it.
     pub fn send(&mut self, line: &str) -> bool {
         self.input.as_mut().is_some_and(|input| input.write_all(format!("{line}\n").as_bytes()).is_ok())
     }
 
-    /// Sends everything and ends the input, however slowly the process reads.
+    /// Sends all bytes and closes the input, even if the process reads slowly.
     pub fn feed(&mut self, bytes: Vec<u8>) {
         if let Some(mut input) = self.input.take() {
             std::thread::spawn(move || input.write_all(&bytes));
@@ -200,29 +200,29 @@ impl Running {
         self.input = None;
     }
 
-    /// SIGKILL. Gives what the process had written and nobody had read.
+    /// Sends SIGKILL. Returns the lines that the process had written and the test had not read.
     pub fn kill(&mut self) -> Vec<String> {
         let _ = self.child.kill();
         self.child.wait().unwrap();
         self.lines.iter().collect()
     }
 
-    /// Waits for the end, without sending anything more.
+    /// Waits for the end, without sending more input.
     pub fn finish(mut self) -> Finished {
         self.input = None;
-        let out: Vec<String> = self.rest();
+        let out: Vec<String> = self.remaining_lines();
         let status = wait(&mut self.child);
         let err = self.errors.take().map(|errors| errors.join().unwrap()).unwrap_or_default();
         Finished { code: status.code(), out: out.iter().map(|line| format!("{line}\n")).collect(), err }
     }
 
-    fn rest(&self) -> Vec<String> {
+    fn remaining_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         loop {
-            match self.line_until(Instant::now() + PATIENCE) {
+            match self.line_until(Instant::now() + TIMEOUT) {
                 Next::Line(line) => lines.push(line),
                 Next::End => return lines,
-                Next::Nothing => panic!("the program does not end"),
+                Next::TimedOut => panic!("the program does not end"),
             }
         }
     }
@@ -235,16 +235,16 @@ impl Drop for Running {
     }
 }
 
-/// Runs `command` to its end on this standard input.
+/// Runs `command` to its end with this standard input.
 pub fn finished(command: Command, input: &str) -> Finished {
     let mut running = Running::start(command);
     running.feed(input.as_bytes().to_vec());
     running.finish()
 }
 
-/// The end of a process, which must come.
+/// Waits for the end of a process; panics after [`TIMEOUT`].
 pub fn wait(child: &mut Child) -> ExitStatus {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         if let Some(status) = child.try_wait().unwrap() {
             return status;
@@ -253,6 +253,6 @@ pub fn wait(child: &mut Child) -> ExitStatus {
             let _ = child.kill();
             panic!("the program does not end");
         }
-        std::thread::sleep(GLANCE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }

@@ -1,4 +1,4 @@
-//! The program in a pseudo-terminal: what a person types and sees.
+//! Runs the program in a pseudo-terminal, to test its input and output.
 
 use std::io::{Read, Write};
 use std::process::Child;
@@ -10,7 +10,7 @@ use pty_process::blocking::{Command, Pts, Pty, open};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{LocalModes, Termios, tcgetattr};
 
-use crate::process::{GLANCE, Home, PATIENCE, wait};
+use crate::process::{Home, POLL_INTERVAL, TIMEOUT, wait};
 
 pub const CTRL_C: &str = "\u{3}";
 pub const CTRL_D: &str = "\u{4}";
@@ -19,22 +19,22 @@ pub const LEFT: &str = "\u{1b}[D";
 pub const UP: &str = "\u{1b}[A";
 pub const HOME: &str = "\u{1b}[H";
 
-/// How long the last words of a program that has ended may take to be read, on a busy machine.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// The maximum time to read the last output of a program that has exited, on a busy machine.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub struct Terminal {
     pty: Arc<Pty>,
-    /// The program's end. Held open, so that the kernel does not reset the terminal when the program lets go of it.
+    /// The program's end. Held open, so that the kernel does not reset the terminal when the program closes it.
     pts: Pts,
     child: Child,
     shown: Arc<Mutex<Vec<u8>>>,
-    /// How much of what was shown the test has looked at.
-    seen: usize,
+    /// The length of the output that the test has read.
+    consumed: usize,
     before: Termios,
 }
 
 impl Terminal {
-    /// Starts the program with these arguments. Nothing is coloured unless `colors`.
+    /// Starts the program with these arguments. The output has colors only with `colors`.
     pub fn start(home: &Home, arguments: &[&str], colors: bool) -> Self {
         let (pty, pts) = open().unwrap();
         pty.resize(Size::new(40, 100)).unwrap();
@@ -59,10 +59,10 @@ impl Terminal {
                 to.lock().unwrap().extend_from_slice(&buffer[..read]);
             }
         });
-        Self { pty, pts, child, shown, seen: 0, before }
+        Self { pty, pts, child, shown, consumed: 0, before }
     }
 
-    /// Types, without an Enter.
+    /// Types keys without Enter.
     pub fn types(&self, keys: &str) {
         (&*self.pty).write_all(keys.as_bytes()).unwrap();
     }
@@ -73,22 +73,22 @@ impl Terminal {
         self.types(&format!("{line}\r"));
     }
 
-    /// Waits for the prompt. The editor listens by then.
+    /// Waits for the prompt. The line editor reads input by then.
     pub fn prompt(&mut self) {
         self.until("> ");
     }
 
-    /// Waits until `text` is shown, after what was looked at before. Gives all from there to its end.
+    /// Waits until `text` is shown after the output that was read before. Returns the output up to its end.
     pub fn until(&mut self, text: &str) -> String {
-        let mut deadline = Instant::now() + PATIENCE;
-        let mut ended = false;
+        let mut deadline = Instant::now() + TIMEOUT;
+        let mut exited = false;
         loop {
             {
                 let shown = self.shown.lock().unwrap();
-                let new = &shown[self.seen..];
+                let new = &shown[self.consumed..];
                 if let Some(at) = new.windows(text.len()).position(|part| part == text.as_bytes()) {
                     let end = at + text.len();
-                    self.seen += end;
+                    self.consumed += end;
                     return String::from_utf8_lossy(&new[..end]).into_owned();
                 }
                 assert!(
@@ -97,16 +97,16 @@ impl Terminal {
                     String::from_utf8_lossy(new)
                 );
             }
-            if !ended && self.child.try_wait().unwrap().is_some() {
-                // All that it wrote is in the terminal by now, but perhaps not read from it yet.
-                ended = true;
-                deadline = Instant::now() + LAST_WORDS;
+            if !exited && self.child.try_wait().unwrap().is_some() {
+                // All of its output is in the terminal by now, but may not be read yet.
+                exited = true;
+                deadline = Instant::now() + DRAIN_TIMEOUT;
             }
-            std::thread::sleep(GLANCE);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
-    pub fn everything(&self) -> String {
+    pub fn all_output(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
     }
 
@@ -114,33 +114,33 @@ impl Terminal {
         kill_process(Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap(), signal).unwrap();
     }
 
-    /// Whether typed characters are shown and lines are edited by the terminal itself, as a shell wants it.
+    /// Whether the terminal itself echoes characters and edits lines, as a shell needs it.
     pub fn is_cooked(&self) -> bool {
         let now = tcgetattr(&self.pts).unwrap();
         now.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
-    /// Waits for the end of the program, which must leave the terminal as it found it. Gives the exit code.
+    /// Waits for the end of the program, which must restore the terminal. Returns the exit code.
     pub fn end(&mut self) -> Option<i32> {
         let status = wait(&mut self.child);
         let now = tcgetattr(&self.pts).unwrap();
         assert_eq!(now.local_modes, self.before.local_modes, "the terminal is not as it was: {now:?}");
         assert_eq!(now.input_modes, self.before.input_modes);
         assert_eq!(now.output_modes, self.before.output_modes);
-        // The marking of pastes is switched off again too; that may still be on its way to us.
-        let deadline = Instant::now() + PATIENCE;
+        // Bracketed paste is switched off, too; that output may not be read yet.
+        let deadline = Instant::now() + TIMEOUT;
         loop {
-            let shown = self.everything();
+            let shown = self.all_output();
             if shown.rfind("\u{1b}[?2004h") <= shown.rfind("\u{1b}[?2004l") {
                 break;
             }
             assert!(Instant::now() < deadline, "pastes stay marked: {shown:?}");
-            std::thread::sleep(GLANCE);
+            std::thread::sleep(POLL_INTERVAL);
         }
         status.code()
     }
 
-    /// The command that was told for resuming, without the name of the program.
+    /// The printed command for resuming, without the name of the program.
     pub fn resume_command(&mut self) -> Vec<String> {
         self.until("Resume with: bcc-script ");
         let line = self.until("\n");

@@ -1,4 +1,4 @@
-//! The string literals of a Rust file, as Rust reads them: those that may reach a person.
+//! Extracts the string literals of a Rust file that may be shown to a person.
 
 use std::ops::Range;
 
@@ -13,30 +13,31 @@ pub(crate) struct Literal {
 /// The literals outside of comments, test code, logs and attributes. Of attributes, `#[error("…")]` is a message.
 pub(crate) fn literals(text: &str) -> Vec<Literal> {
     let code = without_comments_and_literals(text);
-    let (mut hidden, _) = test_items(&code);
-    hidden.extend(
-        between(&code, "#[", b'[', b']').into_iter().filter(|range| !code[range.clone()].starts_with("#[error(")),
+    let (mut skipped, _) = test_items(&code);
+    skipped.extend(
+        delimited_ranges(&code, "#[", b'[', b']')
+            .into_iter()
+            .filter(|range| !code[range.clone()].starts_with("#[error(")),
     );
     for log in ["trace!(", "debug!(", "info!(", "warn!(", "error!("] {
-        hidden.extend(between(&code, log, b'(', b')'));
+        skipped.extend(delimited_ranges(&code, log, b'(', b')'));
     }
     let mut found = all(text);
-    found.retain(|(at, _)| !hidden.iter().any(|range| range.contains(at)));
+    found.retain(|(at, _)| !skipped.iter().any(|range| range.contains(at)));
     let line = |at: usize| text[..at].matches('\n').count() + 1;
     found.into_iter().map(|(at, text)| Literal { line: line(at), text }).collect()
 }
 
-/// Whether a literal is words for people: two words at least, or one beside a place that something is written into. What stands
-/// in backticks is code.
+/// Whether a literal is prose: at least two words, or one word next to a placeholder. Text in backticks is code.
 pub(crate) fn is_prose(text: &str) -> bool {
-    let mut bare = String::new();
+    let mut prose = String::new();
     let (mut code, mut depth) = (false, 0_usize);
     for c in text.trim().chars() {
         match c {
             '`' => code = !code,
             '{' => depth += 1,
             '}' => depth = depth.saturating_sub(1),
-            c if !code && depth == 0 => bare.push(c),
+            c if !code && depth == 0 => prose.push(c),
             _ => {}
         }
     }
@@ -44,10 +45,10 @@ pub(crate) fn is_prose(text: &str) -> bool {
         let word = word.trim_matches(|c: char| c.is_ascii_punctuation() || "…–「」".contains(c));
         word.len() > 2 && word.chars().all(|c| c.is_ascii_alphabetic() || matches!(c, '-' | '\''))
     };
-    text.trim().contains([' ', '\n']) && bare.split_whitespace().any(is_word)
+    text.trim().contains([' ', '\n']) && prose.split_whitespace().any(is_word)
 }
 
-/// Every literal with the place where it begins.
+/// Every literal with its position.
 fn all(text: &str) -> Vec<(usize, String)> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
@@ -79,7 +80,7 @@ fn all(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// What is written between quotes, as Rust reads it.
+/// The value of a quoted literal, with its escapes resolved.
 fn unescaped(written: &str) -> String {
     let mut text = String::new();
     let mut rest = written.chars();
@@ -101,7 +102,7 @@ fn unescaped(written: &str) -> String {
                 let code: String = rest.by_ref().skip(1).take_while(|c| *c != '}').filter(|c| *c != '_').collect();
                 text.extend(u32::from_str_radix(&code, 16).ok().and_then(char::from_u32));
             }
-            // A line that goes on in the next, behind its indent.
+            // A line that continues on the next one, after its indentation.
             Some('\n') => rest = rest.as_str().trim_start().chars(),
             Some(other) => text.push(other),
             None => {}
@@ -110,8 +111,8 @@ fn unescaped(written: &str) -> String {
     text
 }
 
-/// The ranges that begin with `mark`, whose last byte opens them, up to where they close.
-fn between(code: &str, mark: &str, open: u8, close: u8) -> Vec<Range<usize>> {
+/// The ranges that start with `mark`, whose last byte is the opening bracket, up to the closing bracket.
+fn delimited_ranges(code: &str, mark: &str, open: u8, close: u8) -> Vec<Range<usize>> {
     let ranges = code.match_indices(mark).map(|(start, _)| {
         let mut depth = 0_usize;
         for (at, byte) in code.bytes().enumerate().skip(start) {

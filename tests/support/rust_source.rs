@@ -1,18 +1,18 @@
-//! Rust source as the house test reads it: without comments and literals, its test code told apart, its paths spelled out.
+//! Parses Rust source for the tests of the layers: without comments and literals, with test code marked and paths resolved.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-/// A path that a file names, from its root: `crate::run::session::Session`, `std::fs::read`, `crate::run::*`.
+/// A path in a file, from its root: `crate::run::session::Session`, `std::fs::read`, `crate::run::*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct NamedPath {
     pub(crate) path: String,
     pub(crate) line: usize,
     /// Inside an item that is compiled for tests only.
     pub(crate) in_test: bool,
-    /// The path stands in a `pub use`.
+    /// The path is in a `pub use`.
     pub(crate) re_export: bool,
 }
 
@@ -30,34 +30,33 @@ impl RustSource {
         Self { code, tests, test_modules }
     }
 
-    /// Every path of the file: those of its `use` declarations, and those inside its code, with what `use` brought in
-    /// put in front of them.
-    pub(crate) fn paths(&self) -> Vec<Named> {
+    /// Every path of the file: those of its `use` declarations, and those inside its code, prefixed with the imported paths.
+    pub(crate) fn paths(&self) -> Vec<NamedPath> {
         let mut found = Vec::new();
-        let mut brought: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut imported: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         let mut uses: Vec<Range<usize>> = Vec::new();
-        for start in words(&self.code, "use") {
+        for start in word_positions(&self.code, "use") {
             let Some(end) = self.code[start..].find(';').map(|length| start + length) else { continue };
             uses.push(start..end);
             let item = self.code[..start].rfind([';', '{', '}', ']']).map_or(0, |end| end + 1);
             let re_export = self.code[item..start].trim_start().starts_with("pub");
             for (path, alias) in tree(&self.code[start + 3..end]) {
                 if !path.ends_with("::*") {
-                    brought.entry(alias).or_default().insert(path.clone());
+                    imported.entry(alias).or_default().insert(path.clone());
                 }
                 found.push(self.named(path, start, re_export));
             }
         }
         for range in inline_paths(&self.code) {
-            if uses.iter().any(|within| within.contains(&range.start)) {
+            if uses.iter().any(|item| item.contains(&range.start)) {
                 continue;
             }
             let written: String = self.code[range.clone()].split_whitespace().collect();
             let (first, rest) = written.split_once("::").unwrap_or((&written, ""));
-            match brought.get(first) {
-                Some(fronts) if !rest.is_empty() => {
-                    for front in fronts {
-                        found.push(self.named(format!("{front}::{rest}"), range.start, false));
+            match imported.get(first) {
+                Some(prefixes) if !rest.is_empty() => {
+                    for prefix in prefixes {
+                        found.push(self.named(format!("{prefix}::{rest}"), range.start, false));
                     }
                 }
                 _ => found.push(self.named(written, range.start, false)),
@@ -66,20 +65,20 @@ impl RustSource {
         found
     }
 
-    /// Where `.name(` stands outside test code, as line numbers.
+    /// The line numbers of `.name(` outside of test code.
     pub(crate) fn calls_of(&self, name: &str) -> Vec<usize> {
         let call = format!(".{name}(");
         let places = self.code.match_indices(&call).map(|(at, _)| at);
         places.filter(|at| !self.in_test(*at)).map(|at| self.line(at)).collect()
     }
 
-    /// Whether `text` stands in the code, outside comments and literals.
+    /// Whether the code contains `text`, outside of comments and literals.
     pub(crate) fn has(&self, text: &str) -> bool {
         self.code.contains(text)
     }
 
-    fn named(&self, path: String, at: usize, re_export: bool) -> Named {
-        Named { path, line: self.line(at), in_test: self.in_test(at), re_export }
+    fn named(&self, path: String, at: usize, re_export: bool) -> NamedPath {
+        NamedPath { path, line: self.line(at), in_test: self.in_test(at), re_export }
     }
 
     fn in_test(&self, at: usize) -> bool {
@@ -91,7 +90,7 @@ impl RustSource {
     }
 }
 
-/// `text` with comments and the insides of literals blanked out; line ends and lengths stay.
+/// `text` with comments and the contents of literals replaced by blanks; line ends and lengths stay.
 pub(crate) fn without_comments_and_literals(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut code: Vec<u8> = bytes.to_vec();
@@ -128,7 +127,7 @@ pub(crate) fn without_comments_and_literals(text: &str) -> String {
     String::from_utf8_lossy(&code).into_owned()
 }
 
-/// The length of the block comment that `rest` begins with; comments nest.
+/// The length of the block comment at the start of `rest`; comments nest.
 pub(crate) fn block_comment(rest: &[u8]) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while at < rest.len() {
@@ -146,7 +145,7 @@ pub(crate) fn block_comment(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// The number of `#` of a raw string that begins at `at`.
+/// The number of `#` of a raw string that starts at `at`.
 pub(crate) fn raw_string(bytes: &[u8], at: usize) -> Option<usize> {
     let in_word = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_') && bytes[at - 1] != b'b';
     if bytes[at] != b'r' || in_word {
@@ -156,7 +155,7 @@ pub(crate) fn raw_string(bytes: &[u8], at: usize) -> Option<usize> {
     (bytes.get(at + 1 + hashes) == Some(&b'"')).then_some(hashes)
 }
 
-/// The length of the literal that `rest` begins with, up to the `quote` that no backslash precedes.
+/// The length of the literal at the start of `rest`, up to the `quote` without a backslash before it.
 pub(crate) fn quoted(rest: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while at < rest.len() {
@@ -169,7 +168,7 @@ pub(crate) fn quoted(rest: &[u8], quote: u8) -> usize {
     rest.len()
 }
 
-/// Whether the `'` at `at` begins a character and not a lifetime.
+/// Whether the `'` at `at` starts a character and not a lifetime.
 pub(crate) fn is_character(text: &str, at: usize) -> bool {
     let mut characters = text[at + 1..].chars();
     match characters.next() {
@@ -179,7 +178,7 @@ pub(crate) fn is_character(text: &str, at: usize) -> bool {
     }
 }
 
-/// The ranges of items under `#[cfg(test)]`, and the names of modules among them that stand in files of their own.
+/// The ranges of items under `#[cfg(test)]`, and the names of those that are modules in separate files.
 pub(crate) fn test_items(code: &str) -> (Vec<Range<usize>>, Vec<String>) {
     const MARK: &str = "#[cfg(test)]";
     let (mut ranges, mut modules) = (Vec::new(), Vec::new());
@@ -196,7 +195,7 @@ pub(crate) fn test_items(code: &str) -> (Vec<Range<usize>>, Vec<String>) {
     (ranges, modules)
 }
 
-/// Where an item ends: at its `;`, or after the braces that it opens.
+/// The end of an item: its `;`, or the end of its braces.
 fn item_end(item: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, byte) in item.bytes().enumerate() {
@@ -215,26 +214,26 @@ fn item_end(item: &str) -> Option<usize> {
     None
 }
 
-/// Where `word` stands as a whole word.
-fn words<'c>(code: &'c str, word: &'c str) -> impl Iterator<Item = usize> + 'c {
+/// The positions of `word` as a whole word.
+fn word_positions<'c>(code: &'c str, word: &'c str) -> impl Iterator<Item = usize> + 'c {
     let in_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '\'' | '#');
     code.match_indices(word).map(|(at, _)| at).filter(move |at| {
         !code[..*at].ends_with(in_name) && code[at + word.len()..].chars().next().is_some_and(char::is_whitespace)
     })
 }
 
-/// The paths of a `use` tree, each with the name that it brings in.
+/// The paths of a `use` tree, each with the name that it imports.
 fn tree(text: &str) -> Vec<(String, String)> {
     let text = text.trim().trim_start_matches("::");
     let Some(open) = text.find('{') else {
         let (path, alias) = text.split_once(" as ").unwrap_or((text, ""));
         let path: String = path.split_whitespace().collect();
         let path = path.strip_suffix("::self").map_or(path.clone(), str::to_owned);
-        let own = path.rsplit("::").next().unwrap_or(&path).to_owned();
-        return vec![(path.clone(), if alias.is_empty() { own } else { alias.trim().to_owned() })];
+        let last_segment = path.rsplit("::").next().unwrap_or(&path).to_owned();
+        return vec![(path.clone(), if alias.is_empty() { last_segment } else { alias.trim().to_owned() })];
     };
-    let front: String = text[..open].split_whitespace().collect();
-    // The first group of a tree is also the last thing in it.
+    let prefix: String = text[..open].split_whitespace().collect();
+    // The first group of a tree is also its last part.
     let inner = &text[open + 1..text.rfind('}').unwrap_or(text.len())];
     let (mut depth, mut start, mut parts) = (0_usize, 0, Vec::new());
     for (at, byte) in inner.bytes().enumerate() {
@@ -250,7 +249,7 @@ fn tree(text: &str) -> Vec<(String, String)> {
     }
     parts.push(&inner[start..]);
     let parts = parts.into_iter().map(str::trim).filter(|part| !part.is_empty());
-    parts.flat_map(|part| tree(&format!("{front}{part}"))).collect()
+    parts.flat_map(|part| tree(&format!("{prefix}{part}"))).collect()
 }
 
 /// The ranges of `a::b::c` in the code.
@@ -309,7 +308,7 @@ pub(crate) fn files_below(root: &Path, folder: &str) -> BTreeMap<String, String>
     found
 }
 
-/// The files that their parents declare for tests only: `tests.rs` beside `mod.rs`, or below the folder of the parent.
+/// The files that their parents declare for tests only: `tests.rs` next to `mod.rs`, or below the folder of the parent.
 pub(crate) fn only_tests(files: &BTreeMap<String, String>) -> BTreeSet<String> {
     let mut modules = BTreeSet::new();
     for (name, text) in files {
@@ -317,8 +316,8 @@ pub(crate) fn only_tests(files: &BTreeMap<String, String>) -> BTreeSet<String> {
         let (_, declared) = test_items(&without_comments_and_literals(text));
         modules.extend(declared.iter().map(|module| format!("{inside}/{module}")));
     }
-    let hidden = |name: &&String| {
+    let is_test_only = |name: &&String| {
         modules.iter().any(|module| **name == format!("{module}.rs") || name.starts_with(&format!("{module}/")))
     };
-    files.keys().filter(hidden).cloned().collect()
+    files.keys().filter(is_test_only).cloned().collect()
 }

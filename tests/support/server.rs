@@ -1,16 +1,16 @@
-//! A model server on loopback that behaves as badly as it is told, one behaviour a request.
+//! A model server on loopback with a configured behavior for each request.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 #[derive(Clone, Debug)]
-pub enum Behaviour {
+pub enum ServerBehavior {
     /// Streams this text as a model would, a few characters at a time.
     Answers(String),
-    /// Answers with this status and body.
-    Refuses(u16, &'static str),
-    /// Takes the request and says nothing for as long as the client stays.
+    /// Responds with this status and body.
+    Rejects(u16, &'static str),
+    /// Reads the request and sends nothing until the client closes the connection.
     Hangs,
     /// Streams this text and closes the connection in the middle of it.
     CutsOff(String),
@@ -23,7 +23,7 @@ pub struct Request {
     pub body: String,
 }
 
-/// The server; it ends with the process.
+/// The server, which ends with the process.
 pub struct Server {
     /// `http://127.0.0.1:<port>/v1`
     pub base_url: String,
@@ -31,18 +31,18 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server whose n-th request meets the n-th behaviour; the last one stays.
-    pub fn start(behaviours: Vec<Behaviour>) -> Self {
+    /// Starts a server whose n-th request gets the n-th behavior; the last one is repeated.
+    pub fn start(behaviors: Vec<ServerBehavior>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&requests);
+        let received = Arc::clone(&requests);
         std::thread::spawn(move || {
             for (number, stream) in listener.incoming().enumerate() {
-                let behaviour = behaviours.get(number).or(behaviours.last()).unwrap().clone();
-                let seen = Arc::clone(&seen);
-                // A client that goes away in the middle ends its own thread only.
-                std::thread::spawn(move || serve(stream.unwrap(), behaviour, &seen));
+                let behavior = behaviors.get(number).or(behaviors.last()).unwrap().clone();
+                let received = Arc::clone(&received);
+                // A client that disconnects early ends only its own thread.
+                std::thread::spawn(move || serve(stream.unwrap(), behavior, &received));
             }
         });
         Self { base_url, requests }
@@ -53,32 +53,32 @@ impl Server {
     }
 }
 
-fn serve(mut stream: TcpStream, behaviour: Behaviour, seen: &Mutex<Vec<Request>>) -> Option<()> {
+fn serve(mut stream: TcpStream, behavior: ServerBehavior, received: &Mutex<Vec<Request>>) -> Option<()> {
     let request = read(&stream)?;
-    seen.lock().unwrap().push(request);
-    match behaviour {
-        Behaviour::Refuses(status, body) => {
+    received.lock().unwrap().push(request);
+    match behavior {
+        ServerBehavior::Rejects(status, body) => {
             let length = body.len();
             let head = format!("HTTP/1.1 {status} No\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
             stream.write_all(head.as_bytes()).ok()
         }
-        Behaviour::Hangs => {
-            // Reading blocks until the client hangs up.
+        ServerBehavior::Hangs => {
+            // Reading blocks until the client closes the connection.
             let _ = stream.read(&mut [0; 1]);
             None
         }
-        Behaviour::Answers(text) => {
-            begin(&mut stream)?;
+        ServerBehavior::Answers(text) => {
+            start_stream(&mut stream)?;
             pieces(&mut stream, &text)?;
             stream.write_all(b"data: [DONE]\n\n").ok()
         }
-        Behaviour::CutsOff(text) => {
-            begin(&mut stream)?;
+        ServerBehavior::CutsOff(text) => {
+            start_stream(&mut stream)?;
             let half: String = text.chars().take(text.chars().count() / 2).collect();
             pieces(&mut stream, &half)
         }
-        Behaviour::Floods => {
-            begin(&mut stream)?;
+        ServerBehavior::Floods => {
+            start_stream(&mut stream)?;
             loop {
                 pieces(&mut stream, &"x".repeat(4000))?;
             }
@@ -106,7 +106,7 @@ fn read(stream: &TcpStream) -> Option<Request> {
     Some(Request { headers, body: String::from_utf8(body).ok()? })
 }
 
-fn begin(stream: &mut TcpStream) -> Option<()> {
+fn start_stream(stream: &mut TcpStream) -> Option<()> {
     stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n").ok()
 }
 

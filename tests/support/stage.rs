@@ -1,4 +1,4 @@
-//! Sessions without an engine: a checked script, a model of the test's own, an archive, and virtual time.
+//! Sessions without an engine: a checked script, a test model, a store, and virtual time.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,13 +26,13 @@ use serde_json::Value;
 
 pub(crate) const SESSION: &str = "s";
 
-/// A template of a kind, as short as can be: what it is given, then the fields that it asks for.
+/// A minimal template of a kind: its context, then the fields that it requests.
 fn template(given: &str, fields: &str) -> String {
     let quoted: Vec<String> = fields.split(' ').map(|field| format!("\"{field}\"")).collect();
     format!("{given}\n{}\n{{{{ output_list }}}}\n", quoted.join(" "))
 }
 
-/// The script, checked, with short templates: thousands of sessions are run with it.
+/// The checked script, with short templates, because thousands of sessions are run with it.
 pub(crate) fn program(script: &str) -> Arc<Program> {
     let project = tempfile::tempdir().unwrap();
     let talk =
@@ -58,12 +58,12 @@ pub(crate) fn program(script: &str) -> Arc<Program> {
     checked(script, project.path())
 }
 
-/// The script, checked, with the templates of a project.
+/// The checked script, with the templates of a project.
 pub(crate) fn checked(script: &str, project: &Path) -> Arc<Program> {
     pinned(script, project, None).0
 }
 
-/// The same with those of a scheme, and what checks it again with a topic that a plan has changed.
+/// The same with the templates of a scheme, and with what checks the script again after a plan has changed a topic.
 pub(crate) fn pinned(script: &str, project: &Path, scheme: Option<&str>) -> (Arc<Program>, PinnedScript) {
     let file = Arc::new(SourceFile::new("s.yaml", script));
     let templates = collect(&TemplateFolders::of(project), scheme).unwrap();
@@ -75,14 +75,14 @@ pub(crate) fn pinned(script: &str, project: &Path, scheme: Option<&str>) -> (Arc
     (Arc::new(program), PinnedScript::new(Arc::new(pinned)))
 }
 
-/// Hears nothing; and no topic of these scripts is planned anew.
-pub(crate) struct Nobody;
+/// Ignores all events, and rejects every plan of a topic.
+pub(crate) struct SilentObserver;
 
-impl Observer for Nobody {
+impl Observer for SilentObserver {
     fn delta(&self, _delta: &Delta<'_>) {}
 }
 
-impl Recheck for Nobody {
+impl Recheck for SilentObserver {
     fn actions(&self, _topic: &str) -> Option<Vec<Value>> {
         None
     }
@@ -92,38 +92,38 @@ impl Recheck for Nobody {
     }
 }
 
-/// One model for what a session says, and one for its monitors.
-pub(crate) struct Only {
-    speaks: Option<Arc<dyn Provider>>,
-    watches: Option<Arc<dyn Provider>>,
+/// One model for the replies of a session, and one for its monitors.
+pub(crate) struct FixedModels {
+    reply_model: Option<Arc<dyn Provider>>,
+    monitor_model: Option<Arc<dyn Provider>>,
 }
 
-impl Only {
+impl FixedModels {
     pub(crate) fn of(model: Arc<dyn Provider>) -> Arc<Self> {
-        Arc::new(Self { speaks: Some(Arc::clone(&model)), watches: Some(model) })
+        Arc::new(Self { reply_model: Some(Arc::clone(&model)), monitor_model: Some(model) })
     }
 
     pub(crate) fn without_monitors(model: Option<Arc<dyn Provider>>) -> Arc<Self> {
-        Arc::new(Self { speaks: model, watches: None })
+        Arc::new(Self { reply_model: model, monitor_model: None })
     }
 }
 
-impl ModelProviders for Only {
+impl ModelProviders for FixedModels {
     fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
-        self.speaks.clone().ok_or_else(|| ModelError::Config { message: "there is no such model".into() })
+        self.reply_model.clone().ok_or_else(|| ModelError::Config { message: "there is no such model".into() })
     }
 
     fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
-        self.watches.clone()
+        self.monitor_model.clone()
     }
 }
 
 async fn parts(
     program: &Arc<Program>,
-    archive: Arc<dyn Store>,
+    store: Arc<dyn Store>,
     models: Arc<dyn ModelProviders>,
     recheck: Option<Arc<dyn Recheck>>,
-    outside: HostServices,
+    host_services: HostServices,
 ) -> SessionParts {
     let clock = FixedClock::new("2026-11-21T20:00:00Z".parse().unwrap());
     SessionParts {
@@ -132,32 +132,36 @@ async fn parts(
         services: Services {
             models,
             clock: Arc::new(clock),
-            observer: Arc::new(Nobody),
-            recheck: recheck.unwrap_or_else(|| Arc::new(Nobody)),
+            observer: Arc::new(SilentObserver),
+            recheck: recheck.unwrap_or_else(|| Arc::new(SilentObserver)),
             recorder: None,
-            outside,
+            host: host_services,
         },
-        lock: archive.lock(SESSION, "the test").await.unwrap(),
-        archive,
+        lock: store.lock(SESSION, "the test").await.unwrap(),
+        archive: store,
         script: program.id.clone(),
         model: "of the test".to_owned(),
         budget: Default::default(),
     }
 }
 
-pub(crate) async fn begin(program: &Arc<Program>, archive: Arc<dyn Store>, models: Arc<dyn ModelProviders>) -> Session {
-    begin_in(program, archive, models, None, HostServices::default()).await
+pub(crate) async fn start_conversation(
+    program: &Arc<Program>,
+    store: Arc<dyn Store>,
+    models: Arc<dyn ModelProviders>,
+) -> Session {
+    start_conversation_in(program, store, models, None, HostServices::default()).await
 }
 
-/// A new session whose topics plans may change, as far as `recheck` lets them, and that may touch this outside world.
-pub(crate) async fn begin_in(
+/// Starts a session whose topics plans may change if `recheck` allows it, with these host services.
+pub(crate) async fn start_conversation_in(
     program: &Arc<Program>,
-    archive: Arc<dyn Store>,
+    store: Arc<dyn Store>,
     models: Arc<dyn ModelProviders>,
     recheck: Option<Arc<dyn Recheck>>,
-    outside: HostServices,
+    host_services: HostServices,
 ) -> Session {
-    let birth = NewSession {
+    let new_session = NewSession {
         user: "default".to_owned(),
         script_sha256: String::new(),
         settings: "{}".to_owned(),
@@ -165,35 +169,31 @@ pub(crate) async fn begin_in(
         documents: Vec::new(),
         given: Vec::new(),
     };
-    Session::start(parts(program, archive, models, recheck, outside).await, birth).await.unwrap()
+    Session::start(parts(program, store, models, recheck, host_services).await, new_session).await.unwrap()
 }
 
-/// The session again, in a new process, so to speak.
-pub(crate) async fn resume(
-    program: &Arc<Program>,
-    archive: Arc<dyn Store>,
-    models: Arc<dyn ModelProviders>,
-) -> Session {
-    resume_in(program, archive, models, None, HostServices::default()).await
+/// Resumes the session, as in a new process.
+pub(crate) async fn resume(program: &Arc<Program>, store: Arc<dyn Store>, models: Arc<dyn ModelProviders>) -> Session {
+    resume_conversation_in(program, store, models, None, HostServices::default()).await
 }
 
-/// The same with what [`begin_in`] takes.
-pub(crate) async fn resume_in(
+/// The same with the parameters of [`begin_in`].
+pub(crate) async fn resume_conversation_in(
     program: &Arc<Program>,
-    archive: Arc<dyn Store>,
+    store: Arc<dyn Store>,
     models: Arc<dyn ModelProviders>,
     recheck: Option<Arc<dyn Recheck>>,
-    outside: HostServices,
+    host_services: HostServices,
 ) -> Session {
-    Session::resume(parts(program, archive, models, recheck, outside).await).await.unwrap()
+    Session::resume(parts(program, store, models, recheck, host_services).await).await.unwrap()
 }
 
-pub(crate) async fn journal(archive: &dyn Store) -> Vec<Value> {
-    let rows = archive.journal(SESSION, 0, usize::MAX).await.unwrap();
+pub(crate) async fn journal(store: &dyn Store) -> Vec<Value> {
+    let rows = store.journal(SESSION, 0, usize::MAX).await.unwrap();
     rows.iter().map(|row| serde_json::from_str(&row.body).unwrap()).collect()
 }
 
-/// A faultless reply of an `ai_ask` or `ai_say`.
+/// A valid reply to an `ai_ask` or `ai_say`.
 pub(crate) fn reply(kind: &str, engagement: &str, exit: bool, suggestion: &str) -> String {
     let mut metrics = serde_json::json!({ "user_engagement": engagement, "emotional_intensity": "平静" });
     let own: &[&str] =

@@ -1,4 +1,4 @@
-//! What a session tells of itself, with all that resuming added to it taken out again.
+//! The journal and export of a session, without the events that resuming adds.
 
 use bcc_runtime::program::stored_event::public_line;
 use std::collections::BTreeMap;
@@ -11,29 +11,29 @@ use serde_json::Value;
 use crate::client::SESSION;
 use crate::process::Home;
 
-pub struct Told {
+pub struct SessionOutput {
     pub journal: Vec<Value>,
     pub export: Value,
 }
 
-impl Told {
+impl SessionOutput {
     pub fn of(home: &Home) -> Self {
-        let archive = open_read_only(&home.store()).unwrap();
-        let export = runtime().block_on(export(&archive, SESSION, true)).unwrap();
+        let store = open_read_only(&home.store()).unwrap();
+        let export = runtime().block_on(export(&store, SESSION, true)).unwrap();
         Self { journal: journal(home, SESSION), export }
     }
 
-    /// What the person said, in order. (The export masks what is sensitive in it.)
+    /// The messages of the person, in order. (The export masks sensitive values.)
     pub fn answers(&self) -> Vec<String> {
-        let said = self.journal.iter().filter(|event| event["type"] == "message" && event["role"] == "user");
-        said.map(|said| said["text"].as_str().unwrap().to_owned()).collect()
+        let messages = self.journal.iter().filter(|event| event["type"] == "message" && event["role"] == "user");
+        messages.map(|message| message["text"].as_str().unwrap().to_owned()).collect()
     }
 }
 
-/// All events of a session, as the store has them.
+/// All events of a session in the store.
 pub fn journal(home: &Home, id: &str) -> Vec<Value> {
-    let archive = open_read_only(&home.store()).unwrap();
-    let rows = runtime().block_on(archive.journal(id, 0, usize::MAX >> 1)).unwrap();
+    let store = open_read_only(&home.store()).unwrap();
+    let rows = runtime().block_on(store.journal(id, 0, usize::MAX >> 1)).unwrap();
     rows.iter().map(|row| serde_json::from_str(&public_line(&row.body)).unwrap()).collect()
 }
 
@@ -41,13 +41,13 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().build().unwrap()
 }
 
-/// The same session as if nobody had ever resumed it: the events that a resume adds are taken out, and everything that
-/// is counted by events (`seq`, the times of `--clock`, ids of messages and calls) is counted anew without them.
-pub fn without_resumes(told: &Told, clock: &str) -> Told {
+/// The same session as if it had never been resumed: the events that a resume adds are removed, and everything that is counted by events
+/// (`seq`, the times of `--clock`, ids of messages and calls) is renumbered without them.
+pub fn without_resumes(output: &SessionOutput, clock: &str) -> SessionOutput {
     let mut numbers = BTreeMap::new();
     let mut journal = Vec::new();
     let mut resumed = false;
-    for event in &told.journal {
+    for event in &output.journal {
         let kind = event["type"].as_str().unwrap();
         let discards = resumed && kind == "message_discarded";
         resumed = kind == "session_resumed";
@@ -58,14 +58,14 @@ pub fn without_resumes(told: &Told, clock: &str) -> Told {
         }
     }
     let renumber = Renumber { numbers, clock: clock.parse().unwrap() };
-    let mut export = told.export.clone();
+    let mut export = output.export.clone();
     journal.iter_mut().for_each(|event| renumber.value(event));
     renumber.value(&mut export);
-    Told { journal, export }
+    SessionOutput { journal, export }
 }
 
 struct Renumber {
-    /// The new number of each event that is kept.
+    /// The new number of each remaining event.
     numbers: BTreeMap<u64, u64>,
     clock: jiff::Timestamp,
 }
@@ -96,9 +96,9 @@ impl Renumber {
 
     fn time(&self, at: &str) -> String {
         let at: jiff::Timestamp = at.parse().unwrap();
-        let passed = u64::try_from(at.duration_since(self.clock).as_millis()).unwrap();
-        let moved = self.clock + jiff::SignedDuration::from_millis(i64::try_from(self.number(passed)).unwrap());
-        format!("{moved:.6}")
+        let elapsed = u64::try_from(at.duration_since(self.clock).as_millis()).unwrap();
+        let shifted = self.clock + jiff::SignedDuration::from_millis(i64::try_from(self.number(elapsed)).unwrap());
+        format!("{shifted:.6}")
     }
 
     /// `m12`, `u7`, `c12.0`: the number is that of an event.
@@ -110,11 +110,11 @@ impl Renumber {
     }
 }
 
-/// Where two tellings differ first; none when they are the same to the last byte.
-pub fn first_difference(expected: &Told, found: &Told) -> Option<String> {
-    let lines = |told: &Told| {
-        let mut lines: Vec<String> = told.journal.iter().map(Value::to_string).collect();
-        lines.extend(serde_json::to_string_pretty(&told.export).unwrap().lines().map(str::to_owned));
+/// The first difference between two sessions; `None` when they are the same to the last byte.
+pub fn first_difference(expected: &SessionOutput, found: &SessionOutput) -> Option<String> {
+    let lines = |output: &SessionOutput| {
+        let mut lines: Vec<String> = output.journal.iter().map(Value::to_string).collect();
+        lines.extend(serde_json::to_string_pretty(&output.export).unwrap().lines().map(str::to_owned));
         lines
     };
     let (expected, found) = (lines(expected), lines(found));

@@ -1,4 +1,4 @@
-//! A script with monitors, a model that answers after a while of virtual time, and what an analysis needs.
+//! A script with monitors, a model that replies after some virtual time, and the context of an analysis.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use bcc_llm::model::request::ModelRequest;
 use bcc_runtime::actions::KINDS;
 use bcc_runtime::program::analysis::WatchedTurn;
 use bcc_runtime::program::clock::Clock;
-use bcc_runtime::program::monitor::{Monitor, MonitorContext, USUAL_LIMIT, monitor_names};
+use bcc_runtime::program::monitor::{DEFAULT_MONITOR_TIMEOUT, Monitor, MonitorContext, monitor_names};
 use bcc_runtime::program::program::Program;
 use bcc_runtime::program::transcript::RecentTranscript;
 use serde_json::{Map, Value, json};
@@ -48,10 +48,10 @@ pub(crate) fn put(project: &Path, path: &str, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// What stands between the replies of a model that is asked again.
+/// The separator between the replies of a model that is asked again.
 pub(crate) const NEXT: &str = "|||";
 
-/// Answers with the same text after a while, and keeps what it was asked.
+/// Replies with the same text after some time, and records its requests.
 pub(crate) struct Seeded {
     text: String,
     after: Duration,
@@ -67,7 +67,7 @@ impl Seeded {
         self.asked.lock().unwrap().len()
     }
 
-    /// All that the last prompt says, by role.
+    /// The text of the last prompt with this role.
     pub(crate) fn prompt(&self, role: Role) -> String {
         let asked = self.asked.lock().unwrap();
         let messages = asked.last().unwrap().messages.iter().filter(|message| message.role == role);
@@ -82,7 +82,7 @@ impl Provider for Seeded {
     }
 
     /// It may be asked again as often as it has further replies.
-    fn manners(&self) -> ReplyPolicy {
+    fn reply_policy(&self) -> ReplyPolicy {
         ReplyPolicy { repair: false, reask: u32::try_from(self.text.matches(NEXT).count()).unwrap() }
     }
 
@@ -122,13 +122,13 @@ impl Clock for Still {
         0
     }
 
-    fn words(&self, _seq: u64) -> String {
+    fn prompt_time(&self, _seq: u64) -> String {
         "2026-11-21 20:00 (Saturday)".into()
     }
 }
 
-pub(crate) fn monitor_of(kind: &str) -> &'static dyn Monitor {
-    KINDS.iter().find(|of| of.name() == kind).unwrap().monitor().unwrap()
+pub(crate) fn monitor(kind: &str) -> &'static dyn Monitor {
+    KINDS.iter().find(|monitored_kind| monitored_kind.name() == kind).unwrap().monitor().unwrap()
 }
 
 pub(crate) fn context(program: &Arc<Program>, action: usize, provider: &Arc<Seeded>, seq: u64) -> MonitorContext {
@@ -139,10 +139,10 @@ pub(crate) fn context(program: &Arc<Program>, action: usize, provider: &Arc<Seed
         names: monitor_names(program, phase, topic, &recent, Scopes::default(), "now".into()),
         shape: topic.steps[action].action.watched().unwrap().shape.clone(),
         provider: provider.clone(),
-        models: crate::stage::Only::of(provider.clone()),
+        models: crate::stage::FixedModels::of(provider.clone()),
         clock: Arc::new(Still),
         seq,
-        limit: USUAL_LIMIT,
+        limit: DEFAULT_MONITOR_TIMEOUT,
         recording: false,
     }
 }

@@ -1,5 +1,5 @@
-//! The page of 004's acceptance (`docs/acceptance-004.md`): every test and page that it names is there, and every item has at
-//! least one.
+//! Tests of the acceptance page of 004 (`docs/acceptance-004.md`): every test and page that it names exists, and every item has at least
+//! one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,31 +12,31 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The words of GitHub's link to a heading.
+/// The anchor that GitHub makes for a heading.
 fn anchor(heading: &str) -> String {
-    let kept = heading.trim_start_matches('#').trim().to_lowercase();
-    kept.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).map(|c| if c == ' ' { '-' } else { c }).collect()
+    let text = heading.trim_start_matches('#').trim().to_lowercase();
+    text.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// What a name of the page points at: `tests/x.rs::a_test`, `src/x.rs::Name`, a conversation by its name, a file.
-fn missing(named: &str) -> Option<String> {
-    if let Some((file, name)) = named.split_once("::") {
+/// Resolves a name of the page (`tests/x.rs::a_test`, `src/x.rs::Name`, a conversation, a file); returns an error if it does not exist.
+fn missing(reference: &str) -> Option<String> {
+    if let Some((file, name)) = reference.split_once("::") {
         let text = read(file);
-        let defined = ["fn ", "struct ", "trait ", "enum "].iter().any(|what| {
-            text.match_indices(&format!("{what}{name}"))
+        let defined = ["fn ", "struct ", "trait ", "enum "].iter().any(|keyword| {
+            text.match_indices(&format!("{keyword}{name}"))
                 .any(|(at, found)| !text[at + found.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_'))
         });
         return (!defined).then(|| format!("{file} has no {name}"));
     }
-    let conversation = root().join("tests/conversations").join(format!("{named}.yaml"));
-    let there = conversation.is_file() || (named.contains('/') && root().join(named).exists());
-    (!there).then(|| format!("{named} is neither a conversation nor a file"))
+    let conversation = root().join("tests/conversations").join(format!("{reference}.yaml"));
+    let exists = conversation.is_file() || (reference.contains('/') && root().join(reference).exists());
+    (!exists).then(|| format!("{reference} is neither a conversation nor a file"))
 }
 
 #[test]
 fn every_item_of_004_names_tests_and_pages_that_exist() {
     let page = read("docs/acceptance-004.md");
-    let mut wrong = Vec::new();
+    let mut problems = Vec::new();
     let mut items: BTreeMap<&str, usize> = BTreeMap::new();
     let mut section = "";
     for line in page.lines() {
@@ -52,21 +52,22 @@ fn every_item_of_004_names_tests_and_pages_that_exist() {
         let names: Vec<&str> = shown.split('`').skip(1).step_by(2).collect();
         let links: Vec<&str> = shown.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()).collect();
         if names.is_empty() && links.is_empty() {
-            wrong.push(format!("nothing shows: {item}"));
+            problems.push(format!("nothing shows: {item}"));
         }
-        wrong.extend(names.iter().filter_map(|name| missing(name)));
+        problems.extend(names.iter().filter_map(|name| missing(name)));
         for link in links {
-            let (file, place) = link.split_once('#').unwrap_or((link, ""));
+            let (file, fragment) = link.split_once('#').unwrap_or((link, ""));
             let target = Path::new("docs").join(file);
             let text = read(target.to_str().unwrap());
-            let there = place.is_empty() || text.lines().any(|line| line.starts_with('#') && anchor(line) == place);
-            if !there {
-                wrong.push(format!("{file} has no part {place}"));
+            let exists =
+                fragment.is_empty() || text.lines().any(|line| line.starts_with('#') && anchor(line) == fragment);
+            if !exists {
+                problems.push(format!("{file} has no part {fragment}"));
             }
         }
     }
-    assert_eq!(wrong, Vec::<String>::new());
-    // As many as 004 has.
+    assert_eq!(problems, Vec::<String>::new());
+    // The number of items that 004 has.
     let counts: Vec<(&str, usize)> = [
         ("数据结构验收", 4),
         ("Action主线程层验收", 10),

@@ -1,5 +1,5 @@
-//! The documentation is true: its links lead somewhere, its scripts check, its commands parse, and what it shows as
-//! printed is what is printed.
+//! Tests of the documentation: its links are valid, its scripts have no findings, its commands parse, and the output that it shows is the
+//! actual output.
 
 use crate::checking;
 use crate::pages;
@@ -19,25 +19,25 @@ use bcc_runtime::program::monitor::MONITOR_NAMES;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 use bcc_runtime::run::session::SessionPause;
 use bcc_script::cli::cli::Arguments;
-use checking::{findings, told};
+use checking::{findings, findings_report};
 use clap::Parser;
-use pages::{Block, Page, all, leads_somewhere, root};
+use pages::{Block, Page, all, link_exists, root};
 use serde_json::{Value, json};
 
 /// The page whose commands tests/cli/first_ten_minutes.rs runs one after the other.
 const TEN_MINUTES: &str = "docs/first-ten-minutes.md";
 
-/// What the scripts around the examples of single actions declare.
+/// The variables that are declared around the examples of single actions.
 const DECLARED: &str = "[{ var: user_name }, { var: mood, type: string }, { var: attempts, type: integer, value: 0 }, \
      { var: age, type: integer }, { var: sleep_hours, type: number }, { var: sleep_quality, type: string }]";
 
 #[test]
-fn every_link_leads_to_a_file_that_is_there() {
+fn every_link_target_exists() {
     let mut count = 0;
     for page in all() {
         for link in page.links() {
             if !link.contains("://") {
-                assert!(leads_somewhere(&page, &link), "{}: {link}", page.path);
+                assert!(link_exists(&page, &link), "{}: {link}", page.path);
                 count += 1;
             }
         }
@@ -60,8 +60,8 @@ fn around_actions(actions: &str) -> String {
 /// A session with `action`, one line, as its only one.
 const ONE_ACTION: &str = "  phases: [{ phase_id: p, topics: [{ topic_id: t, actions: [{ action_type: ai_say, action_id: a, config: { content: x } }] }] }]\n";
 
-/// The whole script that a piece of YAML in a page stands for.
-fn whole_script(block: &Block) -> Option<String> {
+/// The complete script for a YAML block of a page.
+fn full_script(block: &Block) -> Option<String> {
     let text = &block.text;
     let parsed: Value = serde_yaml::from_str(text).unwrap_or_else(|error| panic!("line {}: {error}", block.line));
     let has = |name: &str| parsed.get(name).is_some();
@@ -83,13 +83,13 @@ fn whole_script(block: &Block) -> Option<String> {
     })
 }
 
-/// A script that names a skill as its own.
+/// A script with this skill under `skills:`.
 fn calling(skill: &str) -> String {
     let skill = indented(skill.trim_start_matches("skill:").trim_start_matches('\n'), 4);
     format!("session:\n  session_id: around\n  skills:\n    -\n{skill}{ONE_ACTION}")
 }
 
-/// A project in which the scheme that `docs/templates.md` makes is there.
+/// A project with the scheme that `docs/templates.md` creates.
 fn project() -> tempfile::TempDir {
     let project = tempfile::tempdir().unwrap();
     let gentle = project.path().join("_system/config/custom/gentle");
@@ -107,19 +107,19 @@ fn every_script_in_the_pages_checks_without_a_finding() {
     let project = project();
     let mut count = 0;
     for page in all() {
-        // What is shown as a file of its own is there for the other examples of the page.
+        // A block that is shown as a separate file is available to the other examples of the page.
         let blocks: Vec<&Block> = page.blocks_in(&["yaml"]).collect();
         let skill = |text: &str| text.starts_with("skill:");
         let skills = blocks.iter().map(|block| block.text.clone()).filter(|text| skill(text));
         let skills: Vec<_> = skills.map(|text| Arc::new(SourceFile::new("skill.yaml", text))).collect();
-        // Conversation tests are run by tests/cli/test_runner.rs, with the script beside them.
+        // Conversation tests are run by tests/cli/test_runner.rs, with their scripts.
         for block in page.blocks_in(&["yaml"]).filter(|block| !block.text.starts_with("test:")) {
             let place = format!("{}:{}", page.path, block.line);
-            match whole_script(block) {
+            match full_script(block) {
                 Some(script) => {
                     let script = if skill(&script) { calling(&script) } else { script };
                     let found = findings(project.path(), &script, &skills);
-                    assert!(found.is_empty(), "{place}:\n{}\n{script}", told(&found));
+                    assert!(found.is_empty(), "{place}:\n{}\n{script}", findings_report(&found));
                 }
                 None => {
                     Replay::parse(&place, &block.text).unwrap();
@@ -132,7 +132,7 @@ fn every_script_in_the_pages_checks_without_a_finding() {
 }
 
 #[test]
-fn every_other_block_of_data_is_what_it_says() {
+fn every_other_data_block_is_valid() {
     for page in all() {
         for block in &page.blocks {
             let place = format!("{}:{}", page.path, block.line);
@@ -146,7 +146,7 @@ fn every_other_block_of_data_is_what_it_says() {
                 "yaml" | "yaml scripts/intake.yaml" | "sh" | "console" | "text" | "" => {}
                 // Run by tests/cli/templates.rs.
                 "shell-session" if page.path == "docs/templates.md" => {}
-                // Made by tests/cli/first_ten_minutes.rs.
+                // Applied by tests/cli/first_ten_minutes.rs.
                 changes if changes.starts_with("diff ") && page.path == TEN_MINUTES => {}
                 other => panic!("{place}: nobody checks blocks of {other:?}"),
             }
@@ -154,35 +154,35 @@ fn every_other_block_of_data_is_what_it_says() {
     }
 }
 
-/// The outputs that the first YAML example of a page asks for.
-fn wanted(page: &Page) -> Vec<OutputField> {
+/// The outputs in the first YAML example of a page.
+fn outputs_of(page: &Page) -> Vec<OutputField> {
     let actions: Value = serde_yaml::from_str(&page.blocks_in(&["yaml"]).next().unwrap().text).unwrap();
     let outputs = actions.pointer("/0/config/output").and_then(Value::as_array).cloned().unwrap_or_default();
     let text = |output: &Value, name: &str| output[name].as_str().map(str::to_owned);
-    let wanted = |output: Value| OutputField {
+    let output_field = |output: Value| OutputField {
         name: text(&output, "get").unwrap(),
         declared: text(&output, "type").map(|name| DeclaredType::parse(&name).unwrap()),
         choices: output["enum"].as_array().cloned().unwrap_or_default(),
         define: text(&output, "define"),
     };
-    outputs.into_iter().map(wanted).collect()
+    outputs.into_iter().map(output_field).collect()
 }
 
 #[test]
-fn every_reply_in_the_pages_of_kinds_is_read_without_bending() {
+fn every_reply_in_the_pages_of_kinds_is_parsed_without_coercion() {
     let mut count = 0;
     for kind in bcc_lang::schema::embedded::replies().filter(|name| *name != "ai_say_monitor") {
         let path =
             if kind == "ai_ask_monitor" { "docs/monitors.md".to_owned() } else { format!("docs/actions/{kind}.md") };
         let page = Page::of(&path);
         let base = serde_json::from_str(bcc_lang::schema::embedded::reply(kind).unwrap()).unwrap();
-        let outputs = if kind == "ai_ask_monitor" { Vec::new() } else { wanted(&page) };
+        let outputs = if kind == "ai_ask_monitor" { Vec::new() } else { outputs_of(&page) };
         let shape = ReplyShape::new(&base, &outputs).unwrap();
         for block in page.blocks_in(&["json"]) {
             let reply = read(block.text.trim(), &shape, false).unwrap();
-            assert_eq!((reply.parse_retry_count, reply.bends.len()), (1, 0), "{kind}: {:?}", reply.bends);
-            for wanted in shape.wanted() {
-                assert!(reply.object.contains_key(wanted), "{kind}: the reply does not carry `{wanted}`");
+            assert_eq!((reply.parse_retry_count, reply.coercions.len()), (1, 0), "{kind}: {:?}", reply.coercions);
+            for output in shape.wanted() {
+                assert!(reply.object.contains_key(output), "{kind}: the reply does not carry `{output}`");
             }
             count += 1;
         }
@@ -216,7 +216,7 @@ fn the_template_page_lists_every_name_that_a_prompt_gets() {
     }
 }
 
-/// The level of each heading, in order, and every word of the language that stands in backticks outside of code blocks.
+/// The level of each heading, in order, and every keyword of the language in backticks outside of code blocks.
 fn skeleton(page: &Page) -> (Vec<usize>, std::collections::BTreeSet<String>) {
     let mut in_code = false;
     let (mut headings, mut words) = (Vec::new(), std::collections::BTreeSet::new());
@@ -233,7 +233,7 @@ fn skeleton(page: &Page) -> (Vec<usize>, std::collections::BTreeSet<String>) {
 }
 
 #[test]
-fn the_chinese_page_of_the_language_has_the_parts_and_the_words_of_the_english_one() {
+fn the_chinese_language_page_has_the_headings_and_keywords_of_the_english_one() {
     let (english, chinese) = (Page::of("docs/language.md"), Page::of("docs/language.zh.md"));
     let ((headings, words), (its_headings, its_words)) = (skeleton(&english), skeleton(&chinese));
     assert_eq!(headings, its_headings, "the headings of the two pages");
@@ -258,16 +258,16 @@ fn the_chinese_readme_has_the_parts_and_the_commands_of_the_english_one() {
     };
     assert_eq!(commands(&english), commands(&chinese), "the commands of the two pages");
     for link in chinese.links().iter().filter(|link| !link.contains("://")) {
-        assert!(leads_somewhere(&chinese, link), "README.zh.md: {link}");
+        assert!(link_exists(&chinese, link), "README.zh.md: {link}");
     }
     for block in chinese.blocks_in(&["yaml"]).filter(|block| !block.text.starts_with("test:")) {
-        let found = findings(&root(), &whole_script(block).unwrap(), &[]);
-        assert!(found.is_empty(), "README.zh.md:{}:\n{}", block.line, told(&found));
+        let found = findings(&root(), &full_script(block).unwrap(), &[]);
+        assert!(found.is_empty(), "README.zh.md:{}:\n{}", block.line, findings_report(&found));
     }
 }
 
-/// The words of a shell command, quotes taken off.
-fn words(command: &str) -> Vec<String> {
+/// The words of a shell command, without quotes.
+fn shell_words(command: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in command.chars() {
         match quote {
@@ -284,9 +284,9 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// The arguments of `bcc-script` in a command, when it is one; panics on a command that nobody knows.
+/// The arguments of `bcc-script` in a command, if it is one; panics on an unknown command.
 fn arguments(command: &str) -> Option<Vec<String>> {
-    let words = words(command);
+    let words = shell_words(command);
     let mut words = words.iter().map(String::as_str).skip_while(|word| word.contains('=') && !word.starts_with('-'));
     match words.next()? {
         "bcc-script" => {}
@@ -324,7 +324,7 @@ fn every_command_in_the_pages_parses() {
         for line in blocks.chain(spans) {
             for command in line.split(" | ").filter(|command| !command.trim().is_empty()) {
                 let Some(arguments) = arguments(command) else { continue };
-                // `--version` and `--help` end the reading too, and are no mistakes.
+                // `--version` and `--help` also end the parsing, but are not errors.
                 if let Err(error) = Arguments::try_parse_from(&arguments)
                     && error.use_stderr()
                 {
@@ -344,23 +344,23 @@ fn the_first_commands_of_the_readme_are_the_main_job_and_the_tests() {
     assert_eq!(commands, ["cargo run --release -- run scripts/welcome.yaml", "cargo test"]);
 }
 
-/// A directory with the files that the pages speak of.
-fn shop() -> tempfile::TempDir {
-    let shop = tempfile::tempdir().unwrap();
+/// A directory with the files that the pages mention.
+fn example_directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
     let readme = Page::of("README.md");
     let hello = &readme.blocks_in(&["yaml"]).next().unwrap().text;
     let configuration = Page::of("docs/configuration.md");
     let replies = &configuration.blocks_in(&["yaml"]).next().unwrap().text;
-    fs::write(shop.path().join("hello.yaml"), hello).unwrap();
-    fs::write(shop.path().join("typo.yaml"), hello.replace("{ content:", "{ contnet:")).unwrap();
-    fs::write(shop.path().join("replies.yaml"), replies).unwrap();
+    fs::write(directory.path().join("hello.yaml"), hello).unwrap();
+    fs::write(directory.path().join("typo.yaml"), hello.replace("{ content:", "{ contnet:")).unwrap();
+    fs::write(directory.path().join("replies.yaml"), replies).unwrap();
     let migrate = Page::of("docs/migrate.md");
-    fs::write(shop.path().join("old.yaml"), &migrate.blocks_in(&["text"]).next().unwrap().text).unwrap();
-    shop
+    fs::write(directory.path().join("old.yaml"), &migrate.blocks_in(&["text"]).next().unwrap().text).unwrap();
+    directory
 }
 
-/// Runs a line of shell in `shop`, with nothing configured.
-fn shell(shop: &Path, line: &str) -> Output {
+/// Runs a line of shell in `directory`, with nothing configured.
+fn shell(directory: &Path, line: &str) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_bcc-script")).parent().unwrap();
     let path = std::env::join_paths(
         std::iter::once(program.to_path_buf()).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
@@ -368,24 +368,24 @@ fn shell(shop: &Path, line: &str) -> Output {
     .unwrap();
     Command::new("sh")
         .args(["-c", line])
-        .current_dir(shop)
+        .current_dir(directory)
         .env_clear()
         .env("PATH", path)
-        .env("HOME", shop)
+        .env("HOME", directory)
         .output()
         .unwrap()
 }
 
 #[test]
-fn what_the_pages_show_as_printed_is_printed() {
+fn the_output_that_the_pages_show_is_printed() {
     let mut count = 0;
     for page in all().into_iter().filter(|page| page.path != TEN_MINUTES) {
         for block in page.blocks_in(&["console"]) {
-            let shop = shop();
+            let directory = example_directory();
             for shown in block.text.split("$ ").filter(|shown| !shown.is_empty()) {
                 let (command, expected) = shown.split_once('\n').unwrap();
-                let output = shell(shop.path(), command);
-                // A failure speaks on standard error only.
+                let output = shell(directory.path(), command);
+                // A failure prints to standard error only.
                 let printed = if output.stdout.is_empty() { output.stderr } else { output.stdout };
                 assert_eq!(String::from_utf8(printed).unwrap(), expected, "{}: {command}", page.path);
                 count += 1;
@@ -395,7 +395,7 @@ fn what_the_pages_show_as_printed_is_printed() {
     assert!(count >= 5, "only {count} commands are shown with what they print");
 }
 
-/// Whether every field of `shown` stands in `real`.
+/// Whether `real` has every field of `shown`, with the same value.
 fn is_part(shown: &Value, real: &Value) -> bool {
     shown.as_object().unwrap().iter().all(|(name, value)| real.get(name) == Some(value))
 }
@@ -404,7 +404,7 @@ fn is_part(shown: &Value, real: &Value) -> bool {
 fn the_worked_example_of_json_is_what_is_written() {
     let page = Page::of("docs/sessions.md");
     let command = page.blocks_in(&["sh"]).map(|block| block.text.trim()).find(|text| text.contains("--json")).unwrap();
-    let output = shell(shop().path(), command);
+    let output = shell(example_directory().path(), command);
     assert!(output.status.success());
     let written: Vec<Value> =
         String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -415,7 +415,7 @@ fn the_worked_example_of_json_is_what_is_written() {
         let real = rest.find(same).unwrap_or_else(|| panic!("not written: {line}"));
         assert!(is_part(&shown, real), "shown:\n{line}\nwritten:\n{real}");
     }
-    // Every type that is written has its row in the table.
+    // Every event type that is printed has a row in the table.
     let (_, table) = page.text.split_once("### The events").unwrap();
     for event in &written {
         let kind = event["type"].as_str().unwrap();
@@ -437,7 +437,7 @@ async fn the_transcript_of_the_chinese_readme_is_a_run_of_the_welcome() {
     let answers: Vec<String> = shown.lines().filter_map(|line| line.strip_prefix("> ").map(str::to_owned)).collect();
     let talk = talks::offline(&root().join("scripts/welcome.yaml"), &answers, None).await;
     assert_eq!(talk.pause, SessionPause::Completed);
-    // As the terminal shows it: a quiet line where the place has changed, before the next words.
+    // As in the terminal: a line for a change of phase or topic, before the next message.
     let (mut lines, mut phase, mut topic, mut place) = (Vec::new(), String::new(), String::new(), String::new());
     for event in &talk.events {
         let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
@@ -446,10 +446,10 @@ async fn the_transcript_of_the_chinese_readme_is_a_run_of_the_welcome() {
             "topic_entered" => topic = text("name"),
             "message" if event["role"] == "user" => lines.push(format!("> {}", text("text"))),
             "message" => {
-                let here = format!("── {phase} › {topic} ──");
-                if here != place {
-                    lines.push(here.clone());
-                    place = here;
+                let heading = format!("── {phase} › {topic} ──");
+                if heading != place {
+                    lines.push(heading.clone());
+                    place = heading;
                 }
                 lines.push(text("text"));
             }
@@ -460,10 +460,10 @@ async fn the_transcript_of_the_chinese_readme_is_a_run_of_the_welcome() {
 }
 
 #[test]
-fn the_export_page_lists_what_an_export_holds() {
-    let shop = shop();
+fn the_export_page_lists_every_field_of_an_export() {
+    let directory = example_directory();
     let output = shell(
-        shop.path(),
+        directory.path(),
         "printf 'Ann\\n' | bcc-script run hello.yaml --session demo >/dev/null && bcc-script sessions export demo",
     );
     let export: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! What a kind asks for, what its schema says and what its page says are the same: none of the three may drift.
+//! Tests that the check, the schema and the page of each kind agree.
 
 use crate::checking;
 use std::collections::BTreeSet;
@@ -6,20 +6,20 @@ use std::path::Path;
 
 use bcc_lang::schema::compiled::Compiled;
 use bcc_runtime::actions::KINDS;
-use checking::{findings, told};
+use checking::{findings, findings_report};
 use serde_json::{Map, Value, json};
 
-/// Fields that a check asks for only to warn of an older spelling: no editor should offer them.
+/// Fields that a check accepts only to warn about an older spelling: no editor should offer them.
 const NOT_OFFERED: [&str; 2] = ["target_variable", "extraction_prompt"];
 
-/// A mapping inside a config that has fields of its own.
+/// A mapping in a config that has its own fields.
 struct Level {
     kind: &'static str,
-    /// Where the schema describes it.
+    /// The JSON pointer to its schema.
     pointer: &'static str,
-    /// A config that is sound, with the mapping in it.
+    /// A valid config that contains the mapping.
     config: Value,
-    /// Where the mapping stands in the config.
+    /// The JSON pointer to the mapping in the config.
     place: &'static str,
 }
 
@@ -69,7 +69,7 @@ fn levels() -> Vec<Level> {
     ]
 }
 
-/// The config of an `update_workflow`.
+/// A config of `update_workflow`.
 fn plan() -> Value {
     json!({ "updated_workflow": { "stages": [{ "id": "x", "steps": [{ "id": "y" }] }] } })
 }
@@ -79,54 +79,54 @@ fn schema_of(kind: &str) -> Value {
     serde_json::from_str(kind.schema()).unwrap()
 }
 
-/// What the check says of one action with this config.
-fn told_of(kind: &str, config: &Value) -> String {
+/// The findings of the check for one action with this config.
+fn findings_text(kind: &str, config: &Value) -> String {
     let action = json!({ "action_type": kind, "action_id": "it", "config": config });
     let script = json!({ "session": { "session_id": "s", "phases": [
         { "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [action] }] }
     ] } });
     // JSON is YAML.
     let mut found = findings(Path::new(crate::ROOT), &script.to_string(), &[]);
-    // Whether a template of this version lies there, or a skill or a topic of this id, is no question of the field's value.
-    let elsewhere = ["unknown-template", "unknown-skill", "unknown-target", "not-supported-yet"];
-    found.retain(|found| !elsewhere.contains(&found.rule));
-    told(&found)
+    // Whether the template, skill or topic exists is not a property of the field's value.
+    let other_rules = ["unknown-template", "unknown-skill", "unknown-target", "not-supported-yet"];
+    found.retain(|found| !other_rules.contains(&found.rule));
+    findings_report(&found)
 }
 
 fn names(object: &Value) -> BTreeSet<String> {
     object.as_object().unwrap().keys().cloned().collect()
 }
 
-/// The fields that the check asks for in a mapping, as its help for an unknown one lists them.
-fn asked(level: &Level) -> BTreeSet<String> {
+/// The fields that the check accepts in a mapping, as listed in its help for an unknown field.
+fn checked_fields(level: &Level) -> BTreeSet<String> {
     let mut config = level.config.clone();
     config.pointer_mut(level.place).unwrap()["zzzzzzzz"] = json!(1);
-    let told = told_of(level.kind, &config);
-    if told.contains("it has no fields at all") {
+    let text = findings_text(level.kind, &config);
+    if text.contains("it has no fields at all") {
         return BTreeSet::new();
     }
     let (_, list) =
-        told.split_once("allowed here: ").unwrap_or_else(|| panic!("{} {}: {told}", level.kind, level.place));
+        text.split_once("allowed here: ").unwrap_or_else(|| panic!("{} {}: {text}", level.kind, level.place));
     let (list, _) = list.split_once(';').unwrap();
     list.split(", ").map(str::to_owned).filter(|name| !NOT_OFFERED.contains(&name.as_str())).collect()
 }
 
 #[test]
-fn the_schema_offers_exactly_the_fields_that_the_check_asks_for() {
+fn the_schema_has_exactly_the_fields_that_the_check_accepts() {
     let mut seen = BTreeSet::new();
     for level in levels() {
         let schema = schema_of(level.kind);
         let described = names(&schema.pointer(level.pointer).unwrap()["properties"]);
-        assert_eq!(described, asked(&level), "{} {}", level.kind, level.pointer);
+        assert_eq!(described, checked_fields(&level), "{} {}", level.kind, level.pointer);
         seen.insert(level.kind);
     }
     assert_eq!(seen, KINDS.iter().map(|kind| kind.name()).collect(), "a kind has no level in this test");
 }
 
 #[test]
-fn the_schema_requires_what_the_check_misses() {
+fn the_schema_requires_the_fields_that_the_check_requires() {
     for level in levels() {
-        assert_eq!(told_of(level.kind, &level.config), "", "{}", level.kind);
+        assert_eq!(findings_text(level.kind, &level.config), "", "{}", level.kind);
         let schema = schema_of(level.kind);
         let described = schema.pointer(level.pointer).unwrap();
         let required: BTreeSet<&str> =
@@ -137,23 +137,18 @@ fn the_schema_requires_what_the_check_misses() {
                 assert!(!required.contains(name.as_str()), "{}: `{name}` is not in the sample", level.kind);
                 continue;
             };
-            let missed = told_of(level.kind, &config).contains(&format!("needs `{name}`"));
-            assert_eq!(missed, required.contains(name.as_str()), "{} {}: {name}", level.kind, level.place);
-            assert!(!missed || !Compiled::new(&schema).unwrap().is_valid(&config));
+            let required_by_check = findings_text(level.kind, &config).contains(&format!("needs `{name}`"));
+            assert_eq!(required_by_check, required.contains(name.as_str()), "{} {}: {name}", level.kind, level.place);
+            assert!(!required_by_check || !Compiled::new(&schema).unwrap().is_valid(&config));
         }
     }
 }
 
-/// Values at and beyond the limits of a property: each with whether the schema takes it.
+/// Values at and beyond the limits of a property, each with whether the schema accepts it.
 fn samples(property: &Value) -> Vec<(Value, bool)> {
     let mut samples = Vec::new();
-    if let (Some(least), Some(most)) = (property["minimum"].as_i64(), property["maximum"].as_i64()) {
-        samples.extend([
-            (json!(least), true),
-            (json!(most), true),
-            (json!(least - 1), false),
-            (json!(most + 1), false),
-        ]);
+    if let (Some(min), Some(max)) = (property["minimum"].as_i64(), property["maximum"].as_i64()) {
+        samples.extend([(json!(min), true), (json!(max), true), (json!(min - 1), false), (json!(max + 1), false)]);
         samples.push((json!("many"), false));
     }
     if let Some(choices) = property["enum"].as_array() {
@@ -166,7 +161,7 @@ fn samples(property: &Value) -> Vec<(Value, bool)> {
     if property["type"] == "array" {
         samples.extend([(json!("a text"), false), (json!({ "a": "mapping" }), false)]);
     }
-    // A number is a text as it is written.
+    // A number is accepted as text.
     if property["type"] == json!(["string", "number", "boolean"]) {
         samples.extend([(json!("x"), true), (json!(7), true), (json!(true), true), (json!(["a list"]), false)]);
     }
@@ -174,24 +169,24 @@ fn samples(property: &Value) -> Vec<(Value, bool)> {
 }
 
 #[test]
-fn the_schema_and_the_check_take_the_same_values() {
+fn the_schema_and_the_check_accept_the_same_values() {
     let mut compared = 0;
     for level in levels() {
         let schema = schema_of(level.kind);
         let compiled = Compiled::new(&schema).unwrap();
         let properties = schema.pointer(level.pointer).unwrap()["properties"].as_object().unwrap().clone();
         for (name, property) in properties {
-            for (value, taken) in samples(&property) {
+            for (value, valid) in samples(&property) {
                 let mut config = level.config.clone();
                 config.pointer_mut(level.place).unwrap()[&name] = value.clone();
                 if (level.kind, name.as_str(), &value) == ("behavior_loop", "source", &json!("server")) {
-                    // Which one is said beside it.
-                    assert!(!told_of(level.kind, &config).is_empty() && !compiled.is_valid(&config));
+                    // `source: server` needs the name of the server in `server`.
+                    assert!(!findings_text(level.kind, &config).is_empty() && !compiled.is_valid(&config));
                     config["server"] = json!("analysis");
                 }
-                let told = told_of(level.kind, &config);
-                assert_eq!(told.is_empty(), taken, "{} `{name}: {value}`: the check says {told:?}", level.kind);
-                assert_eq!(compiled.is_valid(&config), taken, "{} `{name}: {value}`: the schema", level.kind);
+                let text = findings_text(level.kind, &config);
+                assert_eq!(text.is_empty(), valid, "{} `{name}: {value}`: the check says {text:?}", level.kind);
+                assert_eq!(compiled.is_valid(&config), valid, "{} `{name}: {value}`: the schema", level.kind);
                 compared += 1;
             }
         }
@@ -199,16 +194,19 @@ fn the_schema_and_the_check_take_the_same_values() {
     assert!(compared > 80, "only {compared} values compared");
 }
 
-/// Calls `see` with every object in `schema` that has `examples`.
-fn each_with_examples<'s>(schema: &'s Value, see: &mut impl FnMut(&'s Value, &'s [Value])) {
+/// Calls `visit` with every object in `schema` that has `examples`.
+fn each_with_examples<'s>(schema: &'s Value, visit: &mut impl FnMut(&'s Value, &'s [Value])) {
     match schema {
         Value::Object(fields) => {
             if let Some(examples) = fields.get("examples").and_then(Value::as_array) {
-                see(schema, examples);
+                visit(schema, examples);
             }
-            fields.iter().filter(|(name, _)| *name != "examples").for_each(|(_, inner)| each_with_examples(inner, see));
+            fields
+                .iter()
+                .filter(|(name, _)| *name != "examples")
+                .for_each(|(_, inner)| each_with_examples(inner, visit));
         }
-        Value::Array(items) => items.iter().for_each(|inner| each_with_examples(inner, see)),
+        Value::Array(items) => items.iter().for_each(|inner| each_with_examples(inner, visit)),
         _ => {}
     }
 }
@@ -234,9 +232,9 @@ fn every_schema_is_draft_2020_12_and_its_examples_are_valid() {
         });
         assert!(count > 0, "{name} has no examples");
         for example in schema["examples"].as_array().expect("an example of a whole config") {
-            // The check knows more than a schema: names must be declared, which an example cannot do.
-            let told = told_of(name, example);
-            assert!(told.lines().all(|line| line.starts_with("[unknown-name]")), "{name}: {example}: {told}");
+            // The check also requires declared names, which an example cannot have.
+            let text = findings_text(name, example);
+            assert!(text.lines().all(|line| line.starts_with("[unknown-name]")), "{name}: {example}: {text}");
         }
     }
 }
@@ -283,7 +281,7 @@ fn the_language_page_lists_every_kind_with_its_fields() {
     for row in rows {
         let kind = row[1].trim().trim_matches('`');
         let schema = schema_of(kind);
-        // What stands in brackets behind a name is its default, in which no field is named first.
+        // The parentheses after a name contain its default, which starts with no field name.
         let fields = row[2].split(", ").filter_map(|part| part.trim().strip_prefix('`')?.split('`').next());
         assert_eq!(fields.map(str::to_owned).collect::<BTreeSet<_>>(), names(&schema["properties"]), "{kind}");
     }

@@ -1,4 +1,4 @@
-//! The languages of the terminal: nothing that people read is missing in the catalogue, and nothing stands in it that is not said.
+//! Tests of the translations: the catalog has every message that people read, and no unused one.
 
 use crate::process;
 use crate::pseudo_terminal as terminal;
@@ -8,29 +8,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bcc_lang::message::chinese::{FILES, UNTRANSLATED, of_file};
+use bcc_lang::message::chinese::{FILES, UNTRANSLATED, parse_file};
 use bcc_lang::message::language::Language;
 use bcc_lang::message::pattern::{PatternPiece, pieces};
-use bcc_script::cli::cli::whole;
+use bcc_script::cli::cli::localized_command;
 use clap::Command;
 use process::{Finished, Home};
 use rust_literals::{Literal, is_prose, literals};
 use terminal::Terminal;
 
-/// Where the catalogue stands.
+/// The folder of the catalog.
 const CATALOGUE: &str = "crates/lang/src/message/chinese";
 
-/// Files of it whose messages are being translated: nothing is missed in them yet. Must be empty when a release is made.
-const OPEN: [&str; 0] = [];
+/// Parts of the catalog that are incomplete, so that missing messages are allowed. Must be empty for a release.
+const INCOMPLETE: [&str; 0] = [];
 
-/// A literal as the catalogue knows it: how a place is formatted makes no difference.
+/// A message as the catalog knows it: the format of a placeholder makes no difference.
 type Key = Vec<PatternPiece>;
 
 fn root() -> PathBuf {
     Path::new(crate::ROOT).to_path_buf()
 }
 
-/// The files of `src/` and `crates/` that are compiled for everybody, each with its literals.
+/// The files of `src/` and `crates/` except those for tests, each with its literals.
 fn sources() -> BTreeMap<String, Vec<Literal>> {
     let texts = rust_source::files(&root());
     let only_tests = rust_source::only_tests(&texts);
@@ -41,7 +41,7 @@ fn sources() -> BTreeMap<String, Vec<Literal>> {
         .collect()
 }
 
-/// The file of the catalogue that has the messages of a source file.
+/// The file of the catalog with the messages of a source file.
 fn catalogue_of(name: &str) -> &str {
     name.strip_prefix("crates/").and_then(|rest| rest.split('/').next()).unwrap_or("cli")
 }
@@ -54,13 +54,13 @@ fn untranslated() -> (BTreeSet<String>, BTreeSet<Key>) {
 }
 
 fn known() -> BTreeSet<Key> {
-    FILES.iter().flat_map(|(_, text)| of_file(text)).map(|(english, _)| pieces(&english)).collect()
+    FILES.iter().flat_map(|(_, text)| parse_file(text)).map(|(english, _)| pieces(&english)).collect()
 }
 
-/// The texts of `--help`, each with the command that it belongs to.
-fn help_texts(command: &Command, of: &str, found: &mut Vec<(String, String)>) {
-    let of = format!("{of} {}", command.get_name());
-    let mut add = |text: Option<String>| found.extend(text.map(|text| (of.trim().to_owned(), text)));
+/// The texts of `--help`, each with its command.
+fn help_texts(command: &Command, command_path: &str, found: &mut Vec<(String, String)>) {
+    let command_path = format!("{command_path} {}", command.get_name());
+    let mut add = |text: Option<String>| found.extend(text.map(|text| (command_path.trim().to_owned(), text)));
     for text in [command.get_about(), command.get_long_about(), command.get_after_help(), command.get_after_long_help()]
     {
         add(text.map(ToString::to_string));
@@ -73,11 +73,11 @@ fn help_texts(command: &Command, of: &str, found: &mut Vec<(String, String)>) {
             add(value.get_help().map(ToString::to_string));
         }
     }
-    command.get_subcommands().for_each(|inner| help_texts(inner, &of, found));
+    command.get_subcommands().for_each(|inner| help_texts(inner, &command_path, found));
 }
 
 fn help() -> Vec<(String, String)> {
-    let mut command = whole(Language::English);
+    let mut command = localized_command(Language::English);
     command.build();
     let mut found = Vec::new();
     help_texts(&command, "", &mut found);
@@ -85,29 +85,33 @@ fn help() -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_message_has_its_chinese() {
-    let (files, unread) = untranslated();
+fn every_message_has_a_chinese_translation() {
+    let (files, exempt) = untranslated();
     let known = known();
     let mut missing = Vec::new();
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for (name, literals) in sources() {
         let part = catalogue_of(&name);
-        if files.contains(&name) || OPEN.contains(&part) {
+        if files.contains(&name) || INCOMPLETE.contains(&part) {
             continue;
         }
         for literal in literals.iter().filter(|literal| is_prose(&literal.text)) {
             let key = pieces(&literal.text);
             let trimmed = known.contains(&pieces(literal.text.trim()));
-            if !trimmed && !known.contains(&key) && !unread.contains(&key) && told.insert(key) {
+            if !trimmed && !known.contains(&key) && !exempt.contains(&key) && reported.insert(key) {
                 let (line, text) = (literal.line, serde_json::Value::from(literal.text.as_str()));
                 missing.push(format!("{name}:{line}: in {CATALOGUE}/{part}.toml\n    {text} = \"…\""));
             }
         }
     }
-    for (of, text) in help() {
-        if is_prose(&text) && !OPEN.contains(&"help") && !known.contains(&pieces(&text)) && told.insert(pieces(&text)) {
+    for (command, text) in help() {
+        if is_prose(&text)
+            && !INCOMPLETE.contains(&"help")
+            && !known.contains(&pieces(&text))
+            && reported.insert(pieces(&text))
+        {
             let text = serde_json::Value::from(text);
-            missing.push(format!("help of `{of}`: in {CATALOGUE}/help.toml\n    {text} = \"…\""));
+            missing.push(format!("help of `{command}`: in {CATALOGUE}/help.toml\n    {text} = \"…\""));
         }
     }
     assert!(
@@ -120,24 +124,24 @@ fn every_message_has_its_chinese() {
 }
 
 #[test]
-fn nothing_stands_in_the_catalogue_that_is_not_said() {
-    let mut said: BTreeSet<Key> = help().iter().map(|(_, text)| pieces(text)).collect();
+fn every_entry_of_the_catalog_is_used() {
+    let mut used: BTreeSet<Key> = help().iter().map(|(_, text)| pieces(text)).collect();
     let sources = sources();
     for literal in sources.values().flatten() {
-        said.insert(pieces(&literal.text));
-        said.insert(pieces(literal.text.trim()));
+        used.insert(pieces(&literal.text));
+        used.insert(pieces(literal.text.trim()));
     }
     let mut stale = Vec::new();
     for (part, text) in FILES.iter().filter(|(part, _)| *part != "libraries") {
         let table: toml::Table = toml::from_str(text).unwrap();
-        let keys = table.keys().filter(|key| !said.contains(&pieces(key)));
+        let keys = table.keys().filter(|key| !used.contains(&pieces(key)));
         stale.extend(keys.map(|key| format!("{CATALOGUE}/{part}.toml: {key}")));
     }
-    let (files, unread) = untranslated();
+    let (files, exempt) = untranslated();
     stale.extend(
         files.iter().filter(|file| !root().join(file).is_file()).map(|file| format!("untranslated.toml: {file}")),
     );
-    stale.extend(unread.difference(&said).map(|key| format!("untranslated.toml: {key:?}")));
+    stale.extend(exempt.difference(&used).map(|key| format!("untranslated.toml: {key:?}")));
     assert!(stale.is_empty(), "\nno literal of the source is this any more:\n{}\n", stale.join("\n"));
 }
 
@@ -180,14 +184,14 @@ fn chinese(home: &Home, arguments: &[&str], input: &str) -> Finished {
     home.finish([&["--lang", "zh"], arguments].concat(), input)
 }
 
-/// What was written, with the home and what a clock or chance made replaced.
+/// The output, with the home directory and values that depend on time or chance replaced.
 fn shown(home: &Home, finished: &Finished) -> String {
     let text = format!("{}--\n{}--\n{:?}", finished.out, finished.err, finished.code);
     let text = text.replace(&home.path().canonicalize().unwrap().display().to_string(), "HOME");
     let text = text.replace(&home.path().display().to_string(), "HOME");
-    let moment = regex::Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d").unwrap();
+    let timestamp = regex::Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d").unwrap();
     let minutes = regex::Regex::new(r"\d+(\.\d+)? 分钟").unwrap();
-    minutes.replace_all(&moment.replace_all(&text, "MOMENT"), "N 分钟").into_owned()
+    minutes.replace_all(&timestamp.replace_all(&text, "MOMENT"), "N 分钟").into_owned()
 }
 
 #[test]
@@ -204,7 +208,7 @@ fn the_help_is_in_chinese() {
 #[test]
 fn what_is_wrong_with_arguments_is_told_in_chinese() {
     let home = Home::new();
-    let wrong: [&[&str]; 9] = [
+    let invalid: [&[&str]; 9] = [
         &["runn"],
         &["validate", "--al"],
         &["validate", "--format", "xml"],
@@ -216,7 +220,7 @@ fn what_is_wrong_with_arguments_is_told_in_chinese() {
         &["run", "a.yaml", "--seed", "1", "--seed", "2"],
     ];
     let mut told = String::new();
-    for arguments in wrong {
+    for arguments in invalid {
         let finished = chinese(&home, arguments, "");
         assert_eq!(finished.code, Some(2), "{arguments:?}");
         told += &format!("$ {}\n{}\n", arguments.join(" "), finished.err);
@@ -225,7 +229,7 @@ fn what_is_wrong_with_arguments_is_told_in_chinese() {
 }
 
 #[test]
-fn findings_are_told_in_chinese_and_lines_of_files_are_not() {
+fn findings_are_in_chinese_and_lines_of_files_are_not() {
     let home = Home::new();
     home.file("broken.yaml", BROKEN);
     let validated = chinese(&home, &["validate", "broken.yaml"], "");
@@ -234,7 +238,7 @@ fn findings_are_told_in_chinese_and_lines_of_files_are_not() {
     insta::assert_snapshot!("run_with_errors", shown(&home, &chinese(&home, &["run", "broken.yaml"], "")));
 }
 
-/// The pieces of English sentences that the catalogue has a translation of: at least three words, so that no name is one by chance.
+/// The pieces of English sentences that have a translation: at least three words, so that no name is one by chance.
 fn english_pieces() -> Vec<String> {
     let texts = known().into_iter().flatten().filter_map(|piece| match piece {
         PatternPiece::Text(text) => Some(text.trim().to_owned()),
@@ -243,7 +247,7 @@ fn english_pieces() -> Vec<String> {
     texts.filter(|text| text.len() >= 16 && text.split_whitespace().count() >= 3 && !text.contains('`')).collect()
 }
 
-/// Lines of an output that hold English sentences of the program: neither lines of files nor code in backticks.
+/// Lines of an output that contain English sentences of the program, except lines of files and code in backticks.
 fn left_in_english(pieces: &[String], text: &str) -> Vec<String> {
     let line_of_file = regex::Regex::new(r"^\s*\d* [|+~-]").unwrap();
     let code = regex::Regex::new(r"`[^`]*`").unwrap();
@@ -304,7 +308,7 @@ fn nothing_that_has_a_translation_is_printed_in_english() {
     assert!(english.is_empty(), "{} lines:\n{}", english.len(), english.join("\n"));
 }
 
-/// A name that would be said in Chinese, were it a sentence of the program's.
+/// A file name that would be translated if it were a message of the program.
 const FILE: &str = "no files; remove it.yaml";
 
 #[test]
@@ -338,19 +342,19 @@ fn names_of_files_are_never_translated() {
     ];
     for arguments in commands {
         let finished = chinese(&home, arguments, "");
-        let told = format!("{}{}", finished.out, finished.err);
-        assert!(told.contains(FILE), "{arguments:?}\n{told}");
+        let printed = format!("{}{}", finished.out, finished.err);
+        assert!(printed.contains(FILE), "{arguments:?}\n{printed}");
         assert!(
-            !told.contains("没有文件；") && !told.contains("删除它.yaml") && !told.contains("；remove"),
-            "{arguments:?}\n{told}"
+            !printed.contains("没有文件；") && !printed.contains("删除它.yaml") && !printed.contains("；remove"),
+            "{arguments:?}\n{printed}"
         );
         let chinese = |line: &str| line.chars().any(|c| matches!(c, '\u{4e00}'..='\u{9fff}'));
-        assert!(told.lines().any(chinese), "{arguments:?}\n{told}");
+        assert!(printed.lines().any(chinese), "{arguments:?}\n{printed}");
     }
 }
 
 #[test]
-fn a_session_is_told_of_in_chinese_and_its_words_are_not() {
+fn a_session_is_described_in_chinese_and_its_messages_are_not() {
     let home = Home::new();
     let script = home.file("talk.yaml", TALK);
     let talk =

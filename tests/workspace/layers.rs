@@ -1,5 +1,5 @@
-//! The workspace keeps its layers: which crate uses which is Cargo's to enforce and compared here with docs/architecture.md; who may touch
-//! the outside world, how long a file may be and how large a circle of imports, is checked here.
+//! Tests of the layers of the workspace: the dependencies of the crates are compared with docs/architecture.md, and access to the host,
+//! the length of files and the size of import cycles are checked.
 //!
 //! Each rule is a function over one file, so that the tests at the end can show on a few lines of source that it catches what it
 //! forbids.
@@ -10,15 +10,15 @@ use std::path::Path;
 
 use crate::rust_source::{self, RustSource};
 
-/// Files that may re-export: the public names of the whole, and the macros of messages, which are used with the types that they
-/// make.
+/// Files that may re-export: the public names of the library, and the macros of messages, which are used with the types that they
+/// create.
 const RE_EXPORTS: [&str; 2] = ["src/lib.rs", "crates/lang/src/message/mod.rs"];
 
-/// The crates in the order of docs/architecture.md. A crate uses only crates that stand before it.
+/// The crates in the order of docs/architecture.md. A crate uses only crates before it.
 const CRATES: [&str; 8] = ["macros", "lang", "llm", "store", "runtime", "check", "engine", "authoring"];
 
-/// The crates that may touch the outside world, and the folders of others that may.
-const OUTSIDE_PLACES: [&str; 8] = [
+/// The crates that may access the host, and the folders of other crates that may.
+const HOST_ACCESS_FOLDERS: [&str; 8] = [
     "src/",
     "crates/authoring/",
     "crates/engine/",
@@ -29,8 +29,8 @@ const OUTSIDE_PLACES: [&str; 8] = [
     "crates/runtime/src/notebook/kernel/",
 ];
 
-/// Paths that lead outside: files, clock, environment, network, processes, chance.
-const OUTSIDE: [&str; 23] = [
+/// Paths that access the host: files, clock, environment, network, processes, random numbers.
+const HOST_PATHS: [&str; 23] = [
     "std::fs",
     "std::env",
     "std::net",
@@ -56,19 +56,19 @@ const OUTSIDE: [&str; 23] = [
     "uuid",
 ];
 
-/// Methods of `Path` that ask the file system without naming it.
-const OUTSIDE_CALLS: [&str; 8] =
+/// Methods of `Path` that access the file system.
+const HOST_CALLS: [&str; 8] =
     ["exists", "try_exists", "is_file", "is_dir", "is_symlink", "canonicalize", "read_dir", "symlink_metadata"];
 
-const MOST_LINES: usize = 500;
+const MAX_LINES: usize = 500;
 
-/// The largest circle of imports: files that all need one another.
-const LARGEST_CIRCLE: usize = 6;
+/// The maximum number of files in an import cycle.
+const MAX_CYCLE_FILES: usize = 6;
 
-/// The list of kinds, which alone names them.
+/// The list of kinds, the only file that may name them.
 const KINDS_FILE: &str = "crates/runtime/src/actions/mod.rs";
 
-/// A file of the workspace: its path in the repository, and what it says.
+/// A file of the workspace: its path in the repository, and its text.
 struct File {
     path: String,
     text: String,
@@ -102,94 +102,96 @@ impl File {
     }
 }
 
-/// Whether `path` is `of` or lies inside it.
-fn within(path: &str, of: &str) -> bool {
-    path.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+/// Whether `path` is `parent` or inside of it.
+fn is_inside(path: &str, parent: &str) -> bool {
+    path.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
-/// Paths that are not written out, and re-exports that hide where a thing lives.
-fn true_paths(file: &File, found: &mut Vec<String>) {
+/// Finds paths that are not written out, and re-exports that hide where an item is defined.
+fn explicit_paths(file: &File, found: &mut Vec<String>) {
     if file.only_tests {
         return;
     }
-    for named in file.source.paths().iter().filter(|named| !named.in_test) {
-        let place = format!("{}:{}", file.path, named.line);
-        if within(&named.path, "super") {
-            found.push(format!("{place}: `{}` outside tests; write the path from `crate::`", named.path));
+    for named_path in file.source.paths().iter().filter(|named_path| !named_path.in_test) {
+        let place = format!("{}:{}", file.path, named_path.line);
+        if is_inside(&named_path.path, "super") {
+            found.push(format!("{place}: `{}` outside tests; write the path from `crate::`", named_path.path));
         }
-        if named.re_export && !RE_EXPORTS.contains(&file.path.as_str()) {
-            found.push(format!("{place}: `pub use {}` hides where a thing lives", named.path));
+        if named_path.re_export && !RE_EXPORTS.contains(&file.path.as_str()) {
+            found.push(format!("{place}: `pub use {}` hides where a thing lives", named_path.path));
         }
     }
 }
 
-/// Only what is made for it touches the outside world. Tests may.
-fn outside(file: &File, found: &mut Vec<String>) {
-    if file.only_tests || OUTSIDE_PLACES.iter().any(|place| file.path.starts_with(place)) {
+/// Finds host access outside of the allowed folders. Tests may access the host.
+fn host_access(file: &File, found: &mut Vec<String>) {
+    if file.only_tests || HOST_ACCESS_FOLDERS.iter().any(|place| file.path.starts_with(place)) {
         return;
     }
-    for named in file.source.paths().iter().filter(|named| !named.in_test) {
-        let glob = named.path.strip_suffix("::*");
-        let leads = |outside: &&&str| within(&named.path, outside) || glob.is_some_and(|of| within(outside, of));
-        if let Some(outside) = OUTSIDE.iter().find(leads) {
-            found.push(format!("{}:{}: `{}` leads outside ({outside})", file.path, named.line, named.path));
+    for named_path in file.source.paths().iter().filter(|named_path| !named_path.in_test) {
+        let glob = named_path.path.strip_suffix("::*");
+        let is_host_path = |host_path: &&&str| {
+            is_inside(&named_path.path, host_path) || glob.is_some_and(|prefix| is_inside(host_path, prefix))
+        };
+        if let Some(host_path) = HOST_PATHS.iter().find(is_host_path) {
+            found.push(format!("{}:{}: `{}` leads outside ({host_path})", file.path, named_path.line, named_path.path));
         }
     }
-    for call in OUTSIDE_CALLS {
+    for call in HOST_CALLS {
         for line in file.source.calls_of(call) {
             found.push(format!("{}:{line}: `.{call}()` asks the file system", file.path));
         }
     }
 }
 
-/// A kind is named by the list of kinds and by nobody else.
+/// Finds kinds that are named outside of the list of kinds.
 fn kinds(file: &File, all: &[String], found: &mut Vec<String>) {
-    for named in file.source.paths() {
-        let path = named.path.replacen("bcc_runtime::", "crate::", 1);
-        let kind = all.iter().find(|kind| within(&path, kind) && !within(&file.module(), kind));
+    for named_path in file.source.paths() {
+        let path = named_path.path.replacen("bcc_runtime::", "crate::", 1);
+        let kind = all.iter().find(|kind| is_inside(&path, kind) && !is_inside(&file.module(), kind));
         if let Some(kind) = kind {
-            found.push(format!("{}:{}: names the kind `{kind}`", file.path, named.line));
+            found.push(format!("{}:{}: names the kind `{kind}`", file.path, named_path.line));
         }
     }
 }
 
-/// A file is no longer than the limit, and says first what it does.
+/// Checks that a file is within the limit and starts with a description.
 fn shape(file: &File, found: &mut Vec<String>) {
     let lines = file.text.lines().count();
-    if lines > MOST_LINES {
-        found.push(format!("{}: {lines} lines, more than {MOST_LINES}", file.path));
+    if lines > MAX_LINES {
+        found.push(format!("{}: {lines} lines, more than {MAX_LINES}", file.path));
     }
     if !file.text.starts_with("//! ") {
         found.push(format!("{}: its first line does not say what the file does (`//! …`)", file.path));
     }
 }
 
-/// The circles of imports among the files of one crate that are larger than [`LARGEST_CIRCLE`].
-fn circles(files: &[&File], found: &mut Vec<String>) {
+/// Finds import cycles in one crate with more than [`MAX_CYCLE_FILES`] files.
+fn cycles(files: &[&File], found: &mut Vec<String>) {
     let modules: BTreeMap<String, usize> = files.iter().enumerate().map(|(at, file)| (file.module(), at)).collect();
     let used = |file: &File| -> BTreeSet<usize> {
-        let paths = file.source.paths().into_iter().filter(|named| !named.in_test);
-        let module = |named: rust_source::Named| {
-            let ends = named.path.match_indices("::").map(|(at, _)| at).chain([named.path.len()]);
-            ends.filter_map(|end| modules.get(&named.path[..end]).copied()).last()
+        let paths = file.source.paths().into_iter().filter(|named_path| !named_path.in_test);
+        let module = |named_path: rust_source::NamedPath| {
+            let ends = named_path.path.match_indices("::").map(|(at, _)| at).chain([named_path.path.len()]);
+            ends.filter_map(|end| modules.get(&named_path.path[..end]).copied()).last()
         };
-        // What only lists modules is used by everybody inside and uses nothing.
+        // A file that only lists modules uses nothing itself, so it is not a part of a cycle.
         paths.filter_map(module).filter(|at| files[*at].module() != "crate").collect()
     };
     let edges: Vec<BTreeSet<usize>> = files.iter().map(|file| used(file)).collect();
     let reach = |from: usize| {
-        let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
-        while let Some(at) = open.pop() {
-            open.extend(edges[at].iter().filter(|next| seen.insert(**next)));
+        let (mut seen, mut pending) = (BTreeSet::new(), vec![from]);
+        while let Some(at) = pending.pop() {
+            pending.extend(edges[at].iter().filter(|next| seen.insert(**next)));
         }
         seen
     };
     let reached: Vec<BTreeSet<usize>> = (0..files.len()).map(reach).collect();
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for at in 0..files.len() {
-        let circle: Vec<usize> = reached[at].iter().copied().filter(|other| reached[*other].contains(&at)).collect();
-        if circle.len() > LARGEST_CIRCLE && told.insert(circle.clone()) {
-            let names: Vec<&str> = circle.iter().map(|at| files[*at].path.as_str()).collect();
+        let cycle: Vec<usize> = reached[at].iter().copied().filter(|other| reached[*other].contains(&at)).collect();
+        if cycle.len() > MAX_CYCLE_FILES && reported.insert(cycle.clone()) {
+            let names: Vec<&str> = cycle.iter().map(|at| files[*at].path.as_str()).collect();
             found.push(format!("{} files import one another in a circle:\n  {}", names.len(), names.join("\n  ")));
         }
     }
@@ -215,7 +217,7 @@ fn kinds_of(files: &[File]) -> Vec<String> {
     files.iter().filter(|file| file.is_kind()).map(File::module).collect()
 }
 
-fn none_of(found: Vec<String>) {
+fn assert_none(found: Vec<String>) {
     assert!(found.is_empty(), "\n{}\n", found.join("\n"));
 }
 
@@ -251,12 +253,12 @@ fn a_crate_uses_only_the_crates_before_it_in_the_architecture_page() {
 
 #[test]
 fn paths_are_written_out_and_nothing_is_re_exported() {
-    none_of(each(true_paths));
+    assert_none(each(explicit_paths));
 }
 
 #[test]
-fn only_what_is_made_for_it_touches_the_outside_world() {
-    none_of(each(outside));
+fn only_the_allowed_folders_access_the_host() {
+    assert_none(each(host_access));
 }
 
 #[test]
@@ -266,48 +268,48 @@ fn a_kind_is_named_by_the_list_of_kinds_only() {
     assert!(all.len() >= 5, "{all:?}");
     let mut found = Vec::new();
     files.iter().filter(|file| file.path != KINDS_FILE).for_each(|file| kinds(file, &all, &mut found));
-    none_of(found);
+    assert_none(found);
 }
 
 #[test]
-fn every_file_says_what_it_does_and_ends_before_the_limit() {
+fn every_file_has_a_description_and_is_within_the_limit() {
     let mut found = each(shape);
     for folder in ["tests", "benches", "examples"] {
         for (path, text) in rust_source::files_below(root(), folder) {
             shape(&File::new(&path, &text), &mut found);
         }
     }
-    none_of(found);
+    assert_none(found);
 }
 
 #[test]
-fn no_circle_of_imports_is_large() {
+fn no_import_cycle_is_large() {
     let files = workspace();
     let mut crates: BTreeMap<&str, Vec<&File>> = BTreeMap::new();
     for file in files.iter().filter(|file| !file.only_tests) {
         crates.entry(file.crate_root()).or_default().push(file);
     }
     let mut found = Vec::new();
-    crates.values().for_each(|files| circles(files, &mut found));
-    none_of(found);
+    crates.values().for_each(|files| cycles(files, &mut found));
+    assert_none(found);
 }
 
-/// What `rule` says of a file at `path` with this text.
-fn told(rule: fn(&File, &mut Vec<String>), path: &str, text: &str) -> Vec<String> {
+/// The violations of `rule` in a file at `path` with this text.
+fn violations(rule: fn(&File, &mut Vec<String>), path: &str, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     rule(&File::new(path, text), &mut found);
     found
 }
 
 #[test]
-fn the_rule_of_circles_sees_every_way_to_write_a_path() {
+fn the_cycle_rule_finds_every_form_of_a_path() {
     let chain = |last: &str| -> Vec<File> {
         let to = |at: usize| format!("use crate::a{}::x;", (at + 1) % 7);
         (0..7).map(|at| File::new(&format!("src/a{at}.rs"), &if at == 6 { last.into() } else { to(at) })).collect()
     };
-    let told = |last: &str| {
+    let cycle_count = |last: &str| {
         let (files, mut found) = (chain(last), Vec::new());
-        circles(&files.iter().collect::<Vec<_>>(), &mut found);
+        cycles(&files.iter().collect::<Vec<_>>(), &mut found);
         found.len()
     };
     for closed in [
@@ -316,34 +318,44 @@ fn the_rule_of_circles_sees_every_way_to_write_a_path() {
         "fn f(x: &crate::a0::X) {}",
         "use crate::a0 as other; fn f() { other::x() }",
     ] {
-        assert_eq!(told(closed), 1, "{closed}");
+        assert_eq!(cycle_count(closed), 1, "{closed}");
     }
     for open in
         ["fn f() {}", "use crate::a1::x;", "// use crate::a0::x;", "#[cfg(test)]\nmod tests { use crate::a0::x; }"]
     {
-        assert_eq!(told(open), 0, "{open}");
+        assert_eq!(cycle_count(open), 0, "{open}");
     }
 }
 
 #[test]
-fn the_rule_of_true_paths_leaves_tests_alone() {
+fn the_path_rule_ignores_tests() {
     let tests = "fn f() {}\n#[cfg(test)]\nmod tests {\n    use super::*;\n    fn g() { super::f() }\n}\n";
-    assert!(told(true_paths, "crates/runtime/src/run/load.rs", tests).is_empty());
-    assert_eq!(told(true_paths, "crates/runtime/src/run/load.rs", &format!("{tests}use super::head::Head;")).len(), 1);
-    assert_eq!(told(true_paths, "crates/runtime/src/run/load.rs", "use super::*;").len(), 1);
-    assert_eq!(told(true_paths, "crates/runtime/src/run/load.rs", "fn f() { super::head::new() }").len(), 1);
-    assert_eq!(told(true_paths, "crates/runtime/src/run/mod.rs", "pub mod head;\npub(crate) use head::Head;").len(), 1);
+    assert!(violations(explicit_paths, "crates/runtime/src/run/load.rs", tests).is_empty());
     assert_eq!(
-        told(true_paths, "crates/runtime/src/run/mod.rs", "#[doc(inline)]\npub use crate::run::head::*;").len(),
+        violations(explicit_paths, "crates/runtime/src/run/load.rs", &format!("{tests}use super::head::Head;")).len(),
         1
     );
-    assert!(told(true_paths, "src/lib.rs", "pub use crate::run::head::Head;").is_empty());
-    assert!(told(true_paths, "crates/runtime/src/run/mod.rs", "pub mod head;\nuse crate::run::head::Head;").is_empty());
+    assert_eq!(violations(explicit_paths, "crates/runtime/src/run/load.rs", "use super::*;").len(), 1);
+    assert_eq!(violations(explicit_paths, "crates/runtime/src/run/load.rs", "fn f() { super::head::new() }").len(), 1);
+    assert_eq!(
+        violations(explicit_paths, "crates/runtime/src/run/mod.rs", "pub mod head;\npub(crate) use head::Head;").len(),
+        1
+    );
+    assert_eq!(
+        violations(explicit_paths, "crates/runtime/src/run/mod.rs", "#[doc(inline)]\npub use crate::run::head::*;")
+            .len(),
+        1
+    );
+    assert!(violations(explicit_paths, "src/lib.rs", "pub use crate::run::head::Head;").is_empty());
+    assert!(
+        violations(explicit_paths, "crates/runtime/src/run/mod.rs", "pub mod head;\nuse crate::run::head::Head;")
+            .is_empty()
+    );
 }
 
 #[test]
-fn the_rule_of_the_outside_world_sees_through_names() {
-    let wrong = [
+fn the_host_access_rule_resolves_names() {
+    let forbidden = [
         "use std::fs;",
         "use std::{collections::BTreeMap, env};",
         "use std::time::{Duration, Instant};",
@@ -357,41 +369,41 @@ fn the_rule_of_the_outside_world_sees_through_names() {
         "fn f(path: &std::path::Path) -> bool { path.exists() }",
         "#[cfg(test)]\nmod tests;\nuse std::fs;",
     ];
-    for text in wrong {
+    for text in forbidden {
         assert_eq!(
-            told(outside, "crates/lang/src/template/text.rs", text).len(),
+            violations(host_access, "crates/lang/src/template/text.rs", text).len(),
             1,
             "{text}: {:?}",
-            told(outside, "crates/lang/src/template/text.rs", text)
+            violations(host_access, "crates/lang/src/template/text.rs", text)
         );
-        assert_eq!(told(outside, "crates/llm/src/model/request.rs", text).len(), 1, "{text}");
+        assert_eq!(violations(host_access, "crates/llm/src/model/request.rs", text).len(), 1, "{text}");
         for path in [
             "crates/engine/src/files.rs",
             "src/cli/run.rs",
             "crates/store/src/sqlite/open.rs",
             "crates/llm/src/providers/openai.rs",
         ] {
-            assert!(told(outside, path, text).is_empty(), "{path}: {text}");
+            assert!(violations(host_access, path, text).is_empty(), "{path}: {text}");
         }
     }
-    let right = [
+    let allowed = [
         "use std::time::Duration; use std::io::{self, Read}; fn f() -> io::Result<()> { Ok(()) }",
         "use jiff::Timestamp; fn f(t: Timestamp) -> String { t.to_string() }",
         "#[cfg(test)]\nmod tests {\n    use std::{fs, time::Instant};\n    fn f() { std::env::temp_dir().exists(); }\n}",
         "#[cfg(test)]\nuse std::fs;",
         "// std::fs\nconst A: &str = \"std::env\";",
     ];
-    for text in right {
+    for text in allowed {
         assert!(
-            told(outside, "crates/lang/src/template/text.rs", text).is_empty(),
+            violations(host_access, "crates/lang/src/template/text.rs", text).is_empty(),
             "{text}: {:?}",
-            told(outside, "crates/lang/src/template/text.rs", text)
+            violations(host_access, "crates/lang/src/template/text.rs", text)
         );
     }
 }
 
 #[test]
-fn the_rule_of_kinds_finds_one_action_that_names_another() {
+fn the_kinds_rule_finds_an_action_that_names_another() {
     let kind = |name: &str, body: &str| {
         File::new(&format!("crates/runtime/src/actions/{name}.rs"), &format!("impl Kind for K {{}} {body}"))
     };
@@ -406,20 +418,20 @@ fn the_rule_of_kinds_finds_one_action_that_names_another() {
     ];
     let all = kinds_of(&files);
     assert_eq!(all, ["ask", "say", "note", "think", "asking"].map(|kind| format!("crate::actions::{kind}")));
-    let told = |file: &File| {
+    let violation_count = |file: &File| {
         let mut found = Vec::new();
         kinds(file, &all, &mut found);
         found.len()
     };
-    assert_eq!(files.iter().map(told).collect::<Vec<_>>(), [0, 1, 1, 1, 0, 0]);
-    assert_eq!(told(&File::new("crates/engine/src/pin.rs", "use bcc_runtime::actions::KINDS;")), 0);
-    assert_eq!(told(&File::new("crates/engine/src/pin.rs", "use bcc_runtime::actions::ask::Ask;")), 1);
+    assert_eq!(files.iter().map(violation_count).collect::<Vec<_>>(), [0, 1, 1, 1, 0, 0]);
+    assert_eq!(violation_count(&File::new("crates/engine/src/pin.rs", "use bcc_runtime::actions::KINDS;")), 0);
+    assert_eq!(violation_count(&File::new("crates/engine/src/pin.rs", "use bcc_runtime::actions::ask::Ask;")), 1);
 }
 
 #[test]
-fn the_rule_of_shape_counts_lines_and_reads_the_first() {
-    let long = format!("//! A file.\n{}", "\n".repeat(MOST_LINES));
-    assert_eq!(told(shape, "crates/runtime/src/run/load.rs", &long).len(), 1);
-    assert_eq!(told(shape, "crates/runtime/src/run/load.rs", "use std::fmt;").len(), 1);
-    assert!(told(shape, "crates/runtime/src/run/load.rs", &long[..long.len() - 1]).is_empty());
+fn the_shape_rule_checks_the_length_and_the_first_line() {
+    let long = format!("//! A file.\n{}", "\n".repeat(MAX_LINES));
+    assert_eq!(violations(shape, "crates/runtime/src/run/load.rs", &long).len(), 1);
+    assert_eq!(violations(shape, "crates/runtime/src/run/load.rs", "use std::fmt;").len(), 1);
+    assert!(violations(shape, "crates/runtime/src/run/load.rs", &long[..long.len() - 1]).is_empty());
 }

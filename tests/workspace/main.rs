@@ -1,4 +1,4 @@
-//! What this repository says about itself: its layers, its pages, its schemas, its scripts.
+//! Tests of this repository: its layers, its pages, its schemas, its scripts.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 #![allow(clippy::print_stderr, clippy::print_stdout, unreachable_pub)]

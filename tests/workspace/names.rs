@@ -1,4 +1,4 @@
-//! One name, one thing: no two public types share a name, and types and modules have the field's words.
+//! Tests of names: no two public types share a name, and types and modules use the field's terms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -41,8 +41,11 @@ const OLD: [(&str, &str); 30] = [
     ("Refusal", "error, rejection"),
 ];
 
-/// Words of which one letter decides: they are old in the names of modules only.
+/// Words that are too common to forbid in types: they are old only in the names of modules.
 const OLD_MODULES: [&str; 6] = ["told", "said", "words", "kept", "older", "begin"];
+
+/// Words that are old in the names of functions and constants.
+const OLD_FUNCTIONS: [&str; 8] = ["told", "said", "mended", "bends", "faults", "begin", "begins", "most"];
 
 fn sources() -> BTreeMap<String, String> {
     let texts = rust_source::files(Path::new(crate::ROOT));
@@ -50,7 +53,7 @@ fn sources() -> BTreeMap<String, String> {
     texts.into_iter().filter(|(name, _)| !only_tests.contains(name)).collect()
 }
 
-/// The part of a file that is no test.
+/// The part of a file before its tests.
 fn without_tests(text: &str) -> &str {
     text.split("#[cfg(test)]\nmod ").next().unwrap_or(text)
 }
@@ -84,7 +87,7 @@ fn no_two_public_types_share_a_name() {
 }
 
 #[test]
-fn types_have_the_words_of_the_field() {
+fn types_use_the_terms_of_the_field() {
     let sources = sources();
     let types = types(&sources);
     let old: Vec<String> = types
@@ -98,7 +101,7 @@ fn types_have_the_words_of_the_field() {
 }
 
 #[test]
-fn modules_have_the_words_of_the_field() {
+fn modules_use_the_terms_of_the_field() {
     let sources = sources();
     assert!(sources.len() > 500, "only {} files were found", sources.len());
     let old: BTreeSet<String> = OLD.iter().map(|(word, _)| word.to_lowercase()).collect();
@@ -107,8 +110,25 @@ fn modules_have_the_words_of_the_field() {
     assert!(named.is_empty(), "{named:#?}");
 }
 
+/// Two words are not old here: `oldest` is part of the name of a diagnostic, and what lies outside of a folder is just that.
 #[test]
-fn a_name_falls_into_its_words() {
+fn functions_and_constants_use_the_terms_of_the_field() {
+    let sources = sources();
+    let defined = Regex::new(r"(?m)^ *(?:pub(?:\([a-z]+\))? )?(?:const |async )*(?:fn|const|static) (\w+)").unwrap();
+    let names: BTreeSet<String> = sources
+        .values()
+        .flat_map(|text| defined.captures_iter(without_tests(text)).map(|found| found[1].to_lowercase()))
+        .collect();
+    assert!(names.len() > 2_500, "only {} names were found", names.len());
+    let old: BTreeSet<String> =
+        OLD.iter().map(|(word, _)| word.to_lowercase()).filter(|word| word != "oldest" && word != "outside").collect();
+    let is_old = |word: &str| old.contains(word) || OLD_FUNCTIONS.contains(&word);
+    let named: Vec<&String> = names.iter().filter(|name| name.split('_').any(is_old)).collect();
+    assert!(named.is_empty(), "{named:#?}");
+}
+
+#[test]
+fn a_name_is_split_into_its_words() {
     assert_eq!(words("RefusedReply").collect::<Vec<_>>(), ["Refused", "Reply"]);
     assert_eq!(words("Message").collect::<Vec<_>>(), ["Message"]);
     assert_eq!(words("lower").count(), 0);

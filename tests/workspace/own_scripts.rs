@@ -1,4 +1,4 @@
-//! The tests of the repository's own scripts, run through the library: `bcc-script test scripts/tests` does the same.
+//! Runs the tests of the repository's own scripts through the library; `bcc-script test scripts/tests` does the same.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,19 +19,19 @@ fn all() -> Vec<TestResult> {
     let environment = Environment::default();
     let tests = find(&request, &environment).unwrap();
     assert!(tests.diagnostics.is_empty(), "{}", human(&tests.diagnostics, false));
-    run(&tests, &request, &environment).unwrap().ran
+    run(&tests, &request, &environment).unwrap().results
 }
 
 #[test]
 fn the_tests_of_our_own_scripts_pass() {
-    for ran in all() {
-        assert_eq!(ran.status, TestStatus::Passed, "{}", case(&ran, false, Language::English));
+    for result in all() {
+        assert_eq!(result.status, TestStatus::Passed, "{}", case(&result, false, Language::English));
     }
 }
 
 #[test]
 fn every_script_of_our_own_has_a_test() {
-    let tested: BTreeSet<PathBuf> = all().into_iter().filter_map(|ran| ran.script).collect();
+    let tested: BTreeSet<PathBuf> = all().into_iter().filter_map(|result| result.script).collect();
     let own = ["scripts", "examples"].into_iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
     for file in own.map(|entry| entry.unwrap().path()) {
         let text = std::fs::read_to_string(&file).unwrap_or_default();
@@ -44,8 +44,8 @@ fn every_script_of_our_own_has_a_test() {
 #[test]
 fn every_part_of_our_own_scripts_runs_in_some_test() {
     let mut coverage = Coverage::default();
-    for ran in all() {
-        coverage.add(ran.program.as_ref().unwrap(), &ran.events());
+    for result in all() {
+        coverage.add(result.program.as_ref().unwrap(), &result.events());
     }
     let total = coverage.total();
     assert_eq!(total.covered, total.total, "{}", table(&coverage, false, Language::English));

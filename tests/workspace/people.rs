@@ -1,5 +1,5 @@
-//! The scripts in `scripts/` run to their end on the offline responder, whatever a person answers; and the example that embeds
-//! the library says what its comment promises.
+//! Tests that the scripts in `scripts/` run to their end with the offline responder, whatever a person answers, and that the example of
+//! embedding does what its comment says.
 
 use crate::talks;
 #[path = "../../examples/embed.rs"]
@@ -25,12 +25,12 @@ struct Person {
     who: String,
     #[serde(default)]
     answers: Vec<String>,
-    /// What they go on saying when the answers are used up; without it, the session must end with the last answer.
+    /// The answer to each question after `answers`; without it, the session must end with the last answer.
     then: Option<String>,
-    /// Parts of what the AI says, in this order.
+    /// Parts of the AI's messages, in this order.
     #[serde(default)]
     hears: Vec<String>,
-    /// Parts that the AI must not say.
+    /// Parts that the AI's messages must not contain.
     #[serde(default)]
     never: Vec<String>,
     /// A part of the last message.
@@ -43,29 +43,29 @@ fn root() -> PathBuf {
 
 async fn run(script: &Path, person: &Person) {
     let talk = talks::offline(script, &person.answers, person.then.as_deref()).await;
-    let who = format!("{} with {}", script.file_name().unwrap().to_string_lossy(), person.who);
-    let said = talk.said();
-    let transcript = said.join("\n");
-    assert_eq!(talk.pause, SessionPause::Completed, "{who} after {} answers:\n{transcript}", talk.answers);
-    assert!(talk.answers >= person.answers.len(), "{who}: answers are left over:\n{transcript}");
+    let label = format!("{} with {}", script.file_name().unwrap().to_string_lossy(), person.who);
+    let messages = talk.messages();
+    let transcript = messages.join("\n");
+    assert_eq!(talk.pause, SessionPause::Completed, "{label} after {} answers:\n{transcript}", talk.answers);
+    assert!(talk.answers >= person.answers.len(), "{label}: answers are left over:\n{transcript}");
     let mut rest = transcript.as_str();
     for part in &person.hears {
-        let at = rest.find(part.as_str()).unwrap_or_else(|| panic!("{who} does not hear {part:?}:\n{transcript}"));
+        let at = rest.find(part.as_str()).unwrap_or_else(|| panic!("{label} does not hear {part:?}:\n{transcript}"));
         rest = &rest[at + part.len()..];
     }
     for part in &person.never {
-        assert!(!transcript.contains(part.as_str()), "{who} hears {part:?}:\n{transcript}");
+        assert!(!transcript.contains(part.as_str()), "{label} hears {part:?}:\n{transcript}");
     }
-    let last = said.last().unwrap();
-    assert!(last.contains(&person.ends), "{who} hears last: {last}");
+    let last = messages.last().unwrap();
+    assert!(last.contains(&person.ends), "{label} hears last: {last}");
 }
 
 #[tokio::test]
-async fn every_script_comes_to_its_end_whatever_is_answered() {
+async fn every_script_completes_with_any_answers() {
     let mut scripts: Vec<String> = fs::read_dir(root().join("scripts"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-        // Beside the scripts lie their tests.
+        // The tests of the scripts are in the same folder.
         .filter(|name| name.ends_with(".yaml"))
         .collect();
     scripts.sort();
@@ -87,7 +87,7 @@ async fn every_script_comes_to_its_end_whatever_is_answered() {
 #[tokio::test]
 async fn the_embedding_example_talks() {
     let file = root().join("examples/embed.yaml");
-    let (said, completed) = embed::talk(&file, &["Ann", "0 times"]).await.unwrap();
+    let (messages, completed) = embed::talk(&file, &["Ann", "0 times"]).await.unwrap();
     let expected = [
         "ai: Welcome! What is your name?",
         "user: Ann",
@@ -95,8 +95,8 @@ async fn the_embedding_example_talks() {
         "user: 0 times",
         "ai: Then let me show you around.",
     ];
-    assert_eq!(said, expected);
+    assert_eq!(messages, expected);
     assert!(completed);
-    let (said, completed) = embed::talk(&file, &["Ann"]).await.unwrap();
-    assert_eq!((said.len(), completed), (3, false));
+    let (messages, completed) = embed::talk(&file, &["Ann"]).await.unwrap();
+    assert_eq!((messages.len(), completed), (3, false));
 }

@@ -1,4 +1,4 @@
-//! The schemas for editors: what lies in `schemas/` is what the program puts together, and what they say of themselves holds.
+//! Tests of the schemas for editors: the files in `schemas/` are those that the program generates, and their descriptions are correct.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use bcc_check::checker::LATER_KINDS;
 use bcc_lang::schema::assemble::{SchemaDocument, subschemas};
 use bcc_lang::schema::compiled::Compiled;
 use bcc_lang::script::findings::Findings;
-use bcc_lang::script::legacy_fields::todays_spelling;
+use bcc_lang::script::legacy_fields::current_spelling;
 use bcc_lang::script::read::read;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::text::SourceFile;
@@ -23,12 +23,12 @@ fn root() -> &'static Path {
     Path::new(crate::ROOT)
 }
 
-fn compiled(of: SchemaDocument) -> Compiled {
-    Compiled::new(&document(of)).unwrap()
+fn compiled(document_kind: SchemaDocument) -> Compiled {
+    Compiled::new(&document(document_kind)).unwrap()
 }
 
 #[test]
-fn every_file_of_schemas_is_what_the_program_puts_together() {
+fn every_schema_file_is_the_one_that_the_program_generates() {
     let mut stale = String::new();
     for document in SchemaDocument::ALL {
         let (name, file) = (document.name(), format!("schemas/{}.schema.json", document.name()));
@@ -41,31 +41,36 @@ fn every_file_of_schemas_is_what_the_program_puts_together() {
     let on_disk: BTreeSet<String> = on_disk.map(|name| name.into_string().unwrap()).collect();
     let files = SchemaDocument::ALL.map(|document| format!("{}.schema.json", document.name()));
     let folders = ["actions", "parts", "protocol", "replies"].map(str::to_owned);
-    // That of bcc-script.toml is written by hand; tests/authoring/configuration.rs holds it against the reader.
+    // The schema of bcc-script.toml is written by hand; tests/authoring/configuration.rs compares it with the parser.
     let by_hand = ["config.schema.json".to_owned()];
     assert_eq!(on_disk, files.into_iter().chain(folders).chain(by_hand).collect());
 }
 
-/// Calls `see` with every subschema, with its path, and whether it stands where only a condition is tested or a choice made.
-fn each<'s>(path: &str, schema: &'s Value, aside: bool, see: &mut impl FnMut(&str, &'s Value, bool)) {
-    see(path, schema, aside);
+/// Calls `visit` with every subschema, its path, and whether it is in a condition or a choice.
+fn each_subschema<'s>(
+    path: &str,
+    schema: &'s Value,
+    in_condition: bool,
+    visit: &mut impl FnMut(&str, &'s Value, bool),
+) {
+    visit(path, schema, in_condition);
     for (below, inner) in subschemas(schema) {
         let tests = ["if", "not", "then", "else", "allOf"].iter().any(|keyword| below.starts_with(keyword));
-        each(&format!("{path}/{below}"), inner, aside || tests, see);
+        each_subschema(&format!("{path}/{below}"), inner, in_condition || tests, visit);
     }
 }
 
 #[test]
 fn every_schema_is_draft_2020_12_and_every_reference_leads_into_it() {
-    for of in SchemaDocument::ALL {
-        let (name, schema) = (of.name(), document(of));
+    for document_kind in SchemaDocument::ALL {
+        let (name, schema) = (document_kind.name(), document(document_kind));
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema", "{name}");
         if let Err(error) = jsonschema::draft202012::meta::validate(&schema) {
             panic!("{name}: {error}");
         }
-        compiled(of);
+        compiled(document_kind);
         let mut used = BTreeSet::new();
-        each("", &schema, false, &mut |path, inner, _| {
+        each_subschema("", &schema, false, &mut |path, inner, _| {
             if let Some(reference) = inner.get("$ref").and_then(Value::as_str) {
                 let pointer = reference.strip_prefix('#').unwrap_or_else(|| panic!("{name}{path}: {reference}"));
                 assert!(schema.pointer(pointer).is_some(), "{name}{path}: {reference}");
@@ -79,18 +84,21 @@ fn every_schema_is_draft_2020_12_and_every_reference_leads_into_it() {
 }
 
 #[test]
-fn every_property_says_what_it_is_and_its_default_stands_where_editors_show_it() {
-    for of in SchemaDocument::ALL {
-        let (name, schema) = (of.name(), document(of));
+fn every_property_has_a_description_with_its_default() {
+    for document_kind in SchemaDocument::ALL {
+        let (name, schema) = (document_kind.name(), document(document_kind));
         let mut count = 0;
-        each("", &schema, false, &mut |path, inner, aside| {
-            for (property, said) in inner.get("properties").and_then(Value::as_object).into_iter().flatten() {
-                let referred = said.get("$ref").and_then(Value::as_str).and_then(|to| schema.pointer(&to[1..]));
-                let description = said.get("description").or_else(|| referred.and_then(|to| to.get("description")));
-                assert!(aside || description.is_some(), "{name}{path}: `{property}` has no description");
-                if let Some(default) = said.get("default") {
+        each_subschema("", &schema, false, &mut |path, inner, in_condition| {
+            for (property, property_schema) in inner.get("properties").and_then(Value::as_object).into_iter().flatten()
+            {
+                let target =
+                    property_schema.get("$ref").and_then(Value::as_str).and_then(|to| schema.pointer(&to[1..]));
+                let description =
+                    property_schema.get("description").or_else(|| target.and_then(|to| to.get("description")));
+                assert!(in_condition || description.is_some(), "{name}{path}: `{property}` has no description");
+                if let Some(default) = property_schema.get("default") {
                     let default = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
-                    let shown = said["markdownDescription"].as_str().unwrap();
+                    let shown = property_schema["markdownDescription"].as_str().unwrap();
                     assert!(shown.ends_with(&format!("Default: `{default}`")), "{name}{path}: {shown}");
                 }
                 count += 1;
@@ -101,12 +109,12 @@ fn every_property_says_what_it_is_and_its_default_stands_where_editors_show_it()
 }
 
 #[test]
-fn every_example_and_every_default_is_valid_where_it_stands() {
-    for of in SchemaDocument::ALL {
-        let (name, schema) = (of.name(), document(of));
-        // All of them under names of their own in one schema: compiling is what takes time.
+fn every_example_and_every_default_is_valid_in_its_place() {
+    for document_kind in SchemaDocument::ALL {
+        let (name, schema) = (document_kind.name(), document(document_kind));
+        // All examples are properties of one schema, because compiling a schema is slow.
         let (mut properties, mut values) = (Map::new(), Vec::new());
-        each("", &schema, false, &mut |path, described, _| {
+        each_subschema("", &schema, false, &mut |path, described, _| {
             let examples = described.get("examples").and_then(Value::as_array).into_iter().flatten();
             for value in examples.chain(described.get("default")) {
                 values.push((path.to_owned(), value));
@@ -126,7 +134,7 @@ fn every_example_and_every_default_is_valid_where_it_stands() {
 }
 
 #[test]
-fn every_default_that_the_reader_gives_is_the_one_of_the_schema() {
+fn every_default_of_the_parser_is_the_one_of_the_schema() {
     let script = json!({ "session": { "session_id": "s", "declare": [{ "var": "a" }], "phases": [
         { "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [{ "action_type": "set", "action_id": "a" }] }] }
     ] } });
@@ -141,7 +149,7 @@ fn every_default_that_the_reader_gives_is_the_one_of_the_schema() {
 }
 
 #[test]
-fn a_kind_of_action_takes_its_own_config_and_no_other() {
+fn an_action_accepts_only_the_config_of_its_kind() {
     let script = compiled(SchemaDocument::Script);
     let around = |action: Value| {
         json!({ "session": { "session_id": "s", "phases": [
@@ -154,19 +162,23 @@ fn a_kind_of_action_takes_its_own_config_and_no_other() {
         for example in schema["examples"].as_array().unwrap() {
             let action = json!({ "action_type": name, "action_id": "a", "config": example });
             assert!(script.is_valid(&around(action.clone())), "{name}: {example}");
-            let mut wrong = action.clone();
-            wrong["config"]["zzzzzzzz"] = json!(1);
-            assert!(!script.is_valid(&around(wrong)), "{name}: an unknown key");
+            let mut invalid = action.clone();
+            invalid["config"]["zzzzzzzz"] = json!(1);
+            assert!(!script.is_valid(&around(invalid)), "{name}: an unknown key");
         }
-        let without = json!({ "action_type": name, "action_id": "a" });
-        assert_eq!(script.is_valid(&around(without)), schema.get("required").is_none(), "{name} without a config");
+        let without_config = json!({ "action_type": name, "action_id": "a" });
+        assert_eq!(
+            script.is_valid(&around(without_config)),
+            schema.get("required").is_none(),
+            "{name} without a config"
+        );
     }
     for later in LATER_KINDS {
         let action = json!({ "action_type": later, "action_id": "a", "config": { "anything": 1 } });
         assert!(script.is_valid(&around(action)), "{later}");
     }
     assert!(!script.is_valid(&around(json!({ "action_type": "nope", "action_id": "a", "config": {} }))));
-    // Actions inside a config are actions like any other.
+    // Actions inside a config are like any other.
     let inner = |config: Value| {
         let actions = json!([{ "action_type": "ai_say", "action_id": "b", "config": config }]);
         around(json!({ "action_type": "condition", "action_id": "a", "config": { "else": { "actions": actions },
@@ -177,19 +189,19 @@ fn a_kind_of_action_takes_its_own_config_and_no_other() {
 }
 
 #[test]
-fn every_older_spelling_in_the_schema_is_one_that_the_reader_takes() {
+fn every_legacy_spelling_in_the_schema_is_accepted_by_the_parser() {
     let mut count = 0;
-    for of in SchemaDocument::ALL {
-        each("", &document(of), false, &mut |path, inner, _| {
+    for document_kind in SchemaDocument::ALL {
+        each_subschema("", &document(document_kind), false, &mut |path, inner, _| {
             let Some(properties) = inner.get("properties").and_then(Value::as_object) else { return };
             for (name, _) in properties.iter().filter(|(_, property)| property["deprecated"] == true) {
-                let today = todays_spelling(name);
-                let today = today.as_deref().unwrap_or(name);
-                // These two together make one `output`, and `technique_id` a whole older form.
-                let known = match today {
+                let current = current_spelling(name);
+                let current = current.as_deref().unwrap_or(name);
+                // These two together form one `output`, and `technique_id` is a legacy form of its own.
+                let known = match current {
                     "target_variable" | "extraction_prompt" => properties.contains_key("output"),
                     "technique_id" => properties.contains_key("topic"),
-                    _ => today != name && properties.contains_key(today),
+                    _ => current != name && properties.contains_key(current),
                 };
                 assert!(known, "{path}: {name}");
                 count += 1;
@@ -200,7 +212,7 @@ fn every_older_spelling_in_the_schema_is_one_that_the_reader_takes() {
 }
 
 #[test]
-fn each_document_is_told_apart_by_the_key_at_its_root() {
+fn each_document_is_recognized_by_its_root_key() {
     let actions = json!([{ "action_type": "ai_say", "action_id": "a", "config": { "content": "x" } }]);
     let skill =
         json!({ "skill": { "skill_id": "s", "inputs": [{ "var": "a" }], "outputs": ["b"], "actions": actions } });
@@ -220,19 +232,24 @@ fn each_document_is_told_apart_by_the_key_at_its_root() {
     ];
     for (value, own) in table {
         assert!(any.is_valid(value), "{value}: {:?}", any.violations(value));
-        for of in [SchemaDocument::Script, SchemaDocument::Skill, SchemaDocument::Test] {
-            assert_eq!(compiled(of).is_valid(value), own == Some(of), "{} {value}", of.name());
+        for document_kind in [SchemaDocument::Script, SchemaDocument::Skill, SchemaDocument::Test] {
+            assert_eq!(
+                compiled(document_kind).is_valid(value),
+                own == Some(document_kind),
+                "{} {value}",
+                document_kind.name()
+            );
         }
-        let mut wrong = value.clone();
-        let at_root = wrong.as_object_mut().unwrap();
+        let mut invalid = value.clone();
+        let at_root = invalid.as_object_mut().unwrap();
         let key = at_root.keys().next().unwrap().clone();
         at_root[&key] = json!([]);
         at_root.insert("zzzzzzzz".into(), json!(1));
-        assert!(own.is_none() || !any.is_valid(&wrong), "{wrong}");
+        assert!(own.is_none() || !any.is_valid(&invalid), "{invalid}");
     }
-    // What is missing is said of the script, which is what a file without any of the keys was probably meant to be.
-    let told = any.violations(&json!({ "metadata": {} }));
-    assert!(told.iter().any(|violation| violation.message.to_string().contains("session")), "{told:?}");
+    // The error is that of a script, because a file with none of the keys was probably meant to be one.
+    let violations = any.violations(&json!({ "metadata": {} }));
+    assert!(violations.iter().any(|violation| violation.message.to_string().contains("session")), "{violations:?}");
 }
 
 #[test]
@@ -268,7 +285,7 @@ fn the_front_matter_of_a_template_has_the_keys_and_the_limits_of_its_reader() {
         json!([]),
     ];
     for value in table {
-        let read = front_matter::cut(&format!("---\n{value}\n---\nbody"));
+        let read = front_matter::split(&format!("---\n{value}\n---\nbody"));
         assert_eq!(compiled.is_valid(&value), read.is_ok(), "{value}: {read:?}");
     }
 }
@@ -295,13 +312,13 @@ fn the_command_prints_every_schema_and_lists_their_names() {
 }
 
 #[test]
-fn a_name_that_there_is_not_is_wrong_usage_with_a_near_one() {
+fn an_unknown_name_is_a_usage_error_with_a_suggestion() {
     for (name, help) in
         [("skil", "did you mean `skill`?"), ("ai-ask", "did you mean `ai_ask`?"), ("zzzz", "use one of script,")]
     {
         let output = run(&[name]);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{name}");
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert!(told.contains(&format!("there is no schema `{name}`")) && told.contains(help), "{told}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.contains(&format!("there is no schema `{name}`")) && stderr.contains(help), "{stderr}");
     }
 }

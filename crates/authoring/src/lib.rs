@@ -1,10 +1,10 @@
-//! What authors use beside running: checks of whole projects, fixes, tests, drawings, new projects.
+//! Tools for script authors: checks of whole projects, fixes, tests, graphs and scaffolding.
 //!
-//! [`validate`] checks every document of a project; [`fix`] applies what can be fixed without asking; [`templates`] and
-//! [`render`] show what a model would be sent; [`graph`] draws a script; [`test_runner`] runs conversation tests;
-//! [`scaffold`] begins projects; [`schemas`] prints JSON Schemas; [`doctor`] examines the surroundings.
+//! [`validate`] checks all documents of a project; [`fix`] applies safe fixes; [`templates`] and [`render`] show what a
+//! model is sent; [`graph`] draws a script; [`test_runner`] runs conversation tests; [`scaffold`] creates projects and
+//! files; [`schemas`] provides JSON Schemas; [`doctor`] checks the environment.
 //!
-//! This crate promises data, never printed text: reports are structs, and the command line shows them.
+//! This crate returns data and prints nothing: reports are structs, which the command line displays.
 
 pub mod doctor;
 pub mod fix;

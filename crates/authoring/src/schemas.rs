@@ -1,4 +1,4 @@
-//! The JSON Schemas that editors use, by name: of documents, and of the `config` of each registered kind.
+//! The JSON Schemas for editors, by name: of documents, and of the `config` of each action type.
 
 use std::collections::BTreeMap;
 
@@ -12,24 +12,24 @@ use bcc_runtime::program::custom::CustomKind;
 
 const CONFIG_NAME: &str = "config";
 
-/// What describes the kinds of one project.
+/// The action types that a project defines.
 pub type OwnKinds = BTreeMap<String, CustomKind>;
 
-/// The schema of `document`, with every registered kind in it.
+/// The schema of `document`, with all built-in action types.
 pub fn document(document: SchemaDocument) -> Value {
     document_in(document, &OwnKinds::new())
 }
 
-/// The same for a project that makes kinds of its own.
+/// The schema of `document` for a project with its own action types.
 fn document_in(document: SchemaDocument, own: &OwnKinds) -> Value {
     let own: Vec<(&str, String)> = own.values().map(|kind| (kind.name.as_str(), schema_of(kind))).collect();
     let registered = KINDS.iter().map(|kind| (kind.name(), kind.schema()));
     let registered: Vec<(&str, &str)> =
         registered.chain(own.iter().map(|(name, text)| (*name, text.as_str()))).collect();
-    assemble(document, Kinds { registered: &registered, later: &LATER_KINDS })
+    assemble(document, Kinds { registered: &registered, planned: &LATER_KINDS })
 }
 
-/// The schema of a kind of a project, with what the project says of it.
+/// The schema of a project's action type, with its description.
 fn schema_of(kind: &CustomKind) -> String {
     let text = PROJECT_SCHEMA;
     let Some(description) = &kind.description else { return text.to_owned() };
@@ -40,14 +40,14 @@ fn schema_of(kind: &CustomKind) -> String {
     schema.to_string()
 }
 
-/// The text of the schema called `name`, as it lies in `schemas/`; `None` when there is none of this name.
+/// The text of the schema `name`, as in `schemas/`; `None` if there is no such schema.
 pub fn text(name: &str) -> Option<String> {
     text_in(name, &OwnKinds::new())
 }
 
-/// The same for a project that makes kinds of its own.
+/// The text of the schema `name` for a project with its own action types.
 ///
-/// `None` when there is no schema of this name.
+/// `None` if there is no such schema.
 pub fn text_in(name: &str, own: &OwnKinds) -> Option<String> {
     if let Some(found) = SchemaDocument::ALL.into_iter().find(|document| document.name() == name) {
         return serde_json::to_string_pretty(&document_in(found, own)).ok().map(|text| text + "\n");
@@ -62,7 +62,7 @@ pub fn text_in(name: &str, own: &OwnKinds) -> Option<String> {
     KINDS.iter().find(|kind| kind.name() == name).map(|kind| kind.schema().to_owned()).or_else(own)
 }
 
-/// The names that [`text`] knows: documents first, then the configuration, then the protocol, then kinds, each with what its schema says of itself.
+/// The names that [`text`] knows, with descriptions: documents, the configuration, the protocol, then action types.
 pub fn list() -> Vec<(&'static str, String)> {
     let documents = SchemaDocument::ALL.into_iter().map(|found| (found.name(), document(found)));
     let config = [(CONFIG_NAME, serde_json::from_str(CONFIG).unwrap_or_default())];

@@ -1,4 +1,4 @@
-//! `# bcc: allow(slug)`: the comments that silence findings, as they are written in scripts and in templates.
+//! Reads comments that silence findings, such as `# bcc: allow(slug)`, in scripts and templates.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 
-/// How a comment of some language is marked.
+/// The delimiters of a comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     pub(crate) open: &'static str,
@@ -18,42 +18,42 @@ pub(crate) struct Form {
 /// `# …` up to the end of the line.
 pub(crate) const YAML: Form = Form { open: "#", close: "" };
 
-/// The comments of a template: that of markdown, and that of the template language, which no model sees.
+/// The comments of a template: those of Markdown, and those of the template language, which are not sent to the model.
 pub(crate) const TEMPLATE: [Form; 2] = [Form { open: "<!--", close: "-->" }, Form { open: "{#", close: "#}" }];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Allow {
-    /// The whole comment.
+    /// The complete comment.
     pub(crate) comment: Span,
     pub(crate) form: Form,
-    /// Whether nothing else stands in its line.
+    /// Whether its line contains nothing else.
     pub(crate) alone: bool,
-    /// The line whose findings it is about; none where no line follows.
+    /// The line to whose findings it applies; `None` if no line follows.
     pub(crate) target: Option<usize>,
-    /// The names in it. Empty where it is not written as it must be.
+    /// The names in it. Empty if it is malformed.
     pub(crate) names: Vec<Span>,
 }
 
 impl Form {
-    /// The comment that silences these.
-    pub(crate) fn written(self, names: &str) -> String {
+    /// The comment that silences these names.
+    pub(crate) fn comment_for(self, names: &str) -> String {
         let space = if self.close.is_empty() { "" } else { " " };
         format!("{} bcc: allow({names}){space}{}", self.open, self.close)
     }
 }
 
-/// What stands in a comment that silences, between its marks: the list, and perhaps a reason behind it.
+/// The content of a silencing comment: the list, and optionally a reason after it.
 static WELL_FORMED: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^\s*bcc:\s*allow\(([^(),]+(?:,[^(),]+)*)\)(?:\s.*)?$").ok());
 
-/// What somebody wrote who meant such a comment.
+/// The content of a malformed comment that was probably meant to silence.
 static MEANT: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^\s*bcc\s*[:-]?\s*([a-z]+)\s*[(\[:]?\s*([^()\[\]]*)").ok());
 
-/// Those of a file's comments, in their order, that are meant to silence something.
+/// The comments of a file that are meant to silence findings, in order.
 pub(crate) fn read_all(file: &SourceFile, comments: Vec<(Span, Form)>) -> Vec<Allow> {
     let mut found: Vec<Allow> = Vec::new();
-    // From the last to the first: what stands below one comment also stands below the one above it.
+    // In reverse order: a comment has the same target as the comment directly below it.
     for (comment, form) in comments.into_iter().rev() {
         let next = found.iter().next_back().filter(|next| next.alone);
         let next = next.map(|next| (file.line(next.comment.start), next.target));
@@ -63,8 +63,8 @@ pub(crate) fn read_all(file: &SourceFile, comments: Vec<(Span, Form)>) -> Vec<Al
     found
 }
 
-/// Reads a comment; `None` where it is about something else. `next`: the line of one below it that stands alone, and what
-/// that one is about.
+/// Reads a comment; `None` if it is not a silencing comment. `next` is the line and the target of the next comment that is
+/// alone on its line.
 fn read(file: &SourceFile, comment: Span, form: Form, next: Option<(usize, Option<usize>)>) -> Option<Allow> {
     let inner = Span::new(comment.start + form.open.len(), comment.end.saturating_sub(form.close.len()));
     let text = file.slice(inner);
@@ -80,10 +80,10 @@ fn read(file: &SourceFile, comment: Span, form: Form, next: Option<(usize, Optio
         }
     };
     let line = file.line(comment.start);
-    let around = file.line_span(line)?;
-    let before = file.slice(Span::new(around.start, comment.start));
-    let behind = file.slice(Span::new(comment.end, around.end));
-    let alone = before.trim().is_empty() && behind.trim().is_empty();
+    let whole_line = file.line_span(line)?;
+    let before = file.slice(Span::new(whole_line.start, comment.start));
+    let after = file.slice(Span::new(comment.end, whole_line.end));
+    let alone = before.trim().is_empty() && after.trim().is_empty();
     let target = if alone { below(file, line, form, next) } else { Some(line) };
     Some(Allow { comment, form, alone, target, names })
 }
@@ -99,7 +99,7 @@ fn names(list: &str, start: usize) -> Vec<Span> {
     parts.filter(|name| !name.is_empty()).collect()
 }
 
-/// The names that somebody meant who wrote the comment in another way, with full-width signs for example.
+/// The names that a malformed comment probably means, for example one with full-width punctuation.
 pub(crate) fn meant(file: &SourceFile, allow: &Allow) -> Vec<String> {
     let text = file.slice(allow.comment);
     let text = text.strip_prefix(allow.form.open).unwrap_or(text);
@@ -109,7 +109,7 @@ pub(crate) fn meant(file: &SourceFile, allow: &Allow) -> Vec<String> {
     list.split([',', ' ']).map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// The signs of a Chinese keyboard as those that they stand for.
+/// Replaces Chinese punctuation by its ASCII equivalent.
 fn half_width(text: &str) -> String {
     let half = |c: char| match c {
         '：' => ':',
@@ -122,7 +122,7 @@ fn half_width(text: &str) -> String {
     text.chars().map(half).collect()
 }
 
-/// The next line that is neither empty nor nothing but a comment.
+/// The next line that is neither empty nor only a comment.
 fn below(file: &SourceFile, line: usize, form: Form, next: Option<(usize, Option<usize>)>) -> Option<usize> {
     let forms: &[Form] = if form == YAML { &[YAML] } else { &TEMPLATE };
     let is_comment = |text: &str| forms.iter().any(|form| text.starts_with(form.open) && text.ends_with(form.close));
@@ -139,7 +139,7 @@ fn below(file: &SourceFile, line: usize, form: Form, next: Option<(usize, Option
     }
 }
 
-/// The comments of a template that lie in one line.
+/// The single-line comments of a template.
 pub(crate) fn of_template(file: &SourceFile) -> Vec<(Span, Form)> {
     let text = file.text();
     let mut found = Vec::new();
@@ -149,7 +149,7 @@ pub(crate) fn of_template(file: &SourceFile) -> Vec<(Span, Form)> {
             let end = file.line_span(file.line(open)).map_or(open, |line| line.end);
             let inside = open + form.open.len();
             let close = text.get(inside..end).and_then(|rest| rest.find(form.close));
-            // Where none is closed in this line, none behind it in the same line is either.
+            // If this comment is not closed on its line, later ones on the line are not closed either.
             from = close.map_or(end.max(inside), |close| inside + close + form.close.len());
             if close.is_some() {
                 found.push((Span::new(open, from), form));

@@ -1,9 +1,9 @@
-//! What `insert` and `use_skill` may name: the skills of the document and of the project, and actions.
+//! The callables of a document: the skills and actions that `insert` and `use_skill` may name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::collected::{ActionFact, CalleeBody};
+use crate::collected::{CalleeBody, CollectedAction};
 use crate::library::{SkillLibrary, SkillOutline, SkillPathTarget};
 use bcc_lang::script::script::Script;
 use bcc_lang::script::skill::{SkillItem, WrittenSkill};
@@ -15,7 +15,7 @@ pub struct Callables<'a> {
     own: BTreeMap<String, SkillOutline>,
     actions: BTreeMap<String, usize>,
     library: &'a SkillLibrary,
-    whole: bool,
+    complete: bool,
 }
 
 impl<'a> Callables<'a> {
@@ -24,25 +24,26 @@ impl<'a> Callables<'a> {
         script: Option<&Script>,
         skills: &[&WrittenSkill],
         library: &'a SkillLibrary,
-        actions: &[ActionFact],
+        actions: &[CollectedAction],
     ) -> Self {
         let own = skills.iter().map(|skill| SkillOutline::of(file, skill));
         let actions = actions.iter().enumerate();
-        let found = |path: &Spanned<String>| matches!(library.named(&path.value), Some(SkillPathTarget::Skill(_)));
+        let found =
+            |path: &Spanned<String>| matches!(library.path_target(&path.value), Some(SkillPathTarget::Skill(_)));
         Self {
             own: own.map(|skill| (skill.id.clone(), skill)).filter(|(id, _)| !id.is_empty()).collect(),
             actions: actions.map(|(number, action)| (action.id.value.clone(), number)).collect(),
             library,
-            whole: library.whole && script.is_none_or(|script| paths(script).all(found)),
+            complete: library.complete && script.is_none_or(|script| paths(script).all(found)),
         }
     }
 
-    /// Whether a skill that is not here does not exist.
-    pub fn whole(&self) -> bool {
-        self.whole
+    /// Whether all skills are known, so that a missing skill does not exist.
+    pub fn is_complete(&self) -> bool {
+        self.complete
     }
 
-    /// The skill with this id; one of the document stands before one of the project.
+    /// The skill with this id; the document takes precedence over the project.
     pub fn skill(&self, id: &str) -> Option<&SkillOutline> {
         self.own.get(id).or_else(|| self.library.skill(id))
     }
@@ -52,8 +53,8 @@ impl<'a> Callables<'a> {
     }
 
     pub fn skills(&self) -> impl Iterator<Item = &str> {
-        let others = self.library.ids().filter(|id| !self.own.contains_key(*id));
-        self.own.keys().map(String::as_str).chain(others)
+        let project_skills = self.library.ids().filter(|id| !self.own.contains_key(*id));
+        self.own.keys().map(String::as_str).chain(project_skills)
     }
 }
 
@@ -65,8 +66,8 @@ pub fn paths(script: &Script) -> impl Iterator<Item = &Spanned<String>> {
     })
 }
 
-/// Whether an action can be inserted where `from` stands: a skill knows its own actions only, and nothing else knows them.
-pub fn can_insert(from: CalleeBody, action: &ActionFact) -> bool {
+/// Whether an action can be inserted in the part `from`: a skill can insert only its own actions, and only it can insert them.
+pub fn can_insert(from: CalleeBody, action: &CollectedAction) -> bool {
     let skill = |body| matches!(body, CalleeBody::Skill(_));
     from == action.body || !skill(from) && !skill(action.body)
 }

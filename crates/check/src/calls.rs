@@ -1,4 +1,4 @@
-//! Who calls whom: skills and actions that call skills or insert skills and actions.
+//! The call graph: skills and actions that call skills or insert skills and actions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,69 +6,69 @@ use std::sync::Arc;
 use crate::callables::can_insert;
 use crate::collected::{CallBy, CalleeBody};
 use crate::library::SkillOutline;
-use crate::reasons::{REASONS, ReasonTable, possible};
+use crate::reasons::{REASONS, ReasonTable, possible_reasons};
 use crate::semantic_model::SemanticModel;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::text::SourceFile;
 
-/// By what one calls another.
+/// The place and kind of a call.
 #[derive(Clone, Copy)]
 pub struct CallKind<'f> {
     /// The callee's id, as written.
     pub id: &'f Spanned<String>,
     pub file: &'f Arc<SourceFile>,
-    pub is_here: bool,
-    /// Whether a route inserts it; else an action calls it.
+    pub in_document: bool,
+    /// Whether a route inserts the callee; otherwise an action calls it.
     pub inserts: bool,
 }
 
-/// From what calls to what is called.
+/// An edge from a caller to a callee.
 #[derive(Clone, Copy)]
 pub struct CallEdge<'f> {
     pub to: usize,
     /// The exit reason of an insertion.
     pub reason: Option<&'static str>,
-    /// None where an action merely stands inside of what calls.
+    /// `None` if the caller merely contains the action.
     pub by: Option<CallKind<'f>>,
-    /// Whether nothing but an exit reason decides if it is taken: no `condition`, and no case.
+    /// Whether only an exit reason decides if the call happens: no `condition` and no case.
     pub sure: bool,
 }
 
-/// Who calls whom: the actions of the document by their numbers, then its skills, then those of the project that are called.
+/// The call graph. Its nodes are the actions of the document by number, then its skills, then the called project skills.
 pub struct Calls<'f, 'a> {
-    facts: &'f SemanticModel<'a>,
-    /// By the number of each node, what it calls.
-    pub ways: Vec<Vec<CallEdge<'f>>>,
+    model: &'f SemanticModel<'a>,
+    /// The outgoing edges of each node, by its number.
+    pub edges: Vec<Vec<CallEdge<'f>>>,
     own: BTreeMap<&'f str, usize>,
-    /// The same of those of the project that were met so far.
-    others: BTreeMap<&'f str, (usize, &'f SkillOutline)>,
-    /// Those of them whose calls were not yet followed.
-    open: Vec<&'f SkillOutline>,
+    /// The skills of the project found so far, with their nodes.
+    project_skills: BTreeMap<&'f str, (usize, &'f SkillOutline)>,
+    /// The skills of the project whose calls were not followed yet.
+    pending: Vec<&'f SkillOutline>,
 }
 
 impl<'f, 'a> Calls<'f, 'a> {
-    pub fn of(facts: &'f SemanticModel<'a>) -> Self {
-        let (actions, skills) = (facts.seen.actions.len(), facts.skills.len());
-        let own = facts.skills.iter().enumerate().map(|(number, skill)| (skill.id.value.as_str(), actions + number));
-        let ways = (0..actions + skills).map(|_| Vec::new()).collect();
-        let mut calls = Self { facts, ways, own: own.collect(), others: BTreeMap::new(), open: Vec::new() };
-        for (number, action) in facts.seen.actions.iter().enumerate() {
-            let holder = match (action.parent, action.body) {
+    pub fn of(model: &'f SemanticModel<'a>) -> Self {
+        let (actions, skills) = (model.collected.actions.len(), model.skills.len());
+        let own = model.skills.iter().enumerate().map(|(number, skill)| (skill.id.value.as_str(), actions + number));
+        let edges = (0..actions + skills).map(|_| Vec::new()).collect();
+        let mut calls = Self { model, edges, own: own.collect(), project_skills: BTreeMap::new(), pending: Vec::new() };
+        for (number, action) in model.collected.actions.iter().enumerate() {
+            let container = match (action.parent, action.body) {
                 (Some(parent), _) => Some(parent),
                 (None, CalleeBody::Skill(skill)) => Some(actions + skill),
                 (None, _) => None,
             };
-            if let Some(holder) = holder {
-                // What stands in a case is not always done.
+            if let Some(container) = container {
+                // An action in a case does not always run.
                 let sure = !action.conditional && action.parent.is_none();
-                calls.way(holder, CallEdge { to: number, reason: None, by: None, sure });
+                calls.add_edge(container, CallEdge { to: number, reason: None, by: None, sure });
             }
         }
-        // What may be called when somebody says so need not be: no circle goes through it.
-        for call in facts.seen.calls.iter().filter(|call| !matches!(call.by, CallBy::Maybe(_))) {
-            let by = CallKind { id: &call.skill, file: facts.file, is_here: true, inserts: false };
+        // A call that happens only on request may never happen, so it is not part of a cycle.
+        for call in model.collected.calls.iter().filter(|call| !matches!(call.by, CallBy::Maybe(_))) {
+            let by = CallKind { id: &call.skill, file: model.file, in_document: true, inserts: false };
             if let (Some(from), Some(to)) = (call.at.action, calls.skill(&call.skill.value)) {
-                calls.way(from, CallEdge { to, reason: None, by: Some(by), sure: true });
+                calls.add_edge(from, CallEdge { to, reason: None, by: Some(by), sure: true });
             }
         }
         calls.insertions();
@@ -76,66 +76,66 @@ impl<'f, 'a> Calls<'f, 'a> {
         calls
     }
 
-    /// What each action inserts by its own routes. Those of the tables around it count only where it stands in its topic, and
-    /// not where it is inserted itself (docs/routes.md): no circle goes through them.
+    /// Adds what each action inserts by its own routes. The tables of its topic, phase and session apply only where the
+    /// action is defined, not where it is inserted (docs/routes.md), so no cycle goes through them.
     fn insertions(&mut self) {
-        let facts = self.facts;
-        for (number, action) in facts.seen.actions.iter().enumerate() {
+        let model = self.model;
+        for (number, action) in model.collected.actions.iter().enumerate() {
             let own = ReasonTable::of(action.on_exit.as_ref());
-            for reason in possible(facts, action) {
+            for reason in possible_reasons(model, action) {
                 let Some(id) = own.route(reason).and_then(|route| route.insert.as_ref()) else { continue };
                 let Some(to) = self.inserted(id, action.body) else { continue };
-                let by = CallKind { id, file: facts.file, is_here: true, inserts: true };
-                self.way(number, CallEdge { to, reason: Some(reason), by: Some(by), sure: true });
+                let by = CallKind { id, file: model.file, in_document: true, inserts: true };
+                self.add_edge(number, CallEdge { to, reason: Some(reason), by: Some(by), sure: true });
             }
         }
     }
 
-    /// The calls of the project's skills, and of those that they call.
+    /// Adds the calls of the project's skills, and of the skills that they call.
     fn follow(&mut self) {
-        while let Some(skill) = self.open.pop() {
-            let Some((from, _)) = self.others.get(skill.id.as_str()).copied() else { continue };
+        while let Some(skill) = self.pending.pop() {
+            let Some((from, _)) = self.project_skills.get(skill.id.as_str()).copied() else { continue };
             for call in &skill.calls {
                 let id = call.id.value.as_str();
-                // A skill of the script is not known to others; that of a file is the one that the project has.
-                let own = self.own.get(id).filter(|_| self.facts.script.is_none()).copied();
-                let to = own.or_else(|| Some(self.other(self.facts.library.skill(id)?)));
+                // Other skills do not see the skills of a script; the skill of a skill file is the project's own.
+                let own = self.own.get(id).filter(|_| self.model.script.is_none()).copied();
+                let to = own.or_else(|| Some(self.project_skill(self.model.library.skill(id)?)));
                 let reason = call.reason.as_ref().map(|reason| REASONS.into_iter().find(|known| known == reason));
-                // What happens at a reason that does not exist never happens.
+                // A route for a reason that does not exist is never taken.
                 if let (Some(to), None | Some(Some(_))) = (to, reason) {
-                    let by = CallKind { id: &call.id, file: &skill.file, is_here: false, inserts: false };
-                    self.way(from, CallEdge { to, reason: reason.flatten(), by: Some(by), sure: call.sure });
+                    let by = CallKind { id: &call.id, file: &skill.file, in_document: false, inserts: false };
+                    self.add_edge(from, CallEdge { to, reason: reason.flatten(), by: Some(by), sure: call.sure });
                 }
             }
         }
     }
 
-    /// Follows these ids as well, where they are skills.
-    pub fn meet(&mut self, ids: impl Iterator<Item = &'f Spanned<String>>) {
+    /// Also follows these ids if they are skills.
+    pub fn follow_ids(&mut self, ids: impl Iterator<Item = &'f Spanned<String>>) {
         for id in ids {
             let _ = self.skill(&id.value);
         }
         self.follow();
     }
 
-    /// The skills of the project that were met, with their nodes.
-    pub fn others(&self) -> impl Iterator<Item = (usize, &'f SkillOutline)> {
-        self.others.values().map(|(node, skill)| (*node, *skill))
+    /// The skills of the project that were found, with their nodes.
+    pub fn project_skills(&self) -> impl Iterator<Item = (usize, &'f SkillOutline)> {
+        self.project_skills.values().map(|(node, skill)| (*node, *skill))
     }
 
-    /// The node of what is inserted where `from` stands, when it was met.
+    /// The node of an `insert` in the part `from`, if it was found before.
     pub fn known(&self, id: &Spanned<String>, from: CalleeBody) -> Option<usize> {
         let id = id.value.as_str();
-        let skill = || self.own.get(id).copied().or_else(|| self.others.get(id).map(|(node, _)| *node));
+        let skill = || self.own.get(id).copied().or_else(|| self.project_skills.get(id).map(|(node, _)| *node));
         skill().or_else(|| self.action(id, from))
     }
 
     fn action(&self, id: &str, from: CalleeBody) -> Option<usize> {
-        let number = self.facts.callables().action(id)?;
-        self.facts.seen.actions.get(number).is_some_and(|action| can_insert(from, action)).then_some(number)
+        let number = self.model.callables().action(id)?;
+        self.model.collected.actions.get(number).is_some_and(|action| can_insert(from, action)).then_some(number)
     }
 
-    /// The node of what is inserted where `from` stands.
+    /// The node of an `insert` in the part `from`.
     fn inserted(&mut self, id: &Spanned<String>, from: CalleeBody) -> Option<usize> {
         self.skill(&id.value).or_else(|| self.action(&id.value, from))
     }
@@ -143,24 +143,24 @@ impl<'f, 'a> Calls<'f, 'a> {
     fn skill(&mut self, id: &str) -> Option<usize> {
         match self.own.get(id) {
             Some(own) => Some(*own),
-            None => Some(self.other(self.facts.callables().skill(id)?)),
+            None => Some(self.project_skill(self.model.callables().skill(id)?)),
         }
     }
 
-    fn other(&mut self, skill: &'f SkillOutline) -> usize {
-        if let Some((number, _)) = self.others.get(skill.id.as_str()) {
+    fn project_skill(&mut self, skill: &'f SkillOutline) -> usize {
+        if let Some((number, _)) = self.project_skills.get(skill.id.as_str()) {
             return *number;
         }
-        let number = self.ways.len();
-        self.ways.push(Vec::new());
-        self.others.insert(&skill.id, (number, skill));
-        self.open.push(skill);
+        let number = self.edges.len();
+        self.edges.push(Vec::new());
+        self.project_skills.insert(&skill.id, (number, skill));
+        self.pending.push(skill);
         number
     }
 
-    fn way(&mut self, from: usize, way: CallEdge<'f>) {
-        if let Some(ways) = self.ways.get_mut(from) {
-            ways.push(way);
+    fn add_edge(&mut self, from: usize, edge: CallEdge<'f>) {
+        if let Some(edges) = self.edges.get_mut(from) {
+            edges.push(edge);
         }
     }
 }

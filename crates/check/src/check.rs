@@ -1,4 +1,4 @@
-//! From a parsed file to a [`Program`], or to all that is wrong with it.
+//! Checks a parsed file: compiles it to a [`Program`], or reports its problems.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use bcc_lang::script::findings::Findings;
 use bcc_lang::script::kernel::WrittenKernel;
 use bcc_lang::script::read::{ScriptDocument, document, read};
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
-use bcc_lang::source::shared::unsure_where_shared;
+use bcc_lang::source::shared::mark_shared_fixes_unsure;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::{ParsedYaml, YamlNode};
 use bcc_lang::template::text::AuthorTexts;
@@ -19,12 +19,12 @@ use bcc_runtime::notebook::kernel::contract::{KernelSettings, OnResume};
 use bcc_runtime::program::limits::Budget;
 use bcc_runtime::program::program::Program;
 
-/// Checks the script in a parsed file and the skills that it reaches, as `run` does: what could not be run is an error. Gives
-/// the program when there is no error, and everything that was found, by file and in the order of each.
+/// Checks the script in a parsed file and the skills that it reaches, as `run` does: whatever cannot run is an error. Returns
+/// the program if there is no error, and all diagnostics, sorted by file and position.
 pub fn check(
     file: &Arc<SourceFile>,
     parsed: ParsedYaml,
-    against: &CheckContext<'_>,
+    context: &CheckContext<'_>,
 ) -> (Option<Program>, Vec<Diagnostic>) {
     let findings = Findings::new();
     findings.extend(parsed.diagnostics);
@@ -34,13 +34,13 @@ pub fn check(
         return (None, in_order(findings));
     };
     let mut texts = AuthorTexts::new();
-    let walked = session(&script, against, &mut texts, &findings, RuleSelection::Essential);
-    let reached = reached(&script, walked.needs, against, &mut texts, &findings);
-    let sound = !findings.has_errors() && !reached.broken;
+    let checked = session(&script, context, &mut texts, &findings, RuleSelection::Essential);
+    let reached = reached(&script, checked.needs, context, &mut texts, &findings);
+    let valid = !findings.has_errors() && !reached.broken;
     let mut diagnostics = in_order(findings);
     diagnostics.extend(reached.diagnostics);
     sort(&mut diagnostics);
-    let program = walked.tree.filter(|_| sound).map(|tree| Program {
+    let program = checked.tree.filter(|_| valid).map(|tree| Program {
         file: Arc::clone(file),
         id: script.id.value.clone(),
         name: script.name.clone(),
@@ -56,40 +56,40 @@ pub fn check(
         routes: tree.routes,
         triggers: tree.triggers,
         budget: Budget::of(script.budget.as_ref()),
-        custom: against.custom.clone(),
-        // Where both need something, the script's own action is named.
-        needs: reached.permits.into_iter().chain(walked.permits).collect(),
+        custom: context.custom.clone(),
+        // If both need a permission, the action of the script is named.
+        needs: reached.permissions.into_iter().chain(checked.permissions).collect(),
         kernel: kernel(script.kernel.as_ref()),
-        // What is reached in files is nothing that the script itself holds.
+        // Skills from files never duplicate skills of the script itself.
         skills: tree.skills.into_iter().chain(reached.skills).map(|skill| (skill.id.clone(), skill)).collect(),
-        inserts: walked.inserts,
+        inserts: checked.inserts,
         texts,
-        templates: Arc::clone(&against.templates),
+        templates: Arc::clone(&context.templates),
     });
     (program, diagnostics)
 }
 
 fn kernel(written: Option<&WrittenKernel>) -> KernelSettings {
-    let usual = KernelSettings::default();
-    let Some(written) = written else { return usual };
+    let default = KernelSettings::default();
+    let Some(written) = written else { return default };
     KernelSettings {
-        name: written.name.clone().unwrap_or(usual.name),
+        name: written.name.clone().unwrap_or(default.name),
         on_resume: if written.on_resume == Some("rerun") { OnResume::Rerun } else { OnResume::Fresh },
-        timeout: written.timeout.unwrap_or(usual.timeout),
-        start_timeout: written.start_timeout.unwrap_or(usual.start_timeout),
-        idle_timeout: written.idle_timeout.unwrap_or(usual.idle_timeout),
+        timeout: written.timeout.unwrap_or(default.timeout),
+        start_timeout: written.start_timeout.unwrap_or(default.start_timeout),
+        idle_timeout: written.idle_timeout.unwrap_or(default.idle_timeout),
     }
 }
 
 #[derive(Debug)]
 pub struct Examined {
     pub diagnostics: Vec<Diagnostic>,
-    /// The names that the document gives values to, for templates that use them; none when not all of it could be read.
+    /// The names to which the document assigns values, for templates that use them; `None` if a part could not be read.
     pub names: Option<BTreeSet<String>>,
 }
 
-/// Checks whatever document a parsed file holds with every rule, as `validate` does.
-pub fn examine(file: &Arc<SourceFile>, parsed: ParsedYaml, against: &CheckContext<'_>) -> Examined {
+/// Checks the document in a parsed file with all rules, as `validate` does.
+pub fn examine(file: &Arc<SourceFile>, parsed: ParsedYaml, context: &CheckContext<'_>) -> Examined {
     let findings = Findings::new();
     let broken = parsed.root.is_none();
     findings.extend(parsed.diagnostics);
@@ -98,31 +98,31 @@ pub fn examine(file: &Arc<SourceFile>, parsed: ParsedYaml, against: &CheckContex
     let root = parsed.root;
     match root.as_ref().and_then(|root| document(file, root, &findings)) {
         Some(ScriptDocument::Session(script)) => {
-            names = session(&script, against, &mut AuthorTexts::new(), &findings, RuleSelection::All).names;
+            names = session(&script, context, &mut AuthorTexts::new(), &findings, RuleSelection::All).names;
         }
         Some(ScriptDocument::Skill(written)) => {
-            names = skill(file, &written, against, &mut AuthorTexts::new(), &findings, RuleSelection::All).names;
+            names = skill(file, &written, context, &mut AuthorTexts::new(), &findings, RuleSelection::All).names;
         }
         Some(ScriptDocument::Workflow(span)) => {
             let message = "this file is a workflow state file, which this release cannot check or run yet";
             let help = "`bcc-script schema --list` lists what this release supports";
             findings.report(Diagnostic::error("not-supported-yet", message, file, span).with_help(help));
         }
-        // What it says about its script is checked where the script is known.
+        // `check::test` checks a test against its script.
         Some(ScriptDocument::Test(_)) => {}
         None => names = None,
     }
     Examined { diagnostics: in_order(findings, file, root.as_deref()), names }
 }
 
-/// The findings in the order of the file, each once: an alias repeats what stands at its anchor, and all that is wrong there.
+/// The findings in the order of the file, without duplicates: an alias repeats its anchor with all problems in it.
 fn in_order(findings: Findings, file: &Arc<SourceFile>, root: Option<&YamlNode>) -> Vec<Diagnostic> {
     let mut diagnostics = findings.into_vec();
     sort(&mut diagnostics);
     diagnostics
         .dedup_by(|a, b| (a.rule, a.span, &a.message) == (b.rule, b.span, &b.message) && Arc::ptr_eq(&a.file, &b.file));
     if let Some(root) = root {
-        unsure_where_shared(file, root, &mut diagnostics);
+        mark_shared_fixes_unsure(file, root, &mut diagnostics);
     }
     diagnostics
 }

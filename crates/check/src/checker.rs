@@ -1,4 +1,4 @@
-//! The checker while it walks a script: what is known where it stands, and what kinds may ask of it.
+//! The state of the checker during the walk over a document, and the interface that it offers to kinds.
 
 use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,13 +8,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::collected::{
-    ActionFact, ActionPosition, AssignmentKind, CallBy, CallFact, CalleeBody, Collected, Definition, ExpressionRole,
-    OutputFact, PromptFact, SetFact, UnknownUse, Use, UseKind, UseLocation,
+    ActionPosition, AssignmentKind, CallBy, CalleeBody, Collected, CollectedAction, CollectedAssignment, CollectedCall,
+    CollectedOutput, CollectedPrompt, Definition, ExpressionRole, UnknownUse, Use, UseKind, UseLocation,
 };
 use crate::context::CheckContext;
-use crate::declarations::reserved;
+use crate::declarations::check_reserved;
 use crate::known::Known;
-use crate::placeholders::Modern;
+use crate::placeholders::ConvertedText;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::fields::{Fields, TextField, shortened};
 use bcc_lang::script::findings::Findings;
@@ -31,71 +31,70 @@ use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::scopes::Scope;
 use bcc_llm::reply::shape::BaseSchema;
 use bcc_runtime::program::custom::CustomKind;
-use bcc_runtime::program::kind::{Described, Kind, KindChecker, SkillArgument};
+use bcc_runtime::program::kind::{ActionProperties, Kind, KindChecker, SkillArgument};
 use bcc_runtime::program::output::OutputVariable;
 use bcc_runtime::program::program::{ProgramStep, ProgramSteps};
-use bcc_runtime::program::prompt::PromptOf;
+use bcc_runtime::program::prompt::PromptNames;
 use bcc_runtime::program::routes::RouteTable;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
-/// Kinds of the language that come with later releases.
+/// Kinds of the language that later releases will support.
 pub const LATER_KINDS: [&str; 6] = ["parallel", "approval", "command", "read_file", "write_file", "ai_act"];
 
-/// For so many unknown names a near one is looked for; see [`Findings::may_advise`].
-const MOST_ADVISED: usize = 1_000;
+/// The maximum number of unknown names for which a similar one is searched; see [`Findings::may_advise`].
+const MAX_SUGGESTIONS: usize = 1_000;
 
-/// Names that a template asks of the author, each with whether it needs it.
+/// The names that a template expects from the author, each with whether it is required.
 pub type RequestedNames = Arc<[(String, bool)]>;
 
 pub struct Checker<'a> {
     pub file: &'a Arc<SourceFile>,
     pub findings: &'a Findings,
     pub kinds: &'a [&'a dyn Kind],
-    /// Those of them that the project makes, by name.
+    /// The kinds that the project defines, by name.
     pub custom: &'a BTreeMap<String, CustomKind>,
     pub reply_schemas: &'a BTreeMap<String, Value>,
     pub texts: AuthorTexts,
     pub templates: &'a Templates,
     pub known: Known,
-    /// What was reported about templates: it is said once, at the first action that needs them.
-    pub faults_of_templates: BTreeSet<String>,
-    /// The schemas of replies that were asked for and are sound, by kind and version of its template.
+    /// The reported template errors: each is reported once, at the first action that uses the template.
+    pub reported_template_errors: BTreeSet<String>,
+    /// The requested reply schemas that are valid, by kind and version of its template.
     pub replies: BTreeMap<(&'static str, u32), Arc<BaseSchema>>,
-    /// The names that a template, by name and version, asks of the author, and whether it needs them.
-    pub asked_by_templates: BTreeMap<(&'static str, u32), RequestedNames>,
-    /// The actions that could be made, by their numbers in [`Collected::actions`].
-    pub made: BTreeMap<usize, ProgramStep>,
+    /// The names that a template, by name and version, expects from the author, and whether they are required.
+    pub template_requests: BTreeMap<(&'static str, u32), RequestedNames>,
+    /// The actions that could be compiled, by their numbers in [`Collected::actions`].
+    pub compiled_steps: BTreeMap<usize, ProgramStep>,
     pub action_ids: BTreeMap<String, Span>,
-    pub seen: Collected,
+    pub collected: Collected,
     pub body: CalleeBody,
-    /// The actions inside of which it stands, outermost first.
-    pub inside: Vec<usize>,
-    /// The number of the list of actions where it stands, and how many there were so far.
+    /// The actions that enclose the current position, outermost first.
+    pub enclosing: Vec<usize>,
+    /// The number of the current list of actions.
     pub block: usize,
-    /// See `block`.
+    /// The number of lists of actions so far.
     pub blocks: usize,
 }
 
 impl<'a> Checker<'a> {
-    /// A walk that has not begun.
-    pub fn new(file: &'a Arc<SourceFile>, against: &'a CheckContext<'_>, findings: &'a Findings) -> Self {
+    pub fn new(file: &'a Arc<SourceFile>, context: &'a CheckContext<'_>, findings: &'a Findings) -> Self {
         Self {
             file,
             findings,
-            kinds: against.kinds,
-            custom: against.custom,
-            reply_schemas: against.reply_schemas,
+            kinds: context.kinds,
+            custom: context.custom,
+            reply_schemas: context.reply_schemas,
             texts: AuthorTexts::new(),
-            templates: &against.templates,
+            templates: &context.templates,
             known: Known::default(),
-            faults_of_templates: BTreeSet::new(),
+            reported_template_errors: BTreeSet::new(),
             replies: BTreeMap::new(),
-            asked_by_templates: BTreeMap::new(),
-            made: BTreeMap::new(),
+            template_requests: BTreeMap::new(),
+            compiled_steps: BTreeMap::new(),
             action_ids: BTreeMap::new(),
-            seen: Collected { whole: true, ..Collected::default() },
+            collected: Collected { complete: true, ..Collected::default() },
             body: CalleeBody::Session,
-            inside: Vec::new(),
+            enclosing: Vec::new(),
             block: 0,
             blocks: 0,
         }
@@ -103,48 +102,49 @@ impl<'a> Checker<'a> {
 }
 
 impl Checker<'_> {
-    pub fn here(&self) -> ActionPosition {
-        ActionPosition { body: self.body, action: self.inside.last().copied() }
+    pub fn position(&self) -> ActionPosition {
+        ActionPosition { body: self.body, action: self.enclosing.last().copied() }
     }
 
     pub fn step(&mut self, raw: &RawAction) -> Option<ProgramStep> {
         self.unique(&raw.id, "action_id");
-        let number = self.seen.actions.len();
-        let begins = self.seen.tick();
-        self.seen.actions.push(ActionFact {
+        let number = self.collected.actions.len();
+        let start = self.collected.tick();
+        self.collected.actions.push(CollectedAction {
             id: raw.id.clone(),
             kind: raw.kind.clone(),
             span: raw.span,
             body: self.body,
-            parent: self.inside.last().copied(),
+            parent: self.enclosing.last().copied(),
             block: self.block,
             condition: None,
             conditional: raw.condition.is_some(),
             on_exit: raw.on_exit.clone(),
             described: None,
             sound: false,
-            order: begins..usize::MAX,
+            order: start..usize::MAX,
         });
-        self.inside.push(number);
-        let mut step = self.checked(raw, number);
+        self.enclosing.push(number);
+        let mut step = self.compile_step(raw, number);
         let routes = self.routes(raw.on_exit.as_ref());
         if let Some(step) = &mut step {
             step.routes = routes;
-            self.made.insert(number, step.clone());
+            self.compiled_steps.insert(number, step.clone());
         }
-        self.inside.pop();
-        let ends = self.seen.tick();
-        if let Some(action) = self.seen.actions.get_mut(number) {
-            action.order.end = ends;
+        self.enclosing.pop();
+        let end = self.collected.tick();
+        if let Some(action) = self.collected.actions.get_mut(number) {
+            action.order.end = end;
         }
-        self.seen.whole &= step.is_some() || self.seen.actions.get(number).is_some_and(|action| action.sound);
+        self.collected.complete &=
+            step.is_some() || self.collected.actions.get(number).is_some_and(|action| action.sound);
         step
     }
 
-    fn checked(&mut self, raw: &RawAction, number: usize) -> Option<ProgramStep> {
-        let before = self.seen.expressions.len();
-        let condition = raw.condition.as_ref().map(|words| self.expression(words));
-        if let Some(action) = self.seen.actions.get_mut(number).filter(|_| matches!(condition, Some(Some(_)))) {
+    fn compile_step(&mut self, raw: &RawAction, number: usize) -> Option<ProgramStep> {
+        let before = self.collected.expressions.len();
+        let condition = raw.condition.as_ref().map(|field| self.expression(field));
+        if let Some(action) = self.collected.actions.get_mut(number).filter(|_| matches!(condition, Some(Some(_)))) {
             action.condition = Some(before);
         }
         let Some(kind) = self.kinds.iter().copied().find(|kind| kind.name() == raw.kind.value) else {
@@ -152,31 +152,31 @@ impl Checker<'_> {
                 self.unknown_kind(&raw.kind);
             }
             if let Some(config) = &raw.config {
-                self.learn_what_it_may(config);
+                self.learn_probable_names(config);
             }
             return None;
         };
         let what = if raw.id.value.is_empty() { msg!("this action") } else { msg!("`{}`", raw.id.value) };
         let fields = match &raw.config {
             Some(config) => Fields::of(config, msg!("the config of {what}"), self.file, self.findings)?,
-            None => Fields::none(raw.id.span, msg!("the config of {what}"), self.file, self.findings),
+            None => Fields::absent(raw.id.span, msg!("the config of {what}"), self.file, self.findings),
         };
-        let fields = fields.with_beside(&raw.beside);
-        let mistakes = self.findings.mistakes();
+        let fields = fields.with_sibling_keys(&raw.sibling_keys);
+        let mistakes = self.findings.author_errors();
         let action = kind.check(&fields, self);
-        if let Some(fact) = self.seen.actions.get_mut(number) {
-            fact.sound = action.is_some() || self.findings.mistakes() == mistakes;
+        if let Some(entry) = self.collected.actions.get_mut(number) {
+            entry.sound = action.is_some() || self.findings.author_errors() == mistakes;
         }
         fields.finish_with(|key| {
-            let outside = ["condition", "action_type", "action_id", "on_exit", "on_interrupted"];
-            outside.contains(&key).then(|| msg!("`{key}` belongs next to `config`, not inside it"))
+            let siblings = ["condition", "action_type", "action_id", "on_exit", "on_interrupted"];
+            siblings.contains(&key).then(|| msg!("`{key}` belongs next to `config`, not inside it"))
         });
         let condition = match condition {
             Some(None) => return None,
             Some(Some(condition)) => Some(condition),
             None => None,
         };
-        let described = self.seen.actions.get(number).and_then(|fact| fact.described.as_ref());
+        let described = self.collected.actions.get(number).and_then(|entry| entry.described.as_ref());
         Some(ProgramStep {
             id: raw.id.value.clone(),
             kind: kind.name(),
@@ -188,11 +188,11 @@ impl Checker<'_> {
         })
     }
 
-    /// Takes for known what an action of an unknown kind would probably set, so that one mistake is not reported wherever
-    /// its consequences show.
-    fn learn_what_it_may(&mut self, node: &YamlNode) {
+    /// Learns the names that an action of an unknown kind would probably set, so that one mistake does not cause further
+    /// reports.
+    fn learn_probable_names(&mut self, node: &YamlNode) {
         match &node.kind {
-            NodeKind::Sequence(items) => items.iter().for_each(|item| self.learn_what_it_may(item)),
+            NodeKind::Sequence(items) => items.iter().for_each(|item| self.learn_probable_names(item)),
             NodeKind::Mapping(entries) => {
                 for YamlEntry { key, value } in entries {
                     match key.value.as_str() {
@@ -206,7 +206,7 @@ impl Checker<'_> {
                                 self.known.learn(&entry.key.value, None);
                             }
                         }
-                        _ => self.learn_what_it_may(value),
+                        _ => self.learn_probable_names(value),
                     }
                 }
             }
@@ -245,7 +245,7 @@ impl Checker<'_> {
             self.findings.report(Diagnostic::error("not-supported-yet", message, self.file, kind.span).with_help(help));
             return;
         }
-        // `ask` is far from `ai_ask` by letters, and is what is meant.
+        // `ask` is not similar enough to `ai_ask`, but means it.
         let with_prefix = format!("ai_{}", kind.value);
         let near = names.iter().copied().find(|name| *name == with_prefix);
         let near = near.or_else(|| near_miss(&kind.value, names.iter().copied()));
@@ -262,52 +262,52 @@ impl Checker<'_> {
         self.known.knows(name) || ENGINE_NAMES.contains(&name)
     }
 
-    /// Keeps a use of a name that stands at `place`, and that it is not known there. `alone`: whether nothing but the name
-    /// stands there.
+    /// Records a use of a name at `place`, also if the name is not known there. `alone`: whether the place contains only the
+    /// name.
     pub(crate) fn used(&mut self, name: &str, place: UseLocation, by: UseKind, optional: bool, alone: bool) {
         if !optional && !self.is_known(name) {
-            let advise = self.findings.may_advise() && self.seen.unknown.len() < MOST_ADVISED;
+            let advise = self.findings.may_suggest() && self.collected.unknown.len() < MAX_SUGGESTIONS;
             let near = if advise { near_miss(name, self.known.names().chain(ENGINE_NAMES)) } else { None };
             let near = near.map(str::to_owned);
-            self.seen.unknown.push(UnknownUse { of: self.seen.uses.len(), near, alone });
+            self.collected.unknown.push(UnknownUse { of: self.collected.uses.len(), near, alone });
         }
-        let (defined_before, at, order) = (self.seen.definitions.len(), self.here(), self.seen.tick());
-        self.seen.uses.push(Use { name: name.to_owned(), place, at, by, optional, defined_before, order });
+        let (defined_before, at, order) = (self.collected.definitions.len(), self.position(), self.collected.tick());
+        self.collected.uses.push(Use { name: name.to_owned(), place, at, by, optional, defined_before, order });
     }
 }
 
 impl KindChecker for Checker<'_> {
-    fn text(&mut self, words: &TextField) -> Option<Text> {
-        self.author_text(words)
+    fn text(&mut self, field: &TextField) -> Option<Text> {
+        self.author_text(field)
     }
 
-    fn code(&mut self, words: &TextField) -> Option<Text> {
-        self.compiled(words, &Modern::as_it_is(&words.text))
+    fn code(&mut self, field: &TextField) -> Option<Text> {
+        self.compiled(field, &ConvertedText::unchanged(&field.text))
     }
 
-    fn expression(&mut self, words: &TextField) -> Option<Expr> {
-        self.compile(words, 0..words.text.len(), ExpressionRole::Condition)
+    fn expression(&mut self, field: &TextField) -> Option<Expr> {
+        self.compile(field, 0..field.text.len(), ExpressionRole::Condition)
     }
 
-    fn expression_within(&mut self, words: &TextField, within: Range<usize>) -> Option<Expr> {
-        self.compile(words, within, ExpressionRole::Value)
+    fn expression_within(&mut self, field: &TextField, within: Range<usize>) -> Option<Expr> {
+        self.compile(field, within, ExpressionRole::Value)
     }
 
     fn steps(&mut self, nodes: &[Arc<YamlNode>]) -> ProgramSteps {
         let raw: Vec<RawAction> =
             nodes.iter().filter_map(|node| read::action(node, self.file, self.findings)).collect();
         self.blocks += 1;
-        let outside = std::mem::replace(&mut self.block, self.blocks);
+        let outer = std::mem::replace(&mut self.block, self.blocks);
         let steps = raw.iter().filter_map(|raw| self.step(raw)).collect();
-        self.block = outside;
+        self.block = outer;
         Arc::new(steps)
     }
 
-    fn learn(&mut self, name: &Spanned<String>, scope: Option<Scope>) {
-        reserved(&name.value, name.span, self.file, self.findings);
+    fn may_have_value(&mut self, name: &Spanned<String>, scope: Option<Scope>) {
+        check_reserved(&name.value, name.span, self.file, self.findings);
         let to = self.known.learn(&name.value, scope);
-        let (at, order) = (self.here(), self.seen.tick());
-        self.seen.definitions.push(Definition {
+        let (at, order) = (self.position(), self.collected.tick());
+        self.collected.definitions.push(Definition {
             name: name.value.clone(),
             span: name.span,
             at,
@@ -321,30 +321,30 @@ impl KindChecker for Checker<'_> {
     }
 
     fn extracts(&mut self, name: &Spanned<String>, output: &OutputVariable) {
-        let (declared, at) = (self.declared(&name.value), self.here());
-        self.seen.outputs.push(OutputFact { output: output.clone(), span: name.span, declared, at });
+        let (declared, at) = (self.declared(&name.value), self.position());
+        self.collected.outputs.push(CollectedOutput { output: output.clone(), span: name.span, declared, at });
     }
 
     fn sets(&mut self, name: &Spanned<String>, constant: Option<Value>, span: Span) {
-        let (name, declared, at) = (name.clone(), self.declared(&name.value), self.here());
-        let defined_before = self.seen.definitions.len();
-        self.seen.sets.push(SetFact { name, constant, span, declared, at, defined_before });
+        let (name, declared, at) = (name.clone(), self.declared(&name.value), self.position());
+        let defined_before = self.collected.definitions.len();
+        self.collected.sets.push(CollectedAssignment { name, constant, span, declared, at, defined_before });
     }
 
-    fn describe(&mut self, described: Described) {
-        if let Some(action) = self.inside.last().and_then(|number| self.seen.actions.get_mut(*number)) {
+    fn describe(&mut self, described: ActionProperties) {
+        if let Some(action) = self.enclosing.last().and_then(|number| self.collected.actions.get_mut(*number)) {
             action.described = Some(described);
         }
     }
 
     fn goto(&mut self, id: &Spanned<String>) {
-        let at = self.here();
-        self.seen.gotos.push((id.clone(), at));
+        let at = self.position();
+        self.collected.gotos.push((id.clone(), at));
     }
 
     fn skill(&mut self, skill: &Spanned<String>, inputs: Vec<SkillArgument>, outputs: Vec<Spanned<String>>) {
-        let at = self.here();
-        self.seen.calls.push(CallFact { by: CallBy::Author, skill: skill.clone(), inputs, outputs, at });
+        let at = self.position();
+        self.collected.calls.push(CollectedCall { by: CallBy::Author, skill: skill.clone(), inputs, outputs, at });
     }
 
     fn runs(&mut self, kind: &CustomKind, given: Vec<SkillArgument>, taken: Vec<Spanned<String>>) {
@@ -359,13 +359,13 @@ impl KindChecker for Checker<'_> {
         self.known.declaration(name).map(|declaration| (declaration.declared, declaration.choices.clone()))
     }
 
-    fn must_know(&mut self, name: &Spanned<String>) {
+    fn require_known(&mut self, name: &Spanned<String>) {
         self.used(&name.value, UseLocation::Whole(name.span), UseKind::Field, false, true);
     }
 
-    fn template(&mut self, name: &'static str, version: u32, prompt: PromptOf, at: &Fields<'_>) {
-        let here = self.here();
-        self.seen.prompts.push(PromptFact { name, version, at: here });
+    fn template(&mut self, name: &'static str, version: u32, prompt: PromptNames, at: &Fields<'_>) {
+        let position = self.position();
+        self.collected.prompts.push(CollectedPrompt { name, version, at: position });
         self.prompt(name, version, prompt, at);
     }
 

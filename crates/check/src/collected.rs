@@ -1,4 +1,4 @@
-//! What the walk over a document saw, as data: its actions, names, texts, expressions and calls, each with its place.
+//! The data that the walk collects from a document: actions, names, texts, expressions and calls, each with its place.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,34 +15,34 @@ use bcc_lang::source::yaml::YamlNode;
 use bcc_lang::template::text::Text;
 use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::scopes::Scope;
-use bcc_runtime::program::kind::{Described, SkillArgument};
+use bcc_runtime::program::kind::{ActionProperties, SkillArgument};
 use bcc_runtime::program::output::OutputVariable;
 
 #[derive(Debug, Default)]
 pub struct Collected {
-    /// The actions; one that stands inside another comes after it.
-    pub actions: Vec<ActionFact>,
+    /// The actions; a nested action comes after the one that contains it.
+    pub actions: Vec<CollectedAction>,
     pub definitions: Vec<Definition>,
     pub uses: Vec<Use>,
-    /// Those of them that were not known where the walk came to them.
+    /// The uses whose names were not known when the walk reached them.
     pub unknown: Vec<UnknownUse>,
-    pub outputs: Vec<OutputFact>,
-    pub sets: Vec<SetFact>,
-    pub expressions: Vec<ExpressionFact>,
-    pub texts: Vec<TextFact>,
-    pub prompts: Vec<PromptFact>,
-    pub routes: Vec<RoutesFact>,
-    /// Where actions themselves go to another topic or phase.
+    pub outputs: Vec<CollectedOutput>,
+    pub sets: Vec<CollectedAssignment>,
+    pub expressions: Vec<CollectedExpression>,
+    pub texts: Vec<CollectedText>,
+    pub prompts: Vec<CollectedPrompt>,
+    pub routes: Vec<CollectedRoutes>,
+    /// The `goto`s in the configs of actions.
     pub gotos: Vec<(Spanned<String>, ActionPosition)>,
     pub triggers: Vec<WrittenTrigger>,
-    /// The calls of skills: by `use_skill`, and by kinds of the project.
-    pub calls: Vec<CallFact>,
-    /// The parts of the document, with the ticks of the clock between which the walk was in each.
+    /// The calls of skills by `use_skill` and by kinds of the project.
+    pub calls: Vec<CollectedCall>,
+    /// The parts of the document, each with the ticks of the clock at which the walk entered and left it.
     pub parts: BTreeMap<CalleeBody, Range<usize>>,
-    /// Counts what the walk came to: what has a smaller number stands before.
+    /// A counter of the items of the walk: an item with a smaller number comes earlier.
     pub clock: usize,
-    /// See [`crate::semantic_model::SemanticModel::whole`].
-    pub whole: bool,
+    /// See [`crate::semantic_model::SemanticModel::is_complete`].
+    pub complete: bool,
 }
 
 impl Collected {
@@ -66,11 +66,11 @@ impl Collected {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CalleeBody {
-    /// Beside the phases.
+    /// In the session, outside the phases.
     Session,
-    /// In a phase, beside its topics: the phase's number.
+    /// In a phase, outside its topics: the number of the phase.
     Phase(usize),
-    /// In a topic: the numbers of its phase and of itself in the phase.
+    /// In a topic: the number of its phase, and its own number in the phase.
     Topic(usize, usize),
     /// In a skill of this document: its number in [`crate::semantic_model::SemanticModel::skills`].
     Skill(usize),
@@ -79,30 +79,30 @@ pub enum CalleeBody {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActionPosition {
     pub body: CalleeBody,
-    /// The action, as a number in [`Collected::actions`]; none beside the actions.
+    /// The action, as a number in [`Collected::actions`]; `None` outside actions.
     pub action: Option<usize>,
 }
 
 #[derive(Clone, Debug)]
-pub struct ActionFact {
+pub struct CollectedAction {
     /// `action_id`; empty when it is missing.
     pub id: Spanned<String>,
-    /// `action_type`, whether or not there is such a kind.
+    /// `action_type`, even if there is no such kind.
     pub kind: Spanned<String>,
     pub span: Span,
     pub body: CalleeBody,
-    /// The action inside of which it stands, as a number in [`Collected::actions`].
+    /// The action that contains it, as a number in [`Collected::actions`].
     pub parent: Option<usize>,
-    /// The list in which it stands: of two lists inside of one action, the later one has the larger number.
+    /// The number of its list: of two lists in one action, the later one has the larger number.
     pub block: usize,
     /// Its `condition`, as a number in [`Collected::expressions`].
     pub condition: Option<usize>,
-    /// Whether it has a `condition` at all, read or not.
+    /// Whether it has a `condition`, readable or not.
     pub conditional: bool,
     pub on_exit: Option<OnExit>,
-    pub described: Option<Described>,
+    pub described: Option<ActionProperties>,
     pub sound: bool,
-    /// The ticks of the clock between which the walk was in it.
+    /// The ticks of the clock at which the walk entered and left it.
     pub order: Range<usize>,
 }
 
@@ -126,9 +126,9 @@ pub struct Definition {
     pub span: Span,
     pub at: ActionPosition,
     pub how: AssignmentKind,
-    /// The scope: where it is declared, or what a `scope:` beside an output says.
+    /// The scope of the declaration, or the `scope:` of an output.
     pub scope: Option<Scope>,
-    /// The scope that it goes to: the one above, else that where the name is declared, else the session.
+    /// The target scope: `scope` if given, else the one where the name is declared, else the session.
     pub to: Scope,
     pub order: usize,
     pub declared: Option<DeclaredType>,
@@ -136,12 +136,12 @@ pub struct Definition {
     pub has_value: bool,
 }
 
-/// By what a name is used.
+/// What uses a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UseKind {
     Text,
     Expression,
-    /// A field that takes names alone, as `input_variables`.
+    /// A field that contains only names, such as `input_variables`.
     Field,
     Prompt,
 }
@@ -150,32 +150,32 @@ pub enum UseKind {
 #[derive(Clone, Debug)]
 pub struct Use {
     pub name: String,
-    /// Where it stands. For a prompt, the action that takes it.
+    /// The place in the file. For a prompt, the action that uses it.
     pub place: UseLocation,
     pub at: ActionPosition,
     pub by: UseKind,
-    /// Whether it works without the name: it is only asked for, or has a stand-in.
+    /// Whether the name may be missing: the use only tests it, or has a default.
     pub optional: bool,
-    /// How many definitions were there before it.
+    /// The number of definitions before it.
     pub defined_before: usize,
     pub order: usize,
 }
 
-/// A use of a name that nothing had defined when the walk came to it.
+/// A use of a name that was not defined when the walk reached it.
 #[derive(Clone, Debug)]
 pub struct UnknownUse {
     /// The use, as a number in [`Collected::uses`].
     pub of: usize,
-    /// A name that was known there and is like it.
+    /// A similar name that was known there.
     pub near: Option<String>,
-    /// Whether the name alone stands at its place, so that another can take it.
+    /// Whether the place contains only the name, so that another name can replace it.
     pub alone: bool,
 }
 
 /// An item of the `output` of an action.
 #[derive(Clone, Debug)]
-pub struct OutputFact {
-    /// What it says itself.
+pub struct CollectedOutput {
+    /// Its own properties.
     pub output: OutputVariable,
     pub span: Span,
     pub declared: Option<DeclaredAs>,
@@ -184,18 +184,18 @@ pub struct OutputFact {
 
 /// A variable that is set, by an action or a route.
 #[derive(Clone, Debug)]
-pub struct SetFact {
+pub struct CollectedAssignment {
     pub name: Spanned<String>,
-    /// The value, when it is a constant.
+    /// The value, if it is a constant.
     pub constant: Option<Value>,
     pub span: Span,
     pub declared: Option<DeclaredAs>,
     pub at: ActionPosition,
-    /// How many definitions were there before it: the same number for all that one `set` sets.
+    /// The number of definitions before it: the same for all variables of one `set`.
     pub defined_before: usize,
 }
 
-/// Where a name is used. The span of a part of a scalar is looked for only when something is reported.
+/// The place of a use. The span of a part of a scalar is computed only for a report.
 #[derive(Clone, Debug)]
 pub enum UseLocation {
     /// These bytes of the decoded text of a scalar.
@@ -212,79 +212,79 @@ impl UseLocation {
     }
 }
 
-/// What an expression is there for.
+/// The purpose of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpressionRole {
-    /// It decides: `condition`, `when`.
+    /// A condition: `condition`, `when`.
     Condition,
     Value,
-    /// It is a list to go through.
+    /// The list of a loop.
     List,
 }
 
-/// What a name is declared as: its type, and the values that it may take.
+/// The declaration of a name: its type, and its allowed values.
 pub type DeclaredAs = (Option<DeclaredType>, Vec<Value>);
 
 #[derive(Clone, Debug)]
-pub struct ExpressionFact {
-    /// The expression. Its ranges count in its own source.
+pub struct CollectedExpression {
+    /// The expression. Its ranges are relative to its own source.
     pub expression: Expr,
     pub node: Arc<YamlNode>,
-    /// Where in the decoded text of the scalar its source begins, in bytes.
+    /// The start of its source in the decoded text of the scalar, in bytes.
     pub start: usize,
     pub role: ExpressionRole,
     pub at: ActionPosition,
     pub declared: BTreeMap<String, DeclaredAs>,
 }
 
-impl ExpressionFact {
-    /// Where a part of it, in bytes of its source, stands in the file.
+impl CollectedExpression {
+    /// The span in the file of a part of it, given in bytes of its source.
     pub fn span(&self, file: &SourceFile, range: &Range<usize>) -> Span {
         locate_bytes(file, &self.node, range.start + self.start..range.end + self.start)
     }
 }
 
 #[derive(Clone, Debug)]
-pub struct TextFact {
+pub struct CollectedText {
     pub text: Text,
     pub node: Arc<YamlNode>,
     pub at: ActionPosition,
 }
 
-/// A prompt template that an action takes.
+/// A prompt template that an action uses.
 #[derive(Clone, Debug)]
-pub struct PromptFact {
+pub struct CollectedPrompt {
     pub name: &'static str,
     pub version: u32,
     pub at: ActionPosition,
 }
 
-/// A table of routes, with what it belongs to: the action of `at`, else the topic, the phase or the session.
+/// A table of routes. It belongs to the action of `at`, else to the topic, the phase or the session.
 #[derive(Clone, Debug)]
-pub struct RoutesFact {
+pub struct CollectedRoutes {
     pub on_exit: OnExit,
     pub at: ActionPosition,
 }
 
-/// Who says that a skill is called.
+/// The origin of a skill call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallBy {
-    /// The author of the document, where the skill's id stands.
+    /// The author of the document, at the place of the skill's id.
     Author,
     /// The kind of the project with this name; the fields of the action are the skill's inputs.
     Kind(String),
     /// A hook of the kind of the project with this name.
     Hook(String),
-    /// The kind of the project with this name, or a hook of it, should somebody say so when the script runs.
+    /// The kind of the project with this name, or a hook of it, if it is requested when the script runs.
     Maybe(String),
 }
 
 #[derive(Clone, Debug)]
-pub struct CallFact {
+pub struct CollectedCall {
     pub by: CallBy,
     pub skill: Spanned<String>,
     pub inputs: Vec<SkillArgument>,
-    /// The names of the skill's outputs that are taken.
+    /// The names of the used outputs of the skill.
     pub outputs: Vec<Spanned<String>>,
     pub at: ActionPosition,
 }

@@ -1,7 +1,7 @@
-//! Strongly connected components of a graph, numbered against its ways (Tarjan's algorithm, without recursion).
+//! Strongly connected components of a graph in reverse topological order (Tarjan's algorithm, without recursion).
 
-/// The component of each of `count` nodes. `next` gives the n-th node that a node leads to. Nodes that lead to each other
-/// share a number; otherwise a node has a larger number than those to which it leads. Takes time that is linear in the ways.
+/// The component of each of `count` nodes. `next` returns the n-th successor of a node. Nodes that reach each other share a
+/// number; otherwise a node has a larger number than its successors. Takes time linear in the number of edges.
 pub fn components(count: usize, next: impl Fn(usize, usize) -> Option<usize>) -> Vec<usize> {
     let mut search =
         Search { found: vec![None; count], low: vec![0; count], component: vec![None; count], ..Search::default() };
@@ -14,12 +14,12 @@ pub fn components(count: usize, next: impl Fn(usize, usize) -> Option<usize>) ->
 #[derive(Default)]
 struct Search {
     found: Vec<Option<usize>>,
-    /// The earliest node that is known to be reached from each.
+    /// The earliest node known to be reachable from each node.
     low: Vec<usize>,
     component: Vec<Option<usize>>,
     open: Vec<usize>,
     clock: usize,
-    complete: usize,
+    closed: usize,
 }
 
 impl Search {
@@ -35,8 +35,8 @@ impl Search {
                 if self.enter(to) {
                     path.push((to, 0));
                 } else if self.component.get(to) == Some(&None) {
-                    let seen = self.found.get(to).copied().flatten().unwrap_or_default();
-                    self.lower(node, seen);
+                    let found = self.found.get(to).copied().flatten().unwrap_or_default();
+                    self.lower(node, found);
                 }
                 continue;
             }
@@ -66,12 +66,12 @@ impl Search {
 
     fn close(&mut self, root: usize) {
         while let Some(node) = self.open.pop() {
-            self.component.iter_mut().skip(node).take(1).for_each(|component| *component = Some(self.complete));
+            self.component.iter_mut().skip(node).take(1).for_each(|component| *component = Some(self.closed));
             if node == root {
                 break;
             }
         }
-        self.complete += 1;
+        self.closed += 1;
     }
 }
 
@@ -79,21 +79,21 @@ impl Search {
 mod tests {
     use super::*;
 
-    fn of(ways: &[&[usize]]) -> Vec<usize> {
-        components(ways.len(), |node, number| ways[node].get(number).copied())
+    fn components_of(edges: &[&[usize]]) -> Vec<usize> {
+        components(edges.len(), |node, number| edges[node].get(number).copied())
     }
 
     #[test]
-    fn what_leads_somewhere_has_the_larger_number_and_loops_share_one() {
-        assert_eq!(of(&[&[1], &[2], &[]]), [2, 1, 0]);
-        assert_eq!(of(&[&[1], &[2, 3], &[1], &[]]), [2, 1, 1, 0]);
-        assert_eq!(of(&[&[0], &[]]), [0, 1]);
-        assert_eq!(of(&[&[1], &[2], &[0]]), [0, 0, 0]);
-        assert_eq!(of(&[]), [0; 0]);
+    fn a_node_has_a_larger_number_than_its_successors_and_loops_share_one() {
+        assert_eq!(components_of(&[&[1], &[2], &[]]), [2, 1, 0]);
+        assert_eq!(components_of(&[&[1], &[2, 3], &[1], &[]]), [2, 1, 1, 0]);
+        assert_eq!(components_of(&[&[0], &[]]), [0, 1]);
+        assert_eq!(components_of(&[&[1], &[2], &[0]]), [0, 0, 0]);
+        assert_eq!(components_of(&[]), [0; 0]);
     }
 
     #[test]
-    fn a_chain_of_a_hundred_thousand_needs_no_deep_stack() {
+    fn a_chain_of_a_hundred_thousand_nodes_needs_no_deep_stack() {
         let count = 100_000;
         let numbers = components(count, |node, number| (number == 0 && node + 1 < count).then_some(node + 1));
         assert_eq!((numbers[0], numbers[count - 1]), (count - 1, 0));

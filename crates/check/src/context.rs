@@ -1,4 +1,4 @@
-//! What a document is checked against: the kinds, templates, schemas, skills and models of its project.
+//! The context of a check: the kinds, templates, schemas, skills and models of the project.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use bcc_lang::template::templates::Templates;
 use bcc_runtime::program::custom::CustomKind;
 use bcc_runtime::program::kind::Kind;
 
-/// What the check of a document needs besides its text.
+/// The data that the check of a document needs in addition to its text.
 pub struct CheckContext<'a> {
     pub kinds: &'a [&'a dyn Kind],
-    /// Those of them that the project makes, by name; they stand among `kinds`, too.
+    /// The kinds that the project defines, by name; `kinds` contains them too.
     pub custom: &'a BTreeMap<String, CustomKind>,
     pub templates: Arc<Templates>,
     pub reply_schemas: &'a BTreeMap<String, Value>,
     pub library: &'a SkillLibrary,
-    /// The models of the project's configuration, when that could be read.
+    /// The models of the project's configuration, if it could be read.
     pub models: Option<&'a [String]>,
 }

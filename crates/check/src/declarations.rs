@@ -1,4 +1,4 @@
-//! Sorts `declare` lists into their scopes: each declaration goes where its list stands, or to the wider scope it names.
+//! Assigns declarations to scopes: each belongs to the scope of its list, or to the wider scope that it names.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -13,10 +13,9 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::value::scopes::{DeclarationMap, Scope};
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
-/// Declarations of one scope while they are collected, with the places of their names.
+/// The collected declarations of one scope, with the places of their names.
 #[derive(Debug, Default)]
 pub struct CollectedDeclarations {
-    /// By name.
     pub declarations: DeclarationMap,
     places: HashMap<String, Span>,
 }
@@ -36,7 +35,7 @@ impl CollectedDeclarations {
     }
 }
 
-/// Takes those of `list`, which stands at the scope `place`, that belong to the scope `wanted`.
+/// Collects the declarations of `list`, a list in the scope `place`, that belong to the scope `wanted`.
 pub fn collect(
     into: &mut CollectedDeclarations,
     list: &[Declared],
@@ -50,7 +49,7 @@ pub fn collect(
     }
 }
 
-/// Reports declarations that could never be read: in a scope narrower than their list, or under a name of the engine.
+/// Reports declarations that could never be read: in a scope narrower than that of their list, or with a name of the engine.
 pub fn check_list(list: &[Declared], place: Scope, file: &Arc<SourceFile>, findings: &Findings) {
     for declared in list {
         let name = &declared.declaration.name;
@@ -63,11 +62,11 @@ pub fn check_list(list: &[Declared], place: Scope, file: &Arc<SourceFile>, findi
                 msg!("move it to the `declare` of that {scope}, or omit `scope`", scope = Message::word(scope.name()));
             findings.report(Diagnostic::error("scope-too-narrow", message, file, declared.span).with_help(help));
         }
-        reserved(name, declared.span, file, findings);
+        check_reserved(name, declared.span, file, findings);
     }
 }
 
-pub fn reserved(name: &str, span: Span, file: &Arc<SourceFile>, findings: &Findings) {
+pub fn check_reserved(name: &str, span: Span, file: &Arc<SourceFile>, findings: &Findings) {
     if ENGINE_NAMES.contains(&name) {
         let message =
             msg!("the name `{name}` is provided by the engine, so a variable with that name could never be read");

@@ -1,4 +1,4 @@
-//! Every diagnostic, each with its pages in `docs/diagnostics/`: what it means, why it matters, a wrong and a right example, the fix.
+//! The list of all diagnostics, each with its pages in `docs/diagnostics/`.
 
 use bcc_lang::message::language::Language;
 use bcc_lang::source::diagnostic::Severity;
@@ -8,18 +8,18 @@ use bcc_lang::source::near::near_miss;
 pub struct Page {
     /// The slug: [`bcc_lang::source::diagnostic::Diagnostic::rule`].
     pub slug: &'static str,
-    /// How much it matters; the most where that differs from case to case.
+    /// Its severity; the highest one if it varies.
     pub severity: Severity,
-    /// Whether a project may switch it off or change how much it matters, and a comment may silence it. Not so where the
-    /// script cannot run with it: what `run` refuses must not pass `validate`.
+    /// Whether a project may switch it off or change its severity, and a comment may silence it. False if the script cannot
+    /// run with it: what `run` rejects must not pass `validate`.
     pub adjustable: bool,
-    /// Its page in each language, as markdown.
+    /// Its page in English, as Markdown.
     english: &'static str,
     chinese: &'static str,
 }
 
 impl Page {
-    /// Its page in a language, as markdown.
+    /// Its page in a language, as Markdown.
     pub const fn text(&self, language: Language) -> &'static str {
         match language {
             Language::English => self.english,
@@ -35,8 +35,8 @@ impl Page {
     }
 }
 
-/// A missing page does not build. `Error` is fixed, because the script cannot run; `Warning` is adjustable; `Error lint` is an
-/// adjustable error, of a script that would run.
+/// A missing page is a compile error. `Error` is not adjustable, because the script cannot run; `Warning` is adjustable;
+/// `Error lint` is an adjustable error in a script that can run.
 macro_rules! page {
     (Error lint $slug:literal) => {
         page!(@ Error, true, $slug)
@@ -58,8 +58,8 @@ macro_rules! page {
     };
 }
 
-/// Every diagnostic that checking a script may give, sorted by slug. A new one takes a line here, a page, and a line in the
-/// README of the pages; `tests/authoring/diagnostics.rs` finds what is missing.
+/// All diagnostics of checks, sorted by slug. A new one needs a line here, a page, and a line in the README of the pages;
+/// `tests/authoring/diagnostics.rs` finds missing ones.
 pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "broken-configuration"),
     page!(Warning "broken-placeholder"),
@@ -173,7 +173,7 @@ pub fn page(slug: &str) -> Option<&'static Page> {
     found.ok().and_then(|index| DIAGNOSTICS.get(index))
 }
 
-/// The slug that was probably meant by one that does not exist.
+/// The slug that an unknown slug probably means.
 pub fn near(slug: &str) -> Option<&'static str> {
     near_miss(slug, DIAGNOSTICS.iter().map(|page| page.slug))
 }

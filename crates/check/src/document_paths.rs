@@ -1,26 +1,25 @@
-//! Why a path that a document names another by cannot be used, in words for its author.
+//! Errors of paths by which one document names another, with messages for the author.
 
-/// What is wrong with the path of a test's script, or with that of a script's skill.
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 
+/// What is wrong with the path of a test's script, or of a script's skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentPathError {
     Empty,
-    /// It begins at the root of one machine.
     Absolute,
-    /// It leads out of the project.
+    /// It leads outside the project.
     Outside,
     Absent,
     Folder,
-    /// What is there cannot be read as a file, for this reason.
+    /// The file cannot be read, for this reason.
     Unreadable(String),
 }
 
 impl DocumentPathError {
-    /// The fault of the path that is called `shown`, and what to do. `what` is what it should lead to, `from` the document
-    /// whose folder it begins at, `example` a path that could be right.
-    pub fn words(
+    /// The error message for the path shown as `shown`, and the help text. `what` is the kind of its target, `from` the
+    /// document whose folder it is relative to, `example` a valid path.
+    pub fn message_and_help(
         &self,
         shown: &str,
         what: &'static str,
@@ -28,15 +27,15 @@ impl DocumentPathError {
         example: &'static str,
     ) -> (Message, Message) {
         let (what, from) = (Message::word(what), Message::word(from));
-        let begins = msg!("the path is relative to the folder of this {from}, as in `{example}`");
+        let relative = msg!("the path is relative to the folder of this {from}, as in `{example}`");
         match self {
-            Self::Empty => (msg!("the path of the {what} is empty"), begins),
-            Self::Absolute => (msg!("`{shown}` is an absolute path"), begins),
+            Self::Empty => (msg!("the path of the {what} is empty"), relative),
+            Self::Absolute => (msg!("`{shown}` is an absolute path"), relative),
             Self::Outside => (
                 msg!("`{shown}` is outside the project"),
                 msg!("copy the {what} into the project: documents of a project can only use files of that project"),
             ),
-            Self::Absent => (msg!("there is no file `{shown}`"), begins),
+            Self::Absent => (msg!("there is no file `{shown}`"), relative),
             Self::Folder => (
                 msg!("`{shown}` is a folder"),
                 msg!("write the path of the {what} itself, including the file name, as in `{example}`"),

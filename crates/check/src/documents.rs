@@ -1,4 +1,4 @@
-//! One document, walked and asked about by the rules: a script, or a skill in its own file.
+//! Checks one document, a script or a skill file: walks it and runs the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,55 +18,55 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::text::AuthorTexts;
-use bcc_runtime::program::program::{Needing, ProgramStep, Skill};
+use bcc_runtime::program::program::{ActionNeedingPermission, ProgramStep, Skill};
 
-/// Which rules are asked.
+/// Which rules run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleSelection {
-    /// Those without which nothing could run.
+    /// The rules that find what keeps a script from running.
     Essential,
     All,
 }
 
-/// A skill that a document needs and does not hold itself.
+/// A skill that a document needs and does not contain itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequiredInputs {
     /// Its id, as written.
     pub id: Spanned<String>,
-    /// Whether a route or a trigger inserts it; else an action calls it.
+    /// Whether a route or a trigger inserts it; otherwise an action calls it.
     pub inserted: bool,
 }
 
-/// What a document came to.
+/// The result of the check of a document.
 pub struct CheckedDocument<T> {
-    /// What was made of it; none when not all of it could be read.
+    /// The compiled document; `None` if a part of it could not be read.
     pub tree: Option<T>,
-    /// The names that it gives values to, where all rules were asked; none when something is missing from them.
+    /// The names to which it assigns values, if all rules ran; `None` if the list is incomplete.
     pub names: Option<BTreeSet<String>>,
     pub needs: Vec<RequiredInputs>,
-    /// For a script, its own actions that it inserts.
+    /// For a script, the inserted actions that it contains.
     pub inserts: BTreeMap<String, ProgramStep>,
-    /// What the project must allow, each with the first action that needs it.
-    pub permits: BTreeMap<&'static str, Needing>,
+    /// The required permissions, each with the first action that needs it.
+    pub permissions: BTreeMap<&'static str, ActionNeedingPermission>,
 }
 
-/// Walks a script; what is wrong is reported.
+/// Checks a script and reports its problems.
 pub fn session(
     script: &Script,
-    against: &CheckContext<'_>,
+    context: &CheckContext<'_>,
     texts: &mut AuthorTexts,
     findings: &Findings,
-    asked: RuleSelection,
+    selection: RuleSelection,
 ) -> CheckedDocument<Tree> {
     let skills = script.inline_skills();
-    let mut checker = begin(&script.file, against, texts, findings);
+    let mut checker = new_checker(&script.file, context, texts, findings);
     let tree = walk::script(&mut checker, script, &skills);
-    let Checker { texts: read, seen, made, .. } = checker;
-    *texts = read;
-    let facts = SemanticModel::new(&script.file, Some(script), &skills, against, seen);
-    unknown_names(&facts, findings);
-    ask(&facts, findings, asked);
-    let mut inserted = inserted(&facts, &made);
+    let Checker { texts: compiled, collected, compiled_steps, .. } = checker;
+    *texts = compiled;
+    let model = SemanticModel::new(&script.file, Some(script), &skills, context, collected);
+    unknown_names(&model, findings);
+    run_rules(&model, findings, selection);
+    let mut inserted = inserted(&model, &compiled_steps);
     let inserts = inserted.remove(&None).unwrap_or_default();
     let tree = tree.map(|mut tree| {
         for (number, skill) in tree.skills.iter_mut().enumerate() {
@@ -74,111 +74,120 @@ pub fn session(
         }
         tree
     });
-    CheckedDocument { tree, names: names_of(&facts, asked), needs: needs(&facts), inserts, permits: permits(&facts) }
+    CheckedDocument {
+        tree,
+        names: names_of(&model, selection),
+        needs: needs(&model),
+        inserts,
+        permissions: permissions(&model),
+    }
 }
 
-/// Walks the skill of a file; what is wrong is reported.
+/// Checks the skill of a skill file and reports its problems.
 pub fn skill(
     file: &Arc<SourceFile>,
     written: &WrittenSkill,
-    against: &CheckContext<'_>,
+    context: &CheckContext<'_>,
     texts: &mut AuthorTexts,
     findings: &Findings,
-    asked: RuleSelection,
+    selection: RuleSelection,
 ) -> CheckedDocument<Skill> {
-    let mut checker = begin(file, against, texts, findings);
+    let mut checker = new_checker(file, context, texts, findings);
     let tree = walk::skill(&mut checker, 0, written);
-    let Checker { texts: read, seen, made, .. } = checker;
-    *texts = read;
+    let Checker { texts: compiled, collected, compiled_steps, .. } = checker;
+    *texts = compiled;
     let skills = [written];
-    let facts = SemanticModel::new(file, None, &skills, against, seen);
-    unknown_names(&facts, findings);
-    ask(&facts, findings, asked);
-    let inserts = inserted(&facts, &made).remove(&Some(0)).unwrap_or_default();
+    let model = SemanticModel::new(file, None, &skills, context, collected);
+    unknown_names(&model, findings);
+    run_rules(&model, findings, selection);
+    let inserts = inserted(&model, &compiled_steps).remove(&Some(0)).unwrap_or_default();
     let tree = tree.map(|skill| Skill { inserts, file: Some(Arc::clone(file)), ..skill });
-    let (names, needs, permits) = (names_of(&facts, asked), needs(&facts), permits(&facts));
-    CheckedDocument { tree, names, needs, inserts: BTreeMap::new(), permits }
+    let (names, needs, permissions) = (names_of(&model, selection), needs(&model), permissions(&model));
+    CheckedDocument { tree, names, needs, inserts: BTreeMap::new(), permissions }
 }
 
-/// A walk whose texts join those of the program.
-fn begin<'a>(
+/// A checker whose texts are added to those of the program.
+fn new_checker<'a>(
     file: &'a Arc<SourceFile>,
-    against: &'a CheckContext<'_>,
+    context: &'a CheckContext<'_>,
     texts: &mut AuthorTexts,
     findings: &'a Findings,
 ) -> Checker<'a> {
-    let mut checker = Checker::new(file, against, findings);
+    let mut checker = Checker::new(file, context, findings);
     checker.texts = std::mem::take(texts);
-    // What was not read because it is wrong may be just what a rule would miss.
-    checker.seen.whole = findings.mistakes() == 0;
+    // After a mistake, items that rules rely on may be missing.
+    checker.collected.complete = findings.author_errors() == 0;
     checker
 }
 
-/// The names of what was seen; none when something is missing from it.
-fn names_of(facts: &SemanticModel<'_>, asked: RuleSelection) -> Option<BTreeSet<String>> {
-    let names = || facts.seen.definitions.iter().map(|definition| definition.name.clone()).collect();
-    (asked == RuleSelection::All && facts.whole()).then(names)
+/// The names of the collected definitions; `None` if the document is incomplete.
+fn names_of(model: &SemanticModel<'_>, selection: RuleSelection) -> Option<BTreeSet<String>> {
+    let names = || model.collected.definitions.iter().map(|definition| definition.name.clone()).collect();
+    (selection == RuleSelection::All && model.is_complete()).then(names)
 }
 
-/// The skills that are called or inserted, but for those that stand in the document; what can only be an action is none.
-fn needs(facts: &SemanticModel<'_>) -> Vec<RequiredInputs> {
-    let own = |id: &str| facts.skills.iter().any(|skill| skill.id.value == id);
-    let calls = facts.seen.calls.iter().map(|call| RequiredInputs { id: call.skill.clone(), inserted: false });
-    let callables = facts.callables();
+/// The called and inserted skills that the document does not contain. Inserted actions are not included.
+fn needs(model: &SemanticModel<'_>) -> Vec<RequiredInputs> {
+    let own = |id: &str| model.skills.iter().any(|skill| skill.id.value == id);
+    let calls = model.collected.calls.iter().map(|call| RequiredInputs { id: call.skill.clone(), inserted: false });
+    let callables = model.callables();
     let action = |id: &str| callables.skill(id).is_none() && callables.action(id).is_some();
-    let inserts = facts.inserts().into_iter().filter(|(id, _)| !action(&id.value));
+    let inserts = model.inserts().into_iter().filter(|(id, _)| !action(&id.value));
     let inserts = inserts.map(|(id, _)| RequiredInputs { id: id.clone(), inserted: true });
     calls.chain(inserts).filter(|needed| !own(&needed.id.value)).collect()
 }
 
-/// What the actions need to be allowed, as their kinds tell.
-fn permits(facts: &SemanticModel<'_>) -> BTreeMap<&'static str, Needing> {
-    let mut permits = BTreeMap::new();
-    for action in &facts.seen.actions {
+/// The permissions that the actions need according to their kinds.
+fn permissions(model: &SemanticModel<'_>) -> BTreeMap<&'static str, ActionNeedingPermission> {
+    let mut permissions = BTreeMap::new();
+    for action in &model.collected.actions {
         for what in action.described.iter().flat_map(|described| &described.needs) {
-            permits.entry(*what).or_insert_with(|| Needing {
+            permissions.entry(*what).or_insert_with(|| ActionNeedingPermission {
                 action: action.id.value.clone(),
-                file: Arc::clone(facts.file),
+                file: Arc::clone(model.file),
                 span: action.span,
             });
         }
     }
-    permits
+    permissions
 }
 
-/// The actions that are inserted, by the number of the skill in which they and their routes stand; none for the script.
+/// The inserted actions, by the number of the skill that contains them and their routes; `None` for the script.
 fn inserted(
-    facts: &SemanticModel<'_>,
-    made: &BTreeMap<usize, ProgramStep>,
+    model: &SemanticModel<'_>,
+    compiled_steps: &BTreeMap<usize, ProgramStep>,
 ) -> BTreeMap<Option<usize>, BTreeMap<String, ProgramStep>> {
-    let callables = facts.callables();
+    let callables = model.callables();
     let mut inserted: BTreeMap<Option<usize>, BTreeMap<String, ProgramStep>> = BTreeMap::new();
-    for (id, body) in facts.inserts() {
+    for (id, body) in model.inserts() {
         if callables.skill(&id.value).is_some() {
             continue;
         }
         let Some(number) = callables.action(&id.value) else { continue };
-        let Some(action) = facts.seen.actions.get(number).filter(|action| can_insert(body, action)) else { continue };
-        let Some(step) = made.get(&number) else { continue };
+        let Some(action) = model.collected.actions.get(number).filter(|action| can_insert(body, action)) else {
+            continue;
+        };
+        let Some(step) = compiled_steps.get(&number) else { continue };
         let skill = match action.body {
             CalleeBody::Skill(number) => Some(number),
             CalleeBody::Session | CalleeBody::Phase(_) | CalleeBody::Topic(..) => None,
         };
-        // Whoever inserts it means it to run.
+        // An inserted action runs unconditionally.
         let step = ProgramStep { condition: None, ..step.clone() };
         inserted.entry(skill).or_default().insert(id.value.clone(), step);
     }
     inserted
 }
 
-/// Asks the rules. What they find inside of something that is already reported as an error is not said: the first mistake
-/// explains it.
-fn ask(facts: &SemanticModel<'_>, findings: &Findings, asked: RuleSelection) {
-    let broken = findings.broken();
+/// Runs the rules. Findings inside a part that is already reported as an error are dropped: the first mistake explains
+/// them.
+fn run_rules(model: &SemanticModel<'_>, findings: &Findings, selection: RuleSelection) {
+    let broken = findings.error_spans();
     let found = Findings::new();
-    for rule in RULES.iter().filter(|rule| asked == RuleSelection::All || rule.essential) {
-        (rule.check)(facts, &found);
+    for rule in RULES.iter().filter(|rule| selection == RuleSelection::All || rule.essential) {
+        (rule.check)(model, &found);
     }
-    let follows = |diagnostic: &Diagnostic| Arc::ptr_eq(&diagnostic.file, facts.file) && broken.holds(diagnostic.span);
-    findings.extend(found.into_vec().into_iter().filter(|diagnostic| !follows(diagnostic)));
+    let is_consequence =
+        |diagnostic: &Diagnostic| Arc::ptr_eq(&diagnostic.file, model.file) && broken.contains(diagnostic.span);
+    findings.extend(found.into_vec().into_iter().filter(|diagnostic| !is_consequence(diagnostic)));
 }

@@ -1,55 +1,55 @@
-//! Draws the ways of a [`crate::graph::ControlFlowGraph`]: what follows on what, by order, conditions and routes.
+//! Builds the edges of a [`crate::graph::ControlFlowGraph`] from order, conditions and routes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::collected::{ActionFact, CalleeBody};
+use crate::collected::{CalleeBody, CollectedAction};
 use crate::escape_analysis::EscapeAnalysis;
 use crate::graph::{Certainty, ControlEdge, ControlFlowGraph, NodeId, NodeSet, NodeWork};
 use crate::library::SkillExits;
-use crate::reasons::{DefaultRoute, ERROR, ReasonTable, possible, usual};
+use crate::reasons::{DefaultRoute, ERROR, ReasonTable, default_route, possible_reasons};
 use crate::semantic_model::SemanticModel;
-use bcc_lang::script::routes::{Go, WrittenRoute};
+use bcc_lang::script::routes::{RouteTarget, WrittenRoute};
 use bcc_lang::script::script::{Script, WrittenTopic};
 use bcc_lang::source::span::Span;
 
-/// Which way the conversation can take.
-pub fn graph<'f>(facts: &'f SemanticModel<'_>) -> &'f ControlFlowGraph {
-    facts.graph.get_or_init(|| {
-        let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
-        let nodes = NodeSet::of(phases, facts.skills.len(), facts.seen.actions.len());
-        let (ways, anytime) = draw(facts, &nodes);
-        ControlFlowGraph::of(nodes, ways, anytime)
+/// The control flow graph of a document, built on first use.
+pub fn graph<'f>(model: &'f SemanticModel<'_>) -> &'f ControlFlowGraph {
+    model.graph.get_or_init(|| {
+        let phases = model.script.map(|script| script.phases.as_slice()).unwrap_or_default();
+        let nodes = NodeSet::of(phases, model.skills.len(), model.collected.actions.len());
+        let (edges, anytime) = build_edges(model, &nodes);
+        ControlFlowGraph::of(nodes, edges, anytime)
     })
 }
 
-/// Draws the ways of a document, each with where it begins; and where the conversation may be at any time.
-fn draw(facts: &SemanticModel<'_>, nodes: &NodeSet) -> (Vec<(NodeId, ControlEdge)>, Vec<NodeId>) {
-    let mut drawing = Drawing {
-        facts,
+/// The edges of a document, each with its source node, and the nodes that may be reached at any time.
+fn build_edges(model: &SemanticModel<'_>, nodes: &NodeSet) -> (Vec<(NodeId, ControlEdge)>, Vec<NodeId>) {
+    let mut builder = EdgeBuilder {
+        model,
         nodes,
-        ways: Vec::new(),
+        edges: Vec::new(),
         anytime: Vec::new(),
         ids: BTreeMap::new(),
         targets: BTreeMap::new(),
         gotos: BTreeMap::new(),
         lists: BTreeMap::new(),
         blocks: BTreeMap::new(),
-        calls: facts.seen.calls.iter().filter_map(|call| call.at.action).collect(),
-        leaving: None,
-        anywhere: SkillExits::default(),
+        calls: model.collected.calls.iter().filter_map(|call| call.at.action).collect(),
+        escapes: None,
+        trigger_exits: SkillExits::default(),
         tables: Tables::default(),
     };
-    drawing.index();
-    drawing.script();
-    for skill in 0..facts.skills.len() {
-        drawing.tables = Tables::default();
-        let list = drawing.lists.remove(&CalleeBody::Skill(skill)).unwrap_or_default();
-        drawing.list(&list, nodes.skill_in(skill), nodes.skill_out(skill));
+    builder.index();
+    builder.script();
+    for skill in 0..model.skills.len() {
+        builder.tables = Tables::default();
+        let list = builder.lists.remove(&CalleeBody::Skill(skill)).unwrap_or_default();
+        builder.list(&list, nodes.skill_in(skill), nodes.skill_out(skill));
     }
-    (drawing.ways, drawing.anytime)
+    (builder.edges, builder.anytime)
 }
 
-/// The tables that are asked for the actions of a topic, nearest first.
+/// The tables of routes that apply to the actions of a topic.
 #[derive(Clone, Copy, Default)]
 struct Tables<'a> {
     topic: ReasonTable<'a>,
@@ -57,32 +57,32 @@ struct Tables<'a> {
     session: ReasonTable<'a>,
 }
 
-struct Drawing<'a, 'f> {
-    facts: &'a SemanticModel<'f>,
+struct EdgeBuilder<'a, 'f> {
+    model: &'a SemanticModel<'f>,
     nodes: &'a NodeSet,
-    ways: Vec<(NodeId, ControlEdge)>,
-    /// What a trigger inserts, and where the session's route leads when that fails after the last action.
+    edges: Vec<(NodeId, ControlEdge)>,
+    /// The actions that triggers insert, and the targets of the session's `error` route if one fails after the last action.
     anytime: Vec<NodeId>,
     ids: BTreeMap<&'a str, usize>,
-    /// Where a `goto` to an id leads; two places when a phase and a topic share it.
+    /// The targets of a `goto` to an id; two if a phase and a topic share the id.
     targets: BTreeMap<&'a str, Vec<NodeId>>,
     gotos: BTreeMap<usize, Vec<(&'a str, Span)>>,
-    /// The actions that stand in no other one, by the part of the document.
+    /// The top-level actions, by the part of the document.
     lists: BTreeMap<CalleeBody, Vec<usize>>,
-    /// The lists inside of actions, by their action and in the order of the file.
+    /// The lists in actions, by action and in the order of the file.
     blocks: BTreeMap<usize, BTreeMap<usize, Vec<usize>>>,
     calls: BTreeSet<usize>,
-    /// Where what is called or inserted leads; none where nothing is.
-    leaving: Option<EscapeAnalysis<'a, 'f>>,
-    /// Where what a trigger inserts leads, from wherever it fires.
-    anywhere: SkillExits,
+    /// The exits of called and inserted skills and actions; `None` without calls and insertions.
+    escapes: Option<EscapeAnalysis<'a, 'f>>,
+    /// The exits of what triggers insert; they may be taken anywhere.
+    trigger_exits: SkillExits,
     tables: Tables<'a>,
 }
 
-impl Drawing<'_, '_> {
+impl EdgeBuilder<'_, '_> {
     fn index(&mut self) {
-        let facts = self.facts;
-        for (number, action) in facts.seen.actions.iter().enumerate() {
+        let model = self.model;
+        for (number, action) in model.collected.actions.iter().enumerate() {
             self.ids.entry(action.id.value.as_str()).or_insert(number);
             match action.parent {
                 Some(parent) => {
@@ -91,98 +91,99 @@ impl Drawing<'_, '_> {
                 None => self.lists.entry(action.body).or_default().push(number),
             }
         }
-        for (id, at) in &facts.seen.gotos {
+        for (id, at) in &model.collected.gotos {
             if let Some(action) = at.action {
                 self.gotos.entry(action).or_default().push((id.value.as_str(), id.span));
             }
         }
-        for (number, phase) in facts.script.iter().flat_map(|script| &script.phases).enumerate() {
+        for (number, phase) in model.script.iter().flat_map(|script| &script.phases).enumerate() {
             self.targets.entry(phase.id.value.as_str()).or_default().push(self.nodes.phase_in(number));
             for (inner, topic) in phase.topics.iter().enumerate() {
                 self.targets.entry(topic.id.value.as_str()).or_default().push(self.nodes.topic_in(number, inner));
             }
         }
-        let inserted = || facts.seen.triggers.iter().filter_map(|trigger| trigger.insert.as_ref());
-        if !facts.seen.triggers.is_empty() {
-            let session = facts.script.and_then(|script| script.on_exit.as_ref());
+        let inserted = || model.collected.triggers.iter().filter_map(|trigger| trigger.insert.as_ref());
+        if !model.collected.triggers.is_empty() {
+            let session = model.script.and_then(|script| script.on_exit.as_ref());
             let then = ReasonTable::of(session).route(ERROR).and_then(|route| route.then.as_ref());
-            if let Some(Go::Goto(id)) = then.map(|then| &then.value) {
+            if let Some(RouteTarget::Goto(id)) = then.map(|then| &then.value) {
                 self.anytime.extend(self.targets.get(id.as_str()).into_iter().flatten());
             }
         }
-        if !facts.seen.calls.is_empty() || !facts.inserts().is_empty() {
-            let leaving = EscapeAnalysis::of(facts);
-            let leaves = inserted().map(|id| leaving.inserted(id, CalleeBody::Session));
-            self.anywhere = SkillExits { session: false, ..leaves.fold(SkillExits::default(), SkillExits::or) };
-            self.leaving = Some(leaving);
+        if !model.collected.calls.is_empty() || !model.inserts().is_empty() {
+            let escapes = EscapeAnalysis::of(model);
+            let exits = inserted().map(|id| escapes.inserted(id, CalleeBody::Session));
+            self.trigger_exits = SkillExits { session: false, ..exits.fold(SkillExits::default(), SkillExits::or) };
+            self.escapes = Some(escapes);
         }
         let inserted = inserted().filter_map(|id| self.ids.get(id.value.as_str()));
         self.anytime.extend(inserted.map(|action| self.nodes.act(*action)));
     }
 
     fn script(&mut self) {
-        let (facts, nodes) = (self.facts, self.nodes);
-        let Some(script) = facts.script else { return };
+        let (model, nodes) = (self.model, self.nodes);
+        let Some(script) = model.script else { return };
         self.tables.session = ReasonTable::of(script.on_exit.as_ref());
-        self.plain(NodeSet::START, nodes.phase_in(0));
+        self.add_plain_edge(NodeSet::START, nodes.phase_in(0));
         for (number, phase) in script.phases.iter().enumerate() {
             self.tables.phase = ReasonTable::of(phase.on_exit.as_ref());
             let (enter, leave) = (nodes.phase_in(number), nodes.phase_out(number));
             let first = if phase.topics.is_empty() { leave } else { nodes.topic_in(number, 0) };
-            self.plain(enter, first);
+            self.add_plain_edge(enter, first);
             if phase.condition.is_some() {
-                self.plain(enter, leave);
+                self.add_plain_edge(enter, leave);
             }
             for (inner, topic) in phase.topics.iter().enumerate() {
                 self.tables.topic = ReasonTable::of(topic.on_exit.as_ref());
                 let (enter, body) = (nodes.topic_in(number, inner), nodes.topic_body(number, inner));
                 let (last, out) = (nodes.topic_last(number, inner), nodes.topic_out(number, inner));
-                self.way(
+                self.add_edge(
                     enter,
                     ControlEdge { to: body, sure: Certainty::Yes, work: NodeWork::Topic(number, inner), by: None },
                 );
                 let list = self.lists.remove(&CalleeBody::Topic(number, inner)).unwrap_or_default();
                 self.list(&list, body, last);
-                self.plain(last, out);
+                self.add_plain_edge(last, out);
                 if topic.for_each.is_some() {
-                    self.plain(last, body);
+                    self.add_plain_edge(last, body);
                 }
                 if topic.for_each.is_some() || topic.condition.is_some() {
-                    self.plain(enter, out);
+                    self.add_plain_edge(enter, out);
                 }
-                self.left_out(script, topic, (enter, body, last, out));
+                self.add_skip_edges(script, topic, (enter, body, last, out));
                 if topic.strategy.as_ref().is_some_and(|strategy| strategy.orchestration) {
-                    self.in_any_order(&list, body, last);
+                    self.add_orchestration_edges(&list, body, last);
                 }
                 let follows = inner + 1 < phase.topics.len();
-                self.plain(out, if follows { nodes.topic_in(number, inner + 1) } else { leave });
+                self.add_plain_edge(out, if follows { nodes.topic_in(number, inner + 1) } else { leave });
             }
-            // Behind the last phase stands the end.
-            self.plain(leave, nodes.phase_in(number + 1));
+            // After the last phase comes the end.
+            self.add_plain_edge(leave, nodes.phase_in(number + 1));
         }
     }
 
     fn list(&mut self, actions: &[usize], from: NodeId, to: NodeId) {
         let mut last = from;
         for action in actions {
-            self.plain(last, self.nodes.gate(*action));
+            self.add_plain_edge(last, self.nodes.before(*action));
             self.action(*action);
             last = self.nodes.after(*action);
         }
-        self.plain(last, to);
+        self.add_plain_edge(last, to);
     }
 
     fn action(&mut self, number: usize) {
-        let (facts, nodes) = (self.facts, self.nodes);
-        let Some(action) = facts.seen.actions.get(number) else { return };
-        let (gate, act, exit, after) = (nodes.gate(number), nodes.act(number), nodes.exit(number), nodes.after(number));
-        self.plain(gate, act);
+        let (model, nodes) = (self.model, self.nodes);
+        let Some(action) = model.collected.actions.get(number) else { return };
+        let (before, act, exit, after) =
+            (nodes.before(number), nodes.act(number), nodes.exit(number), nodes.after(number));
+        self.add_plain_edge(before, act);
         if action.conditional {
-            self.plain(gate, after);
+            self.add_plain_edge(before, after);
         }
         for (id, span) in self.gotos.remove(&number).unwrap_or_default() {
             for to in self.targets.get(id).cloned().unwrap_or_else(|| vec![exit]) {
-                self.way(act, ControlEdge { to, sure: Certainty::Yes, work: NodeWork::Nothing, by: Some(span) });
+                self.add_edge(act, ControlEdge { to, sure: Certainty::Yes, work: NodeWork::Nothing, by: Some(span) });
             }
         }
         for block in self.blocks.remove(&number).unwrap_or_default().into_values() {
@@ -191,71 +192,78 @@ impl Drawing<'_, '_> {
         let described = action.described.as_ref();
         if !described.is_some_and(|described| described.always_branches) {
             // A skill may wait for an answer.
-            let at_once = described.is_some_and(|described| !described.listens) && !self.calls.contains(&number);
+            let at_once = described.is_some_and(|described| !described.needs_answer) && !self.calls.contains(&number);
             let sure = if at_once && action.sound { Certainty::Yes } else { Certainty::No };
-            self.way(act, ControlEdge { to: exit, sure, work: NodeWork::Action(number), by: None });
+            self.add_edge(act, ControlEdge { to: exit, sure, work: NodeWork::Action(number), by: None });
         }
         if self.calls.contains(&number)
-            && let Some(leaving) = &self.leaving
+            && let Some(escapes) = &self.escapes
         {
-            self.out(action, act, leaving.action(number));
+            self.add_exits(action, act, escapes.action(number));
         }
-        self.out(action, act, self.anywhere);
+        self.add_exits(action, act, self.trigger_exits);
         let own = ReasonTable::of(action.on_exit.as_ref());
         let Tables { topic, phase, session } = self.tables;
-        for reason in possible(facts, action) {
-            // An error may come before anything was done.
+        for reason in possible_reasons(model, action) {
+            // An error may occur before the action did anything.
             let (from, sure) = if reason == ERROR { (act, Certainty::OnError) } else { (exit, Certainty::Yes) };
             let route = [own, topic, phase, session].iter().find_map(|table| table.route(reason));
             match route {
                 Some(route) => {
                     self.route(number, action, route, from, sure);
-                    if let (Some(id), Some(leaving)) = (&route.insert, &self.leaving) {
-                        self.out(action, from, leaving.inserted(id, action.body));
+                    if let (Some(id), Some(escapes)) = (&route.insert, &self.escapes) {
+                        self.add_exits(action, from, escapes.inserted(id, action.body));
                     }
                 }
                 None => {
-                    let to = match usual(reason) {
+                    let to = match default_route(reason) {
                         DefaultRoute::Next => after,
                         DefaultRoute::Again => act,
                         DefaultRoute::Fail => NodeSet::FAIL,
                     };
-                    self.way(from, ControlEdge { to, sure, work: NodeWork::Nothing, by: None });
+                    self.add_edge(from, ControlEdge { to, sure, work: NodeWork::Nothing, by: None });
                 }
             }
         }
     }
 
-    fn route(&mut self, number: usize, action: &ActionFact, route: &WrittenRoute, from: NodeId, sure: Certainty) {
-        let (nodes, facts) = (self.nodes, self.facts);
+    fn route(&mut self, number: usize, action: &CollectedAction, route: &WrittenRoute, from: NodeId, sure: Certainty) {
+        let (nodes, model) = (self.nodes, self.model);
         let (act, after) = (nodes.act(number), nodes.after(number));
         let mut unsure = route.insert.is_some();
         let targets = match route.then.as_ref().map(|then| &then.value) {
-            Some(Go::Next) => vec![after],
-            None => vec![match usual(&route.reason.value) {
+            Some(RouteTarget::Next) => vec![after],
+            None => vec![match default_route(&route.reason.value) {
                 DefaultRoute::Next => after,
                 DefaultRoute::Again => act,
                 DefaultRoute::Fail => NodeSet::FAIL,
             }],
-            Some(Go::Resume | Go::Retry) => {
+            Some(RouteTarget::Resume | RouteTarget::Retry) => {
                 unsure = true;
                 vec![act, after]
             }
-            Some(go @ (Go::SkipTopic | Go::SkipPhase | Go::End)) => vec![self.behind(action, go)],
-            // One that leads nowhere is reported; what stands behind it is not held against it.
-            Some(Go::Goto(id)) => self.targets.get(id.as_str()).cloned().unwrap_or_else(|| vec![after]),
-            Some(Go::Fail) => vec![NodeSet::FAIL],
+            Some(go @ (RouteTarget::SkipTopic | RouteTarget::SkipPhase | RouteTarget::End)) => {
+                vec![self.node_after(action, go)]
+            }
+            // An unknown target is reported by a rule; assume here that the next action follows.
+            Some(RouteTarget::Goto(id)) => self.targets.get(id.as_str()).cloned().unwrap_or_else(|| vec![after]),
+            Some(RouteTarget::Fail) => vec![NodeSet::FAIL],
         };
         let sure = if unsure && sure == Certainty::Yes { Certainty::No } else { sure };
         let by = Some(route.then.as_ref().map_or(route.span, |then| then.span));
         if let Some(other) = route.insert.as_ref().and_then(|id| self.ids.get(id.value.as_str()).copied()) {
-            let elsewhere = facts.seen.actions.get(other).is_none_or(|other| other.body != action.body);
-            // An action of a skill, or for one, is inserted by a mistake that is reported.
+            let in_other_part = model.collected.actions.get(other).is_none_or(|other| other.body != action.body);
+            // Another rule reports insertions between a skill and the rest of the document.
             let skill = |body| matches!(body, CalleeBody::Skill(_));
-            if !elsewhere || !skill(action.body) && !facts.seen.actions.get(other).is_some_and(|a| skill(a.body)) {
-                self.way(from, ControlEdge { to: nodes.act(other), sure: Certainty::No, work: NodeWork::Nothing, by });
+            if !in_other_part
+                || !skill(action.body) && !model.collected.actions.get(other).is_some_and(|a| skill(a.body))
+            {
+                self.add_edge(
+                    from,
+                    ControlEdge { to: nodes.act(other), sure: Certainty::No, work: NodeWork::Nothing, by },
+                );
                 for to in &targets {
-                    self.way(
+                    self.add_edge(
                         nodes.exit(other),
                         ControlEdge { to: *to, sure: Certainty::No, work: NodeWork::Nothing, by },
                     );
@@ -263,35 +271,39 @@ impl Drawing<'_, '_> {
             }
         }
         for to in targets {
-            self.way(from, ControlEdge { to, sure, work: NodeWork::Nothing, by });
+            self.add_edge(from, ControlEdge { to, sure, work: NodeWork::Nothing, by });
         }
     }
 
-    /// The ways out of where an action stands that what runs inside of it may take.
-    fn out(&mut self, action: &ActionFact, from: NodeId, leaves: SkillExits) {
-        let goes = [(leaves.topic, Go::SkipTopic), (leaves.phase, Go::SkipPhase), (leaves.session, Go::End)];
-        for (_, go) in goes.into_iter().filter(|(leaves, _)| *leaves) {
-            let to = self.behind(action, &go);
-            self.way(from, ControlEdge { to, sure: Certainty::No, work: NodeWork::Nothing, by: None });
+    /// Adds edges for the exits that the skills or actions inside an action may take.
+    fn add_exits(&mut self, action: &CollectedAction, from: NodeId, exits: SkillExits) {
+        let targets = [
+            (exits.topic, RouteTarget::SkipTopic),
+            (exits.phase, RouteTarget::SkipPhase),
+            (exits.session, RouteTarget::End),
+        ];
+        for (_, go) in targets.into_iter().filter(|(exits, _)| *exits) {
+            let to = self.node_after(action, &go);
+            self.add_edge(from, ControlEdge { to, sure: Certainty::No, work: NodeWork::Nothing, by: None });
         }
     }
 
-    /// What stands behind the topic, the phase or the session of an action.
-    fn behind(&self, action: &ActionFact, go: &Go) -> NodeId {
+    /// The node after the topic, the phase or the session of an action.
+    fn node_after(&self, action: &CollectedAction, go: &RouteTarget) -> NodeId {
         let nodes = self.nodes;
         match (go, action.body) {
-            (Go::End, _) => NodeSet::END,
+            (RouteTarget::End, _) => NodeSet::END,
             (_, CalleeBody::Skill(skill)) => nodes.skill_out(skill),
-            (Go::SkipPhase, CalleeBody::Topic(phase, _)) => nodes.phase_out(phase),
-            // One that repeats goes on with its next element.
+            (RouteTarget::SkipPhase, CalleeBody::Topic(phase, _)) => nodes.phase_out(phase),
+            // A topic that repeats continues with its next element.
             (_, CalleeBody::Topic(phase, topic)) if self.repeats(phase, topic) => nodes.topic_last(phase, topic),
             (_, CalleeBody::Topic(phase, topic)) => nodes.topic_out(phase, topic),
             (_, CalleeBody::Session | CalleeBody::Phase(_)) => NodeSet::END,
         }
     }
 
-    /// A topic of low priority is skipped when time is short, or what is left of it is.
-    fn left_out(
+    /// Adds edges for a topic of low priority, which may be skipped completely or in part when time is short.
+    fn add_skip_edges(
         &mut self,
         script: &Script,
         topic: &WrittenTopic,
@@ -301,29 +313,29 @@ impl Drawing<'_, '_> {
         let minutes = script.budget.as_ref().is_some_and(|budget| budget.minutes.is_some());
         if low && (minutes || topic.time_budget.is_some()) {
             for (from, to) in [(enter, out), (body, last)] {
-                self.way(from, ControlEdge { to, sure: Certainty::No, work: NodeWork::Nothing, by: None });
+                self.add_edge(from, ControlEdge { to, sure: Certainty::No, work: NodeWork::Nothing, by: None });
             }
         }
     }
 
-    /// A plan may leave out actions of a topic, or put them into another order.
-    fn in_any_order(&mut self, list: &[usize], body: NodeId, last: NodeId) {
-        let gates = list.iter().map(|action| self.nodes.gate(*action));
-        for to in gates.chain([last]).collect::<Vec<_>>() {
-            self.way(body, ControlEdge { to, sure: Certainty::No, work: NodeWork::Nothing, by: None });
+    /// Adds edges for a plan, which may omit or reorder the actions of a topic.
+    fn add_orchestration_edges(&mut self, list: &[usize], body: NodeId, last: NodeId) {
+        let entries = list.iter().map(|action| self.nodes.before(*action));
+        for to in entries.chain([last]).collect::<Vec<_>>() {
+            self.add_edge(body, ControlEdge { to, sure: Certainty::No, work: NodeWork::Nothing, by: None });
         }
     }
 
     fn repeats(&self, phase: usize, topic: usize) -> bool {
-        let phase = self.facts.script.and_then(|script| script.phases.get(phase));
+        let phase = self.model.script.and_then(|script| script.phases.get(phase));
         phase.and_then(|phase| phase.topics.get(topic)).is_some_and(|topic| topic.for_each.is_some())
     }
 
-    fn plain(&mut self, from: NodeId, to: NodeId) {
-        self.way(from, ControlEdge { to, sure: Certainty::Yes, work: NodeWork::Nothing, by: None });
+    fn add_plain_edge(&mut self, from: NodeId, to: NodeId) {
+        self.add_edge(from, ControlEdge { to, sure: Certainty::Yes, work: NodeWork::Nothing, by: None });
     }
 
-    fn way(&mut self, from: NodeId, way: ControlEdge) {
-        self.ways.push((from, way));
+    fn add_edge(&mut self, from: NodeId, edge: ControlEdge) {
+        self.edges.push((from, edge));
     }
 }

@@ -1,4 +1,4 @@
-//! Expressions where they stand in the script: read, their names looked up, kept for the rules.
+//! Compiles the expressions of a script, looks up their names, and records them for the rules.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::checker::Checker;
-use crate::collected::{ExpressionFact, ExpressionRole, UseKind, UseLocation};
+use crate::collected::{CollectedExpression, ExpressionRole, UseKind, UseLocation};
 use crate::repairs::fix;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::fields::TextField;
@@ -18,24 +18,24 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::features::FeatureKind;
 
 impl Checker<'_> {
-    /// Compiles the expression in `within` of `words`.
-    pub(crate) fn compile(&mut self, words: &TextField, within: Range<usize>, role: ExpressionRole) -> Option<Expr> {
-        let source = words.text.get(within.clone()).unwrap_or_default();
+    /// Compiles the expression in the range `within` of a field.
+    pub(crate) fn compile(&mut self, field: &TextField, within: Range<usize>, role: ExpressionRole) -> Option<Expr> {
+        let source = field.text.get(within.clone()).unwrap_or_default();
         let place = |range: &Range<usize>| {
             let range = range.start + within.start..range.end + within.start;
-            locate_bytes(self.file, &words.node, range)
+            locate_bytes(self.file, &field.node, range)
         };
         match Expr::parse(source) {
             Ok(expression) => {
-                self.keep(words, within.start, role, &expression);
+                self.record(field, within.start, role, &expression);
                 Some(expression)
             }
             Err(error) => {
-                // The names in it are used, and nobody knows which they are.
-                self.seen.whole = false;
-                let span = error.range.as_ref().map_or(words.node.span, place);
+                // The names that it uses are unknown.
+                self.collected.complete = false;
+                let span = error.range.as_ref().map_or(field.node.span, place);
                 let diagnostic = match error.unknown {
-                    Some(what) => unknown_name_of(what, error.message.clone(), self.file, span),
+                    Some(what) => unknown_feature(what, error.message.clone(), self.file, span),
                     None => {
                         let message = msg!("this expression cannot be read: {}", error.message);
                         Diagnostic::error("expression-syntax", message, self.file, span)
@@ -46,29 +46,29 @@ impl Checker<'_> {
                     Some(help) => diagnostic.with_help(help),
                     None => diagnostic,
                 };
-                let fix = error.repair.as_deref().and_then(|repair| fix(self.file, &words.node, within.start, repair));
+                let fix = error.repair.as_deref().and_then(|repair| fix(self.file, &field.node, within.start, repair));
                 self.findings.report(diagnostic.with_fixes(fix));
                 None
             }
         }
     }
 
-    fn keep(&mut self, words: &TextField, start: usize, role: ExpressionRole, expression: &Expr) {
+    fn record(&mut self, field: &TextField, start: usize, role: ExpressionRole, expression: &Expr) {
         let mut declared = BTreeMap::new();
         for name in expression.names() {
             let within = name.range.start + start..name.range.end + start;
-            let place = UseLocation::Within(Arc::clone(&words.node), within);
+            let place = UseLocation::Within(Arc::clone(&field.node), within);
             self.used(&name.name, place, UseKind::Expression, name.optional, true);
             if let Some(known) = self.known.declaration(&name.name) {
                 declared.entry(name.name.clone()).or_insert_with(|| (known.declared, known.choices.clone()));
             }
         }
-        let (expression, node, at) = (expression.clone(), Arc::clone(&words.node), self.here());
-        self.seen.expressions.push(ExpressionFact { expression, node, start, role, at, declared });
+        let (expression, node, at) = (expression.clone(), Arc::clone(&field.node), self.position());
+        self.collected.expressions.push(CollectedExpression { expression, node, start, role, at, declared });
     }
 }
 
-pub(crate) fn unknown_name_of(what: FeatureKind, message: Message, file: &Arc<SourceFile>, span: Span) -> Diagnostic {
+pub(crate) fn unknown_feature(what: FeatureKind, message: Message, file: &Arc<SourceFile>, span: Span) -> Diagnostic {
     match what {
         FeatureKind::Filter => Diagnostic::error("unknown-filter", message, file, span),
         FeatureKind::Test => Diagnostic::error("unknown-test", message, file, span),
@@ -76,9 +76,9 @@ pub(crate) fn unknown_name_of(what: FeatureKind, message: Message, file: &Arc<So
     }
 }
 
-/// The word that an expression has for what other languages, and YAML, call so; and whether nothing else can be meant. `yes`
-/// and `off` may be texts that somebody forgot to quote.
-pub(crate) fn word_meant(name: &str) -> Option<(&'static str, bool)> {
+/// The word of the expression language for a constant of YAML or other languages, and whether this is certain. `yes` and
+/// `off` may be texts without quotes.
+pub(crate) fn equivalent_constant(name: &str) -> Option<(&'static str, bool)> {
     Some(match name {
         "null" | "Null" | "NULL" | "nil" | "undefined" | "NONE" => ("none", true),
         "TRUE" => ("true", true),
@@ -89,7 +89,7 @@ pub(crate) fn word_meant(name: &str) -> Option<(&'static str, bool)> {
     })
 }
 
-/// What to do about an expression that minijinja cannot read, by what it says.
+/// The help for an expression that minijinja cannot read, by its error message.
 fn advice(message: &str) -> Option<&'static str> {
     if message.contains("end of string") {
         return Some("close the text with the quote that opens it");

@@ -1,7 +1,7 @@
-//! Which way a conversation can take through a document: a graph with the ways between its phases, topics and actions.
+//! The control flow graph of a document, whose edges connect its phases, topics and actions.
 //!
-//! It holds every way that there is, and sometimes one more: what it cannot be sure of counts as possible. So a place that
-//! the graph does not reach is never reached; one that it reaches may still never be.
+//! It overestimates: whatever is uncertain counts as possible. So a node that the graph does not reach is never reached,
+//! but a node that it reaches may still be unreachable.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ use crate::collected::CalleeBody;
 use bcc_lang::script::script::WrittenPhase;
 use bcc_lang::source::span::Span;
 
-/// A place of the graph, by its number.
+/// The number of a node.
 pub type NodeId = usize;
 
 /// The nodes of a document, numbered in the order of the file.
@@ -24,17 +24,17 @@ pub struct NodeSet {
 }
 
 impl NodeSet {
-    /// Where the session begins.
+    /// The start of the session.
     pub const START: NodeId = 0;
     pub const END: NodeId = 1;
     pub const FAIL: NodeId = 2;
 
-    /// The nodes of a document with these phases and so many skills and actions.
+    /// The nodes of a document with these phases and these numbers of skills and actions.
     pub fn of(phases: &[WrittenPhase], skills: usize, actions: usize) -> Self {
         let mut count = 3;
-        let mut take = |many| {
-            count += many;
-            count - many
+        let mut take = |size| {
+            count += size;
+            count - size
         };
         let phases = phases.iter().map(|phase| (take(2), phase.topics.iter().map(|_| take(4)).collect())).collect();
         let skills = take(2 * skills);
@@ -46,7 +46,7 @@ impl NodeSet {
         self.phases.get(phase).map_or(Self::END, |(node, _)| *node)
     }
 
-    /// What stands behind a phase.
+    /// The node after a phase.
     pub fn phase_out(&self, phase: usize) -> NodeId {
         self.phases.get(phase).map_or(Self::END, |(node, _)| node + 1)
     }
@@ -55,17 +55,17 @@ impl NodeSet {
         self.phases.get(phase).and_then(|(_, topics)| topics.get(topic)).copied().unwrap_or(Self::END)
     }
 
-    /// What stands behind a topic.
+    /// The node after a topic.
     pub fn topic_out(&self, phase: usize, topic: usize) -> NodeId {
         self.topic_in(phase, topic) + 1
     }
 
-    /// Before the first action of a topic, for each element of its list.
+    /// The node before the first action of a topic, for each element of its list.
     pub fn topic_body(&self, phase: usize, topic: usize) -> NodeId {
         self.topic_in(phase, topic) + 2
     }
 
-    /// Behind the last action of a topic.
+    /// The node after the last action of a topic.
     pub fn topic_last(&self, phase: usize, topic: usize) -> NodeId {
         self.topic_in(phase, topic) + 3
     }
@@ -74,13 +74,13 @@ impl NodeSet {
         self.skills + 2 * skill
     }
 
-    /// Where a skill is done.
+    /// The end of a skill.
     pub fn skill_out(&self, skill: usize) -> NodeId {
         self.skills + 2 * skill + 1
     }
 
-    /// Before an action, where its condition is asked.
-    pub fn gate(&self, action: usize) -> NodeId {
+    /// The node before an action, where its condition is evaluated.
+    pub fn before(&self, action: usize) -> NodeId {
         self.actions + 4 * action
     }
 
@@ -92,12 +92,12 @@ impl NodeSet {
         self.actions + 4 * action + 2
     }
 
-    /// What stands behind it.
+    /// The node after an action.
     pub fn after(&self, action: usize) -> NodeId {
         self.actions + 4 * action + 3
     }
 
-    pub fn begin(&self, body: CalleeBody) -> NodeId {
+    pub fn start_of(&self, body: CalleeBody) -> NodeId {
         match body {
             CalleeBody::Session => Self::START,
             CalleeBody::Phase(phase) => self.phase_in(phase),
@@ -109,11 +109,11 @@ impl NodeSet {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {
-    /// It is taken when no other is.
+    /// The edge is taken if no other edge is.
     Yes,
-    /// It is there for an error.
+    /// The edge is taken only on an error.
     OnError,
-    /// Something else may come before it is taken, as an answer or an insertion; or it may not be one at all.
+    /// Something else, such as an answer or an insertion, may happen before the edge is taken; or the edge may not exist.
     No,
 }
 
@@ -129,55 +129,55 @@ pub struct ControlEdge {
     pub to: NodeId,
     pub sure: Certainty,
     pub work: NodeWork,
-    /// The route or `goto` that makes it.
+    /// The route or `goto` that creates it.
     pub by: Option<Span>,
 }
 
-/// The graph of a document. The bodies of its skills are graphs of their own: a skill runs in a scope of its own, so a call
-/// of it is a way from before it to behind it.
+/// The graph of a document. The bodies of its skills are separate graphs: a skill runs in its own scope, so a call of it is
+/// an edge across the call.
 #[derive(Debug)]
 pub struct ControlFlowGraph {
     pub nodes: NodeSet,
     first: Vec<usize>,
-    ways: Vec<ControlEdge>,
+    edges: Vec<ControlEdge>,
     reached: Vec<bool>,
 }
 
 impl ControlFlowGraph {
-    /// The graph with these ways, each with where it begins. `roots`: what can be reached besides the beginning and the skills.
-    pub fn of(nodes: NodeSet, mut ways: Vec<(NodeId, ControlEdge)>, mut roots: Vec<NodeId>) -> Self {
-        ways.sort_by_key(|(from, _)| *from);
+    /// The graph with these edges, each with its source node. `roots`: reachable nodes in addition to the start and the skills.
+    pub fn of(nodes: NodeSet, mut edges: Vec<(NodeId, ControlEdge)>, mut roots: Vec<NodeId>) -> Self {
+        edges.sort_by_key(|(from, _)| *from);
         let mut first = vec![0; nodes.count + 1];
-        ways.iter().for_each(|(from, _)| first.iter_mut().skip(from + 1).take(1).for_each(|count| *count += 1));
+        edges.iter().for_each(|(from, _)| first.iter_mut().skip(from + 1).take(1).for_each(|count| *count += 1));
         let mut sum = 0;
         for count in &mut first {
             sum += *count;
             *count = sum;
         }
-        let ways = ways.into_iter().map(|(_, way)| way).collect();
-        let mut graph = Self { nodes, first, ways, reached: vec![] };
+        let edges = edges.into_iter().map(|(_, edge)| edge).collect();
+        let mut graph = Self { nodes, first, edges, reached: vec![] };
         roots.push(NodeSet::START);
         roots.extend((graph.nodes.skills..graph.nodes.actions).step_by(2));
-        graph.reached = graph.from(&roots);
+        graph.reached = graph.reachable_from(&roots);
         graph
     }
 
-    pub fn ways_from(&self, node: NodeId) -> &[ControlEdge] {
+    pub fn edges_from(&self, node: NodeId) -> &[ControlEdge] {
         let (Some(from), Some(to)) = (self.first.get(node), self.first.get(node + 1)) else { return &[] };
-        self.ways.get(*from..*to).unwrap_or_default()
+        self.edges.get(*from..*to).unwrap_or_default()
     }
 
-    /// Whether a conversation could come to this node.
+    /// Whether a conversation can reach this node.
     pub fn reached(&self, node: NodeId) -> bool {
         self.reached.get(node).is_some_and(|reached| *reached)
     }
 
-    /// Whether a conversation could come to this action.
+    /// Whether a conversation can reach this action.
     pub fn reached_action(&self, action: usize) -> bool {
-        self.reached(self.nodes.gate(action)) || self.reached(self.nodes.act(action))
+        self.reached(self.nodes.before(action)) || self.reached(self.nodes.act(action))
     }
 
-    /// The least that any way from the beginning to the end costs; none when no way leads there.
+    /// The minimum cost of a path from the start to the end; `None` if there is no path.
     pub fn cheapest(&self, cost: impl Fn(NodeWork) -> u64) -> Option<u64> {
         let mut best: Vec<Option<u64>> = vec![None; self.nodes.count];
         let mut open = BinaryHeap::from([Reverse((0_u64, NodeSet::START))]);
@@ -187,47 +187,50 @@ impl ControlFlowGraph {
             if node == NodeSet::END {
                 return Some(spent);
             }
-            open.extend(self.ways_from(node).iter().map(|way| Reverse((spent.saturating_add(cost(way.work)), way.to))));
+            open.extend(
+                self.edges_from(node).iter().map(|edge| Reverse((spent.saturating_add(cost(edge.work)), edge.to))),
+            );
         }
         None
     }
 
-    /// The only way on from a node, errors aside; none where there are several, or where it is not sure.
-    pub fn only_way(&self, node: NodeId) -> Option<&ControlEdge> {
-        let mut ways = self.ways_from(node).iter().filter(|way| way.sure != Certainty::OnError);
-        let only = ways.next()?;
-        (only.sure == Certainty::Yes && ways.all(|way| way.sure == Certainty::Yes && way.to == only.to)).then_some(only)
+    /// The only edge of a node, except for errors; `None` if there are several, or if it is not certain.
+    pub fn only_edge(&self, node: NodeId) -> Option<&ControlEdge> {
+        let mut edges = self.edges_from(node).iter().filter(|edge| edge.sure != Certainty::OnError);
+        let only = edges.next()?;
+        (only.sure == Certainty::Yes && edges.all(|edge| edge.sure == Certainty::Yes && edge.to == only.to))
+            .then_some(only)
     }
 
-    /// The loops that nothing leaves: each as the routes and `goto`s that make it.
+    /// The loops without an exit: each as the routes and `goto`s that form it.
     pub fn endless(&self) -> Vec<Vec<Span>> {
-        let mut round: Vec<usize> = vec![0; self.nodes.count];
+        let mut visited_by: Vec<usize> = vec![0; self.nodes.count];
         let mut loops = Vec::new();
         for start in (0..self.nodes.count).filter(|node| self.reached(*node)) {
             let mut node = start;
             let mut path: Vec<(NodeId, Option<Span>)> = Vec::new();
-            // Every node is passed once: whoever comes to one that was passed before stops there.
-            while let Some(mark) = round.get_mut(node).filter(|mark| **mark == 0) {
+            // Every node is visited once: the search stops at a visited node.
+            while let Some(mark) = visited_by.get_mut(node).filter(|mark| **mark == 0) {
                 *mark = start + 1;
-                let Some(way) = self.only_way(node) else { break };
-                path.push((node, way.by));
-                node = way.to;
+                let Some(edge) = self.only_edge(node) else { break };
+                path.push((node, edge.by));
+                node = edge.to;
             }
-            let again = path.iter().position(|(passed, _)| *passed == node);
-            if let Some(again) = again.filter(|_| round.get(node) == Some(&(start + 1))) {
-                loops.push(path.iter().skip(again).filter_map(|(_, by)| *by).collect());
+            let loop_start = path.iter().position(|(visited, _)| *visited == node);
+            if let Some(loop_start) = loop_start.filter(|_| visited_by.get(node) == Some(&(start + 1))) {
+                loops.push(path.iter().skip(loop_start).filter_map(|(_, by)| *by).collect());
             }
         }
         loops
     }
 
-    fn from(&self, roots: &[NodeId]) -> Vec<bool> {
+    fn reachable_from(&self, roots: &[NodeId]) -> Vec<bool> {
         let mut reached = vec![false; self.nodes.count];
         let mut open = roots.to_vec();
         while let Some(node) = open.pop() {
             let Some(new) = reached.get_mut(node).filter(|reached| !**reached) else { continue };
             *new = true;
-            open.extend(self.ways_from(node).iter().map(|way| way.to));
+            open.extend(self.edges_from(node).iter().map(|edge| edge.to));
         }
         reached
     }

@@ -1,4 +1,4 @@
-//! Which names have a value at a point of the script, as far as its text tells.
+//! The names that are known at a point of the script.
 
 use std::sync::Arc;
 
@@ -6,31 +6,31 @@ use bcc_lang::value::scopes::{Declaration, DeclarationMap, Scope};
 
 /// The names of one open scope.
 #[derive(Debug)]
-struct Open {
+struct OpenScope {
     scope: Scope,
     declared: DeclarationMap,
-    /// Extracted or set without being declared anywhere: they hold null until then.
+    /// Names extracted or set without a declaration; they are null until then.
     learned: DeclarationMap,
 }
 
-impl Open {
-    fn holds(&self, name: &str) -> bool {
+impl OpenScope {
+    fn contains(&self, name: &str) -> bool {
         self.declared.contains_key(name) || self.learned.contains_key(name)
     }
 }
 
-/// The open scopes, widest first.
+/// The open scopes, outermost first.
 #[derive(Debug, Default)]
 pub struct Known {
-    open: Vec<Open>,
+    open: Vec<OpenScope>,
 }
 
 impl Known {
     pub fn enter(&mut self, scope: Scope, declared: DeclarationMap) {
-        self.open.push(Open { scope, declared, learned: DeclarationMap::new() });
+        self.open.push(OpenScope { scope, declared, learned: DeclarationMap::new() });
     }
 
-    /// Leaves the narrowest scope; gives its declarations, those that were learned included.
+    /// Leaves the innermost scope; returns its declarations, including the learned ones.
     pub fn leave(&mut self) -> Arc<DeclarationMap> {
         let Some(open) = self.open.pop() else { return Arc::default() };
         let mut all = open.declared;
@@ -40,22 +40,22 @@ impl Known {
         Arc::new(all)
     }
 
-    /// From here on, `name` may have a value: in `scope` when given, else where it is declared, else in the session. Gives
-    /// that scope.
+    /// Records that `name` may have a value from now on: in `scope` if given, else where it is declared, else in the
+    /// session. Returns that scope.
     pub fn learn(&mut self, name: &str, scope: Option<Scope>) -> Scope {
-        if let (None, Some(holds)) = (scope, self.open.iter().rev().find(|open| open.holds(name))) {
-            return holds.scope;
+        if let (None, Some(declaring)) = (scope, self.open.iter().rev().find(|open| open.contains(name))) {
+            return declaring.scope;
         }
         let scope = scope.unwrap_or(Scope::Session);
-        // What another scope says about the name holds in this one too: above all that it is sensitive.
-        let like = self.declaration(name).cloned();
+        // The declaration in another scope also applies to this one; above all, `sensitive` does.
+        let existing = self.declaration(name).cloned();
         if let Some(open) = self.open.iter_mut().rev().find(|open| open.scope == scope) {
             if open.declared.contains_key(name) {
                 return scope;
             }
             let null = serde_json::Value::Null;
-            let learned = match like {
-                Some(like) => Declaration { value: null, implied: true, ..like },
+            let learned = match existing {
+                Some(existing) => Declaration { value: null, implied: true, ..existing },
                 None => Declaration {
                     name: name.to_owned(),
                     value: null,
@@ -72,10 +72,10 @@ impl Known {
     }
 
     pub fn knows(&self, name: &str) -> bool {
-        self.open.iter().any(|open| open.holds(name))
+        self.open.iter().any(|open| open.contains(name))
     }
 
-    /// The nearest declaration of `name`, learned ones included.
+    /// The nearest declaration of `name`, including learned ones.
     pub fn declaration(&self, name: &str) -> Option<&Declaration> {
         self.open.iter().rev().find_map(|open| open.declared.get(name).or_else(|| open.learned.get(name)))
     }

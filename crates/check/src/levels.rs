@@ -1,4 +1,4 @@
-//! What a project makes of the rules: each may be off, a warning or an error, as far as a script can run without it.
+//! Rule levels: a project may set a rule to off, warning or error, unless the rule finds what keeps a script from running.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
@@ -27,13 +27,13 @@ impl RuleLevel {
     }
 }
 
-/// The rules that are set to something else than their page says.
+/// The rules whose level differs from their default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleLevels {
     set: BTreeMap<&'static str, RuleLevel>,
 }
 
-/// A setting that cannot be.
+/// An invalid setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 pub enum LevelError {
     #[error("there is no diagnostic `{slug}`")]
@@ -44,7 +44,7 @@ pub enum LevelError {
     },
     #[error("`{slug}` cannot be set to `{level}`")]
     UnknownLevel { slug: String, level: String },
-    /// The rule finds what keeps scripts from running.
+    /// The rule finds problems that keep scripts from running.
     #[error("`{slug}` cannot be set to `{level}`: a script with this problem cannot run")]
     Fixed { slug: String, level: String },
     #[error("`{text}` does not set a level")]
@@ -68,10 +68,10 @@ impl LevelError {
 }
 
 impl RuleLevels {
-    /// Levels from names and levels as they are written in `[rules]` of `bcc-script.toml` and on the command line
-    /// (docs/configuration.md). Of two for one rule the later one counts: give those of the command line last.
-    /// Errors: For a rule or a level that does not exist, and where a rule that finds what keeps a script from running should be
-    /// less than an error.
+    /// Parses the levels of `[rules]` in `bcc-script.toml` and of the command line
+    /// (docs/configuration.md). The last level for a rule applies, so pass those of the command line last.
+    /// Errors: A rule or level does not exist, or a rule that finds what keeps a script from running is set to less than an
+    /// error.
     pub fn parse<A: AsRef<str>, B: AsRef<str>>(pairs: impl IntoIterator<Item = (A, B)>) -> Result<Self, LevelError> {
         let mut set = BTreeMap::new();
         for (slug, level) in pairs {
@@ -88,16 +88,16 @@ impl RuleLevels {
         Ok(Self { set })
     }
 
-    /// `NAME=LEVEL` of the command line as a pair for [`RuleLevels::parse`].
-    /// Errors: Where there is no `=`, or nothing on one side of it.
+    /// Splits `NAME=LEVEL` of the command line into a pair for [`RuleLevels::parse`].
+    /// Errors: There is no `=`, or one side of it is empty.
     pub fn pair(text: &str) -> Result<(&str, &str), LevelError> {
         let pair = text.split_once('=').map(|(slug, level)| (slug.trim(), level.trim()));
         let pair = pair.filter(|(slug, level)| !slug.is_empty() && !level.is_empty());
         pair.ok_or_else(|| LevelError::NoPair { text: text.into() })
     }
 
-    /// The findings as they are to be told: without those that are off, with the severity that is set. Their order stays. Set
-    /// after comments have silenced theirs (`check::allow`), or a comment would seem to silence nothing.
+    /// Removes the findings that are off and sets the severity of the others. Keeps their order. Call this after comments
+    /// have silenced findings (`check::allow`), or a comment would seem to silence nothing.
     pub fn apply(&self, diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
         if self.set.is_empty() {
             return diagnostics;
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_off_is_not_told_and_what_is_set_counts_as_that() {
+    fn disabled_rules_are_not_reported_and_levels_are_applied() {
         use Severity::{Error, Warning};
         let levels = RuleLevels::parse([
             ("deprecated-field", "off"),
@@ -151,13 +151,13 @@ mod tests {
     }
 
     #[test]
-    fn of_two_levels_for_one_rule_the_later_counts() {
+    fn the_last_of_two_levels_for_a_rule_applies() {
         let levels = RuleLevels::parse([("deprecated-field", "off"), ("deprecated-field", "error")]).unwrap();
         assert_eq!(found(&levels)[0], ("deprecated-field", Severity::Error));
     }
 
     #[test]
-    fn what_keeps_a_script_from_running_stays_an_error() {
+    fn rules_that_keep_a_script_from_running_stay_errors() {
         for page in DIAGNOSTICS {
             for level in ["off", "warn", "error"] {
                 let parsed = RuleLevels::parse([(page.slug, level)]);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_setting_is_told_with_what_to_do() {
+    fn an_invalid_setting_is_reported_with_help() {
         let table = [
             ("deprecated_field=off", "there is no diagnostic `deprecated_field`", "did you mean `deprecated-field`?"),
             ("xyz=off", "there is no diagnostic `xyz`", "`bcc-script explain` lists"),

@@ -1,11 +1,12 @@
-//! From a document and the kinds of actions to a `Program`, or to diagnostics.
+//! Checks a document against the kinds of actions; the result is a `Program` or diagnostics.
 //!
-//! [`check`] is the whole of it: the walk collects what a document says ([`walk`], [`collected`]), [`semantic_model`] answers questions about
-//! it, [`rules`] has one file for each rule of `validate`, [`typing`] finds what an expression can never be, and [`templates`]
-//! looks at prompts. [`diagnostics`] lists every diagnostic with its page. [`context`] is what a document is checked against.
+//! [`check`] is the entry point. A walk collects the content of a document ([`walk`], [`collected`]), [`semantic_model`]
+//! answers queries about it, [`rules`] has one file for each rule of `validate`, [`typing`] finds type errors in expressions,
+//! and [`templates`] checks prompts. [`diagnostics`] lists every diagnostic with its page. [`context`] describes the project
+//! in which a document is checked.
 //!
-//! This crate promises that checking does not stop at the first mistake, that only a document without errors becomes a
-//! program, and that a rule speaks only where it is sure. It runs nothing.
+//! This crate guarantees that checking does not stop at the first mistake, that only a document without errors becomes a
+//! program, and that a rule reports only what is certain. It runs nothing.
 
 pub mod allow;
 pub mod allow_comments;

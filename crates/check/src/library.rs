@@ -1,4 +1,4 @@
-//! The skills of a project, as far as a caller must know them.
+//! The skills of a project: the data that callers need.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::document_paths::DocumentPathError;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::read::{ScriptDocument, document};
-use bcc_lang::script::routes::Go;
+use bcc_lang::script::routes::RouteTarget;
 use bcc_lang::script::script::RawAction;
 use bcc_lang::script::skill::WrittenSkill;
 use bcc_lang::source::compose::parse;
@@ -16,80 +16,83 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::YamlNode;
 use bcc_lang::value::declared::DeclaredType;
 
-/// Skills by their ids.
 #[derive(Clone, Debug, Default)]
 pub struct SkillLibrary {
-    /// By id; several where files share one, in the order in which they were added.
+    /// The skills by id; several if files share an id, in the order in which they were added.
     skills: BTreeMap<String, Vec<Arc<SkillOutline>>>,
-    /// What the paths of a script's `skills` lead to, as they are written there.
+    /// The targets of the paths in a script's `skills`, by path as written.
     paths: BTreeMap<String, SkillPathTarget>,
-    /// Files that seem to hold skills and cannot be read as such.
+    /// Files that seem to contain skills but cannot be read.
     pub broken: Vec<BrokenFile>,
-    /// Whether every skill that there is was looked up and could be read: only then one that is not here does not exist.
-    pub whole: bool,
+    /// Whether all skills of the project were found and read: only then a skill that is missing here does not exist.
+    pub complete: bool,
 }
 
-/// A file in which a skill may be, which cannot be read as one.
+/// A file that may contain a skill but cannot be read.
 #[derive(Clone, Debug)]
 pub struct BrokenFile {
-    /// The path by which a script names it, when one does.
+    /// The path by which a script names it, if any.
     pub path: Option<String>,
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// What the path of a skill leads to.
+/// The target of a skill path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SkillPathTarget {
     /// The skill with this id, which is in the library.
     Skill(String),
-    /// A file that holds something else, as a script.
+    /// A file with another kind of document, such as a script.
     Other,
-    /// A text that is broken, which is reported there.
+    /// A broken file, whose problems are reported in the file itself.
     Unreadable,
-    /// Nothing that could be read.
-    Refused(DocumentPathError),
+    /// A path that cannot be used.
+    Unusable(DocumentPathError),
 }
 
-/// What a caller must know of a skill.
+/// The properties of a skill that a caller needs.
 #[derive(Clone, Debug)]
 pub struct SkillOutline {
     pub id: String,
     pub file: Arc<SourceFile>,
-    /// Where its id stands.
+    /// The place of its id.
     pub span: Span,
     pub inputs: Vec<SkillInput>,
-    /// Its outputs, where each is listed.
+    /// Its outputs, each with its place.
     pub outputs: Vec<Spanned<String>>,
-    /// The skills that it calls or inserts itself, or what looks like one.
+    /// The calls and insertions in its actions, as far as they can be recognized.
     pub calls: Vec<SkillCall>,
     pub leaves: SkillExits,
 }
 
-/// A skill that another one calls.
+/// A call or insertion of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillCall {
     /// Its id, as written.
     pub id: Spanned<String>,
-    /// For an insertion: the exit reason at which it happens.
+    /// For an insertion, the exit reason that triggers it.
     pub reason: Option<String>,
-    /// Whether it stands in no case and under no condition.
+    /// Whether it is unconditional: in no case and under no condition.
     pub sure: bool,
 }
 
-/// Where the routes of a skill's actions lead out of what called it.
+/// Which parts of the caller the routes of a skill's actions may leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SkillExits {
-    /// One says `skip_topic`.
+    /// A route contains `skip_topic`.
     pub topic: bool,
-    /// One says `skip_phase`.
+    /// A route contains `skip_phase`.
     pub phase: bool,
-    /// One says `end`.
+    /// A route contains `end`.
     pub session: bool,
 }
 
 impl SkillExits {
-    pub fn of(go: &Go) -> Self {
-        Self { topic: *go == Go::SkipTopic, phase: *go == Go::SkipPhase, session: *go == Go::End }
+    pub fn of(go: &RouteTarget) -> Self {
+        Self {
+            topic: *go == RouteTarget::SkipTopic,
+            phase: *go == RouteTarget::SkipPhase,
+            session: *go == RouteTarget::End,
+        }
     }
 
     pub fn or(self, other: Self) -> Self {
@@ -104,16 +107,16 @@ impl SkillExits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillInput {
     pub name: String,
-    /// Whether a caller must give it: it has no value of its own.
+    /// Whether a caller must pass it, because it has no value of its own.
     pub needed: bool,
     pub declared: Option<DeclaredType>,
     pub span: Span,
 }
 
 impl SkillLibrary {
-    /// The skills of these files, which are all that there are: those that a session is pinned to.
+    /// A complete library of the skills of these files: those to which a session is pinned.
     pub fn of_files(files: &[Arc<SourceFile>]) -> Self {
-        let mut library = Self { whole: true, ..Self::default() };
+        let mut library = Self { complete: true, ..Self::default() };
         for file in files {
             if let Some(ScriptDocument::Skill(skill)) =
                 parse(file).root.and_then(|root| document(file, &root, &Findings::new()))
@@ -126,13 +129,13 @@ impl SkillLibrary {
 
     pub fn add(&mut self, file: &Arc<SourceFile>, skill: &WrittenSkill) {
         let outline = Arc::new(SkillOutline::of(file, skill));
-        // One without an id is reported where it stands, and nobody can call it.
+        // A skill without an id is reported elsewhere, and cannot be called.
         if !outline.id.is_empty() {
             self.skills.entry(outline.id.clone()).or_default().push(outline);
         }
     }
 
-    /// Adds the skill of a file before those of other files: a script that names it by its path means this one.
+    /// Adds the skill of a file before those of other files, for a script that names it by its path.
     pub fn prefer(&mut self, file: &Arc<SourceFile>, skill: &WrittenSkill) {
         let outline = Arc::new(SkillOutline::of(file, skill));
         let all = self.skills.entry(outline.id.clone()).or_default();
@@ -140,12 +143,12 @@ impl SkillLibrary {
         all.insert(0, outline);
     }
 
-    /// Says what a path in a script's `skills` leads to.
-    pub fn name(&mut self, path: impl Into<String>, named: SkillPathTarget) {
-        self.paths.insert(path.into(), named);
+    /// Sets the target of a path in a script's `skills`.
+    pub fn set_path_target(&mut self, path: impl Into<String>, target: SkillPathTarget) {
+        self.paths.insert(path.into(), target);
     }
 
-    /// The skill with this id; the first of several.
+    /// The skill with this id; the first one if there are several.
     pub fn skill(&self, id: &str) -> Option<&SkillOutline> {
         self.all(id).first().map(Arc::as_ref)
     }
@@ -159,8 +162,8 @@ impl SkillLibrary {
         self.skills.keys().map(String::as_str)
     }
 
-    /// What a path in the script's `skills` leads to, where somebody looked.
-    pub fn named(&self, path: &str) -> Option<&SkillPathTarget> {
+    /// The target of a path in the script's `skills`, if it was set.
+    pub fn path_target(&self, path: &str) -> Option<&SkillPathTarget> {
         self.paths.get(path)
     }
 }
@@ -173,7 +176,7 @@ impl SkillOutline {
             declared: input.declaration.declared,
             span: input.span,
         };
-        let mut collected = Collected::default();
+        let mut collected = CallCollector::default();
         skill.actions.iter().for_each(|action| collected.action(action));
         Self {
             id: skill.id.value.clone(),
@@ -186,19 +189,19 @@ impl SkillOutline {
         }
     }
 
-    /// Whether it is the skill whose id stands at this place.
+    /// Whether its id is at this place.
     pub fn is_at(&self, file: &SourceFile, span: Span) -> bool {
         self.span == span && self.file.name() == file.name()
     }
 }
 
 #[derive(Default)]
-struct Collected {
+struct CallCollector {
     calls: Vec<SkillCall>,
     leaves: SkillExits,
 }
 
-impl Collected {
+impl CallCollector {
     fn action(&mut self, action: &RawAction) {
         if let Some(config) = &action.config {
             self.config(config, action.condition.is_none());
@@ -214,7 +217,7 @@ impl Collected {
         }
     }
 
-    /// The skill that a config names, and those of the actions that stand inside of it.
+    /// Collects the skill that a config names, and the calls of the nested actions.
     fn config(&mut self, config: &YamlNode, sure: bool) {
         for entry in config.as_mapping().unwrap_or_default() {
             if let Some(scalar) = entry.value.as_scalar().filter(|_| entry.key.value == "skill") {
@@ -225,7 +228,7 @@ impl Collected {
         self.nested(config);
     }
 
-    /// Goes down to whatever looks like an action.
+    /// Collects from nested nodes that look like actions.
     fn nested(&mut self, node: &YamlNode) {
         let entries = node.as_mapping().unwrap_or_default();
         let is_action = entries.iter().any(|entry| entry.key.value == "action_type");
@@ -258,9 +261,9 @@ impl Collected {
         }
     }
 
-    /// A route of one word.
+    /// Collects the exit of a route that is a single word.
     fn word(&mut self, node: &YamlNode) {
-        if let Some(go) = node.as_scalar().and_then(|scalar| Go::word(scalar.text.trim())) {
+        if let Some(go) = node.as_scalar().and_then(|scalar| RouteTarget::from_word(scalar.text.trim())) {
             self.leaves = self.leaves.or(SkillExits::of(&go));
         }
     }

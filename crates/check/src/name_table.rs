@@ -1,4 +1,4 @@
-//! Every name of a document with the places that define it and those that use it.
+//! The names of a document, each with the places that define and use it.
 
 use std::collections::BTreeMap;
 
@@ -14,28 +14,28 @@ pub struct NameTable {
 #[derive(Debug, Default)]
 pub struct NameOccurrences {
     pub definitions: Vec<usize>,
-    /// Those of them that declare it, as an item of `declare` or an input.
+    /// The definitions that declare it, as an item of `declare` or an input.
     pub declared: Vec<usize>,
     pub uses: Vec<usize>,
 }
 
 impl NameTable {
-    pub fn of(seen: &Collected) -> Self {
+    pub fn of(collected: &Collected) -> Self {
         let mut by_name: BTreeMap<String, NameOccurrences> = BTreeMap::new();
-        for (number, definition) in seen.definitions.iter().enumerate() {
+        for (number, definition) in collected.definitions.iter().enumerate() {
             let places = by_name.entry(definition.name.clone()).or_default();
             places.definitions.push(number);
             if !definition.writes() {
                 places.declared.push(number);
             }
         }
-        for (number, used) in seen.uses.iter().enumerate() {
+        for (number, used) in collected.uses.iter().enumerate() {
             by_name.entry(used.name.clone()).or_default().uses.push(number);
         }
         Self { by_name }
     }
 
-    /// Every name, sorted.
+    /// All names, sorted.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &NameOccurrences)> {
         self.by_name.iter().map(|(name, places)| (name.as_str(), places))
     }
@@ -46,42 +46,42 @@ impl NameTable {
 }
 
 impl NameOccurrences {
-    pub fn defined<'s>(&'s self, seen: &'s Collected) -> impl Iterator<Item = &'s Definition> {
-        self.definitions.iter().filter_map(|number| seen.definitions.get(*number))
+    pub fn defined<'s>(&'s self, collected: &'s Collected) -> impl Iterator<Item = &'s Definition> {
+        self.definitions.iter().filter_map(|number| collected.definitions.get(*number))
     }
 
-    /// Of each scope of each part, the first declaration.
-    pub fn declarations<'s>(&'s self, seen: &'s Collected) -> DeclarationTable<'s> {
+    /// The first declaration of each scope of each part.
+    pub fn declarations<'s>(&'s self, collected: &'s Collected) -> DeclarationTable<'s> {
         let mut found = DeclarationTable::default();
-        for definition in self.declared.iter().filter_map(|number| seen.definitions.get(*number)) {
+        for definition in self.declared.iter().filter_map(|number| collected.definitions.get(*number)) {
             found.first.entry((definition.holder(), definition.to)).or_insert(definition);
         }
         found
     }
 
-    pub fn used<'s>(&'s self, seen: &'s Collected) -> impl Iterator<Item = &'s Use> {
-        self.uses.iter().filter_map(|number| seen.uses.get(*number))
+    pub fn used<'s>(&'s self, collected: &'s Collected) -> impl Iterator<Item = &'s Use> {
+        self.uses.iter().filter_map(|number| collected.uses.get(*number))
     }
 }
 
-/// For those who ask for the declarations of many names, some of them often: those of each name are collected once.
+/// A cache for lookups of the declarations of many names: those of each name are collected once.
 #[derive(Debug)]
 pub struct NearestDeclarations<'s> {
     names: &'s NameTable,
-    seen: &'s Collected,
+    collected: &'s Collected,
     of_name: BTreeMap<&'s str, DeclarationTable<'s>>,
 }
 
 impl<'s> NearestDeclarations<'s> {
-    pub fn of(names: &'s NameTable, seen: &'s Collected) -> Self {
-        Self { names, seen, of_name: BTreeMap::new() }
+    pub fn of(names: &'s NameTable, collected: &'s Collected) -> Self {
+        Self { names, collected, of_name: BTreeMap::new() }
     }
 
-    /// The declaration that counts for a name in a part of the document.
+    /// The declaration that applies to a name in a part of the document.
     pub fn nearest(&mut self, name: &str, body: CalleeBody) -> Option<&'s Definition> {
         let (name, places) = self.names.by_name.get_key_value(name)?;
-        let declarations = self.of_name.entry(name).or_insert_with(|| places.declarations(self.seen));
-        declarations.seen_from(body).next()
+        let declarations = self.of_name.entry(name).or_insert_with(|| places.declarations(self.collected));
+        declarations.visible_from(body).next()
     }
 }
 
@@ -91,8 +91,8 @@ pub struct DeclarationTable<'s> {
 }
 
 impl<'s> DeclarationTable<'s> {
-    /// Those that can be seen from a part of the document, the nearest first.
-    pub fn seen_from(&self, body: CalleeBody) -> impl Iterator<Item = &'s Definition> {
+    /// The declarations that are visible in a part of the document, nearest first.
+    pub fn visible_from(&self, body: CalleeBody) -> impl Iterator<Item = &'s Definition> {
         let places = match body {
             CalleeBody::Skill(_) => [Some((body, Scope::Topic)), None, None, None],
             _ => [
@@ -107,7 +107,7 @@ impl<'s> DeclarationTable<'s> {
 }
 
 impl CalleeBody {
-    /// Whether both belong to the session, or to one and the same skill.
+    /// Whether both belong to the session, or to the same skill.
     pub fn shares_names_with(self, other: Self) -> bool {
         match (self, other) {
             (Self::Skill(one), Self::Skill(two)) => one == two,
@@ -116,7 +116,7 @@ impl CalleeBody {
         }
     }
 
-    /// The number of the phase, in a phase.
+    /// The number of the phase that contains it, if any.
     pub fn phase(self) -> Option<usize> {
         match self {
             Self::Phase(phase) | Self::Topic(phase, _) => Some(phase),
@@ -126,7 +126,7 @@ impl CalleeBody {
 }
 
 impl Definition {
-    /// The part of the document that holds the name as long as it lasts.
+    /// The part of the document in which the name lives.
     pub fn holder(&self) -> CalleeBody {
         match (self.to, self.at.body) {
             (_, skill @ CalleeBody::Skill(_)) => skill,
@@ -136,8 +136,8 @@ impl Definition {
         }
     }
 
-    /// Whether what it defines can be seen in this part of the document.
-    pub fn seen_from(&self, body: CalleeBody) -> bool {
+    /// Whether the defined name is visible in this part of the document.
+    pub fn visible_from(&self, body: CalleeBody) -> bool {
         match self.holder() {
             CalleeBody::Session => CalleeBody::Session.shares_names_with(body),
             CalleeBody::Phase(phase) => body.phase() == Some(phase),
@@ -145,37 +145,41 @@ impl Definition {
         }
     }
 
-    /// Whether it writes, rather than declares.
+    /// Whether it writes a value, rather than declares the name.
     pub fn writes(&self) -> bool {
         matches!(self.how, AssignmentKind::Written | AssignmentKind::Element)
     }
 
-    /// When it may act for the first time: a table of routes beside the actions acts for each of them.
-    pub fn earliest(&self, seen: &Collected) -> usize {
-        if self.at.action.is_none() && self.how == AssignmentKind::Written { begin(seen, self.at) } else { self.order }
+    /// The earliest tick at which it may happen: a table of routes of a part applies to each of its actions.
+    pub fn earliest(&self, collected: &Collected) -> usize {
+        if self.at.action.is_none() && self.how == AssignmentKind::Written {
+            start_tick(collected, self.at)
+        } else {
+            self.order
+        }
     }
 }
 
 impl Use {
-    /// When it may act for the last time: a goal is read anew in every turn of its part.
-    pub fn latest(&self, seen: &Collected) -> usize {
-        let lasting = self.at.action.is_none() && self.by == crate::collected::UseKind::Text;
-        if lasting { end(seen, self.at) } else { self.order }
+    /// The latest tick at which it may happen: a goal is read again in every turn of its part.
+    pub fn latest(&self, collected: &Collected) -> usize {
+        let is_repeated = self.at.action.is_none() && self.by == crate::collected::UseKind::Text;
+        if is_repeated { end_tick(collected, self.at) } else { self.order }
     }
 }
 
-/// When the walk entered a part, or an action.
-pub fn begin(seen: &Collected, at: ActionPosition) -> usize {
-    match at.action.and_then(|number| seen.actions.get(number)) {
+/// The tick at which the walk entered a part or an action.
+pub fn start_tick(collected: &Collected, at: ActionPosition) -> usize {
+    match at.action.and_then(|number| collected.actions.get(number)) {
         Some(action) => action.order.start,
-        None => seen.parts.get(&at.body).map_or(0, |part| part.start),
+        None => collected.parts.get(&at.body).map_or(0, |part| part.start),
     }
 }
 
-/// When it left it.
-pub fn end(seen: &Collected, at: ActionPosition) -> usize {
-    match at.action.and_then(|number| seen.actions.get(number)) {
-        Some(action) => action.order.end.min(seen.clock),
-        None => seen.parts.get(&at.body).map_or(seen.clock, |part| part.end.min(seen.clock)),
+/// The tick at which the walk left a part or an action.
+pub fn end_tick(collected: &Collected, at: ActionPosition) -> usize {
+    match at.action.and_then(|number| collected.actions.get(number)) {
+        Some(action) => action.order.end.min(collected.clock),
+        None => collected.parts.get(&at.body).map_or(collected.clock, |part| part.end.min(collected.clock)),
     }
 }

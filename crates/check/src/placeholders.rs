@@ -1,26 +1,26 @@
-//! Older placeholders in author texts (docs/language.md "Texts"): `${x}` anywhere and `{x}` where `x` is known are read as
-//! `{{ x }}`.
+//! Converts legacy placeholders in author texts (docs/language.md "Texts"): `${x}` anywhere, and `{x}` where `x` is known,
+//! are read as `{{ x }}`.
 
 use std::ops::Range;
 
-/// A text with its older placeholders replaced, and the way back to where each byte came from.
+/// A text whose legacy placeholders are replaced, with a mapping from its bytes to those of the original.
 #[derive(Debug, Default)]
-pub struct Modern {
-    /// The text in today's spelling.
+pub struct ConvertedText {
+    /// The text in the current syntax.
     pub text: String,
-    /// The older placeholders: where they stand in the original, and what replaces them.
+    /// The legacy placeholders: their ranges in the original, and their replacements.
     pub replaced: Vec<(Range<usize>, String)>,
-    /// Pieces of the new text with the bytes of the original they came from.
+    /// Ranges of the new text with the ranges of the original that they come from.
     pieces: Vec<(Range<usize>, Range<usize>)>,
 }
 
-impl Modern {
-    /// A text that has no older placeholders, whatever stands in it.
-    pub fn as_it_is(text: &str) -> Self {
+impl ConvertedText {
+    /// A text that is not converted.
+    pub fn unchanged(text: &str) -> Self {
         Self { text: text.to_owned(), ..Self::default() }
     }
 
-    /// Where `within` (bytes of the new text) stands in the original.
+    /// The range of the original for the range `within` of the new text.
     pub fn original(&self, within: &Range<usize>) -> Range<usize> {
         if self.replaced.is_empty() {
             return within.clone();
@@ -28,19 +28,19 @@ impl Modern {
         self.place(within.start).start..self.place(within.end.saturating_sub(1).max(within.start)).end
     }
 
-    /// The bytes of the original that the byte `at` of the new text came from.
+    /// The range of the original for the byte `at` of the new text.
     fn place(&self, at: usize) -> Range<usize> {
-        for (new, old) in &self.pieces {
+        for (new, original) in &self.pieces {
             if new.contains(&at) {
-                // A copied piece maps byte by byte; a replaced one maps to the whole placeholder.
-                if new.len() == old.len() {
-                    let start = old.start + (at - new.start);
+                // A copied piece maps byte by byte; a replaced one maps to the complete placeholder.
+                if new.len() == original.len() {
+                    let start = original.start + (at - new.start);
                     return start..start + 1;
                 }
-                return old.clone();
+                return original.clone();
             }
         }
-        let end = self.pieces.last().map_or(0, |(_, old)| old.end);
+        let end = self.pieces.last().map_or(0, |(_, original)| original.end);
         end..end
     }
 
@@ -55,17 +55,17 @@ impl Modern {
     }
 
     fn replace(&mut self, range: Range<usize>, name: &str) {
-        let today = format!("{{{{ {name} }}}}");
+        let replacement = format!("{{{{ {name} }}}}");
         let start = self.text.len();
-        self.text.push_str(&today);
+        self.text.push_str(&replacement);
         self.pieces.push((start..self.text.len(), range.clone()));
-        self.replaced.push((range, today));
+        self.replaced.push((range, replacement));
     }
 }
 
-/// Reads the older placeholders of `text`. What stands in `{{ }}`, `{% %}` and `{# #}` is left alone.
-pub fn modernise(text: &str, known: impl Fn(&str) -> bool) -> Modern {
-    let mut modern = Modern::default();
+/// Converts the legacy placeholders of `text`. The content of `{{ }}`, `{% %}` and `{# #}` is not changed.
+pub fn convert_legacy(text: &str, known: impl Fn(&str) -> bool) -> ConvertedText {
+    let mut converted = ConvertedText::default();
     let mut copied = 0;
     let mut at = 0;
     while let Some(open) = text.get(at..).and_then(|rest| rest.find('{')).map(|found| at + found) {
@@ -78,19 +78,19 @@ pub fn modernise(text: &str, known: impl Fn(&str) -> bool) -> Modern {
             Some(name) if dollar || known(name) => {
                 let start = if dollar { open - 1 } else { open };
                 let end = open + 1 + name.len() + 1;
-                modern.copy(text, copied..start);
-                modern.replace(start..end, name);
+                converted.copy(text, copied..start);
+                converted.replace(start..end, name);
                 copied = end;
                 at = end;
             }
             _ => at = open + 1,
         }
     }
-    modern.copy(text, copied..text.len());
-    modern
+    converted.copy(text, copied..text.len());
+    converted
 }
 
-/// The end of a tag of today's syntax that begins at `open`.
+/// The end of a tag of the current syntax that starts at `open`.
 pub(crate) fn end_of_tag(text: &str, open: usize) -> Option<usize> {
     let rest = text.get(open..)?;
     let close = match rest.as_bytes().get(1)? {
@@ -99,29 +99,29 @@ pub(crate) fn end_of_tag(text: &str, open: usize) -> Option<usize> {
         b'#' => "#}",
         _ => return None,
     };
-    // An unclosed tag is minijinja's to report; nothing after it is ours to read.
+    // minijinja reports an unclosed tag; nothing after it is converted.
     Some(rest.get(2..)?.find(close).map_or(text.len(), |found| open + 2 + found + close.len()))
 }
 
-/// The identifier that fills the braces from `start` on.
+/// The identifier that fills the braces from `start`.
 fn name_at(text: &str, start: usize) -> Option<&str> {
     let rest = text.get(start..)?;
-    // Up to the first character that no name has: looking for the brace itself would read the rest for every brace.
+    // Stop at the first character that is not part of a name: a search for the brace would read the rest for every brace.
     let name = rest.get(..rest.find(|c: char| !(c.is_alphanumeric() || c == '_'))?)?;
-    let begins = name.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
-    (begins && rest.get(name.len()..)?.starts_with('}')).then_some(name)
+    let starts = name.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
+    (starts && rest.get(name.len()..)?.starts_with('}')).then_some(name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn modern(text: &str) -> String {
-        modernise(text, |name| name == "用户称呼" || name == "x").text
+    fn convert(text: &str) -> String {
+        convert_legacy(text, |name| name == "用户称呼" || name == "x").text
     }
 
     #[test]
-    fn older_placeholders_become_todays() {
+    fn legacy_placeholders_are_converted() {
         let table = [
             ("很好,{用户称呼}!", "很好,{{ 用户称呼 }}!"),
             ("${unknown}", "{{ unknown }}"),
@@ -134,18 +134,18 @@ mod tests {
             ("{}", "{}"),
             ("{\"content\": \"x\"}", "{\"content\": \"x\"}"),
         ];
-        for (older, today) in table {
-            assert_eq!(modern(older), today, "{older}");
+        for (legacy, expected) in table {
+            assert_eq!(convert(legacy), expected, "{legacy}");
         }
     }
 
     #[test]
-    fn places_lead_back_to_the_original() {
+    fn ranges_map_to_the_original() {
         let text = "你好{x}再见{{ y }}";
-        let modern = modernise(text, |name| name == "x");
-        let y = modern.text.find('y').unwrap();
-        assert_eq!(&text[modern.original(&(y..y + 1))], "y");
-        let x = modern.text.find('x').unwrap();
-        assert_eq!(&text[modern.original(&(x..x + 1))], "{x}");
+        let converted = convert_legacy(text, |name| name == "x");
+        let y = converted.text.find('y').unwrap();
+        assert_eq!(&text[converted.original(&(y..y + 1))], "y");
+        let x = converted.text.find('x').unwrap();
+        assert_eq!(&text[converted.original(&(x..x + 1))], "{x}");
     }
 }

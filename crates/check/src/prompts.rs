@@ -1,4 +1,4 @@
-//! The templates and reply schemas that a script needs, as far as they concern the script.
+//! Checks the templates and reply schemas that a script uses.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Joint;
@@ -16,19 +16,19 @@ use bcc_lang::script::fields::{Fields, shortened};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_llm::reply::shape::ReplyShape;
-use bcc_runtime::program::prompt::PromptOf;
+use bcc_runtime::program::prompt::PromptNames;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
 impl Checker<'_> {
-    /// Reports a template that does not exist, or that uses a name which it does not get.
-    pub(crate) fn prompt(&mut self, name: &'static str, version: u32, prompt: PromptOf, at: &Fields<'_>) {
+    /// Reports a template that does not exist, or that uses a name which is not available to it.
+    pub(crate) fn prompt(&mut self, name: &'static str, version: u32, prompt: PromptNames, at: &Fields<'_>) {
         let template = match self.templates.get(name, version) {
             Ok(template) => template,
             Err(error) => {
-                if error.file.is_some() && !self.faults_of_templates.insert(error.to_string()) {
+                if error.file.is_some() && !self.reported_template_errors.insert(error.to_string()) {
                     return;
                 }
-                // Asked for by number, or the one that the kind always takes.
+                // The version is written in the config, or is the default of the kind.
                 let span = at.take("version").map_or(at.span(), |node| node.span);
                 let mut diagnostic = Diagnostic::error("unknown-template", error.to_message(), self.file, span);
                 if let Some(help) = &error.help {
@@ -38,25 +38,26 @@ impl Checker<'_> {
                 return;
             }
         };
-        // What is asked of the author is the same for every action that takes the template.
-        let asked = match self.asked_by_templates.get(&(name, version)) {
-            Some(asked) => Arc::clone(asked),
+        // A template requires the same names of the author for every action that uses it.
+        let requested = match self.template_requests.get(&(name, version)) {
+            Some(requested) => Arc::clone(requested),
             None => {
                 let is_given = |name: &str| ENGINE_NAMES.into_iter().chain(prompt.given()).any(|known| known == name);
-                let (shown, asked): (Vec<_>, Vec<_>) = template.mentioned().partition(|(name, _)| is_given(name));
+                let (shown, requested): (Vec<_>, Vec<_>) = template.mentioned().partition(|(name, _)| is_given(name));
                 for (name, _) in shown {
                     self.used(name, UseLocation::Whole(at.span()), UseKind::Prompt, true, false);
                 }
-                let asked: RequestedNames = asked.into_iter().map(|(name, needed)| (name.to_owned(), needed)).collect();
-                self.asked_by_templates.insert((name, version), Arc::clone(&asked));
-                asked
+                let requested: RequestedNames =
+                    requested.into_iter().map(|(name, needed)| (name.to_owned(), needed)).collect();
+                self.template_requests.insert((name, version), Arc::clone(&requested));
+                requested
             }
         };
-        // Also what it extends or includes must be known; only its own uses have lines here.
-        for (name, needed) in asked.iter() {
+        // Names of extended and included templates must be known too; only its own uses have lines here.
+        for (name, needed) in requested.iter() {
             let name = name.as_str();
             if self.known.knows(name) {
-                // What a template shows, the script uses.
+                // A name shown by a template counts as used by the script.
                 self.used(name, UseLocation::Whole(at.span()), UseKind::Prompt, true, false);
                 continue;
             }
@@ -70,8 +71,8 @@ impl Checker<'_> {
                 None => msg!("{} (in an included template)", template.file()),
             };
             let message = msg!("the template {place} uses `{}`, which is not known here", shortened(name));
-            // Other actions with this template would only say the same again.
-            if !self.faults_of_templates.insert(message.to_string()) {
+            // Other actions with this template would repeat the same report.
+            if !self.reported_template_errors.insert(message.to_string()) {
                 continue;
             }
             let help = match near_miss(name, engine.map(|name| -> &str { name }).chain(self.known.names())) {
@@ -85,16 +86,16 @@ impl Checker<'_> {
         }
     }
 
-    /// The reply schema that a kind's template asks for, else the kind's own; reports what is wrong with it.
+    /// The reply schema that the template of a kind specifies, else the kind's own. Reports its errors.
     pub(crate) fn schema_of_reply(&self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Value> {
         let template = self.templates.get(kind, version).ok();
         let report = |message: Message, help: Message| {
             let diagnostic = Diagnostic::error("reply-schema", message, self.file, at.span()).with_help(help);
             self.findings.report(at_schema(diagnostic, template.as_ref()));
         };
-        let asked = template.as_ref().and_then(|template| template.front().output_schema.as_deref());
-        let name = asked.map_or(kind, |asked| asked.strip_suffix(".json").unwrap_or(asked));
-        let by = match (&template, asked) {
+        let requested = template.as_ref().and_then(|template| template.front().output_schema.as_deref());
+        let name = requested.map_or(kind, |requested| requested.strip_suffix(".json").unwrap_or(requested));
+        let by = match (&template, requested) {
             (Some(template), Some(_)) => msg!("of the template {}", template.file()),
             _ => msg!("of `{kind}`"),
         };
@@ -107,7 +108,7 @@ impl Checker<'_> {
             report(msg!("the reply schema `{name}` {by} does not exist"), help);
             return None;
         };
-        // One of the project may stand in for the kind's own, as long as it has what the kind reads.
+        // A schema of the project may replace the kind's own if it has the fields that the kind reads.
         let own: Option<Value> = embedded::reply(kind).and_then(|text| serde_json::from_str(text).ok());
         let names = |schema: &Value| -> Vec<String> {
             schema
@@ -129,8 +130,8 @@ impl Checker<'_> {
             report(message, msg!("`{kind}` reads these fields; add them to the schema's `properties`"));
             return None;
         }
-        // Reported here, where the template is known, so that an action's outputs are all that can be wrong with the rest.
-        if asked.is_some()
+        // Reported here, where the template is known, so that later errors can only be in the outputs of the action.
+        if requested.is_some()
             && let Err(error) = ReplyShape::new(schema, &[])
         {
             let message = msg!("the reply schema `{name}` {by} cannot be used: {error}");

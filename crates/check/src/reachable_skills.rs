@@ -1,4 +1,4 @@
-//! The skills that a script reaches in files of their own: each is checked where it stands, and runs with the script.
+//! Checks the skill files that a script reaches; the skills run with the script.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -17,53 +17,53 @@ use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::text::AuthorTexts;
-use bcc_runtime::program::program::{Needing, Skill};
+use bcc_runtime::program::program::{ActionNeedingPermission, Skill};
 
 #[derive(Default)]
 pub struct Reached {
-    /// The skills; one whose file is broken is missing.
+    /// The skills, except those whose file is broken.
     pub skills: Vec<Skill>,
     pub diagnostics: Vec<Diagnostic>,
     pub broken: bool,
-    /// What the project must allow for them, each with the first action that needs it.
-    pub permits: BTreeMap<&'static str, Needing>,
+    /// The permissions that they need, each with the first action that needs it.
+    pub permissions: BTreeMap<&'static str, ActionNeedingPermission>,
 }
 
-/// Follows a script to all that it calls, inserts, or names by a path, and what that calls. `needs` are those of the script
-/// itself; what it needs and nobody has is reported to `findings`.
+/// Checks the skills that a script calls, inserts or names by a path, and the skills that those need. `needs` are the needs
+/// of the script itself; missing skills are reported to `findings`.
 pub fn reached(
     script: &Script,
     needs: Vec<RequiredInputs>,
-    against: &CheckContext<'_>,
+    context: &CheckContext<'_>,
     texts: &mut AuthorTexts,
     findings: &Findings,
 ) -> Reached {
-    // What a skill calls is first looked for in the script, as what the script itself calls.
-    let mut library = against.library.clone();
+    // Calls of a skill are resolved in the script first, like the calls of the script itself.
+    let mut library = context.library.clone();
     let inline = script.inline_skills();
     inline.iter().for_each(|skill| library.prefer(&script.file, skill));
     let own: BTreeSet<&str> = inline.iter().map(|skill| skill.id.value.as_str()).collect();
-    let against = CheckContext {
+    let context = CheckContext {
         library: &library,
-        templates: Arc::clone(&against.templates),
-        models: against.models,
-        ..*against
+        templates: Arc::clone(&context.templates),
+        models: context.models,
+        ..*context
     };
     let mut reached = Reached::default();
-    let mut open: VecDeque<String> = VecDeque::new();
+    let mut pending: VecDeque<String> = VecDeque::new();
     for path in paths(script) {
-        match library.named(&path.value) {
-            Some(SkillPathTarget::Skill(id)) => open.push_back(id.clone()),
+        match library.path_target(&path.value) {
+            Some(SkillPathTarget::Skill(id)) => pending.push_back(id.clone()),
             Some(SkillPathTarget::Unreadable) => {
                 let broken = library.broken.iter().filter(|file| file.path.as_ref() == Some(&path.value));
-                reached.tell(broken.flat_map(|file| file.diagnostics.clone()).collect());
+                reached.add_diagnostics(broken.flat_map(|file| file.diagnostics.clone()).collect());
             }
-            None | Some(SkillPathTarget::Other | SkillPathTarget::Refused(_)) => {}
+            None | Some(SkillPathTarget::Other | SkillPathTarget::Unusable(_)) => {}
         }
     }
-    follow(needs, &library, (&script.file, findings), &mut open, &mut reached);
+    add_needs(needs, &library, (&script.file, findings), &mut pending, &mut reached);
     let mut seen = BTreeSet::new();
-    while let Some(id) = open.pop_front() {
+    while let Some(id) = pending.pop_front() {
         if own.contains(id.as_str()) || !seen.insert(id.clone()) {
             continue;
         }
@@ -74,26 +74,26 @@ pub fn reached(
         findings.extend(parsed.diagnostics);
         let written = parsed.root.and_then(|root| document(&file, &root, &findings));
         if let Some(ScriptDocument::Skill(written)) = written {
-            let walked = skill(&file, &written, &against, texts, &findings, RuleSelection::Essential);
-            reached.skills.extend(walked.tree);
-            for (what, needing) in walked.permits {
-                reached.permits.entry(what).or_insert(needing);
+            let checked = skill(&file, &written, &context, texts, &findings, RuleSelection::Essential);
+            reached.skills.extend(checked.tree);
+            for (what, needing) in checked.permissions {
+                reached.permissions.entry(what).or_insert(needing);
             }
-            follow(walked.needs, &library, (&file, &findings), &mut open, &mut reached);
+            add_needs(checked.needs, &library, (&file, &findings), &mut pending, &mut reached);
         }
-        reached.tell(findings.into_vec());
+        reached.add_diagnostics(findings.into_vec());
     }
     reached
 }
 
 impl Reached {
-    fn tell(&mut self, mut diagnostics: Vec<Diagnostic>) {
+    fn add_diagnostics(&mut self, mut diagnostics: Vec<Diagnostic>) {
         self.broken |= diagnostics.iter().any(Diagnostic::is_error);
-        // A file that cannot be read is met wherever something may be in it.
-        diagnostics.retain(|new| {
-            let same = |old: &Diagnostic| {
-                (old.rule, old.span, &old.message) == (new.rule, new.span, &new.message)
-                    && old.file.name() == new.file.name()
+        // A broken file is reported wherever it may contain a missing skill: remove duplicates.
+        diagnostics.retain(|added| {
+            let same = |existing: &Diagnostic| {
+                (existing.rule, existing.span, &existing.message) == (added.rule, added.span, &added.message)
+                    && existing.file.name() == added.file.name()
             };
             !self.diagnostics.iter().any(same)
         });
@@ -101,19 +101,19 @@ impl Reached {
     }
 }
 
-/// Goes on to the skills that a file needs. Where some files could not be read, no rule says that a skill is nowhere; but what
-/// is not there cannot run.
-fn follow(
+/// Queues the skills that a file needs. If some files could not be read, no rule reports a missing skill; this function
+/// does, because a script cannot run without it.
+fn add_needs(
     needs: Vec<RequiredInputs>,
     library: &SkillLibrary,
     (file, findings): (&Arc<SourceFile>, &Findings),
-    open: &mut VecDeque<String>,
+    pending: &mut VecDeque<String>,
     reached: &mut Reached,
 ) {
     for RequiredInputs { id, inserted } in needs {
         if library.skill(&id.value).is_some() {
-            open.push_back(id.value);
-        } else if !findings.broken().holds(id.span) {
+            pending.push_back(id.value);
+        } else if !findings.error_spans().contains(id.span) {
             let (rule, what) =
                 if inserted { ("unknown-insert", "skill or action") } else { ("unknown-skill", "skill") };
             let message =
@@ -124,7 +124,7 @@ fn follow(
                 file.diagnostics.iter().any(|found| found.file.text().contains(&id.value))
             };
             let broken = library.broken.iter().filter(about);
-            reached.tell(broken.flat_map(|file| file.diagnostics.clone()).collect());
+            reached.add_diagnostics(broken.flat_map(|file| file.diagnostics.clone()).collect());
         }
     }
 }

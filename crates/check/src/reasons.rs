@@ -1,10 +1,10 @@
-//! Exit reasons: which there are, what happens without a route, and which of them an action can give (docs/routes.md).
+//! The exit reasons, their default routes, and which of them an action can have (docs/routes.md).
 
-use crate::collected::ActionFact;
+use crate::collected::CollectedAction;
 use crate::semantic_model::SemanticModel;
 use bcc_lang::script::routes::{OnExit, WrittenRoute};
 
-/// Every exit reason.
+/// All exit reasons.
 pub const REASONS: [&str; 10] = [
     "exit_criteria_met",
     "max_rounds_reached",
@@ -18,19 +18,19 @@ pub const REASONS: [&str; 10] = [
     "error",
 ];
 
-/// The reason that every kind can give.
+/// The exit reason that every kind can have.
 pub const ERROR: &str = "error";
 
-/// What happens for a reason for which nobody wrote a route.
+/// The behavior for a reason without a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefaultRoute {
-    /// It goes on with what stands next.
+    /// Continue with what follows.
     Next,
     Again,
     Fail,
 }
 
-pub fn usual(reason: &str) -> DefaultRoute {
+pub fn default_route(reason: &str) -> DefaultRoute {
     match reason {
         "user_blocked" | "off_topic" => DefaultRoute::Again,
         ERROR | "failed" | "branch_failed" | "rejected" | "timed_out" => DefaultRoute::Fail,
@@ -38,20 +38,19 @@ pub fn usual(reason: &str) -> DefaultRoute {
     }
 }
 
-/// The reasons that an action can give as it is configured, `error` among them; every reason for one of an unknown kind.
-pub fn possible(facts: &SemanticModel<'_>, action: &ActionFact) -> impl Iterator<Item = &'static str> {
+/// The exit reasons of an action with its config, including `error`; all reasons for an action of an unknown kind.
+pub fn possible_reasons(model: &SemanticModel<'_>, action: &CollectedAction) -> impl Iterator<Item = &'static str> {
     let own = action.described.as_ref().and_then(|described| described.exits);
-    let given = own.or_else(|| facts.kind_of(action).map(|kind| kind.exits()));
+    let given = own.or_else(|| model.kind_of(action).map(|kind| kind.exits()));
     REASONS.into_iter().filter(move |reason| *reason == ERROR || given.is_none_or(|given| given.contains(reason)))
 }
 
-/// The routes of a table, by the numbers of their reasons in [`REASONS`]. A table is asked for each action below it, so it
-/// is looked through once.
+/// The routes of a table, indexed like [`REASONS`]. A table is queried for each action below it, so it is indexed once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReasonTable<'a>([Option<&'a WrittenRoute>; REASONS.len()]);
 
 impl<'a> ReasonTable<'a> {
-    /// The routes of a table, when there is one.
+    /// The routes of a table, if there is one.
     pub fn of(on_exit: Option<&'a OnExit>) -> Self {
         let mut table = Self::default();
         for route in on_exit.into_iter().flat_map(|on_exit| &on_exit.routes) {

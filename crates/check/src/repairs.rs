@@ -1,4 +1,4 @@
-//! From a repair of an expression or a text, in bytes of what it says, to a fix of the file in which it stands.
+//! Converts a repair of an expression or a text to a fix of the file that contains it.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::source::diagnostic::{Edit, Fix};
@@ -7,8 +7,8 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::{ScalarStyle, YamlNode};
 use bcc_lang::template::unknown::SourceRepair;
 
-/// The fix of the file that makes `repair` in the scalar `node`, in whose decoded text the repaired source begins at `start`.
-/// `None` where that cannot be written the way the scalar is written.
+/// The fix of the file that applies `repair` in the scalar `node`, in whose decoded text the repaired source starts at
+/// `start`. `None` if the result cannot be written in the style of the scalar.
 pub fn fix(file: &SourceFile, node: &YamlNode, start: usize, repair: &SourceRepair) -> Option<Fix> {
     let scalar = node.as_scalar()?;
     let shifted: Vec<_> =
@@ -32,15 +32,15 @@ pub fn fix(file: &SourceFile, node: &YamlNode, start: usize, repair: &SourceRepa
     Some(Fix { title, edits: edits.collect(), sure: repair.sure })
 }
 
-/// Whether YAML reads this text without quotes as the text that it is.
+/// Whether YAML reads this text unchanged without quotes.
 fn may_stand_plain(text: &str) -> bool {
-    const MEANING: &[char] =
+    const SPECIAL: &[char] =
         &['!', '&', '*', '{', '}', '[', ']', '|', '>', '@', '`', '"', '\'', '%', '#', ',', '?', ':', '-'];
     let inside = !text.contains(": ") && !text.contains(" #") && !text.contains('\n');
-    inside && !text.is_empty() && text.trim() == text && !text.starts_with(MEANING) && !text.ends_with(':')
+    inside && !text.is_empty() && text.trim() == text && !text.starts_with(SPECIAL) && !text.ends_with(':')
 }
 
-/// The text in quotes, if one pair of them needs no escapes.
+/// The text in the kind of quotes that needs no escapes, if any.
 fn quoted(text: &str) -> Option<String> {
     if !text.contains(['"', '\\', '\n']) {
         return Some(format!("\"{text}\""));
@@ -56,8 +56,8 @@ mod tests {
     use bcc_lang::source::compose;
 
     #[test]
-    fn a_repair_is_written_the_way_its_scalar_is() {
-        // The file, what is replaced in `a`, by what, and the file afterwards.
+    fn a_repair_keeps_the_style_of_its_scalar() {
+        // The file, the text to replace in `a`, its replacement, and the resulting file.
         let table = [
             ("a: x = 1\n", "=", "==", "a: x == 1\n"),
             ("a: \"x = 1\"\n", "=", "== \"1\"", "a: \"x == \\\"1\\\" 1\"\n"),
@@ -72,11 +72,11 @@ mod tests {
             let node = root.get("a").or_else(|| root.get("b")?.get("a")).unwrap();
             let at = node.as_scalar().unwrap().text.find(old).unwrap();
             let fix = fix(&file, node, 0, &SourceRepair::one("", at..at + old.len(), new)).unwrap();
-            let mut mended = text.to_owned();
+            let mut fixed = text.to_owned();
             for edit in fix.edits.iter().rev() {
-                mended.replace_range(edit.span.range(), &edit.text);
+                fixed.replace_range(edit.span.range(), &edit.text);
             }
-            assert_eq!(mended, after);
+            assert_eq!(fixed, after);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `secret`: a file holds what looks like an API key, a token or a password. No report shows it: see
+//! `secret`: a file contains text that looks like an API key, a token or a password. Reports redact it: see
 //! [`bcc_lang::source::render::redaction`].
 
 use bcc_lang::message::message::Message;
@@ -8,15 +8,15 @@ use std::sync::Arc;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
 
-/// The most that are reported of one file: a list of thousands is data.
-const MOST: usize = 100;
+/// The maximum number of findings per file: a list of thousands is data.
+const MAX_FINDINGS: usize = 100;
 
-/// A warning for each text of the file that looks like a secret.
+/// Returns a warning for each text of the file that looks like a secret.
 pub fn secrets(file: &Arc<SourceFile>) -> Vec<Diagnostic> {
-    let told = |secret: &bcc_lang::source::secrets::Secret| {
+    let warning = |secret: &bcc_lang::source::secrets::Secret| {
         let message = msg!("this looks like {}, which anyone with the file can read", Message::word(secret.kind));
         let help = "revoke it at the service that issued it, and remove it from the file: bcc-script reads a key from the environment variable that `api_key_env` in bcc-script.toml specifies";
         Diagnostic::warning("secret", message, file, secret.span).with_help(help)
     };
-    file.secrets().iter().take(MOST).map(told).collect()
+    file.secrets().iter().take(MAX_FINDINGS).map(warning).collect()
 }

@@ -1,4 +1,4 @@
-//! One document, walked: what rules ask about it, made when the first of them asks.
+//! The model of a collected document that rules query. Derived data is computed on first use.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::callables::Callables;
-use crate::collected::{ActionFact, CalleeBody, Collected};
+use crate::collected::{CalleeBody, Collected, CollectedAction};
 use crate::context::CheckContext;
 use crate::graph::ControlFlowGraph;
 use crate::library::SkillLibrary;
@@ -24,18 +24,18 @@ use bcc_runtime::program::kind::Kind;
 
 pub struct SemanticModel<'a> {
     pub file: &'a Arc<SourceFile>,
-    /// The script, when it is one.
+    /// The script, if the document is one.
     pub script: Option<&'a Script>,
-    /// The skills that the document itself holds: those of a script, or the one of a skill's file.
+    /// The skills that the document itself contains: those of a script, or the one of a skill file.
     pub skills: &'a [&'a WrittenSkill],
     pub kinds: &'a [&'a dyn Kind],
     pub templates: &'a Templates,
     pub reply_schemas: &'a BTreeMap<String, Value>,
     pub library: &'a SkillLibrary,
-    /// The models of the project's configuration, when that could be read.
+    /// The models of the project's configuration, if it could be read.
     pub models: Option<&'a [String]>,
-    pub seen: Collected,
-    /// The graph, once somebody asked for it with [`crate::edges::graph`].
+    pub collected: Collected,
+    /// The graph, computed by [`crate::edges::graph`].
     pub graph: OnceCell<ControlFlowGraph>,
     names: OnceCell<NameTable>,
     paths: OnceCell<DocumentPaths>,
@@ -47,10 +47,10 @@ impl<'a> SemanticModel<'a> {
         file: &'a Arc<SourceFile>,
         script: Option<&'a Script>,
         skills: &'a [&'a WrittenSkill],
-        against: &'a CheckContext<'_>,
-        seen: Collected,
+        context: &'a CheckContext<'_>,
+        collected: Collected,
     ) -> Self {
-        let CheckContext { kinds, templates, reply_schemas, library, models, custom: _ } = against;
+        let CheckContext { kinds, templates, reply_schemas, library, models, custom: _ } = context;
         Self {
             file,
             script,
@@ -60,7 +60,7 @@ impl<'a> SemanticModel<'a> {
             reply_schemas,
             library,
             models: *models,
-            seen,
+            collected,
             graph: OnceCell::new(),
             names: OnceCell::new(),
             paths: OnceCell::new(),
@@ -68,31 +68,31 @@ impl<'a> SemanticModel<'a> {
         }
     }
 
-    /// What `insert` and `use_skill` may name.
+    /// The skills and actions that `insert` and `use_skill` may name.
     pub fn callables(&self) -> &Callables<'a> {
         self.callables
-            .get_or_init(|| Callables::of(self.file, self.script, self.skills, self.library, &self.seen.actions))
+            .get_or_init(|| Callables::of(self.file, self.script, self.skills, self.library, &self.collected.actions))
     }
 }
 
 impl SemanticModel<'_> {
-    /// Whether everything could be read. Where it could not, what *is not there* proves nothing: a rule that argues from
-    /// absence (never used, never set, never reached) must be silent.
-    pub fn whole(&self) -> bool {
-        self.seen.whole
+    /// Whether everything could be read. If not, a missing item proves nothing: a rule that relies on absence (never used,
+    /// never set, never reached) must not report.
+    pub fn is_complete(&self) -> bool {
+        self.collected.complete
     }
 
-    /// Every name with the places that define and use it.
+    /// All names, each with the places that define and use it.
     pub fn names(&self) -> &NameTable {
-        self.names.get_or_init(|| NameTable::of(&self.seen))
+        self.names.get_or_init(|| NameTable::of(&self.collected))
     }
 
-    /// Which place can be reached from which.
+    /// Which places can be reached from which.
     pub fn paths(&self) -> &DocumentPaths {
-        self.paths.get_or_init(|| DocumentPaths::of(&self.seen, self.script))
+        self.paths.get_or_init(|| DocumentPaths::of(&self.collected, self.script))
     }
 
-    /// What to call a part of the document in a message: "the topic `greeting`".
+    /// The description of a part of the document in a message: "the topic `greeting`".
     pub fn part_name(&self, body: CalleeBody) -> Message {
         let phase = |number: usize| self.script.and_then(|script| script.phases.get(number));
         let named = match body {
@@ -109,7 +109,7 @@ impl SemanticModel<'_> {
         )
     }
 
-    pub fn kind_of(&self, action: &ActionFact) -> Option<&dyn Kind> {
+    pub fn kind_of(&self, action: &CollectedAction) -> Option<&dyn Kind> {
         self.kinds.iter().copied().find(|kind| kind.name() == action.kind.value)
     }
 }

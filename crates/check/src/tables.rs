@@ -1,7 +1,7 @@
-//! What stands beside the actions: routes, triggers, the list of `for_each`.
+//! Checks routes, triggers and the list of `for_each`.
 
 use crate::checker::Checker;
-use crate::collected::{AssignmentKind, Definition, ExpressionRole, RoutesFact};
+use crate::collected::{AssignmentKind, CollectedRoutes, ExpressionRole};
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::fields::{Fields, TextField};
 use bcc_lang::script::routes::{OnExit, WrittenTrigger};
@@ -14,14 +14,14 @@ use bcc_runtime::program::outcome::ExitReason;
 use bcc_runtime::program::routes::{Route, RouteTable, Trigger};
 
 impl Checker<'_> {
-    /// Checks the table of routes that stands here, if there is one, and keeps it. A reason that does not exist is left out:
-    /// a rule reports it.
+    /// Checks and records the table of routes at the current position, if there is one. A reason that does not exist is
+    /// omitted: a rule reports it.
     pub fn routes(&mut self, on_exit: Option<&OnExit>) -> RouteTable {
         let Some(on_exit) = on_exit else { return RouteTable::default() };
         let mut routes = Vec::with_capacity(on_exit.routes.len());
         for written in &on_exit.routes {
             let set = written.set.as_ref().and_then(|entry| {
-                let fields = Fields::none(entry.key.span, "`set`", self.file, self.findings);
+                let fields = Fields::absent(entry.key.span, "`set`", self.file, self.findings);
                 read_values(&entry.value, &fields, self)
             });
             let insert = written.insert.as_ref().map(|id| id.value.clone());
@@ -29,13 +29,13 @@ impl Checker<'_> {
             let route = Route { set: set.unwrap_or_default(), insert, then };
             routes.extend(ExitReason::parse(&written.reason.value).map(|reason| (reason, route)));
         }
-        let at = self.here();
-        self.seen.routes.push(RoutesFact { on_exit: on_exit.clone(), at });
+        let at = self.position();
+        self.collected.routes.push(CollectedRoutes { on_exit: on_exit.clone(), at });
         RouteTable::new(routes)
     }
 
-    /// Checks the triggers, in whose expressions `metadata` always has a value (docs/triggers.md). One of which
-    /// something is missing or wrong, which is reported, is left out.
+    /// Checks the triggers, in whose expressions `metadata` always has a value (docs/triggers.md). A trigger that is
+    /// incomplete or wrong is reported and omitted.
     pub fn triggers(&mut self, triggers: &[WrittenTrigger]) -> Vec<Trigger> {
         let metadata = Declaration {
             name: "metadata".into(),
@@ -59,20 +59,19 @@ impl Checker<'_> {
             }
         }
         self.known.leave();
-        self.seen.triggers.extend_from_slice(triggers);
+        self.collected.triggers.extend_from_slice(triggers);
         compiled
     }
 
-    /// Checks the expression that gives the list of `for_each`.
-    pub fn list(&mut self, words: &TextField) -> Option<Expr> {
-        self.compile(words, 0..words.text.len(), ExpressionRole::List)
+    /// Checks the expression of the list of `for_each`.
+    pub fn list(&mut self, field: &TextField) -> Option<Expr> {
+        self.compile(field, 0..field.text.len(), ExpressionRole::List)
     }
 
     pub fn element(&mut self, name: &Spanned<String>) {
-        self.learn(name, Some(Scope::Topic));
-        if let Some(definition) = self.seen.definitions.last_mut() {
-            let kept: &mut Definition = definition;
-            kept.how = AssignmentKind::Element;
+        self.may_have_value(name, Some(Scope::Topic));
+        if let Some(definition) = self.collected.definitions.last_mut() {
+            definition.how = AssignmentKind::Element;
         }
     }
 }

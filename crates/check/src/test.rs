@@ -1,4 +1,4 @@
-//! Conversation tests against the script that they are about (docs/tests.md).
+//! Checks conversation tests against their script (docs/tests.md).
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -16,7 +16,7 @@ use bcc_lang::script::findings::Findings;
 use bcc_lang::script::read::{ScriptDocument, document};
 use bcc_lang::script::test::cases::cases;
 use bcc_lang::script::test::replies::Asker;
-use bcc_lang::script::test::test::{Expected, MOST_LOOKED_AT, WrittenTest, one};
+use bcc_lang::script::test::test::{Expected, MAX_CHECKED_CASES, WrittenTest, read_case};
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::{Span, Spanned};
@@ -24,99 +24,106 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::YamlNode;
 use bcc_lang::value::scopes::Scope;
 
-/// What a script has that a test may name.
+/// The items of a script that a test may name.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptOutline {
-    /// Its actions, those of its skills among them.
+    /// Its actions, including those of its skills.
     pub actions: BTreeSet<String>,
     pub places: BTreeSet<String>,
     /// The variables that it declares or sets.
     pub variables: BTreeSet<String>,
-    /// Whether what is not here does not exist: the script could be read, and takes no skill from another file.
-    pub whole: bool,
+    /// Whether the lists are complete: the script could be read, and uses no skill from another file.
+    pub complete: bool,
 }
 
-/// What the path of a test's script leads to.
+/// The target of the path of a test's script.
 #[derive(Clone, Debug)]
 pub enum TestedScript {
     Script(Arc<ScriptOutline>),
-    /// A file that holds something else, as a skill.
+    /// A file with another kind of document, such as a skill.
     Other,
-    /// A text that is broken, which is reported there.
+    /// A broken file, whose problems are reported in the file itself.
     Unreadable,
-    /// No file; with the name of a file beside it that was probably meant.
+    /// No file; with the name of a file in the same folder that was probably meant.
     Absent(Option<String>),
-    /// Nothing that could be read.
-    Refused(DocumentPathError),
+    /// A path that cannot be used.
+    Unusable(DocumentPathError),
 }
 
-/// The outline of the script in a parsed file; none when it holds no script. What is wrong with it is not said here.
-pub fn outline(file: &Arc<SourceFile>, root: &YamlNode, against: &CheckContext<'_>) -> Option<ScriptOutline> {
+/// The outline of the script in a parsed file; `None` if it contains no script. Does not report problems of the script.
+pub fn outline(file: &Arc<SourceFile>, root: &YamlNode, context: &CheckContext<'_>) -> Option<ScriptOutline> {
     let findings = Findings::new();
     let Some(ScriptDocument::Session(script)) = document(file, root, &findings) else { return None };
     let skills = script.inline_skills();
-    let mut checker = Checker::new(file, against, &findings);
+    let mut checker = Checker::new(file, context, &findings);
     walk::script(&mut checker, &script, &skills);
-    let seen = checker.seen;
+    let collected = checker.collected;
     let own = |id: &str| skills.iter().any(|skill| skill.id.value == id);
-    let actions: BTreeSet<String> = seen.actions.iter().map(|action| action.id.value.clone()).collect();
-    let routes = seen.routes.iter().flat_map(|table| &table.on_exit.routes).filter_map(|route| route.insert.as_ref());
-    let inserts = routes.chain(seen.triggers.iter().filter_map(|trigger| trigger.insert.as_ref()));
-    let called = seen.calls.iter().map(|call| &call.skill).chain(inserts);
+    let actions: BTreeSet<String> = collected.actions.iter().map(|action| action.id.value.clone()).collect();
+    let routes =
+        collected.routes.iter().flat_map(|table| &table.on_exit.routes).filter_map(|route| route.insert.as_ref());
+    let inserts = routes.chain(collected.triggers.iter().filter_map(|trigger| trigger.insert.as_ref()));
+    let called = collected.calls.iter().map(|call| &call.skill).chain(inserts);
     let closed = called.into_iter().all(|id| own(&id.value) || actions.contains(&id.value));
     let topics = script.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.id);
     let places = script.phases.iter().map(|phase| &phase.id).chain(topics);
     Some(ScriptOutline {
         places: places.map(|id| id.value.clone()).collect(),
-        variables: seen.definitions.iter().map(|definition| definition.name.clone()).collect(),
-        whole: closed && seen.whole && findings.mistakes() == 0,
+        variables: collected.definitions.iter().map(|definition| definition.name.clone()).collect(),
+        complete: closed && collected.complete && findings.author_errors() == 0,
         actions,
     })
 }
 
-/// Checks what the test in a parsed file says about its script. What is wrong with the test itself is not said here; a file
-/// that holds no test is left alone.
+/// Checks the references of the test in a parsed file to its script. Does not report other problems of the test, and ignores
+/// a file that contains no test.
 pub fn examine_test(file: &Arc<SourceFile>, root: &YamlNode, tested: &TestedScript) -> Vec<Diagnostic> {
-    let reading = Findings::new();
-    let Some(ScriptDocument::Test(test)) = document(file, root, &reading) else { return vec![] };
+    let ignored = Findings::new();
+    let Some(ScriptDocument::Test(test)) = document(file, root, &ignored) else { return vec![] };
     let findings = Findings::new();
     if let Some(path) = &test.script {
-        findings.extend(wrong_script(path, tested, file));
+        findings.extend(check_script_path(path, tested, file));
     }
-    let mut told = BTreeSet::new();
-    match cases(root, file, &reading) {
-        None => against(&test, tested, file, &mut told, &findings),
-        // What a case puts into a name is checked case by case.
+    let mut reported = BTreeSet::new();
+    match cases(root, file, &ignored) {
+        None => check_case(&test, tested, file, &mut reported, &findings),
+        // Names that contain values of a case are checked for each case.
         Some(cases) => {
-            for case in cases.iter().take(MOST_LOOKED_AT) {
-                let Some(test) = one(root, Some(case), file, &reading) else { continue };
-                against(&test, tested, file, &mut told, &findings);
+            for case in cases.iter().take(MAX_CHECKED_CASES) {
+                let Some(test) = read_case(root, Some(case), file, &ignored) else { continue };
+                check_case(&test, tested, file, &mut reported, &findings);
             }
         }
     }
     findings.into_vec()
 }
 
-/// What was told already: a rule, a place and a name.
-type Told = BTreeSet<(&'static str, Span, String)>;
+/// The findings reported so far: a rule, a place and a name.
+type Reported = BTreeSet<(&'static str, Span, String)>;
 
-fn against(test: &WrittenTest, tested: &TestedScript, file: &Arc<SourceFile>, told: &mut Told, findings: &Findings) {
+fn check_case(
+    test: &WrittenTest,
+    tested: &TestedScript,
+    file: &Arc<SourceFile>,
+    reported: &mut Reported,
+    findings: &Findings,
+) {
     for expected in test.expected() {
         if let Expected::ExitReason(reason) = expected
             && let Some(found) = unknown(reason, file)
-            && told.insert((found.rule, found.span, reason.value.clone()))
+            && reported.insert((found.rule, found.span, reason.value.clone()))
         {
             findings.report(found);
         }
     }
     if let TestedScript::Script(script) = tested
-        && script.whole
+        && script.complete
     {
-        named(test, script, file, told, findings);
+        check_names(test, script, file, reported, findings);
     }
 }
 
-fn wrong_script(path: &Spanned<String>, tested: &TestedScript, file: &Arc<SourceFile>) -> Option<Diagnostic> {
+fn check_script_path(path: &Spanned<String>, tested: &TestedScript, file: &Arc<SourceFile>) -> Option<Diagnostic> {
     let shown = shortened(&path.value);
     let (message, help) = match tested {
         TestedScript::Script(_) | TestedScript::Unreadable => return None,
@@ -126,7 +133,7 @@ fn wrong_script(path: &Spanned<String>, tested: &TestedScript, file: &Arc<Source
             let message = msg!("there is no script `{shown}`");
             let diagnostic = Diagnostic::error("missing-script", message, file, path.span);
             let diagnostic = diagnostic.with_help(msg!("did you mean `{meant}`?"));
-            // Another name might have to stand in quotes.
+            // Another name might need quotes.
             let plain = meant.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '/' | '_' | '-'));
             return Some(diagnostic.with_replacement(Some(meant.as_str()).filter(|_| plain)));
         }
@@ -134,7 +141,7 @@ fn wrong_script(path: &Spanned<String>, tested: &TestedScript, file: &Arc<Source
             msg!("there is no script `{shown}`"),
             msg!("the path is relative to the folder of this test, as in `../scripts/intake.yaml`"),
         ),
-        TestedScript::Refused(refused) => refused.words(&shown, "script", "test", "../scripts/intake.yaml"),
+        TestedScript::Unusable(error) => error.message_and_help(&shown, "script", "test", "../scripts/intake.yaml"),
         TestedScript::Other => (
             msg!("the file `{shown}` is not a script"),
             msg!("a script starts with `session:`; write the path of a script"),
@@ -143,23 +150,29 @@ fn wrong_script(path: &Spanned<String>, tested: &TestedScript, file: &Arc<Source
     Some(Diagnostic::error("missing-script", message, file, path.span).with_help(help))
 }
 
-/// Reports what the test names and the script does not have.
-fn named(test: &WrittenTest, script: &ScriptOutline, file: &Arc<SourceFile>, told: &mut Told, findings: &Findings) {
+/// Reports names in the test that the script does not have.
+fn check_names(
+    test: &WrittenTest,
+    script: &ScriptOutline,
+    file: &Arc<SourceFile>,
+    reported: &mut Reported,
+    findings: &Findings,
+) {
     const RULE: &str = "unknown-test-target";
     let mut report = |name: &Spanned<String>, id: &str, message: Message, known: Vec<&str>, what: &'static str| {
-        if !told.insert((RULE, name.span, id.to_owned())) {
+        if !reported.insert((RULE, name.span, id.to_owned())) {
             return;
         }
         let known: Vec<&str> = known.into_iter().filter(|name| !name.is_empty()).collect();
         let diagnostic = Diagnostic::error(RULE, message, file, name.span);
-        let near = findings.may_advise().then(|| near_miss(id, known.iter().copied())).flatten();
+        let near = findings.may_suggest().then(|| near_miss(id, known.iter().copied())).flatten();
         findings.report(match near {
             Some(near) => {
                 let diagnostic = diagnostic.with_help(msg!("did you mean `{near}`?"));
-                // Behind a prefix, as in `monitor:ask_name`, the id is not all that stands there; for a case's value, something else.
+                // The id may have a prefix, as in `monitor:ask_name`, or come from a value of a case.
                 let fix = vec![Edit::replace(name.span, near)];
-                let stands = file.slice(name.span).contains(id) && name.value == id;
-                if stands { diagnostic.with_fix(msg!("write `{near}`"), fix) } else { diagnostic }
+                let is_exact = file.slice(name.span).contains(id) && name.value == id;
+                if is_exact { diagnostic.with_fix(msg!("write `{near}`"), fix) } else { diagnostic }
             }
             None if known.is_empty() => {
                 diagnostic.with_help(msg!("the script has no {what}", what = Message::word(what)))
@@ -208,7 +221,7 @@ fn named(test: &WrittenTest, script: &ScriptOutline, file: &Arc<SourceFile>, tol
     }
 }
 
-/// The name of a variable without the scope that may stand before it.
+/// The name of a variable without an optional scope prefix.
 pub fn without_scope(name: &str) -> &str {
     match name.split_once('.') {
         Some((scope, rest)) if Scope::parse(scope).is_some() => rest,

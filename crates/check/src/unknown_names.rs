@@ -1,5 +1,5 @@
-//! Names that were not known where they are used, once the whole document was walked: whether they are known nowhere, only
-//! further down, or only in a scope that does not reach there (docs/language.md).
+//! Reports names that are not known where they are used. The report depends on whether a name is defined nowhere, only
+//! further down, or only in another scope (docs/language.md).
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::collected::{ActionPosition, AssignmentKind, CalleeBody, Definition, UnknownUse, Use, UseKind, UseLocation};
-use crate::expressions::word_meant;
-use crate::name_table::begin;
+use crate::expressions::equivalent_constant;
+use crate::name_table::start_tick;
 use crate::repairs::fix;
 use crate::semantic_model::SemanticModel;
 use bcc_lang::script::fields::shortened;
@@ -19,49 +19,49 @@ use bcc_lang::source::yaml::ScalarStyle;
 use bcc_lang::template::unknown::SourceRepair;
 use bcc_lang::value::scopes::Scope;
 
-pub fn unknown_names(facts: &SemanticModel<'_>, findings: &Findings) {
-    let seen = &facts.seen;
-    let mut of_name: BTreeMap<&str, Definers<'_>> = BTreeMap::new();
-    for unknown in &seen.unknown {
-        let Some(used) = seen.uses.get(unknown.of) else { continue };
-        let definers = of_name.entry(&used.name).or_insert_with(|| Definers::of(facts, &used.name));
-        let below = definers.seen_from(used.at.body);
-        if below.is_some_and(|below| below.first <= used.latest(seen)) {
+pub fn unknown_names(model: &SemanticModel<'_>, findings: &Findings) {
+    let collected = &model.collected;
+    let mut of_name: BTreeMap<&str, NameDefinitions<'_>> = BTreeMap::new();
+    for unknown in &collected.unknown {
+        let Some(used) = collected.uses.get(unknown.of) else { continue };
+        let definitions = of_name.entry(&used.name).or_insert_with(|| NameDefinitions::of(model, &used.name));
+        let visible = definitions.visible_from(used.at.body);
+        if visible.is_some_and(|visible| visible.first <= used.latest(collected)) {
             continue;
         }
-        let diagnostic = match (below, definers.elsewhere(used)) {
-            (Some(below), _) => only_below(facts, used, below.definition),
-            (None, Some(definition)) => out_of_scope(facts, used, definition),
-            (None, None) => nowhere(facts, used, unknown, !definers.by_holder.is_empty()),
+        let diagnostic = match (visible, definitions.elsewhere(used)) {
+            (Some(visible), _) => defined_later(model, used, visible.definition),
+            (None, Some(definition)) => out_of_scope(model, used, definition),
+            (None, None) => nowhere(model, used, unknown, !definitions.by_holder.is_empty()),
         };
         findings.report(diagnostic);
     }
 }
 
-/// What defines one name, looked through once for all of its uses.
-struct Definers<'s> {
-    /// By the part of the document that holds what they define.
-    by_holder: BTreeMap<CalleeBody, Below<'s>>,
-    /// Those outside of skills, in the order of the walk.
+/// The definitions of one name, indexed once for all of its uses.
+struct NameDefinitions<'s> {
+    /// The definitions by the part of the document in which the name lives.
+    by_holder: BTreeMap<CalleeBody, PartDefinitions<'s>>,
+    /// The definitions outside skills, in the order of the walk.
     of_session: Vec<&'s Definition>,
 }
 
-/// What is held by one part.
+/// The definitions in one part.
 #[derive(Clone, Copy)]
-struct Below<'s> {
+struct PartDefinitions<'s> {
     definition: &'s Definition,
-    /// When one of them may have acted for the first time.
+    /// The earliest tick at which one of them may happen.
     first: usize,
 }
 
-impl<'s> Definers<'s> {
-    fn of(facts: &'s SemanticModel<'_>, name: &str) -> Self {
+impl<'s> NameDefinitions<'s> {
+    fn of(model: &'s SemanticModel<'_>, name: &str) -> Self {
         let mut found = Self { by_holder: BTreeMap::new(), of_session: Vec::new() };
-        let places = facts.names().places(name);
-        for definition in places.into_iter().flat_map(|places| places.defined(&facts.seen)) {
-            let first = facts.paths().first(definition.earliest(&facts.seen));
-            let below = found.by_holder.entry(definition.holder()).or_insert(Below { definition, first });
-            below.first = below.first.min(first);
+        let places = model.names().places(name);
+        for definition in places.into_iter().flat_map(|places| places.defined(&model.collected)) {
+            let first = model.paths().first_reachable(definition.earliest(&model.collected));
+            let visible = found.by_holder.entry(definition.holder()).or_insert(PartDefinitions { definition, first });
+            visible.first = visible.first.min(first);
             if !matches!(definition.at.body, CalleeBody::Skill(_)) {
                 found.of_session.push(definition);
             }
@@ -69,19 +69,19 @@ impl<'s> Definers<'s> {
         found
     }
 
-    /// Those that can be seen from a part of the document.
-    fn seen_from(&self, body: CalleeBody) -> Option<Below<'s>> {
+    /// The definitions that are visible in a part of the document.
+    fn visible_from(&self, body: CalleeBody) -> Option<PartDefinitions<'s>> {
         let session = CalleeBody::Session.shares_names_with(body).then_some(CalleeBody::Session);
         let holders =
             [session, body.phase().map(CalleeBody::Phase), Some(body).filter(|body| *body != CalleeBody::Session)];
         let found = holders.into_iter().flatten().filter_map(|holder| self.by_holder.get(&holder).copied());
-        found.reduce(|one, other| Below {
+        found.reduce(|one, other| PartDefinitions {
             definition: if other.definition.order < one.definition.order { other.definition } else { one.definition },
             first: one.first.min(other.first),
         })
     }
 
-    /// Where none can be seen: the nearest above, else the first below.
+    /// If no definition is visible, the nearest one above, else the first one below.
     fn elsewhere(&self, used: &Use) -> Option<&'s Definition> {
         if matches!(used.at.body, CalleeBody::Skill(_)) {
             return None;
@@ -91,10 +91,10 @@ impl<'s> Definers<'s> {
     }
 }
 
-fn only_below(facts: &SemanticModel<'_>, used: &Use, definition: &Definition) -> Diagnostic {
+fn defined_later(model: &SemanticModel<'_>, used: &Use, definition: &Definition) -> Diagnostic {
     let name = shortened(&used.name);
-    let span = used.place.span(facts.file);
-    // Beside the actions only the `condition` of a part stands before what the part declares.
+    let span = used.place.span(model.file);
+    // Outside actions, only the `condition` of a part comes before the declarations of the part.
     let own = definition.how == AssignmentKind::Declared
         && used.by == UseKind::Expression
         && used.at == (ActionPosition { body: definition.at.body, action: None });
@@ -102,7 +102,7 @@ fn only_below(facts: &SemanticModel<'_>, used: &Use, definition: &Definition) ->
         CalleeBody::Topic(..) => ("topic", "`condition` or `for_each`", "phase"),
         _ => ("phase", "`condition`", "session"),
     };
-    let (message, help) = if set_together(facts, used, span, definition) {
+    let (message, help) = if set_together(model, used, span, definition) {
         (
             msg!("`{name}` is not known here: this `set` assigns it, and reads all values before it assigns any"),
             msg!("`set` `{name}` in an action before this one, or declare `{name}`"),
@@ -122,47 +122,47 @@ fn only_below(facts: &SemanticModel<'_>, used: &Use, definition: &Definition) ->
             msg!("move what assigns it before this point, or declare `{name}`"),
         )
     };
-    Diagnostic::error("unknown-name", message, facts.file, span).with_help(help).with_related(
+    Diagnostic::error("unknown-name", message, model.file, span).with_help(help).with_related(
         "it is assigned here",
-        facts.file,
+        model.file,
         definition.span,
     )
 }
 
-/// Whether the use stands in a value of the same `set` that defines the name.
-fn set_together(facts: &SemanticModel<'_>, used: &Use, span: Span, definition: &Definition) -> bool {
-    // What one `set` sets is seen before any of it is known.
-    let sets = &facts.seen.sets;
-    let begin = sets.partition_point(|set| set.defined_before < used.defined_before);
+/// Whether the use is in a value of the same `set` that defines the name.
+fn set_together(model: &SemanticModel<'_>, used: &Use, span: Span, definition: &Definition) -> bool {
+    // All values of one `set` are collected before any of its names becomes known.
+    let sets = &model.collected.sets;
+    let start = sets.partition_point(|set| set.defined_before < used.defined_before);
     let end = sets.partition_point(|set| set.defined_before <= used.defined_before);
-    let sets = sets.get(begin..end).unwrap_or_default();
+    let sets = sets.get(start..end).unwrap_or_default();
     let at = |place: Span| {
-        let upto = sets.partition_point(|set| set.name.span.start <= place.start);
-        upto.checked_sub(1).and_then(|last| sets.get(last))
+        let count = sets.partition_point(|set| set.name.span.start <= place.start);
+        count.checked_sub(1).and_then(|last| sets.get(last))
     };
     at(span).is_some_and(|set| set.span.start <= span.start && span.end <= set.span.end)
         && at(definition.span).is_some_and(|set| set.name.span == definition.span)
 }
 
-fn nowhere(facts: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse, outside: bool) -> Diagnostic {
+fn nowhere(model: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse, defined_elsewhere: bool) -> Diagnostic {
     let name = used.name.as_str();
-    let span = used.place.span(facts.file);
+    let span = used.place.span(model.file);
     let in_skill = matches!(used.at.body, CalleeBody::Skill(_));
-    let word = word_meant(name).filter(|_| matches!(used.by, UseKind::Expression | UseKind::Text));
+    let word = equivalent_constant(name).filter(|_| matches!(used.by, UseKind::Expression | UseKind::Text));
     let (word, certain) = (word.map(|(word, _)| word), word.is_some_and(|(_, certain)| certain));
     let near = word.map(str::to_owned).or_else(|| unknown.near.clone());
     let help = match &near {
         _ if word == Some("none") => msg!("null is written `none` here; test for it with `x is none`"),
         Some(near) if word.is_some() => msg!("it is written `{near}` here"),
         Some(near) => msg!("did you mean `{near}`?"),
-        None if in_skill && outside => {
+        None if in_skill && defined_elsewhere => {
             msg!("a skill can use only its own inputs: add it to `inputs`, and pass it where the skill is called")
         }
         None => msg!("declare it, or extract it in an earlier action"),
     };
     let message = msg!("`{}` is not known here", shortened(name));
-    let diagnostic = Diagnostic::error("unknown-name", message, facts.file, span);
-    if !certain && let Some(meant) = meant(facts, used, unknown) {
+    let diagnostic = Diagnostic::error("unknown-name", message, model.file, span);
+    if !certain && let Some(meant) = meant(model, used, unknown) {
         let diagnostic = diagnostic.with_help(match &near {
             Some(near) if meant.certain => msg!("{}, or did you mean `{near}`?", meant.help),
             _ => meant.help,
@@ -176,42 +176,42 @@ fn nowhere(facts: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse, outside:
     match &near {
         Some(near) if unknown.alone => {
             let edits = vec![Edit { span, text: near.clone() }];
-            // `null` can mean nothing else; a name that is near is a guess, and so is `yes`.
+            // `null` is certain; a similar name is a guess, and so is `yes`.
             diagnostic.with_fixes([Fix::sure(msg!("use `{near}`"), edits).only_sure_if(certain)])
         }
         _ => diagnostic,
     }
 }
 
-/// What was probably meant by a name that is known nowhere.
+/// The probable meaning of a name that is defined nowhere.
 struct Meant {
     help: Message,
     repair: Option<Fix>,
-    /// Whether a near name may be meant as well.
+    /// Whether a similar name may be meant as well.
     certain: bool,
 }
 
-/// Words of the engine's work with the model, which no script sees.
-const OF_REPLIES: [&str; 4] = ["EXIT", "BRIEF", "metrics", "progress_suggestion"];
+/// Fields of model replies, which scripts cannot access.
+const REPLY_FIELDS: [&str; 4] = ["EXIT", "BRIEF", "metrics", "progress_suggestion"];
 
-/// What the words around an unknown name show: a text without quotes, a sentence, a name with a hyphen.
-fn meant(facts: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse) -> Option<Meant> {
+/// Guesses the meaning of an unknown name from its context: a text without quotes, a sentence, a name with a hyphen.
+fn meant(model: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse) -> Option<Meant> {
     let UseLocation::Within(node, range) = &used.place else { return None };
     let name = used.name.as_str();
     let scalar = node.as_scalar()?;
     let (before, after) = (scalar.text.get(..range.start)?, scalar.text.get(range.end..)?);
-    let fixed = |range: Range<usize>, text: String| {
-        fix(facts.file, node, 0, &SourceRepair::one(msg!("write `{text}`"), range, text.clone()))
+    let replacement = |range: Range<usize>, text: String| {
+        fix(model.file, node, 0, &SourceRepair::one(msg!("write `{text}`"), range, text.clone()))
     };
     if let Some(left) = before.strip_suffix('-').filter(|_| unknown.alone) {
         let start = left
             .rfind(|c: char| !(c.is_alphanumeric() || c == '_'))
             .map_or(0, |at| at + left.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8));
         let joined = format!("{}_{name}", left.get(start..)?);
-        let known = facts.names().places(&joined).is_some_and(|places| !places.definitions.is_empty());
+        let known = model.names().places(&joined).is_some_and(|places| !places.definitions.is_empty());
         return known.then(|| Meant {
             help: msg!("a name cannot contain `-`, which subtracts: did you mean `{joined}`?"),
-            repair: fixed(start..range.end, joined),
+            repair: replacement(start..range.end, joined),
             certain: false,
         });
     }
@@ -219,7 +219,7 @@ fn meant(facts: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse) -> Option<
         return None;
     }
     let (left, right) = (before.trim_end(), after.trim_start());
-    if OF_REPLIES.contains(&name) {
+    if REPLY_FIELDS.contains(&name) {
         let help = msg!(
             "`{name}` belongs to the model's reply and is never a variable: extract what you need with the action's `output`"
         );
@@ -244,22 +244,22 @@ fn meant(facts: &SemanticModel<'_>, used: &Use, unknown: &UnknownUse) -> Option<
     }
     let text = if scalar.style == ScalarStyle::SingleQuoted { format!("\"{name}\"") } else { format!("'{name}'") };
     let help = msg!("if you mean a text, put it in quotes: {text}");
-    let repair = if unknown.near.is_none() { fixed(range.clone(), text) } else { None };
+    let repair = if unknown.near.is_none() { replacement(range.clone(), text) } else { None };
     Some(Meant { help, repair, certain: true })
 }
 
-fn out_of_scope(facts: &SemanticModel<'_>, used: &Use, definition: &Definition) -> Diagnostic {
+fn out_of_scope(model: &SemanticModel<'_>, used: &Use, definition: &Definition) -> Diagnostic {
     let name = shortened(&used.name);
     let holder = definition.holder();
-    let part = facts.seen.parts.get(&holder);
+    let part = model.collected.parts.get(&holder);
     let how = match part {
         Some(part) if part.end <= used.order => "which ended before this point",
-        Some(_) if begin(&facts.seen, ActionPosition { body: holder, action: None }) > used.order => {
+        Some(_) if start_tick(&model.collected, ActionPosition { body: holder, action: None }) > used.order => {
             "which starts only after this point"
         }
         _ => "which does not contain this point",
     };
-    let message = msg!("`{name}` belongs to {}, {how}", facts.part_name(holder), how = Message::word(how));
+    let message = msg!("`{name}` belongs to {}, {how}", model.part_name(holder), how = Message::word(how));
     let wide = match (definition.to, used.at.body.phase()) {
         (Scope::Topic, Some(phase)) if definition.at.body.phase() == Some(phase) => Scope::Phase,
         _ => Scope::Session,
@@ -283,9 +283,9 @@ fn out_of_scope(facts: &SemanticModel<'_>, used: &Use, definition: &Definition) 
             msg!("declare `{name}` in the {wide} instead", wide = Message::word(wide.name()))
         }
     };
-    Diagnostic::error("out-of-scope", message, facts.file, used.place.span(facts.file)).with_help(help).with_related(
+    Diagnostic::error("out-of-scope", message, model.file, used.place.span(model.file)).with_help(help).with_related(
         "its scope is specified here",
-        facts.file,
+        model.file,
         definition.span,
     )
 }

@@ -1,4 +1,4 @@
-//! The walk: a script from its first phase to its last action, in the order in which it would run.
+//! Walks a script or a skill in the order of execution, from the first phase to the last action, and compiles it.
 
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use bcc_runtime::program::limits::{ForEach, Priority, Strategy};
 use bcc_runtime::program::program::{Phase, Skill, Topic};
 use bcc_runtime::program::routes::{RouteTable, Trigger};
 
-/// What of a script becomes of a program.
+/// The compiled parts of a script.
 pub struct Tree {
     pub globals: Arc<DeclarationMap>,
     pub declarations: Arc<DeclarationMap>,
@@ -35,7 +35,7 @@ pub struct Tree {
     pub skills: Vec<Skill>,
 }
 
-/// Walks a script. Gives its tree when all of it could be read.
+/// Walks a script. Returns its tree if all of it could be read.
 pub fn script(checker: &mut Checker<'_>, script: &Script, skills: &[&WrittenSkill]) -> Option<Tree> {
     let (file, findings) = (checker.file, checker.findings);
     let (mut globals, mut session) = (CollectedDeclarations::default(), CollectedDeclarations::default());
@@ -44,8 +44,8 @@ pub fn script(checker: &mut Checker<'_>, script: &Script, skills: &[&WrittenSkil
         collect(&mut globals, list, place, Scope::Global, file, findings);
         collect(&mut session, list, place, Scope::Session, file, findings);
     }
-    checker.seen.enter(CalleeBody::Session);
-    declared(checker, &script.declare, Scope::Session, CalleeBody::Session);
+    checker.collected.enter(CalleeBody::Session);
+    add_definitions(checker, &script.declare, Scope::Session, CalleeBody::Session);
     checker.known.enter(Scope::Global, globals.declarations);
     checker.known.enter(Scope::Session, session.declarations);
     let goal = optional_text(checker, script.goal.as_ref());
@@ -56,7 +56,7 @@ pub fn script(checker: &mut Checker<'_>, script: &Script, skills: &[&WrittenSkil
     checker.body = CalleeBody::Session;
     let routes = checker.routes(script.on_exit.as_ref());
     let triggers = checker.triggers(&script.triggers);
-    checker.seen.leave(CalleeBody::Session);
+    checker.collected.leave(CalleeBody::Session);
     let skills: Vec<Option<Skill>> =
         skills.iter().enumerate().map(|(number, written)| skill(checker, number, written)).collect();
     let declarations = checker.known.leave();
@@ -66,36 +66,36 @@ pub fn script(checker: &mut Checker<'_>, script: &Script, skills: &[&WrittenSkil
     Some(Tree { globals, declarations, goal: goal?, phases, routes, triggers, skills })
 }
 
-/// Walks a skill, which sees nothing but its inputs and what the engine gives. Gives it when all of it could be read; what
-/// it inserts of itself is not told here.
+/// Walks a skill, which can use only its inputs and the names of the engine. Returns it if all of it could be read, without
+/// the actions that it inserts.
 pub fn skill(checker: &mut Checker<'_>, number: usize, written: &WrittenSkill) -> Option<Skill> {
-    let outside = std::mem::take(&mut checker.known);
+    let outer = std::mem::take(&mut checker.known);
     checker.body = CalleeBody::Skill(number);
-    checker.seen.enter(checker.body);
+    checker.collected.enter(checker.body);
     check_list(&written.inputs, Scope::Topic, checker.file, checker.findings);
     let mut inputs = CollectedDeclarations::default();
     collect(&mut inputs, &written.inputs, Scope::Topic, Scope::Topic, checker.file, checker.findings);
-    let from = checker.seen.definitions.len();
-    declared(checker, &written.inputs, Scope::Topic, CalleeBody::Skill(number));
-    checker.seen.definitions.iter_mut().skip(from).for_each(|definition| definition.how = AssignmentKind::Input);
+    let from = checker.collected.definitions.len();
+    add_definitions(checker, &written.inputs, Scope::Topic, CalleeBody::Skill(number));
+    checker.collected.definitions.iter_mut().skip(from).for_each(|definition| definition.how = AssignmentKind::Input);
     checker.known.enter(Scope::Global, DeclarationMap::new());
     checker.known.enter(Scope::Session, DeclarationMap::new());
     checker.known.enter(Scope::Topic, inputs.declarations);
     let steps: Vec<_> = written.actions.iter().map(|raw| checker.step(raw)).collect();
-    checker.seen.leave(checker.body);
-    // A skill has one scope: what it sets is written there too.
+    checker.collected.leave(checker.body);
+    // A skill has one scope: variables that it sets belong to it too.
     let mut declarations = DeclarationMap::new();
     for _ in 0..3 {
         for (name, declaration) in checker.known.leave().iter() {
             declarations.entry(name.clone()).or_insert_with(|| declaration.clone());
         }
     }
-    checker.known = outside;
+    checker.known = outer;
     checker.body = CalleeBody::Session;
     Some(Skill {
         id: written.id.value.clone(),
         inputs: Arc::new(declarations),
-        takes: written.inputs.iter().map(|input| input.declaration.name.clone()).collect(),
+        input_names: written.inputs.iter().map(|input| input.declaration.name.clone()).collect(),
         outputs: written.outputs.iter().map(|output| output.value.clone()).collect(),
         steps: Arc::new(steps.into_iter().collect::<Option<_>>()?),
         inserts: BTreeMap::new(),
@@ -103,11 +103,11 @@ pub fn skill(checker: &mut Checker<'_>, number: usize, written: &WrittenSkill) -
     })
 }
 
-fn declared(checker: &mut Checker<'_>, list: &[Declared], place: Scope, body: CalleeBody) {
+fn add_definitions(checker: &mut Checker<'_>, list: &[Declared], place: Scope, body: CalleeBody) {
     for declared in list {
         let Declaration { name, value, declared: kind, .. } = &declared.declaration;
-        let order = checker.seen.tick();
-        checker.seen.definitions.push(Definition {
+        let order = checker.collected.tick();
+        checker.collected.definitions.push(Definition {
             name: name.clone(),
             span: declared.span,
             at: ActionPosition { body, action: None },
@@ -132,7 +132,7 @@ fn all_lists(script: &Script) -> Vec<(&[bcc_lang::script::declare::Declared], Sc
 
 fn phase(checker: &mut Checker<'_>, number: usize, written: &WrittenPhase) -> Option<Phase> {
     checker.body = CalleeBody::Phase(number);
-    checker.seen.enter(checker.body);
+    checker.collected.enter(checker.body);
     let condition = optional_expression(checker, written.condition.as_ref());
     let mut collected = CollectedDeclarations::default();
     collect(&mut collected, &written.declare, Scope::Phase, Scope::Phase, checker.file, checker.findings);
@@ -140,7 +140,7 @@ fn phase(checker: &mut Checker<'_>, number: usize, written: &WrittenPhase) -> Op
         collect(&mut collected, &topic.declare, Scope::Topic, Scope::Phase, checker.file, checker.findings);
     }
     checker.known.enter(Scope::Phase, collected.declarations);
-    declared(checker, &written.declare, Scope::Phase, CalleeBody::Phase(number));
+    add_definitions(checker, &written.declare, Scope::Phase, CalleeBody::Phase(number));
     let goal = optional_text(checker, written.goal.as_ref());
     let topics: Vec<Option<Topic>> = written
         .topics
@@ -150,7 +150,7 @@ fn phase(checker: &mut Checker<'_>, number: usize, written: &WrittenPhase) -> Op
         .collect();
     checker.body = CalleeBody::Phase(number);
     let routes = checker.routes(written.on_exit.as_ref());
-    checker.seen.leave(checker.body);
+    checker.collected.leave(checker.body);
     let declarations = checker.known.leave();
     Some(Phase {
         id: written.id.value.clone(),
@@ -165,14 +165,14 @@ fn phase(checker: &mut Checker<'_>, number: usize, written: &WrittenPhase) -> Op
 
 fn topic(checker: &mut Checker<'_>, (phase, number): (usize, usize), written: &WrittenTopic) -> Option<Topic> {
     checker.body = CalleeBody::Topic(phase, number);
-    checker.seen.enter(checker.body);
+    checker.collected.enter(checker.body);
     let condition = optional_expression(checker, written.condition.as_ref());
     let mut collected = CollectedDeclarations::default();
     collect(&mut collected, &written.declare, Scope::Topic, Scope::Topic, checker.file, checker.findings);
-    // The list is looked up outside of the topic, its element is known inside.
+    // The list is evaluated outside the topic; its element is known inside.
     let list = written.for_each.as_ref().map(|each| checker.list(&each.list));
     checker.known.enter(Scope::Topic, collected.declarations);
-    declared(checker, &written.declare, Scope::Topic, checker.body);
+    add_definitions(checker, &written.declare, Scope::Topic, checker.body);
     if let Some(each) = &written.for_each {
         checker.element(&each.element);
     }
@@ -180,7 +180,7 @@ fn topic(checker: &mut Checker<'_>, (phase, number): (usize, usize), written: &W
     let strategy = strategy(checker, written.strategy.as_ref());
     let steps = written.actions.iter().map(|raw| checker.step(raw)).collect::<Vec<_>>();
     let routes = checker.routes(written.on_exit.as_ref());
-    checker.seen.leave(checker.body);
+    checker.collected.leave(checker.body);
     let declarations = checker.known.leave();
     let element = || written.for_each.as_ref().map(|each| each.element.value.clone()).unwrap_or_default();
     let for_each = match list {
@@ -216,15 +216,15 @@ fn strategy(checker: &mut Checker<'_>, written: Option<&WrittenStrategy>) -> Opt
     })
 }
 
-/// `Some(None)` when nothing was written, `None` when what was written is wrong.
+/// `Some(None)` if the field is missing, `None` if it is invalid.
 #[allow(clippy::option_option)] // the two levels say different things
-fn optional_text(checker: &mut Checker<'_>, words: Option<&TextField>) -> Option<Option<Text>> {
-    words.map_or(Some(None), |words| checker.text(words).map(Some))
+fn optional_text(checker: &mut Checker<'_>, field: Option<&TextField>) -> Option<Option<Text>> {
+    field.map_or(Some(None), |field| checker.text(field).map(Some))
 }
 
 #[allow(clippy::option_option)] // as above
-fn optional_expression(checker: &mut Checker<'_>, words: Option<&TextField>) -> Option<Option<Expr>> {
-    words.map_or(Some(None), |words| checker.expression(words).map(Some))
+fn optional_expression(checker: &mut Checker<'_>, field: Option<&TextField>) -> Option<Option<Expr>> {
+    field.map_or(Some(None), |field| checker.expression(field).map(Some))
 }
 
 pub(crate) fn unique_ids<'a>(
@@ -234,7 +234,7 @@ pub(crate) fn unique_ids<'a>(
     findings: &Findings,
 ) {
     let mut seen: BTreeMap<&str, Span> = BTreeMap::new();
-    // An empty id is one that is missing, which was reported.
+    // An empty id means a missing one, which was reported.
     for id in ids.filter(|id| !id.value.is_empty()) {
         if let Some(first) = seen.get(id.value.as_str()) {
             let message = msg!("the `{name}` `{}` is used twice", id.value);

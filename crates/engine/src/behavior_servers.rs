@@ -1,4 +1,4 @@
-//! The behavior servers of a project, made from its configuration when a session first asks for one.
+//! The behavior servers of a project. Their clients are created from the configuration on first use.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use secrecy::SecretString;
 
-use crate::config::places::table_of;
+use crate::config::places::table_header;
 use crate::config::server_table::ServerTable;
 use crate::environment::Environment;
 use crate::files::read_bounded;
@@ -18,37 +18,37 @@ use bcc_runtime::effects::behavior_server::client::HttpServer;
 use bcc_runtime::effects::behaviors::{BehaviorServer, ServerError};
 use bcc_runtime::program::host_services::BehaviorServers;
 
-/// The largest file that holds a token, in bytes.
-const MOST_TOKEN_BYTES: u64 = 64 * 1024;
+/// The limit on the size of a token file, in bytes.
+const MAX_TOKEN_BYTES: u64 = 64 * 1024;
 
 pub struct ConfiguredServers {
     project: Project,
     environment: Environment,
-    made: Mutex<BTreeMap<String, Arc<dyn BehaviorServer>>>,
+    clients: Mutex<BTreeMap<String, Arc<dyn BehaviorServer>>>,
 }
 
-fn refused(code: &'static str, message: Message, help: Message) -> ServerError {
+fn server_error(code: &'static str, message: Message, help: Message) -> ServerError {
     ServerError { code, message, help: Some(help) }
 }
 
 impl ConfiguredServers {
-    /// The servers that the configuration of `project` names; tokens come from `environment` and from files.
+    /// The servers in the configuration of `project`. Tokens are read from `environment` and from files.
     pub fn new(project: &Project, environment: &Environment) -> Self {
-        Self { project: project.clone(), environment: environment.clone(), made: Mutex::default() }
+        Self { project: project.clone(), environment: environment.clone(), clients: Mutex::default() }
     }
 
     fn unknown(&self, name: &str) -> ServerError {
         let known: Vec<&str> = self.project.config.behavior_servers.keys().map(String::as_str).collect();
         let help = match near_miss(name, known.iter().copied()) {
             Some(near) => msg!("did you mean `{near}`?"),
-            None => msg!("add {} with its `url` to {CONFIG_FILE}", table_of("behavior_servers", name)),
+            None => msg!("add {} with its `url` to {CONFIG_FILE}", table_header("behavior_servers", name)),
         };
-        refused("server-unknown", msg!("there is no behavior server `{name}`"), help)
+        server_error("server-unknown", msg!("there is no behavior server `{name}`"), help)
     }
 
     fn untrusted(&self, name: &str) -> ServerError {
-        let (place, directory) = (table_of("behavior_servers", name), self.project.directory.display());
-        refused(
+        let (place, directory) = (table_header("behavior_servers", name), self.project.directory.display());
+        server_error(
             "server-unknown",
             msg!("{place} in {CONFIG_FILE} would send the session to a server, but {directory} is not trusted"),
             msg!(
@@ -58,11 +58,11 @@ impl ConfiguredServers {
         )
     }
 
-    /// The token of a server. No message holds it.
+    /// The token of a server. No message contains it.
     fn token(&self, name: &str, table: &ServerTable) -> Result<Option<SecretString>, ServerError> {
-        let place = table_of("behavior_servers", name);
+        let place = table_header("behavior_servers", name);
         let missing = |message: Message| {
-            refused(
+            server_error(
                 "server-unknown",
                 message,
                 Message::word("set it to the token, or remove it if the server needs none"),
@@ -75,10 +75,10 @@ impl ConfiguredServers {
             };
         }
         let Some(file) = &table.token_file else { return Ok(None) };
-        let bytes = read_bounded(&self.project.directory.join(file), MOST_TOKEN_BYTES)
+        let bytes = read_bounded(&self.project.directory.join(file), MAX_TOKEN_BYTES)
             .map_err(|error| missing(msg!("{place}: the token file {file} cannot be read: {error}")))?;
-        let whole = bytes.len() as u64 <= MOST_TOKEN_BYTES;
-        let token = String::from_utf8(bytes).ok().filter(|_| whole);
+        let is_complete = bytes.len() as u64 <= MAX_TOKEN_BYTES;
+        let token = String::from_utf8(bytes).ok().filter(|_| is_complete);
         let token = token.ok_or_else(|| missing(msg!("{place}: the token file {file} contains no token")))?;
         Ok(Some(SecretString::from(token.trim().to_owned())))
     }
@@ -90,14 +90,14 @@ impl BehaviorServers for ConfiguredServers {
         if !self.project.trusted {
             return Err(self.untrusted(name));
         }
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(server) = made.get(name) {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(server) = clients.get(name) {
             return Ok(Arc::clone(server));
         }
         let mut settings = table.settings(name);
         settings.token = self.token(name, table)?;
         let server: Arc<dyn BehaviorServer> = Arc::new(HttpServer::new(settings)?);
-        made.insert(name.to_owned(), Arc::clone(&server));
+        clients.insert(name.to_owned(), Arc::clone(&server));
         Ok(server)
     }
 }
@@ -116,10 +116,10 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_made_once_and_only_in_a_trusted_project() {
+    fn a_server_is_created_once_and_only_in_a_trusted_project() {
         let trusted = servers("form = \"older\"\n", true, None);
         let one = trusted.server("gauges").unwrap();
-        assert!(one.older_form() && Arc::ptr_eq(&one, &trusted.server("gauges").unwrap()));
+        assert!(one.is_legacy_form() && Arc::ptr_eq(&one, &trusted.server("gauges").unwrap()));
         let error = servers("", false, None).server("gauges").err().unwrap();
         assert!(
             error.message.to_string().contains("is not trusted")
@@ -133,17 +133,18 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_is_not_there_is_told_before_anything_is_sent() {
-        let of = |lines: &str, token| servers(lines, true, token).server("gauges").err().map(|error| error.message);
-        assert!(of("token_env = \"GAUGES\"\n", None).unwrap().to_string().contains("GAUGES is not set"));
-        assert_eq!(of("token_env = \"GAUGES\"\n", Some("secret\n")), None);
+    fn a_missing_token_is_reported_before_anything_is_sent() {
+        let message_for =
+            |lines: &str, token| servers(lines, true, token).server("gauges").err().map(|error| error.message);
+        assert!(message_for("token_env = \"GAUGES\"\n", None).unwrap().to_string().contains("GAUGES is not set"));
+        assert_eq!(message_for("token_env = \"GAUGES\"\n", Some("secret\n")), None);
         assert!(
-            of("token_file = \"nowhere\"\n", None)
+            message_for("token_file = \"nowhere\"\n", None)
                 .unwrap()
                 .to_string()
                 .contains("the token file nowhere cannot be read")
         );
-        let error = of("token_env = \"GAUGES\"\n", Some("sec\u{7}ret")).unwrap();
+        let error = message_for("token_env = \"GAUGES\"\n", Some("sec\u{7}ret")).unwrap();
         assert!(
             error.to_string().contains("cannot be sent in a header") && !error.to_string().contains("sec"),
             "{error}"

@@ -1,4 +1,4 @@
-//! What the model calls of a session cost: by call, by action, in all. From the `model_calls` of an export.
+//! Number, tokens, time and cost of the model calls of a session: per call, per action, and in total. Reads the `model_calls` of an export.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,21 +12,21 @@ use bcc_llm::reply::strategies::ParseStrategy;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
     pub calls: u64,
-    /// How many of them asked again because of what came before.
+    /// The calls that asked the model again after an unusable reply.
     pub reasks: u64,
-    /// How many requests were sent for them.
+    /// The requests that were sent for them.
     pub attempts: u64,
-    /// Tokens of their prompts, as far as they were counted.
+    /// Tokens of the prompts, as far as they were counted.
     pub tokens_in: u64,
-    /// Tokens of their replies, likewise.
+    /// Tokens of the replies, as far as they were counted.
     pub tokens_out: u64,
     pub ms: u64,
-    /// What they cost, by currency, as far as prices are configured.
+    /// The cost by currency, as far as prices are configured.
     pub cost: BTreeMap<String, f64>,
 }
 
 impl Usage {
-    /// Adds what a `model_call` event tells.
+    /// Adds a `model_call` event.
     pub fn add(&mut self, call: &Value) {
         let number = |name: &str| call.get(name).and_then(Value::as_u64).unwrap_or(0);
         self.calls += 1;
@@ -48,14 +48,14 @@ impl Usage {
         })
     }
 
-    /// The cost for people: `0.12 CNY + 0.003 USD`; nothing when nothing is known.
-    pub fn cost_told(&self) -> String {
-        let told = |(currency, amount): (&String, &f64)| format!("{} {currency}", amount_told(*amount));
-        self.cost.iter().map(told).collect::<Vec<_>>().join(" + ")
+    /// The cost for people: `0.12 CNY + 0.003 USD`; empty if no cost is known.
+    pub fn cost_text(&self) -> String {
+        let text = |(currency, amount): (&String, &f64)| format!("{} {currency}", format_amount(*amount));
+        self.cost.iter().map(text).collect::<Vec<_>>().join(" + ")
     }
 }
 
-/// The `usage` of an export: of the whole session, and of each action and purpose in the order of their first calls.
+/// The `usage` of an export: of the session, and of each action and purpose in the order of their first calls.
 pub fn usage(calls: &[Value]) -> Value {
     let actions: Vec<Value> = by_action(calls)
         .into_iter()
@@ -67,57 +67,57 @@ pub fn usage(calls: &[Value]) -> Value {
             row
         })
         .collect();
-    json!({ "session": whole(calls).as_value(), "actions": actions })
+    json!({ "session": total(calls).as_value(), "actions": actions })
 }
 
-pub fn whole(calls: &[Value]) -> Usage {
+pub fn total(calls: &[Value]) -> Usage {
     let mut usage = Usage::default();
     calls.iter().for_each(|call| usage.add(call));
     usage
 }
 
 fn by_action(calls: &[Value]) -> Vec<((String, String), Usage)> {
-    let mut sums: Vec<((String, String), Usage)> = Vec::new();
+    let mut totals: Vec<((String, String), Usage)> = Vec::new();
     for call in calls {
         let key = (text(call, "/location/action_id"), text(call, "/purpose"));
-        match sums.iter_mut().find(|(known, _)| *known == key) {
+        match totals.iter_mut().find(|(known, _)| *known == key) {
             Some((_, usage)) => usage.add(call),
             None => {
                 let mut usage = Usage::default();
                 usage.add(call);
-                sums.push((key, usage));
+                totals.push((key, usage));
             }
         }
     }
-    sums
+    totals
 }
 
-/// `sessions show --calls`: every call of an export, then the sums, told in `language`.
+/// `sessions show --calls`: every call of an export, then the totals, in `language`.
 pub fn table(export: &Value, language: Language) -> String {
     let none = Vec::new();
     let calls = export.get("model_calls").and_then(Value::as_array).unwrap_or(&none);
     if calls.is_empty() {
-        return language.said("no model has been called yet").into_owned();
+        return language.translate("no model has been called yet").into_owned();
     }
     let head = ["seq", "action", "round", "for", "model", "in", "out", "first", "total", "tries", "read", "cost"];
     let rows = calls.iter().map(|call| row(call, language));
-    let mut told = columns(&head, language, &[0, 2, 5, 6, 7, 8, 9], rows.collect());
+    let mut output = columns(&head, language, &[0, 2, 5, 6, 7, 8, 9], rows.collect());
     let usage = |name: String, purpose: String, usage: &Usage| {
         let Usage { calls, reasks, attempts, tokens_in, tokens_out, ms, .. } = usage;
         let numbers = [*calls, *reasks, *attempts, *tokens_in, *tokens_out].map(|number| number.to_string());
         let mut cells = vec![name, purpose];
         cells.extend(numbers);
-        cells.extend([seconds(Some(*ms)), dash(usage.cost_told())]);
+        cells.extend([seconds(Some(*ms)), dash(usage.cost_text())]);
         cells
     };
-    let mut sums: Vec<Vec<String>> = by_action(calls)
+    let mut totals: Vec<Vec<String>> = by_action(calls)
         .into_iter()
-        .map(|((action, purpose), sum)| usage(action, language.said(&purpose).into_owned(), &sum))
+        .map(|((action, purpose), sum)| usage(action, language.translate(&purpose).into_owned(), &sum))
         .collect();
-    sums.push(usage(language.said("all").into_owned(), String::new(), &whole(calls)));
+    totals.push(usage(language.translate("all").into_owned(), String::new(), &total(calls)));
     let head = ["action", "for", "calls", "asked again", "tries", "in", "out", "total", "cost"];
-    let _ = write!(told, "\n{}", columns(&head, language, &[2, 3, 4, 5, 6, 7], sums));
-    told.trim_end().to_owned()
+    let _ = write!(output, "\n{}", columns(&head, language, &[2, 3, 4, 5, 6, 7], totals));
+    output.trim_end().to_owned()
 }
 
 fn row(call: &Value, language: Language) -> Vec<String> {
@@ -125,56 +125,56 @@ fn row(call: &Value, language: Language) -> Vec<String> {
     let round = call.pointer("/location/round").and_then(Value::as_u64).map(|n| n.to_string());
     let ms = |name: &str| seconds(call.get(name).and_then(Value::as_u64));
     let mut model = text(call, "/model");
-    for passed in call.get("passed_over").and_then(Value::as_array).into_iter().flatten() {
-        let _ = write!(model, " {}", language.filled("(instead of {model})", &[("model", &text(passed, "/model"))]));
+    for skipped in call.get("passed_over").and_then(Value::as_array).into_iter().flatten() {
+        let _ = write!(model, " {}", language.format("(instead of {model})", &[("model", &text(skipped, "/model"))]));
     }
     let again = if call.get("reask").and_then(Value::as_u64).is_some_and(|reask| reask > 0) { ", again" } else { "" };
     let cost = call
         .get("cost")
         .and_then(Value::as_f64)
-        .map(|cost| format!("{} {}", amount_told(cost), text(call, "/currency")));
+        .map(|cost| format!("{} {}", format_amount(cost), text(call, "/currency")));
     vec![
         number("seq"),
         dash(text(call, "/location/action_id")),
         dash(round.unwrap_or_default()),
-        format!("{}{}", language.said(&text(call, "/purpose")), language.said(again)),
+        format!("{}{}", language.translate(&text(call, "/purpose")), language.translate(again)),
         dash(model),
         number("tokens_in"),
         number("tokens_out"),
         ms("first_token_ms"),
         ms("ms"),
         number("attempts"),
-        language.said(&read(call)).into_owned(),
+        language.translate(&parse_status(call)).into_owned(),
         dash(cost.unwrap_or_default()),
     ]
 }
 
-/// How the reply was read.
-fn read(call: &Value) -> String {
+/// How the reply was parsed, for the column `read`.
+fn parse_status(call: &Value) -> String {
     let count = call.get("parse_retry_count").and_then(Value::as_u64);
     let Some(count) = count else { return "no reply".to_owned() };
     if call.get("error").is_some_and(|error| !error.is_null()) {
         return "unreadable".to_owned();
     }
     let strategy = ParseStrategy::ALL.into_iter().find(|strategy| u64::from(strategy.number()) == count);
-    let mut read = strategy.map_or_else(|| count.to_string(), |strategy| strategy.name().to_owned());
-    if call.get("bent").and_then(Value::as_array).is_some_and(|bent| !bent.is_empty()) {
-        read.push_str(", coerced");
+    let mut status = strategy.map_or_else(|| count.to_string(), |strategy| strategy.name().to_owned());
+    if call.get("bent").and_then(Value::as_array).is_some_and(|coerced| !coerced.is_empty()) {
+        status.push_str(", coerced");
     }
     if call.get("cut_off") == Some(&Value::Bool(true)) {
-        read.push_str(", truncated");
+        status.push_str(", truncated");
     }
-    read
+    status
 }
 
-/// Rows under a head, in columns that are right for wide characters too; those at `right` are aligned there.
+/// Lays out rows under a head, with wide characters counted as two columns. The columns in `right` are right-aligned.
 fn columns(head: &[&str], language: Language, right: &[usize], rows: Vec<Vec<String>>) -> String {
-    let head: Vec<String> = head.iter().map(|name| language.said(name).into_owned()).collect();
+    let head: Vec<String> = head.iter().map(|name| language.translate(name).into_owned()).collect();
     let all: Vec<Vec<String>> = std::iter::once(head.clone()).chain(rows).collect();
     let width =
         |column: usize| all.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let mut told = String::new();
+    let mut output = String::new();
     for row in &all {
         let mut line = String::new();
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
@@ -185,9 +185,9 @@ fn columns(head: &[&str], language: Language, right: &[usize], rows: Vec<Vec<Str
                 false => write!(line, "{gap}{cell}{space}"),
             };
         }
-        let _ = writeln!(told, "{}", line.trim_end());
+        let _ = writeln!(output, "{}", line.trim_end());
     }
-    told
+    output
 }
 
 fn text(value: &Value, pointer: &str) -> String {
@@ -202,10 +202,10 @@ fn seconds(ms: Option<u64>) -> String {
     ms.map_or_else(|| "–".to_owned(), |ms| format!("{}.{:03} s", ms / 1000, ms % 1000))
 }
 
-/// An amount with as many digits as it takes, at most six behind the point.
-fn amount_told(amount: f64) -> String {
-    let told = format!("{amount:.6}");
-    told.trim_end_matches('0').trim_end_matches('.').to_owned()
+/// An amount without trailing zeros, with at most six decimal places.
+fn format_amount(amount: f64) -> String {
+    let text = format!("{amount:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_kept_apart_by_currency_action_and_purpose() {
+    fn totals_are_separate_by_currency_action_and_purpose() {
         let usage = usage(&calls());
         assert_eq!(usage["session"]["calls"], 4);
         assert_eq!(usage["session"]["reasks"], 1);
@@ -251,9 +251,11 @@ mod tests {
     }
 
     #[test]
-    fn an_amount_has_no_more_digits_than_it_needs() {
-        for (amount, told) in [(0.0, "0"), (1.0, "1"), (0.1 + 0.2, "0.3"), (0.000_001_4, "0.000001"), (12.5, "12.5")] {
-            assert_eq!(amount_told(amount), told);
+    fn an_amount_has_no_trailing_zeros() {
+        for (amount, expected) in
+            [(0.0, "0"), (1.0, "1"), (0.1 + 0.2, "0.3"), (0.000_001_4, "0.000001"), (12.5, "12.5")]
+        {
+            assert_eq!(format_amount(amount), expected);
         }
     }
 }

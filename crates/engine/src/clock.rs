@@ -1,4 +1,4 @@
-//! The two clocks: the machine's, and one that stands where it is told and moves with the events (docs/language.md).
+//! The clocks of sessions: the machine's, a fixed one that advances with the events (docs/language.md), and one that is set.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,12 +9,12 @@ use bcc_runtime::program::clock::Clock;
 
 #[derive(Debug)]
 pub struct SystemClock {
-    began: std::time::Instant,
+    started: std::time::Instant,
 }
 
 impl SystemClock {
     pub fn new() -> Self {
-        Self { began: std::time::Instant::now() }
+        Self { started: std::time::Instant::now() }
     }
 }
 
@@ -24,8 +24,8 @@ impl Default for SystemClock {
     }
 }
 
-/// The one place that asks the machine for the time.
-#[allow(clippy::disallowed_methods)] // this is the clock that everything else must take its time from
+/// The current time. The only function that reads the clock of the machine.
+#[allow(clippy::disallowed_methods)] // all other code must use this function
 pub fn now() -> Timestamp {
     Timestamp::now()
 }
@@ -36,16 +36,16 @@ impl Clock for SystemClock {
     }
 
     fn elapsed_ms(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn words(&self, _seq: u64) -> String {
-        in_words(now(), TimeZone::system())
+    fn prompt_time(&self, _seq: u64) -> String {
+        readable_time(now(), TimeZone::system())
     }
 }
 
-/// A clock that starts at a moment and moves one millisecond an event. The same session gives the same times, whenever
-/// and however often it is run or resumed.
+/// A clock that starts at a fixed time and advances one millisecond per event. A session has the same times whenever it is run or
+/// resumed.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedClock {
     start: Timestamp,
@@ -57,8 +57,8 @@ impl FixedClock {
     }
 
     fn moment(&self, seq: u64) -> Timestamp {
-        let passed = SignedDuration::from_millis(i64::try_from(seq).unwrap_or(i64::MAX));
-        self.start.checked_add(passed).unwrap_or(self.start)
+        let offset = SignedDuration::from_millis(i64::try_from(seq).unwrap_or(i64::MAX));
+        self.start.checked_add(offset).unwrap_or(self.start)
     }
 }
 
@@ -71,12 +71,12 @@ impl Clock for FixedClock {
         0
     }
 
-    fn words(&self, seq: u64) -> String {
-        in_words(self.moment(seq), TimeZone::UTC)
+    fn prompt_time(&self, seq: u64) -> String {
+        readable_time(self.moment(seq), TimeZone::UTC)
     }
 }
 
-/// A clock that stands still until it is set: of a session that is repeated.
+/// A clock that changes only when it is set, for a session that is replayed.
 #[derive(Debug)]
 pub struct SetClock {
     moment: Mutex<Timestamp>,
@@ -84,13 +84,12 @@ pub struct SetClock {
 }
 
 impl SetClock {
-    /// A clock whose words are those of the machine's own zone, or of UTC as with [`FixedClock`].
+    /// A clock with readable times in the time zone of the machine, or in UTC as with [`FixedClock`].
     pub fn new(utc: bool) -> Self {
         let zone = if utc { TimeZone::UTC } else { TimeZone::system() };
         Self { moment: Mutex::new(Timestamp::UNIX_EPOCH), zone }
     }
 
-    /// From here on it is this moment.
     pub fn set(&self, moment: Timestamp) {
         *self.moment.lock().unwrap_or_else(PoisonError::into_inner) = moment;
     }
@@ -109,17 +108,17 @@ impl Clock for SetClock {
         0
     }
 
-    fn words(&self, _seq: u64) -> String {
-        in_words(self.moment(), self.zone.clone())
+    fn prompt_time(&self, _seq: u64) -> String {
+        readable_time(self.moment(), self.zone.clone())
     }
 }
 
-/// RFC 3339 in UTC, always with six digits of a second, so that texts order as times.
+/// RFC 3339 in UTC, always with six fractional digits, so that the texts sort by time.
 pub fn stamp(moment: Timestamp) -> String {
     format!("{moment:.6}")
 }
 
-fn in_words(moment: Timestamp, zone: TimeZone) -> String {
+fn readable_time(moment: Timestamp, zone: TimeZone) -> String {
     moment.to_zoned(zone).strftime("%Y-%m-%d %H:%M (%A)").to_string()
 }
 
@@ -128,16 +127,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fixed_clock_moves_a_millisecond_an_event() {
+    fn the_fixed_clock_advances_a_millisecond_per_event() {
         let clock = FixedClock::new("2026-11-21T20:00:00Z".parse().unwrap());
         assert_eq!(clock.at(0), "2026-11-21T20:00:00.000000Z");
         assert_eq!(clock.at(1001), "2026-11-21T20:00:01.001000Z");
-        assert_eq!(clock.words(0), "2026-11-21 20:00 (Saturday)");
+        assert_eq!(clock.prompt_time(0), "2026-11-21 20:00 (Saturday)");
         assert_eq!(clock.elapsed_ms(), 0);
     }
 
     #[test]
-    fn no_number_of_events_breaks_the_clock() {
+    fn the_fixed_clock_does_not_overflow() {
         let clock = FixedClock::new(Timestamp::MAX);
         assert_eq!(clock.at(u64::MAX), stamp(Timestamp::MAX));
     }

@@ -1,4 +1,4 @@
-//! The engine: begins and resumes sessions of a project. What embeds the library starts here.
+//! The engine: starts and resumes sessions of a project. This is the entry point for embedders.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -9,9 +9,9 @@ use crate::clock::{FixedClock, SystemClock, now};
 use crate::config::kinds::kinds;
 use crate::environment::Environment;
 use crate::error::EngineError;
-use crate::host_services::{outside, permitted, without_commands};
+use crate::host_services::{check_permissions, host_services, without_commands};
 use crate::loaded::LoadedProgram;
-use crate::model_selection::{ModelRequested, voices};
+use crate::model_selection::{ModelRequested, select_models};
 use crate::models::shared::SharedModels;
 use crate::pin::{Pinned, sha256};
 use crate::project::{Project, absolute};
@@ -19,7 +19,7 @@ use crate::recheck::PinnedScript;
 use crate::recording::{FileRecorder, Header};
 use crate::replay::ReplayRequest;
 use crate::settings::RunSettings;
-use crate::variables::given;
+use crate::variables::variable_values;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_runtime::program::clock::Clock;
@@ -38,16 +38,16 @@ use bcc_store::error::StoreError;
 use bcc_store::rows::SessionRow;
 use bcc_store::sqlite::open::open;
 
-/// How many times a new id is tried when it is taken already.
-const MOST_IDS: u32 = 8;
+/// How many new ids are tried if they are already in use.
+const MAX_ID_ATTEMPTS: u32 = 8;
 
-/// What `run` was asked for.
+/// The options of `run`.
 #[derive(Clone, Debug, Default)]
 pub struct RunRequest {
     pub file: PathBuf,
-    /// `--session`: the id to begin under, or to go on with.
+    /// `--session`: the id of a new session, or of one to resume.
     pub session: Option<String>,
-    /// Without one, `default`.
+    /// The default is `default`.
     pub user: Option<String>,
     pub variables: Vec<String>,
     pub variables_file: Option<PathBuf>,
@@ -56,13 +56,13 @@ pub struct RunRequest {
     pub seed: Option<u64>,
     /// `--clock`, RFC 3339.
     pub clock: Option<String>,
-    /// `--record`: where what is said to models is written down.
+    /// `--record`: the file for the recording of model calls.
     pub record: Option<PathBuf>,
-    /// `--replay` and `--replay-by`: what stands for every model.
+    /// `--replay` and `--replay-by`: the recording that replaces all models.
     pub replay: Option<ReplayRequest>,
 }
 
-/// What `sessions resume` was asked for.
+/// The options of `sessions resume`.
 #[derive(Clone, Debug, Default)]
 pub struct ResumeRequest {
     /// `--model`: another model than the session was started with.
@@ -71,18 +71,18 @@ pub struct ResumeRequest {
     pub replay: Option<ReplayRequest>,
 }
 
-/// A session that is ready to be driven, with what its driver should tell.
+/// A session that is ready to run, with messages for the person.
 pub struct OpenedSession {
     pub session: Session,
-    /// What the check of the script found; no errors among it.
+    /// The findings of the check of the script, without errors.
     pub diagnostics: Vec<Diagnostic>,
-    /// Things to know, for the standard error.
+    /// Notices for standard error.
     pub notices: Vec<Message>,
-    /// Whether it was taken up again.
+    /// Whether it was resumed.
     pub resumed: bool,
 }
 
-/// A program, by the manifest that it was made of.
+/// A manifest and the program made from it.
 type Checked = (String, Arc<Program>);
 
 #[derive(Clone)]
@@ -93,37 +93,37 @@ pub struct Engine {
     clock: Option<Arc<dyn Clock>>,
     budget: Budget,
     shared: Arc<SharedModels>,
-    /// What was checked last; a manifest has the hashes of everything that its program was made of.
-    last: Arc<Mutex<Option<Checked>>>,
+    /// The program that was checked last. Its manifest contains the hashes of everything that it was made from.
+    last_checked: Arc<Mutex<Option<Checked>>>,
 }
 
 impl Engine {
     pub fn new(project: Project, environment: Environment, archive: Arc<dyn Store>) -> Self {
-        let (shared, last) = Default::default();
-        Self { project, environment, archive, clock: None, budget: Budget::default(), shared, last }
+        let (shared, last_checked) = Default::default();
+        Self { project, environment, archive, clock: None, budget: Budget::default(), shared, last_checked }
     }
 
-    /// The same with another clock than the machine's, for sessions that are not begun with `--clock`.
+    /// The same engine with this clock instead of the machine's, for sessions that are started without `--clock`.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock: Some(clock), ..self }
     }
 
-    /// The same with limits of the command line (`--budget`), for sessions that it begins or takes up. They count instead
-    /// of those of the script, also for whoever takes up such a session later.
+    /// The same engine with the limits of `--budget`, for sessions that it starts or resumes. They replace the limits of the
+    /// script, also when such a session is resumed later.
     #[must_use]
     pub fn with_budget(self, budget: Budget) -> Self {
         Self { budget, ..self }
     }
 
-    /// An engine over the SQLite store at `store`, or at the project's own place.
+    /// An engine over the SQLite store at `store`, or at the default path of the project.
     pub fn with_store(project: Project, environment: Environment, store: Option<&Path>) -> Result<Self, EngineError> {
         let path = store_path(&project, &environment, store);
         let archive = open(&path)?;
         Ok(Self::new(project, environment, Arc::new(archive)))
     }
 
-    pub fn archive(&self) -> &Arc<dyn Store> {
+    pub fn store(&self) -> &Arc<dyn Store> {
         &self.archive
     }
 
@@ -131,16 +131,16 @@ impl Engine {
         &self.project
     }
 
-    /// Reads and checks the script, and begins a session of it — or goes on with the one that is asked for.
+    /// Reads and checks the script, and starts a session of it, or resumes the requested one.
     ///
     /// # Errors
-    /// `Invalid` with all findings when the script is not sound; `Usage` and `Failed` as they say.
+    /// `Invalid` with all findings when the script has errors; `Usage` and `Failed` as documented there.
     pub async fn run(&self, request: &RunRequest, observer: Arc<dyn Observer>) -> Result<OpenedSession, EngineError> {
         self.run_loaded(LoadedProgram::of(&self.project, request)?, request, observer).await
     }
 
-    /// [`Engine::run`] with a script that was loaded before: whoever opens a store for it can check it first, so that a
-    /// broken script leaves no store behind.
+    /// [`Engine::run`] with a loaded script. A caller can check the script before it opens a store, so that no store is created
+    /// for an invalid script.
     pub async fn run_loaded(
         &self,
         loaded: LoadedProgram,
@@ -151,13 +151,13 @@ impl Engine {
         if let Some(id) = &request.session {
             valid_session_id(id)?;
             if let Some(row) = self.archive.session(id).await? {
-                return self.resume_same(row, &program, &pinned, request, observer).await;
+                return self.resume_existing(row, &program, &pinned, request, observer).await;
             }
         }
-        let outside = outside(&self.project, &self.environment);
-        permitted(&program, &outside)?;
+        let host = host_services(&self.project, &self.environment);
+        check_permissions(&program, &host)?;
         let settings = RunSettings {
-            commands: outside.permits.may("command").is_ok(),
+            commands: host.permissions.check("command").is_ok(),
             project: Some(self.project.directory.to_string_lossy().into_owned()),
             model: None,
             replay: request.replay.as_ref().map(|replay| replay.file.to_string_lossy().into_owned()),
@@ -166,27 +166,29 @@ impl Engine {
             seed: request.seed,
             clock: request.clock.clone(),
         };
-        let variables = given(&program, request.variables_file.as_deref(), &request.variables)?;
-        let asked = ModelRequested { model: request.model.as_deref(), stored: None, replay: request.replay.as_ref() };
-        let voices = voices(&self.project, &self.environment, &self.shared, asked, program.model.as_deref())?;
-        let settings = RunSettings { model: voices.asked, ..settings };
-        let notices = voices.notices;
+        let variables = variable_values(&program, request.variables_file.as_deref(), &request.variables)?;
+        let requested =
+            ModelRequested { model: request.model.as_deref(), stored: None, replay: request.replay.as_ref() };
+        let selected =
+            select_models(&self.project, &self.environment, &self.shared, requested, program.model.as_deref())?;
+        let settings = RunSettings { model: selected.requested, ..settings };
+        let notices = selected.notices;
         let clock = self.clock(request.clock.as_deref())?;
         let script_sha256 = sha256(pinned.script.text().as_bytes());
         let pinned = Arc::new(pinned);
-        let services = services(voices.models, clock, observer, &pinned, outside);
+        let services = services(selected.models, clock, observer, &pinned, host);
         let recorded = request.record.as_deref().map(FileRecorder::create).transpose()?.map(Arc::new);
         let (manifest, documents) = pinned.documents()?;
         let program = Arc::new(program);
-        let mut tries = 0;
+        let mut attempts = 0;
         loop {
-            tries += 1;
+            attempts += 1;
             let id = request.session.clone().unwrap_or_else(|| new_id(&program.id));
             let lock = self.archive.lock(&id, &holder()).await?;
             if let Some(recorder) = &recorded {
                 let (script, scheme) = (program.id.as_str(), settings.scheme.as_deref());
-                let (script_sha256, model) = (script_sha256.as_str(), voices.name.as_str());
-                recorder.begin(&Header { session_id: &id, script, script_sha256, scheme, model })?;
+                let (script_sha256, model) = (script_sha256.as_str(), selected.name.as_str());
+                recorder.write_header(&Header { session_id: &id, script, script_sha256, scheme, model })?;
             }
             let recorder = recorded.clone().map(|recorder| recorder as Arc<dyn Recorder>);
             let parts = SessionParts {
@@ -196,10 +198,10 @@ impl Engine {
                 archive: Arc::clone(&self.archive),
                 lock,
                 script: program.id.clone(),
-                model: voices.name.clone(),
+                model: selected.name.clone(),
                 budget: self.budget,
             };
-            let birth = NewSession {
+            let new_session = NewSession {
                 user: request.user.clone().unwrap_or_else(|| "default".into()),
                 script_sha256: script_sha256.clone(),
                 settings: json(&settings)?,
@@ -207,22 +209,22 @@ impl Engine {
                 documents: documents.clone(),
                 given: variables.clone(),
             };
-            match Session::start(parts, birth).await {
+            match Session::start(parts, new_session).await {
                 Ok(session) => return Ok(OpenedSession { session, diagnostics, notices, resumed: false }),
                 Err(bcc_runtime::run::error::RunError::Archive(StoreError::Exists { .. }))
-                    if request.session.is_none() && tries < MOST_IDS => {}
+                    if request.session.is_none() && attempts < MAX_ID_ATTEMPTS => {}
                 Err(error) => {
-                    recorded.iter().for_each(|recorder| recorder.give_up());
+                    recorded.iter().for_each(|recorder| recorder.discard());
                     return Err(error.into());
                 }
             }
         }
     }
 
-    /// Goes on with a stored session. `model` asks for another model than the one it was started with.
+    /// Resumes a stored session. `model` replaces the model that it was started with.
     ///
     /// # Errors
-    /// When there is none, it is final, somebody else drives it, or what is stored cannot be read.
+    /// When there is no such session, it has ended, another process runs it, or the stored data cannot be read.
     pub async fn resume(
         &self,
         id: &str,
@@ -233,10 +235,10 @@ impl Engine {
         self.resume_as(id, &request, observer).await
     }
 
-    /// [`Engine::resume`] with everything that can be asked for.
+    /// [`Engine::resume`] with all options.
     ///
     /// # Errors
-    /// As [`Engine::resume`], and when there is no such recording, or none can be written.
+    /// As [`Engine::resume`], and when the recording cannot be read or written.
     pub async fn resume_as(
         &self,
         id: &str,
@@ -252,31 +254,32 @@ impl Engine {
             .map_err(|error| EngineError::failed(msg!("the settings of session `{id}` cannot be read: {error}")))?;
         let lock = self.archive.lock(id, &holder()).await?;
         let pinned = Pinned::load(self.archive.as_ref(), &row.manifest).await?;
-        let program = self.checked(&row.manifest, &pinned)?;
+        let program = self.checked_program(&row.manifest, &pinned)?;
         let project = self.project_of(&settings)?;
-        let mut outside = outside(&project, &self.environment);
+        let mut host = host_services(&project, &self.environment);
         if !settings.commands && pinned.kinds != kinds(&project.config) {
-            outside = without_commands(outside);
+            host = without_commands(host);
         }
-        permitted(&program, &outside)?;
-        // What is asked for now wins over what the session was started with.
+        check_permissions(&program, &host)?;
+        // The request has priority over the settings that the session was started with.
         let model = request.model.as_deref();
-        let kept = settings.replay.as_deref().filter(|_| model.is_none());
-        let kept = kept.map(|file| ReplayRequest::new(Path::new(file), settings.replay_by.unwrap_or_default()));
-        let replay = request.replay.as_ref().or(kept.as_ref());
-        let asked = ModelRequested { model, stored: settings.model.as_deref(), replay };
-        let voices = voices(&project, &self.environment, &self.shared, asked, program.model.as_deref())?;
-        if let Some(repeated) = &voices.repeated {
-            repeated.go_on(self.archive.as_ref(), id).await?;
+        let stored_replay = settings.replay.as_deref().filter(|_| model.is_none());
+        let stored_replay =
+            stored_replay.map(|file| ReplayRequest::new(Path::new(file), settings.replay_by.unwrap_or_default()));
+        let replay = request.replay.as_ref().or(stored_replay.as_ref());
+        let requested = ModelRequested { model, stored: settings.model.as_deref(), replay };
+        let selected = select_models(&project, &self.environment, &self.shared, requested, program.model.as_deref())?;
+        if let Some(replayed) = &selected.replayed {
+            replayed.resume(self.archive.as_ref(), id).await?;
         }
-        let mut notices = voices.notices;
+        let mut notices = selected.notices;
         let clock = self.clock(settings.clock.as_deref())?;
-        let mut services = services(voices.models, clock, observer, &Arc::new(pinned), outside);
+        let mut services = services(selected.models, clock, observer, &Arc::new(pinned), host);
         if let Some(file) = &request.record {
             let (script_sha256, scheme) = (row.script_sha256.as_str(), settings.scheme.as_deref());
-            let model = voices.name.as_str();
+            let model = selected.name.as_str();
             let header = Header { session_id: id, script: &row.script, script_sha256, scheme, model };
-            let (recorder, notice) = FileRecorder::go_on(file, &header, &row, self.archive.as_ref()).await?;
+            let (recorder, notice) = FileRecorder::resume(file, &header, &row, self.archive.as_ref()).await?;
             services.recorder = Some(Arc::new(recorder));
             notices.extend(notice);
         }
@@ -286,7 +289,7 @@ impl Engine {
             archive: Arc::clone(&self.archive),
             lock,
             script: program.id.clone(),
-            model: voices.name,
+            model: selected.name,
             budget: self.budget,
             program,
         };
@@ -294,9 +297,9 @@ impl Engine {
         Ok(OpenedSession { session, diagnostics: vec![], notices, resumed: true })
     }
 
-    /// The program of a stored session; the one that was checked last is kept for whoever resumes another session of it.
-    fn checked(&self, manifest: &str, pinned: &Pinned) -> Result<Arc<Program>, EngineError> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The program of a stored session. The last one is cached for other sessions with the same manifest.
+    fn checked_program(&self, manifest: &str, pinned: &Pinned) -> Result<Arc<Program>, EngineError> {
+        let mut last = self.last_checked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, program)) = last.as_ref().filter(|(of, _)| of == manifest) {
             return Ok(Arc::clone(program));
         }
@@ -306,7 +309,7 @@ impl Engine {
         Ok(program)
     }
 
-    /// The clock of a session: one that starts where it is told, this engine's own, or the machine's.
+    /// The clock of a session: fixed at `start`, the one of this engine, or the machine's.
     fn clock(&self, start: Option<&str>) -> Result<Arc<dyn Clock>, EngineError> {
         let Some(start) = start else {
             return Ok(self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new())));
@@ -318,7 +321,7 @@ impl Engine {
         Ok(Arc::new(FixedClock::new(start)))
     }
 
-    /// The project that a stored session belongs to; this one when that is gone.
+    /// The project that a stored session belongs to; this one if its directory no longer exists.
     fn project_of(&self, settings: &RunSettings) -> Result<Project, EngineError> {
         match settings.project.as_deref().map(Path::new) {
             Some(directory) if directory.is_dir() && directory != self.project.directory => {
@@ -328,7 +331,7 @@ impl Engine {
         }
     }
 
-    async fn resume_same(
+    async fn resume_existing(
         &self,
         row: SessionRow,
         program: &Program,
@@ -365,30 +368,30 @@ impl Engine {
     }
 }
 
-/// Where the sessions of a project are kept: `--store`, else `BCC_STORE`, else the project's own place.
+/// The store of a project: `--store`, then `BCC_STORE`, then the default path in the project.
 pub fn store_path(project: &Project, environment: &Environment, store: Option<&Path>) -> PathBuf {
-    let chosen = store.map(Path::to_path_buf).or_else(|| environment.get("BCC_STORE").map(PathBuf::from));
-    chosen.map_or_else(|| project.store(), |path| absolute(&path))
+    let requested = store.map(Path::to_path_buf).or_else(|| environment.get("BCC_STORE").map(PathBuf::from));
+    requested.map_or_else(|| project.store(), |path| absolute(&path))
 }
 
-/// The outside world of a session of the script in `pinned`.
+/// The services of a session of the script in `pinned`.
 fn services(
     models: Arc<dyn ModelProviders>,
     clock: Arc<dyn Clock>,
     observer: Arc<dyn Observer>,
     pinned: &Arc<Pinned>,
-    outside: HostServices,
+    host: HostServices,
 ) -> Services {
     let recheck = Arc::new(PinnedScript::new(Arc::clone(pinned)));
-    Services { models, clock, observer, recheck, recorder: None, outside }
+    Services { models, clock, observer, recheck, recorder: None, host }
 }
 
-/// Who drives a session, for the one who finds it held.
+/// Identifies the process that holds the lock of a session, for the error message of others.
 fn holder() -> String {
     format!("process {} since {}", std::process::id(), crate::clock::stamp(now()))
 }
 
-/// A new id that tells the script and the day, and that no other session is likely to have.
+/// A new id: the script, the day, and a random suffix.
 fn new_id(script: &str) -> String {
     let day = now().strftime("%Y%m%d").to_string();
     let unique = uuid::Uuid::now_v7().simple().to_string();
@@ -397,11 +400,13 @@ fn new_id(script: &str) -> String {
 }
 
 fn valid_session_id(id: &str) -> Result<(), EngineError> {
-    const LONGEST: usize = 200;
+    const MAX_LENGTH: usize = 200;
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
-    if id.is_empty() || id.chars().count() > LONGEST || !id.chars().all(allowed) {
-        return Err(EngineError::usage(msg!("`{id}` is not a valid session id"))
-            .with_help(msg!("an id consists of 1 to {LONGEST} letters, digits, `_`, `.` and `-`")));
+    if id.is_empty() || id.chars().count() > MAX_LENGTH || !id.chars().all(allowed) {
+        return Err(EngineError::usage(msg!("`{id}` is not a valid session id")).with_help(msg!(
+            "an id consists of 1 to {LONGEST} letters, digits, `_`, `.` and `-`",
+            LONGEST = MAX_LENGTH
+        )));
     }
     Ok(())
 }

@@ -1,28 +1,28 @@
-//! The environment of the process, taken once, so that nothing else reads it and tests can make their own.
+//! A snapshot of the environment variables of the process. Nothing else reads them, and tests can use their own.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Environment variables by name. Never shown: it may hold keys.
+/// Environment variables by name. Has no `Debug`, because they may contain keys.
 #[derive(Clone, Default)]
 pub struct Environment {
     variables: BTreeMap<String, String>,
 }
 
 impl Environment {
-    /// That of this process. Variables that are not Unicode are left out.
+    /// The environment of this process, without variables that are not valid Unicode.
     pub fn of_process() -> Self {
         let variables =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         Self { variables: variables.collect() }
     }
 
-    /// One made of these.
+    /// An environment with these variables.
     pub fn of(variables: impl IntoIterator<Item = (&'static str, String)>) -> Self {
         Self { variables: variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect() }
     }
 
-    /// A variable that is set and not empty.
+    /// The value of a variable, if it is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
@@ -32,18 +32,17 @@ impl Environment {
         self.get(name).is_some_and(|value| !matches!(value.to_ascii_lowercase().as_str(), "0" | "false" | "no" | "off"))
     }
 
-    /// The names of all that are set.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.variables.keys().map(String::as_str)
     }
 
-    /// All of them but those that are hidden, for a program that is started.
+    /// All variables except hidden ones, for a program that is started.
     pub fn without(&self, hidden: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
         let shown = self.variables.iter().filter(|(name, _)| !hidden(name));
         shown.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// The directory for this user's own configuration of `bcc-script`: `$XDG_CONFIG_HOME` or the platform's place.
+    /// The configuration directory of `bcc-script` for this user: in `$XDG_CONFIG_HOME` or the default of the platform.
     pub fn config_directory(&self) -> Option<PathBuf> {
         if let Some(home) = self.get("XDG_CONFIG_HOME") {
             return Some(PathBuf::from(home).join("bcc-script"));

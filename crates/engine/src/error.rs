@@ -1,4 +1,4 @@
-//! What keeps the engine from doing what it was asked, sorted by whose turn it is to act.
+//! Errors of the engine, by their exit code.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
@@ -8,16 +8,16 @@ use bcc_llm::model::error::ModelError;
 use bcc_runtime::run::error::RunError;
 use bcc_store::error::StoreError;
 
-/// An error with what to do about it.
+/// An error with optional help.
 #[derive(Debug, thiserror::Error, ToMessage)]
 pub enum EngineError {
-    /// It was asked for something that cannot be: exit code 2.
+    /// Invalid usage: exit code 2.
     #[error("{message}")]
     Usage { message: Message, help: Option<Message> },
-    /// The script is not sound: exit code 2.
+    /// The script has errors: exit code 2.
     #[error("the script has errors")]
     Invalid(Vec<Diagnostic>),
-    /// It went wrong: exit code 1.
+    /// A failure: exit code 1.
     #[error("{message}")]
     Failed { message: Message, help: Option<Message> },
 }

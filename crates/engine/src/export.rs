@@ -1,5 +1,5 @@
-//! `sessions export` as JSON (docs/exports.md). Sensitive values are masked; prompts and raw replies are left out
-//! unless they are asked for.
+//! `sessions export` as JSON (docs/exports.md). Sensitive values are masked; prompts and raw replies are included only on
+//! request.
 
 use bcc_lang::message::msg;
 use bcc_runtime::program::stored_event::make_public;
@@ -17,20 +17,20 @@ use bcc_runtime::program::event::{OWN_FIELDS, mask as mask_event};
 use bcc_store::contract::Store;
 use bcc_store::rows::{SessionRow, VariableRow};
 
-/// How many rows are read at a time: one of them may hold a prompt and a reply of megabytes.
+/// The number of rows that are read at a time: one may contain megabytes of prompt and reply.
 const PAGE: usize = 64;
 
-/// Fields that hold prompts or raw replies, wherever they stand in an outcome.
+/// Fields of an outcome that contain prompts or raw replies.
 const CALL_FIELDS: [&str; 3] = ["llm_prompt", "llm_response", "raw_response"];
 
-/// A session as programs read it.
+/// A session in its public form, for programs.
 pub async fn export(archive: &dyn Store, id: &str, calls: bool) -> Result<Value, EngineError> {
     let mut export = document(archive, id, calls).await?;
     make_document_public(&mut export);
     Ok(export)
 }
 
-/// Makes of a document what programs read: without what its sentences were made from.
+/// Converts a document to its public form: removes the data from which its messages can be translated.
 pub fn make_document_public(document: &mut Value) {
     for part in ["/plans", "/session/open_effects"] {
         let rows = document.pointer_mut(part).and_then(Value::as_array_mut);
@@ -38,9 +38,9 @@ pub fn make_document_public(document: &mut Value) {
     }
 }
 
-/// A session with what the sentences of its plans and open effects were made from, so that they can be shown in another language.
+/// A session with the data of the messages of its plans and open effects, so that they can be translated.
 pub async fn document(archive: &dyn Store, id: &str, calls: bool) -> Result<Value, EngineError> {
-    let row = kept(archive, id).await?;
+    let row = stored_session(archive, id).await?;
     let variables = archive.variables(id).await?;
     let user_variables = archive.user_variables(&row.user).await?;
     let mut outcomes = Vec::new();
@@ -72,8 +72,8 @@ pub async fn document(archive: &dyn Store, id: &str, calls: bool) -> Result<Valu
         "usage": usage(&model_calls),
         "model_calls": if calls { model_calls } else { model_calls.into_iter().map(without_calls).collect() },
     });
-    if let (Some(into), Some(notebook)) = (export.as_object_mut(), notebook(archive, id, &variables).await?) {
-        into.insert("notebook".to_owned(), notebook);
+    if let (Some(fields), Some(notebook)) = (export.as_object_mut(), notebook(archive, id, &variables).await?) {
+        fields.insert("notebook".to_owned(), notebook);
     }
     let open = open_effects(archive, id).await?;
     if let Some(session) = export.pointer_mut("/session").and_then(Value::as_object_mut).filter(|_| !open.is_empty()) {
@@ -83,14 +83,14 @@ pub async fn document(archive: &dyn Store, id: &str, calls: bool) -> Result<Valu
     Ok(export)
 }
 
-pub async fn kept(archive: &dyn Store, id: &str) -> Result<SessionRow, EngineError> {
+pub async fn stored_session(archive: &dyn Store, id: &str) -> Result<SessionRow, EngineError> {
     archive.session(id).await?.ok_or_else(|| {
         EngineError::usage(msg!("there is no session `{id}` in this store"))
             .with_help("run `bcc-script sessions list` to list the sessions")
     })
 }
 
-/// All events of one kind, as programs see them.
+/// All events of one kind, in their public form.
 pub async fn events_of(archive: &dyn Store, id: &str, kind: &str) -> Result<Vec<Value>, EngineError> {
     let mut events = stored_events(archive, id, kind).await?;
     events.iter_mut().for_each(make_public);
@@ -102,7 +102,7 @@ async fn stored_events(archive: &dyn Store, id: &str, kind: &str) -> Result<Vec<
     let mut events = Vec::new();
     let mut after = 0;
     loop {
-        let rows = archive.journal_of(id, kind, after, PAGE).await?;
+        let rows = archive.journal_by_kind(id, kind, after, PAGE).await?;
         let Some(last) = rows.last() else { return Ok(events) };
         after = last.seq;
         for row in &rows {
@@ -122,7 +122,7 @@ fn session(row: &SessionRow) -> Value {
 }
 
 async fn transcript(archive: &dyn Store, id: &str) -> Result<Vec<Value>, EngineError> {
-    // A message tells its action and round; the event that it came with tells the whole place.
+    // A message has only its action and round; its event has the complete location.
     let mut places = HashMap::new();
     for event in events_of(archive, id, "message").await? {
         let message_id = event.get("message_id").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -162,7 +162,7 @@ fn scopes(rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<Value, Engi
     Ok(Value::Object(scopes))
 }
 
-/// What takes the sensitive values among these variables out of whatever is shown.
+/// The masker for the sensitive values of these variables.
 pub fn masker(rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<Masker, EngineError> {
     let mut values = Vec::new();
     for row in rows.iter().chain(user_rows).filter(|row| row.sensitive) {
@@ -174,7 +174,7 @@ pub fn masker(rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<Masker,
 fn mask(export: &mut Value, rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<(), EngineError> {
     let masker = masker(rows, user_rows)?;
     for (part, value) in export.as_object_mut().into_iter().flatten() {
-        // Ids and times are the session's own and must stay what they are.
+        // Ids and times are not masked.
         match part.as_str() {
             "session" | "version" | "usage" => {}
             "notebook" => mask_notebook(value, &masker),
@@ -194,7 +194,7 @@ fn without_calls(mut event: Value) -> Value {
     event
 }
 
-/// A stored text as a value. `what` says what it is.
+/// Parses a stored text. `what` describes it in the error message.
 pub fn parse(text: &str, what: &str) -> Result<Value, EngineError> {
     serde_json::from_str(text).map_err(|error| EngineError::failed(msg!("a stored {what} cannot be read: {error}")))
 }

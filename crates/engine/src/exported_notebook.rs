@@ -1,4 +1,4 @@
-//! The notebook of a session in its export, and what of the session is open outside of it.
+//! The notebook of a session in its export, and its open effects.
 
 use bcc_lang::message::msg;
 use bcc_lang::message::stored::StoredMessage;
@@ -14,10 +14,10 @@ use bcc_runtime::run::notebook::NOTEBOOK;
 use bcc_store::contract::Store;
 use bcc_store::rows::VariableRow;
 
-/// How many cells are read at a time: one of them may hold outputs of megabytes.
+/// The number of cells that are read at a time: one may contain megabytes of output.
 const PAGE: usize = 64;
 
-/// The notebook of a session whose variables these are; none when it has none.
+/// The notebook of the session with these variables; none if it has no notebook.
 pub async fn notebook(archive: &dyn Store, id: &str, rows: &[VariableRow]) -> Result<Option<Value>, EngineError> {
     let Some(row) = rows.iter().find(|row| row.scope == NOTEBOOK) else { return Ok(None) };
     let state: NotebookState = serde_json::from_value(parse(&row.value, "notebook")?)
@@ -45,7 +45,7 @@ pub async fn notebook(archive: &dyn Store, id: &str, rows: &[VariableRow]) -> Re
     })))
 }
 
-/// Takes sensitive values out of an exported notebook. Numbers and ids of cells stay.
+/// Masks sensitive values in an exported notebook, except for numbers and ids of cells.
 pub fn mask_notebook(notebook: &mut Value, masker: &Masker) {
     for (part, value) in notebook.as_object_mut().into_iter().flatten() {
         match part.as_str() {
@@ -55,7 +55,7 @@ pub fn mask_notebook(notebook: &mut Value, masker: &Masker) {
     }
 }
 
-/// The outside effects that are open: they were announced, and nobody saw them come to their end.
+/// The external effects that were announced and are not known to have ended.
 pub async fn open_effects(archive: &dyn Store, id: &str) -> Result<Vec<Value>, EngineError> {
     let mut open = Vec::new();
     for row in archive.frames(id).await? {

@@ -1,4 +1,4 @@
-//! Reading files: bounded, and the template layers of a project. (Writing them is below: `write`, `create`.)
+//! Reads files with a size limit, reply schemas, and the template layers of a project.
 
 pub mod create;
 pub mod write;
@@ -19,33 +19,33 @@ use bcc_lang::source::text::{MAX_FILE_BYTES, SourceFile};
 use bcc_lang::template::layers::{TemplateFolder, TemplateSource};
 
 /// The largest template or schema, in bytes.
-pub const MOST_TEMPLATE_BYTES: u64 = 1024 * 1024;
+pub const MAX_TEMPLATE_BYTES: u64 = 1024 * 1024;
 
-/// Reads a regular file of at most `most` bytes; one byte more is read of a larger one, so that the caller sees that it is.
+/// Reads a regular file of at most `max_bytes` bytes. Of a larger file, one more byte is read, so that the caller can tell.
 ///
 /// # Errors
-/// As the operating system has them; a directory or a device is `InvalidInput`.
-pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+/// Errors of the operating system; `InvalidInput` for a directory or a device.
+pub fn read_bounded(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let regular = |metadata: &Metadata| match metadata.is_file() {
         true => Ok(()),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
     };
-    // Before it is opened, because opening some devices does something; and after, because a pipe may have taken its place,
-    // which without `NONBLOCK` would wait for somebody to write into it.
+    // Checked before it is opened, because opening some devices has effects, and again after that, because it may have been
+    // replaced with a pipe. Without `NONBLOCK`, opening a pipe would block until there is a writer.
     regular(&std::fs::metadata(path)?)?;
     let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
     let metadata = file.metadata()?;
     regular(&metadata)?;
-    // In one piece, with a byte to see the end by.
-    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(most)).unwrap_or(0).saturating_add(1));
-    file.take(most + 1).read_to_end(&mut bytes)?;
+    // One allocation, with an extra byte to detect the end.
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(max_bytes)).unwrap_or(0).saturating_add(1));
+    file.take(max_bytes + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// A script as a source file, under the name that it was asked for.
+/// Reads a script, with `path` as its name.
 ///
 /// # Errors
-/// `Usage` when it cannot be read; `Invalid` when it is not a text of a size that a script may have.
+/// `Usage` when it cannot be read; `Invalid` when it is not a text or too large.
 pub fn script(path: &Path) -> Result<Arc<SourceFile>, EngineError> {
     let shown = path.display().to_string();
     let bytes = read_bounded(path, MAX_FILE_BYTES as u64).map_err(|error| {
@@ -58,23 +58,23 @@ pub fn script(path: &Path) -> Result<Arc<SourceFile>, EngineError> {
     SourceFile::from_bytes(shown, bytes).map(Arc::new).map_err(|diagnostic| EngineError::Invalid(vec![*diagnostic]))
 }
 
-/// The most reply schemas that a project may have.
-const MOST_SCHEMAS: usize = 200;
+/// The limit on reply schemas of a project.
+const MAX_SCHEMAS: usize = 200;
 
 /// The reply schemas of a project, by name: `schemas/replies/<name>.json` (docs/templates.md, `output_schema`).
 ///
 /// # Errors
-/// When the folder or a file in it cannot be read, or is larger or more than a project may have.
+/// When the folder or a file in it cannot be read, or exceeds a limit.
 pub fn reply_schemas(project: &Path) -> Result<BTreeMap<String, String>, EngineError> {
     let read = |(path, name, text): (PathBuf, String, Result<String, Message>)| match text {
         Ok(text) => Ok((name, text)),
-        Err(why) => Err(EngineError::usage(msg!("{path} cannot be read: {why}", path = path.display()))),
+        Err(reason) => Err(EngineError::usage(msg!("{path} cannot be read: {reason}", path = path.display()))),
     };
     reply_schema_files(project).into_iter().map(read).collect()
 }
 
-/// The files of [`reply_schemas`] with their paths and names, each as its text or as what keeps it from being read; the
-/// folder itself where it is at fault.
+/// The files of [`reply_schemas`] with their paths and names, each with its text or its error; the folder itself if it cannot be
+/// read.
 pub fn reply_schema_files(project: &Path) -> Vec<(PathBuf, String, Result<String, Message>)> {
     let folder = project.join("schemas").join("replies");
     let mut files = Vec::new();
@@ -95,22 +95,23 @@ pub fn reply_schema_files(project: &Path) -> Vec<(PathBuf, String, Result<String
         let (Some(name), true) = (name, path.extension().is_some_and(|extension| extension == "json")) else {
             continue;
         };
-        if files.len() == MOST_SCHEMAS {
-            files.push((folder, String::new(), Err(msg!("it contains more than {MOST_SCHEMAS} schemas"))));
+        if files.len() == MAX_SCHEMAS {
+            let message = msg!("it contains more than {MAX_SCHEMAS} schemas");
+            files.push((folder, String::new(), Err(message)));
             break;
         }
-        let text = read_text(&path, MOST_TEMPLATE_BYTES);
+        let text = read_text(&path, MAX_TEMPLATE_BYTES);
         files.push((path, name, text));
     }
     files.sort_by(|(a, ..), (b, ..)| a.cmp(b));
     files
 }
 
-/// A text of at most `most` bytes, or what keeps it from being read.
-fn read_text(path: &Path, most: u64) -> Result<String, Message> {
-    let bytes = read_bounded(path, most).map_err(|error| Message::text(error.to_string()))?;
-    if bytes.len() as u64 > most {
-        return Err(msg!("it is larger than {most} bytes"));
+/// Reads a text of at most `max_bytes` bytes.
+fn read_text(path: &Path, max_bytes: u64) -> Result<String, Message> {
+    let bytes = read_bounded(path, max_bytes).map_err(|error| Message::text(error.to_string()))?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(msg!("it is larger than {max_bytes} bytes"));
     }
     String::from_utf8(bytes).map_err(|_| msg!("it is not UTF-8 text"))
 }
@@ -127,7 +128,7 @@ impl TemplateFolders {
         Self { config: project.join("_system").join("config") }
     }
 
-    /// Where the files of `place` lie.
+    /// The folder of the files of `place`.
     pub fn folder(&self, place: TemplateFolder<'_>) -> PathBuf {
         match place {
             TemplateFolder::Scheme(scheme) => self.config.join("custom").join(scheme),
@@ -139,11 +140,11 @@ impl TemplateFolders {
 impl TemplateSource for TemplateFolders {
     fn read(&self, place: TemplateFolder<'_>, file: &str) -> Result<Option<String>, Message> {
         let path = self.folder(place).join(file);
-        // Gone since it was listed; a link that leads nowhere is there.
+        // Only a missing file is `None`; a broken link is an error.
         if path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             return Ok(None);
         }
-        read_text(&path, MOST_TEMPLATE_BYTES).map(Some)
+        read_text(&path, MAX_TEMPLATE_BYTES).map(Some)
     }
 
     fn schemes(&self) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! A session as a task of its own: commands go in, events come out. What embeds the library drives sessions by this handle.
+//! Runs a session in a task: answers go in, events come out. Embedders control sessions with this handle.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
@@ -14,10 +14,10 @@ use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
 use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 
-/// How many answers may wait to be taken; who sends one more waits.
-const MOST_COMMANDS: usize = 16;
+/// The number of answers in the queue. If it is full, the sender waits.
+const MAX_QUEUED_ANSWERS: usize = 16;
 
-/// What a session tells.
+/// An event of a session.
 #[derive(Clone, Debug)]
 pub enum SessionEvent {
     /// An event that is durable. Sensitive values are masked.
@@ -33,16 +33,16 @@ pub enum SessionEvent {
         /// The same as one line of JSON, as `--json` writes it.
         line: String,
     },
-    /// A piece of a message that is being written. It counts for nothing until its `message` is committed.
+    /// A piece of a message that is being generated. It is not final until its `message` is committed.
     Delta {
-        /// The message that it is a piece of.
+        /// The message that it belongs to.
         message_id: String,
         /// The piece.
         text: String,
     },
 }
 
-/// A session that runs in a task. Dropping the handle lets the turn that is under way end; the session then rests in its store.
+/// A session that runs in a task. If the handle is dropped, the current turn ends, and the session stays in its store.
 #[derive(Debug)]
 pub struct SessionHandle {
     id: String,
@@ -58,7 +58,7 @@ struct Answer {
     taken: oneshot::Sender<Result<TakenAnswer, EngineError>>,
 }
 
-/// Passes on what is told, for as long as somebody listens.
+/// Forwards events to the handle.
 struct Sender(mpsc::UnboundedSender<SessionEvent>);
 
 impl Observer for Sender {
@@ -79,21 +79,21 @@ impl Observer for Sender {
 }
 
 impl Engine {
-    /// Begins a session, or goes on with the one that is named, in a task of the current tokio runtime.
+    /// Starts a session, or resumes the requested one, in a task of the current tokio runtime.
     ///
     /// # Errors
-    /// As [`Engine::run`]: `Invalid` has the findings of a script that is not sound.
+    /// As [`Engine::run`]: `Invalid` contains the findings of a script with errors.
     pub async fn start(&self, request: &RunRequest) -> Result<SessionHandle, EngineError> {
         let (sender, events) = mpsc::unbounded_channel();
         let opened = self.run(request, Arc::new(Sender(sender))).await?;
         Ok(SessionHandle::of(opened, events))
     }
 
-    /// Takes up a session that is kept in the store, in a task of the current tokio runtime.
+    /// Resumes a stored session in a task of the current tokio runtime.
     ///
     /// # Errors
     /// As [`Engine::resume`].
-    pub async fn take_up(&self, id: &str, request: &ResumeRequest) -> Result<SessionHandle, EngineError> {
+    pub async fn start_resumed(&self, id: &str, request: &ResumeRequest) -> Result<SessionHandle, EngineError> {
         let (sender, events) = mpsc::unbounded_channel();
         let opened = self.resume_as(id, request, Arc::new(Sender(sender))).await?;
         Ok(SessionHandle::of(opened, events))
@@ -103,39 +103,39 @@ impl Engine {
 impl SessionHandle {
     fn of(opened: OpenedSession, events: mpsc::UnboundedReceiver<SessionEvent>) -> Self {
         let OpenedSession { session, notices, .. } = opened;
-        let (commands, mailbox) = mpsc::channel(MOST_COMMANDS);
+        let (commands, mailbox) = mpsc::channel(MAX_QUEUED_ANSWERS);
         Self { id: session.id.clone(), commands, events, task: tokio::spawn(drive(session, mailbox)), notices }
     }
 
-    /// The id under which the session is kept.
+    /// The id of the session.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// What a person should know before it begins: that no model is configured, for example.
+    /// Notices for the person before the session starts: for example, that no model is configured.
     pub fn notices(&self) -> &[Message] {
         &self.notices
     }
 
-    /// The next event; `None` once the session came to its end or rests. They wait here until they are taken.
+    /// The next event; `None` after the session has ended or paused. Events are queued until they are received.
     pub async fn next(&mut self) -> Option<SessionEvent> {
         self.events.recv().await
     }
 
-    /// Gives an answer of the person. It is durable when this comes back with [`TakenAnswer::Yes`]. While a turn runs, it waits; with an
-    /// `answer_id`, as the event `waiting` gives it, the same answer may be sent again without harm.
+    /// Sends an answer of the person. It is durable when this returns [`TakenAnswer::Yes`]. While a turn runs, this waits. With the
+    /// `answer_id` of the event `waiting`, sending the same answer again has no effect.
     ///
     /// # Errors
-    /// When the store cannot take it, or the session rests already; then it was not taken.
+    /// When the store cannot save it, or the session has ended or paused; then the answer was not accepted.
     pub async fn answer(&self, text: &str, answer_id: Option<&str>) -> Result<TakenAnswer, EngineError> {
-        let gone = || EngineError::failed(msg!("the session `{}` no longer accepts answers", self.id));
-        let (taken, told) = oneshot::channel();
+        let closed = || EngineError::failed(msg!("the session `{}` no longer accepts answers", self.id));
+        let (taken, result) = oneshot::channel();
         let answer = Answer { text: text.to_owned(), answer_id: answer_id.map(str::to_owned), taken };
-        self.commands.send(answer).await.map_err(|_| gone())?;
-        told.await.map_err(|_| gone())?
+        self.commands.send(answer).await.map_err(|_| closed())?;
+        result.await.map_err(|_| closed())?
     }
 
-    /// Takes no more answers and waits until the turn that is under way, if any, is over. Gives where the session stands then.
+    /// Accepts no more answers, waits for the current turn, and returns the state of the session.
     ///
     /// # Errors
     /// When the store failed. What was committed before stays.
@@ -147,7 +147,7 @@ impl SessionHandle {
     }
 }
 
-/// The task: turns until the session waits, then the next answer.
+/// The task: runs turns until the session waits, then processes the next answer.
 async fn drive(mut session: Session, mut mailbox: mpsc::Receiver<Answer>) -> Result<SessionPause, EngineError> {
     loop {
         let pause = session.advance().await?;
@@ -156,33 +156,33 @@ async fn drive(mut session: Session, mut mailbox: mpsc::Receiver<Answer>) -> Res
         }
         loop {
             let answer = tokio::select! {
-                // What monitors have to say is taken down while the person thinks.
-                () = session.arrived() => {
-                    session.note_arrivals().await?;
+                // Results of monitors are stored while the session waits for the person.
+                () = session.wait_for_result() => {
+                    session.commit_results().await?;
                     continue;
                 }
                 answer = mailbox.recv() => answer,
             };
             let Some(Answer { text, answer_id, taken }) = answer else { return Ok(SessionPause::Waiting) };
             match session.answer(&text, answer_id.as_deref()).await {
-                Ok(became) => {
-                    let _ = taken.send(Ok(became));
-                    if became == TakenAnswer::Yes {
+                Ok(result) => {
+                    let _ = taken.send(Ok(result));
+                    if result == TakenAnswer::Yes {
                         break;
                     }
                 }
                 Err(error) => {
                     let error = EngineError::from(error);
-                    let again = EngineError::failed(error.to_message());
+                    let copy = EngineError::failed(error.to_message());
                     let _ = taken.send(Err(error));
-                    return Err(again);
+                    return Err(copy);
                 }
             }
         }
     }
 }
 
-/// What embedders hold may move between threads.
+/// The types of the public API can be sent between threads.
 const _: () = {
     const fn send<T: Send>() {}
     const fn send_and_sync<T: Send + Sync>() {}

@@ -1,16 +1,16 @@
-//! What a journal tells of metrics, monitors and plans, as the histories of an export (docs/exports.md).
+//! The histories of metrics, monitors and plans in an export (docs/exports.md), from the events of a journal.
 
 use bcc_runtime::program::stored_event::keep_messages;
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-/// Whether an event is the arrival of a monitor's feedback. Its use is another event of the same type.
-pub fn is_arrival(event: &Value) -> bool {
+/// Whether an event records that feedback of a monitor was received. Its use is another event of the same type.
+pub fn is_received_feedback(event: &Value) -> bool {
     is_feedback(event) && used_feedback(event).is_none()
 }
 
-/// The seq of the arrival whose use by a turn this event tells.
+/// The seq of the received feedback, if this event records that a turn used it.
 pub fn used_feedback(event: &Value) -> Option<u64> {
     event.get("feedback").filter(|_| is_feedback(event))?.as_u64()
 }
@@ -22,41 +22,41 @@ fn is_feedback(event: &Value) -> bool {
 /// The rows of `action_metrics_history` and `progress_suggestion_history` for an outcome; none for a turn without metrics.
 pub fn metrics(outcome: &Value) -> Option<(Value, Value)> {
     let metrics = outcome.get("metrics").filter(|metrics| metrics.as_object().is_some_and(|map| !map.is_empty()))?;
-    let mut suggestion = stamp(outcome, ["progress_suggestion"]);
+    let mut suggestion = history_row(outcome, ["progress_suggestion"]);
     let plain = Value::Object(suggestion.clone());
     suggestion.insert("metrics".into(), metrics.clone());
     Some((Value::Object(suggestion), plain))
 }
 
-/// The rows of `monitor_feedback`: one for each arrival, used when the event of some turn says so.
+/// The rows of `monitor_feedback`: one for each received feedback, with whether a turn used it.
 pub fn feedback(events: &[Value]) -> Vec<Value> {
     let used: HashSet<u64> = events.iter().filter_map(used_feedback).collect();
-    let arrivals = events.iter().filter(|event| is_arrival(event));
+    let received = events.iter().filter(|event| is_received_feedback(event));
     let row = |event: &Value| {
-        let mut row = stamp(event, ["analysis"]);
+        let mut row = history_row(event, ["analysis"]);
         let seq = event.get("seq").and_then(Value::as_u64);
         row.insert("used".into(), Value::Bool(seq.is_some_and(|seq| used.contains(&seq))));
         Value::Object(row)
     };
-    arrivals.map(row).collect()
+    received.map(row).collect()
 }
 
 pub fn plan(event: &Value) -> Value {
-    let mut row = stamp(event, ["accepted", "reason", "plan", "original", "now", "why"]);
+    let mut row = history_row(event, ["accepted", "reason", "plan", "original", "now", "why"]);
     row.insert("action_id".into(), event.get("from").cloned().unwrap_or_default());
     row.insert("change".into(), event.get("route").cloned().unwrap_or_default());
     keep_messages(event, &mut row);
     Value::Object(row)
 }
 
-/// What every row of a history says: which action, in which round, where and when; then these fields of the event.
-fn stamp<const N: usize>(event: &Value, fields: [&str; N]) -> Map<String, Value> {
-    let place = |name: &str| event.pointer(&format!("/location/{name}"));
-    // What came in beside the conversation says itself what it is about.
-    let own = |name: &str| event.get(name).or_else(|| place(name)).cloned().unwrap_or_default();
+/// A row of a history: action, round, path and timestamp, and these fields of the event.
+fn history_row<const N: usize>(event: &Value, fields: [&str; N]) -> Map<String, Value> {
+    let at_location = |name: &str| event.pointer(&format!("/location/{name}"));
+    // An event from the background has its own fields for the action that it is about.
+    let value = |name: &str| event.get(name).or_else(|| at_location(name)).cloned().unwrap_or_default();
     let mut row = Map::new();
     for name in ["action_id", "action_type", "round", "path"] {
-        row.insert(name.into(), own(name));
+        row.insert(name.into(), value(name));
     }
     for name in fields {
         row.insert(name.into(), event.get(name).cloned().unwrap_or_default());
@@ -76,16 +76,16 @@ mod tests {
     }
 
     #[test]
-    fn feedback_is_told_once_and_is_used_when_a_turn_says_so() {
+    fn feedback_has_one_row_and_is_used_if_a_turn_used_it() {
         let rows = feedback(&[feedback_event(3, None), feedback_event(5, None), feedback_event(8, Some(3))]);
-        let told: Vec<_> = rows.iter().map(|row| (&row["analysis"]["feedback_for_action"], &row["used"])).collect();
-        assert_eq!(told, [(&json!(3), &json!(true)), (&json!(5), &json!(false))]);
+        let found: Vec<_> = rows.iter().map(|row| (&row["analysis"]["feedback_for_action"], &row["used"])).collect();
+        assert_eq!(found, [(&json!(3), &json!(true)), (&json!(5), &json!(false))]);
         assert_eq!((&rows[0]["action_id"], &rows[0]["round"]), (&json!("ask"), &json!(2)), "what it is about");
         assert_eq!(rows[0]["timestamp"], "now");
     }
 
     #[test]
-    fn a_turn_without_metrics_is_no_row_of_the_histories() {
+    fn a_turn_without_metrics_has_no_row_in_the_histories() {
         let mut outcome = json!({ "at": "now", "action_type": "ai_ask", "progress_suggestion": "blocked", "metrics": {},
             "location": { "action_id": "ask", "round": 1, "path": "t/ask" } });
         assert_eq!(metrics(&outcome), None);

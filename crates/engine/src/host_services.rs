@@ -1,12 +1,11 @@
-//! What a session may touch outside of the conversation: what its project allows, as far as the person trusts it, its kernel, and
-//! the servers that it may ask.
+//! The host services of a session: the permissions of a trusted project, the kernel and the behavior servers.
 
 use bcc_lang::message::msg;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::behavior_servers::ConfiguredServers;
-use crate::config::secrets::user_of;
+use crate::config::secrets::user_info;
 use crate::config::values::TextOrEnv;
 use crate::environment::Environment;
 use crate::error::EngineError;
@@ -17,66 +16,67 @@ use bcc_runtime::notebook::kernel::location::KernelLocation;
 use bcc_runtime::program::host_services::HostServices;
 use bcc_runtime::program::program::Program;
 
-/// What the scripts of a project may do, as far as the person trusts it.
-pub fn permits(project: &Project, environment: &Environment) -> Permissions {
+/// The permissions of the scripts of a project. An untrusted project grants none.
+pub fn permissions(project: &Project, environment: &Environment) -> Permissions {
     let named: BTreeSet<String> = project.config.project.allow.iter().cloned().collect();
     let (allowed, untrusted) = if project.trusted { (named, BTreeSet::new()) } else { (BTreeSet::new(), named) };
     let hidden = environment.names().filter(|name| is_hidden(name, project, environment)).map(str::to_owned).collect();
     Permissions { directory: project.directory.clone(), allowed, untrusted, hidden }
 }
 
-/// The outside world of one session of a project. Nothing of it starts before it is asked for.
-pub fn outside(project: &Project, environment: &Environment) -> HostServices {
-    let permits = permits(project, environment);
-    let refused = permits.may("exec").err().map(|refused| KernelError {
+/// The host services of one session of a project. They are started on first use.
+pub fn host_services(project: &Project, environment: &Environment) -> HostServices {
+    let permissions = permissions(project, environment);
+    let denied = permissions.check("exec").err().map(|denied| KernelError {
         code: "exec-not-allowed",
-        message: refused.message,
-        help: Some(refused.help),
+        message: denied.message,
+        help: Some(denied.help),
     });
-    let place = KernelLocation {
+    let location = KernelLocation {
         directory: project.directory.clone(),
         variables: environment.without(|name| is_hidden(name, project, environment)),
-        refused,
+        permission_error: denied,
     };
     let servers = Arc::new(ConfiguredServers::new(project, environment));
-    HostServices { permits: Arc::new(permits), kernel: kernel(place), servers, ..HostServices::default() }
+    HostServices { permissions: Arc::new(permissions), kernel: kernel(location), servers, ..HostServices::default() }
 }
 
-/// The same without commands: for a session whose kinds nobody has trusted. It began when they were not allowed, and those of the
-/// project that are allowed now are others.
-pub fn without_commands(outside: HostServices) -> HostServices {
-    let mut permits = (*outside.permits).clone();
-    permits.allowed.remove("command");
-    HostServices { permits: Arc::new(permits), ..outside }
+/// The host services without commands, for a session whose custom kinds were never trusted: it was started without commands, and
+/// the kinds that the project has now are different ones.
+pub fn without_commands(host: HostServices) -> HostServices {
+    let mut permissions = (*host.permissions).clone();
+    permissions.allowed.remove("command");
+    HostServices { permissions: Arc::new(permissions), ..host }
 }
 
 #[cfg(feature = "jupyter")]
-fn kernel(place: KernelLocation) -> Arc<dyn Kernel> {
-    Arc::new(bcc_runtime::notebook::kernel::jupyter::JupyterKernel::new(place))
+fn kernel(location: KernelLocation) -> Arc<dyn Kernel> {
+    Arc::new(bcc_runtime::notebook::kernel::jupyter::JupyterKernel::new(location))
 }
 
 #[cfg(not(feature = "jupyter"))]
-fn kernel(place: KernelLocation) -> Arc<dyn Kernel> {
-    Arc::new(bcc_runtime::notebook::kernel::without_jupyter::no_kernel(place))
+fn kernel(location: KernelLocation) -> Arc<dyn Kernel> {
+    Arc::new(bcc_runtime::notebook::kernel::without_jupyter::no_kernel(location))
 }
 
-/// Refuses a program that needs what is not allowed, before anything of it starts.
+/// Rejects a program that needs a permission that is not granted, before any part of it runs.
 ///
 /// # Errors
-/// `Usage`, which names the action that needs it and tells how to allow it.
-pub fn permitted(program: &Program, outside: &HostServices) -> Result<(), EngineError> {
-    for (what, needing) in &program.needs {
+/// `Usage`, which names the action that needs the permission and how to grant it.
+pub fn check_permissions(program: &Program, host: &HostServices) -> Result<(), EngineError> {
+    for (permission, needing) in &program.needs {
         let line = needing.file.line(needing.span.start);
-        let refused = match outside.permits.may(what) {
-            Err(refused) => Some((refused.message, Some(refused.help))),
-            // What the project allows, this build may still be unable to do.
-            Ok(()) if *what == "exec" => outside.kernel.permitted().err().map(|error| (error.message, error.help)),
+        let denied = match host.permissions.check(permission) {
+            Err(denied) => Some((denied.message, Some(denied.help))),
+            // This build may not support what the project allows.
+            Ok(()) if *permission == "exec" => {
+                host.kernel.check_permission().err().map(|error| (error.message, error.help))
+            }
             Ok(()) => None,
         };
-        if let Some((why, help)) = refused {
+        if let Some((reason, help)) = denied {
             let (file, action) = (needing.file.name(), &needing.action);
-            let error =
-                EngineError::usage(msg!("{file}:{line}: the action `{action}` needs `{what}`: {why}", why = why));
+            let error = EngineError::usage(msg!("{file}:{line}: the action `{action}` needs `{permission}`: {reason}"));
             return Err(match help {
                 Some(help) => error.with_help(help),
                 None => error,
@@ -86,34 +86,33 @@ pub fn permitted(program: &Program, outside: &HostServices) -> Result<(), Engine
     Ok(())
 }
 
-/// Whether a variable of the environment is kept from what scripts run: whatever models and behavior servers are asked with, and whatever is called
-/// like a secret.
+/// Whether an environment variable is hidden from programs that scripts run: one that the configuration of models or behavior
+/// servers refers to, or one whose name or value looks like a secret.
 pub fn is_hidden(name: &str, project: &Project, environment: &Environment) -> bool {
-    let given = |given: &TextOrEnv| matches!(given, TextOrEnv::Env(variable) if variable == name);
+    let is_it = |value: &TextOrEnv| matches!(value, TextOrEnv::Env(variable) if variable == name);
     let named = project.config.models.values().any(|table| {
-        table.api_key_env.as_deref() == Some(name) || table.headers.values().chain(&table.proxy).any(given)
+        table.api_key_env.as_deref() == Some(name) || table.headers.values().chain(&table.proxy).any(is_it)
     });
-    let tokens = project.config.behavior_servers.values();
-    let token = tokens.filter_map(|table| table.token_env.as_deref()).any(|variable| variable == name);
-    let has_user = environment.get(name).is_some_and(|value| user_of(value).is_some());
-    named || token || has_user || is_called_like_a_secret(name)
+    let servers = project.config.behavior_servers.values();
+    let token = servers.filter_map(|table| table.token_env.as_deref()).any(|variable| variable == name);
+    let has_user = environment.get(name).is_some_and(|value| user_info(value).is_some());
+    named || token || has_user || has_secret_name(name)
 }
 
-/// Whether a variable of the environment is called like one that holds a secret. Other than in a configuration, one that names a
-/// file is hidden, too.
-fn is_called_like_a_secret(name: &str) -> bool {
+/// Whether the name of an environment variable suggests a secret. Unlike in a configuration, this includes names of files.
+fn has_secret_name(name: &str) -> bool {
     const PARTS: [&str; 8] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "COOKIE", "WEBHOOK", "AUTH"];
-    const ENDS: [&str; 4] = ["_PAT", "_PWD", "_DSN", "_PASS"];
+    const SUFFIXES: [&str; 4] = ["_PAT", "_PWD", "_DSN", "_PASS"];
     let name = name.to_uppercase();
-    PARTS.iter().any(|part| name.contains(part)) || ENDS.iter().any(|end| name.ends_with(end))
+    PARTS.iter().any(|part| name.contains(part)) || SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::host_services::is_called_like_a_secret;
+    use crate::host_services::has_secret_name;
 
     #[test]
-    fn variables_that_are_called_like_secrets_are_known_and_those_that_programs_need_are_not_among_them() {
+    fn names_of_secrets_are_recognized_and_variables_that_programs_need_are_not() {
         for name in [
             "OPENAI_API_KEY",
             "MAXMIND_LICENSE_KEY",
@@ -124,11 +123,11 @@ mod tests {
             "KEY_FILE",
             "SENTRY_DSN",
         ] {
-            assert!(is_called_like_a_secret(name), "{name}");
+            assert!(has_secret_name(name), "{name}");
         }
         for name in ["PATH", "HOME", "PWD", "OLDPWD", "PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "LANG", "TMPDIR"]
         {
-            assert!(!is_called_like_a_secret(name), "{name}");
+            assert!(!has_secret_name(name), "{name}");
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Puts it together: a project, its configuration and trust, its models, and sessions over a store.
+//! Projects with their configuration, trust and models, and sessions over a store.
 //!
-//! [`project`], [`config`] and [`trust`] read what a folder says and what of it counts; [`discovery`] finds its documents;
-//! [`loaded`] checks a script; [`engine`] begins sessions and takes them up, pinned by [`pin`] to the texts that they began
-//! with; [`handle`] runs one as a task, commands in, events out; [`export`] and [`notebook_file`] write down what became of it.
+//! [`project`], [`config`] and [`trust`] read the configuration of a folder and decide which settings apply; [`discovery`]
+//! finds documents; [`loaded`] checks a script; [`engine`] starts and resumes sessions, pinned by [`pin`] to the texts that
+//! they started with; [`handle`] runs a session as a task; [`export`] and [`notebook_file`] export sessions.
 //!
-//! This crate promises that the clock, the environment and identifiers enter here and nowhere below, and that nothing of a
-//! project runs or is sent anywhere before it is trusted. It prints nothing.
+//! Guarantees: the clock, the environment and identifiers enter here and in no lower crate; nothing of a project runs or is
+//! sent anywhere before the project is trusted; this crate prints nothing.
 
 pub mod behavior_servers;
 pub mod calls;

@@ -1,4 +1,4 @@
-//! A script as it is read from a project and checked, before a session of it begins.
+//! Reads a script from a project and checks it, before a session is started.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use crate::config::kinds::kinds;
 use crate::discovery::names::PathNames;
 use crate::discovery::skills::{library, with_paths};
-use crate::discovery::walk::here;
+use crate::discovery::walk::current_directory;
 use crate::engine::RunRequest;
 use crate::environment::Environment;
 use crate::error::EngineError;
 use crate::files::{TemplateFolders, reply_schemas, script};
-use crate::host_services::{outside, permitted};
+use crate::host_services::{check_permissions, host_services};
 use crate::pin::Pinned;
 use crate::project::{Project, absolute};
 use bcc_check::library::SkillLibrary;
@@ -35,31 +35,35 @@ impl LoadedProgram {
     /// Reads and checks the script of `request`.
     ///
     /// # Errors
-    /// `Invalid` with all findings when the script is not sound; `Usage` when it or its templates cannot be read.
+    /// `Invalid` with all findings when the script has errors; `Usage` when it or its templates cannot be read.
     pub fn of(project: &Project, request: &RunRequest) -> Result<Self, EngineError> {
-        Self::noting(project, request, None)
+        Self::with_marks(project, request, None)
     }
 
-    /// Refuses a script that needs what its project does not allow, before even a store is made for it.
+    /// Rejects a script that needs a permission that its project does not grant, before a store is created.
     ///
     /// # Errors
-    /// `Usage`, which names the action that needs it and tells how to allow it.
-    pub fn permitted(&self, project: &Project, environment: &Environment) -> Result<(), EngineError> {
-        permitted(&self.program, &outside(project, environment))
+    /// `Usage`, which names the action that needs the permission and how to grant it.
+    pub fn check_permissions(&self, project: &Project, environment: &Environment) -> Result<(), EngineError> {
+        check_permissions(&self.program, &host_services(project, environment))
     }
 
-    /// [`LoadedProgram::of`], to be looked at: what prompts and texts lack is noted in `marks` and fails nothing.
-    pub fn noting(project: &Project, request: &RunRequest, marks: Option<&Arc<Marks>>) -> Result<Self, EngineError> {
+    /// [`LoadedProgram::of`] for inspection: undefined and empty names in prompts and texts are recorded in `marks`, not errors.
+    pub fn with_marks(
+        project: &Project,
+        request: &RunRequest,
+        marks: Option<&Arc<Marks>>,
+    ) -> Result<Self, EngineError> {
         let file = script(&request.file)?;
-        // The scheme must be known before the templates are, and the templates before the check.
+        // The scheme determines the templates, and the check needs the templates.
         let parsed = parse(&file);
         let written = parsed.root.as_deref().and_then(scheme).filter(|_| request.scheme.is_none());
-        let asked = request.scheme.clone().or_else(|| written.as_ref().map(|written| written.value.clone()));
-        let scheme = asked.or_else(|| project.config.project.scheme.clone());
+        let requested = request.scheme.clone().or_else(|| written.as_ref().map(|written| written.value.clone()));
+        let scheme = requested.or_else(|| project.config.project.scheme.clone());
         let scheme = own_scheme(scheme.as_deref()).map(str::to_owned);
         let folders = TemplateFolders::of(&project.directory);
         let (templates, wrong_scheme) = match (collect(&folders, scheme.as_deref()), &written) {
-            // Without its scheme the rest of the script can still be checked.
+            // The rest of the script can be checked without its scheme.
             (Err(error), Some(written)) if error.file.is_none() => {
                 let diagnostic = Diagnostic::error("unknown-scheme", error.message, &file, written.span);
                 (collect(&folders, None)?, Some(diagnostic.with_help(error.help.unwrap_or_default())))
@@ -71,12 +75,12 @@ impl LoadedProgram {
             Pinned::new(file, templates, reply_schemas(&project.directory)?).with_kinds(kinds(&project.config));
         let compiled = pinned.compiled()?;
         let compiled = match marks {
-            Some(marks) => compiled.marking(Arc::clone(marks)),
+            Some(marks) => compiled.with_marks(Arc::clone(marks)),
             None => compiled,
         };
         let (mut program, mut diagnostics) = pinned.check_against(compiled, parsed, &library)?;
         if let (Some(program), Some(marks)) = (&mut program, marks) {
-            program.texts.note_in(Arc::clone(marks));
+            program.texts.record_in(Arc::clone(marks));
         }
         if let Some(wrong_scheme) = wrong_scheme {
             diagnostics.push(wrong_scheme);
@@ -85,7 +89,7 @@ impl LoadedProgram {
         }
         match (program, diagnostics) {
             (Some(program), diagnostics) => {
-                pinned.reach(&program);
+                pinned.add_skills(&program);
                 Ok(Self { pinned, program, diagnostics, scheme })
             }
             (None, diagnostics) => Err(EngineError::Invalid(diagnostics)),
@@ -96,15 +100,15 @@ impl LoadedProgram {
         (self.pinned, self.program)
     }
 
-    /// What the check found; no errors among it.
+    /// The findings of the check, without errors.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
 }
 
-/// The skills of a project, and before them those that the script names by their paths.
+/// The skills of a project, preceded by those that the script refers to by path.
 fn skills(project: &Project, script: &Path, root: Option<&YamlNode>) -> Result<SkillLibrary, EngineError> {
-    let names = PathNames::seen_from(here()?);
+    let names = PathNames::relative_to(current_directory()?);
     let library = library(&project.directory, &names);
     let paths = root.map(skill_paths).unwrap_or_default();
     Ok(with_paths(&library, paths.into_iter(), (&absolute(script), &project.directory), &names))

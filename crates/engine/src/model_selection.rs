@@ -1,4 +1,4 @@
-//! What speaks in a session: the models that were chosen, or a recording that stands for all of them.
+//! Selects the models of a session: the configured ones, or a recording that replaces all of them.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -12,48 +12,48 @@ use crate::project::Project;
 use crate::replay::{ReplayRequest, ReplayedModels};
 use bcc_runtime::program::models::ModelProviders;
 
-/// Which model was asked for: a recording before any other.
+/// The requested model. A recording has priority.
 #[derive(Clone, Copy)]
 pub struct ModelRequested<'a> {
     pub model: Option<&'a str>,
-    /// What a stored session was started with.
+    /// The model that a stored session was started with.
     pub stored: Option<&'a str>,
     pub replay: Option<&'a ReplayRequest>,
 }
 
-/// What speaks in a session.
+/// The models of a session.
 pub struct ModelSelection {
     pub models: Arc<dyn ModelProviders>,
-    /// The name of the session's model, as events show it.
+    /// The name of the session's model in events.
     pub name: String,
-    /// What a resumed session must be told to ask for the same model again.
-    pub asked: Option<String>,
-    /// What a person should know about them.
+    /// The requested model, stored so that a resumed session uses it again.
+    pub requested: Option<String>,
+    /// Notices for the person.
     pub notices: Vec<Message>,
-    pub repeated: Option<ReplayedModels>,
+    pub replayed: Option<ReplayedModels>,
 }
 
-/// The models of a session of a script that names the model `script`.
-pub fn voices(
+/// The models of a session. `script` is the model that the script names.
+pub fn select_models(
     project: &Project,
     environment: &Environment,
     shared: &Arc<SharedModels>,
-    asked: ModelRequested<'_>,
+    requested: ModelRequested<'_>,
     script: Option<&str>,
 ) -> Result<ModelSelection, EngineError> {
-    if let Some(replay) = asked.replay {
-        let repeated = replay.open()?;
-        let (name, models) = (repeated.name().to_owned(), Arc::new(repeated.clone()));
-        return Ok(ModelSelection { models, name, asked: None, notices: vec![], repeated: Some(repeated) });
+    if let Some(replay) = requested.replay {
+        let replayed = replay.open()?;
+        let (name, models) = (replayed.name().to_owned(), Arc::new(replayed.clone()));
+        return Ok(ModelSelection { models, name, requested: None, notices: vec![], replayed: Some(replayed) });
     }
-    let wanted = RequestedModel { asked: asked.model, stored: asked.stored, script };
+    let wanted = RequestedModel { requested: requested.model, stored: requested.stored, script };
     let chosen = choose(project, environment, shared, wanted)?;
     let notices = notices(project, &chosen);
-    let ChosenModel { models, name, asked, .. } = chosen;
-    Ok(ModelSelection { models: Arc::new(models), name, asked, notices, repeated: None })
+    let ChosenModel { models, name, requested, .. } = chosen;
+    Ok(ModelSelection { models: Arc::new(models), name, requested, notices, replayed: None })
 }
 
-/// What a person should know about the model and the configuration of a session.
+/// Notices about the models and the configuration of a session.
 fn notices(project: &Project, chosen: &ChosenModel) -> Vec<Message> {
     let mut notices = chosen.notices.clone();
     if project.has_config && !project.trusted && !project.config.project.allow.is_empty() {

@@ -1,4 +1,4 @@
-//! Pinning (docs/sessions.md): the script, skills, templates and schemas that a session began with, by content hash.
+//! Pinning (docs/sessions.md): the script, skills, templates and schemas that a session started with, by content hash.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -27,23 +27,23 @@ use bcc_runtime::program::program::Program;
 use bcc_store::contract::Store;
 use bcc_store::rows::DocumentRow;
 
-/// The hash by which a document is kept, as lower-case hexadecimal.
+/// The hash by which a document is stored, in lower-case hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The reply schemas of this release, by kind or monitor; those of a project stand before them.
-pub fn own_schemas() -> impl Iterator<Item = (&'static str, &'static str)> {
+/// The reply schemas of this release, by kind or monitor. Those of a project override them.
+pub fn builtin_reply_schemas() -> impl Iterator<Item = (&'static str, &'static str)> {
     let names = KINDS.iter().flat_map(|kind| [Some(kind.name()), kind.monitor().map(Monitor::name)]);
     let other = KINDS.iter().flat_map(|kind| kind.prompts()).map(|(name, _)| *name);
     names.flatten().chain(other).filter_map(|name| Some((name, embedded::reply(name)?)))
 }
 
-/// Everything that a session is made of, as texts.
+/// All texts that a session is made from.
 #[derive(Clone, Debug)]
 pub struct Pinned {
     pub script: Arc<SourceFile>,
-    /// The files of the skills that it reaches.
+    /// The files of the skills that the script uses.
     pub skills: Vec<Arc<SourceFile>>,
     /// The templates of its scheme, in look-up order.
     pub templates: Vec<TemplateFile>,
@@ -51,16 +51,16 @@ pub struct Pinned {
     pub kinds: BTreeMap<String, CustomKind>,
 }
 
-/// The names and hashes of a [`Pinned`], as the store keeps them.
+/// The names and hashes of a [`Pinned`], as they are stored.
 #[derive(Debug, Serialize, Deserialize)]
 struct Manifest {
     script: Named,
-    /// Sessions of earlier releases reach none.
+    /// Not in sessions of earlier releases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     skills: Vec<Named>,
     templates: Vec<Placed>,
     schemas: Vec<Named>,
-    /// Sessions of earlier releases have none.
+    /// Not in sessions of earlier releases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     kinds: Vec<CustomKind>,
 }
@@ -79,47 +79,55 @@ struct Placed {
 }
 
 impl Pinned {
-    /// A script with its templates, the reply schemas of this release and those of the project, by name; the skills come with
-    /// the check, which finds out which of them it reaches.
-    pub fn new(script: Arc<SourceFile>, templates: Vec<TemplateFile>, own: BTreeMap<String, String>) -> Self {
+    /// A script with its templates, the reply schemas of this release and those of the project. The skills are added after the
+    /// check, which finds those that the script uses.
+    pub fn new(
+        script: Arc<SourceFile>,
+        templates: Vec<TemplateFile>,
+        project_schemas: BTreeMap<String, String>,
+    ) -> Self {
         let mut schemas: BTreeMap<String, String> =
-            own_schemas().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
-        schemas.extend(own);
+            builtin_reply_schemas().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
+        schemas.extend(project_schemas);
         Self { script, skills: vec![], templates, schemas, kinds: BTreeMap::new() }
     }
 
-    /// The same with the kinds of the project.
+    /// The same texts with the custom kinds of the project.
     #[must_use]
     pub fn with_kinds(self, kinds: BTreeMap<String, CustomKind>) -> Self {
         Self { kinds, ..self }
     }
 
-    /// Takes in the files of the skills that the checked script reaches.
-    pub fn reach(&mut self, program: &Program) {
+    /// Adds the files of the skills that the checked script uses.
+    pub fn add_skills(&mut self, program: &Program) {
         self.skills = program.skills.values().filter_map(|skill| skill.file.clone()).collect();
     }
 
     /// The manifest as JSON, and the documents that it names.
     pub fn documents(&self) -> Result<(String, Vec<DocumentRow>), EngineError> {
         let mut documents = Vec::new();
-        let mut keep = |text: &str| {
+        let mut store = |text: &str| {
             let sha256 = sha256(text.as_bytes());
             documents.push(DocumentRow { sha256: sha256.clone(), text: text.to_owned() });
             sha256
         };
         let manifest = Manifest {
-            script: Named { name: self.script.name().to_owned(), sha256: keep(self.script.text()) },
+            script: Named { name: self.script.name().to_owned(), sha256: store(self.script.text()) },
             skills: self
                 .skills
                 .iter()
-                .map(|file| Named { name: file.name().to_owned(), sha256: keep(file.text()) })
+                .map(|file| Named { name: file.name().to_owned(), sha256: store(file.text()) })
                 .collect(),
             templates: self
                 .templates
                 .iter()
-                .map(|file| Placed { place: file.place.clone(), name: file.name.clone(), sha256: keep(&file.text) })
+                .map(|file| Placed { place: file.place.clone(), name: file.name.clone(), sha256: store(&file.text) })
                 .collect(),
-            schemas: self.schemas.iter().map(|(name, text)| Named { name: name.clone(), sha256: keep(text) }).collect(),
+            schemas: self
+                .schemas
+                .iter()
+                .map(|(name, text)| Named { name: name.clone(), sha256: store(text) })
+                .collect(),
             kinds: self.kinds.values().cloned().collect(),
         };
         let manifest =
@@ -129,8 +137,9 @@ impl Pinned {
 
     /// The documents that a stored manifest names.
     pub async fn load(archive: &dyn Store, manifest: &str) -> Result<Self, EngineError> {
-        let damaged = |what: Message| {
-            EngineError::failed(msg!("the documents of the session cannot be read from the store: {what}"))
+        let damaged = |detail: Message| {
+            let message = msg!("the documents of the session cannot be read from the store: {detail}");
+            EngineError::failed(message)
         };
         let manifest: Manifest =
             serde_json::from_str(manifest).map_err(|error| damaged(Message::text(error.to_string())))?;
@@ -154,13 +163,12 @@ impl Pinned {
         Ok(Self { script: Arc::new(SourceFile::new(manifest.script.name, script)), skills, templates, schemas, kinds })
     }
 
-    /// Checks the script, which was `parsed` before, against the rest. Gives the program when there is no error, and all
-    /// that was found.
+    /// Checks the `parsed` script against the other documents. Returns the program if there is no error, and all findings.
     pub fn check(&self, parsed: ParsedYaml) -> Result<(Option<Program>, Vec<Diagnostic>), EngineError> {
         self.check_with(parsed, &SkillLibrary::of_files(&self.skills))
     }
 
-    /// [`Pinned::check`] with the skills that a project has now, before it is known which of them the script reaches.
+    /// [`Pinned::check`] with all current skills of the project, before it is known which of them the script uses.
     pub fn check_with(
         &self,
         parsed: ParsedYaml,
@@ -171,12 +179,12 @@ impl Pinned {
 
     /// The templates, ready to be rendered.
     pub fn compiled(&self) -> Result<Templates, EngineError> {
-        // Nobody can write a line that is taken for a role marker without knowing this.
+        // Unpredictable, so that no text can contain a line that is mistaken for a role marker.
         let mark = uuid::Uuid::now_v7().simple().to_string();
         Ok(Templates::new(&self.templates, &mark)?)
     }
 
-    /// [`Pinned::check_with`] against templates that were compiled before.
+    /// [`Pinned::check_with`] with compiled templates.
     pub fn check_against(
         &self,
         templates: Templates,
@@ -191,10 +199,10 @@ impl Pinned {
             })?;
             reply_schemas.insert(kind.clone(), schema);
         }
-        let own = project_kinds(&self.kinds);
-        let kinds: Vec<&dyn Kind> = KINDS.iter().copied().chain(own.iter().map(AsRef::as_ref)).collect();
+        let custom_kinds = project_kinds(&self.kinds);
+        let kinds: Vec<&dyn Kind> = KINDS.iter().copied().chain(custom_kinds.iter().map(AsRef::as_ref)).collect();
         let (kinds, custom, reply_schemas) = (kinds.as_slice(), &self.kinds, &reply_schemas);
-        let against = CheckContext { kinds, custom, templates, reply_schemas, library, models: None };
-        Ok(check(&self.script, parsed, &against))
+        let context = CheckContext { kinds, custom, templates, reply_schemas, library, models: None };
+        Ok(check(&self.script, parsed, &context))
     }
 }

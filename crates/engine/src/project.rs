@@ -1,4 +1,4 @@
-//! The project of a script: its directory, its configuration as far as it is trusted, its store.
+//! The project of a script: its directory, its configuration, whether it is trusted, and its store.
 
 use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ use crate::trust::is_trusted;
 
 pub const CONFIG_FILE: &str = "bcc-script.toml";
 
-const MOST_CONFIG_BYTES: u64 = 1024 * 1024;
+const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
 
 #[derive(Clone, Debug)]
 pub struct Project {
-    /// The directory, absolute.
+    /// Absolute.
     pub directory: PathBuf,
-    /// Its configuration; the default one when it has none.
+    /// The default configuration if there is no file.
     pub config: Config,
-    /// Whether what needs trust in the configuration counts.
+    /// Whether the settings that need trust apply.
     pub trusted: bool,
     /// Whether every configuration is trusted in this run.
     pub trust_all: bool,
@@ -27,8 +27,8 @@ pub struct Project {
 }
 
 impl Project {
-    /// The project of a script: the nearest directory above it that has a `bcc-script.toml`, a `_system/` or a `.bcc/`,
-    /// else the script's own directory. `given` (`--project`, then `BCC_PROJECT`) wins.
+    /// The project of a script: `given` (`--project`) or `BCC_PROJECT`; otherwise the nearest directory above the script with a
+    /// `bcc-script.toml`, a `_system/` or a `.bcc/`; otherwise the directory of the script.
     pub fn of(
         start: &Path,
         given: Option<&Path>,
@@ -42,7 +42,7 @@ impl Project {
         Self::in_directory(directory, trust_all, environment)
     }
 
-    /// The project in exactly this directory.
+    /// The project in this directory.
     pub fn in_directory(directory: PathBuf, trust_all: bool, environment: &Environment) -> Result<Self, EngineError> {
         let trust_all = trust_all || environment.is_on("BCC_TRUST");
         let Some(bytes) = config_bytes(&directory)? else {
@@ -55,13 +55,13 @@ impl Project {
         Ok(Self { directory, config, trusted, trust_all, has_config: true })
     }
 
-    /// Where its sessions are kept, when nobody says otherwise.
+    /// The default path of the store.
     pub fn store(&self) -> PathBuf {
         self.directory.join(".bcc").join("sessions.db")
     }
 }
 
-/// The project directory that was asked for: `given` (`--project`), else `BCC_PROJECT`.
+/// The requested project directory: `given` (`--project`), otherwise `BCC_PROJECT`.
 pub fn given_directory(given: Option<&Path>, environment: &Environment) -> Result<Option<PathBuf>, EngineError> {
     let given = given.map(Path::to_path_buf).or_else(|| environment.get("BCC_PROJECT").map(PathBuf::from));
     match given {
@@ -73,12 +73,12 @@ pub fn given_directory(given: Option<&Path>, environment: &Environment) -> Resul
     }
 }
 
-/// The bytes of the configuration file of a directory; none when it has none.
+/// The bytes of the configuration file of a directory; none if there is no file.
 pub fn config_bytes(directory: &Path) -> Result<Option<Vec<u8>>, EngineError> {
     let path = directory.join(CONFIG_FILE);
-    match read_bounded(&path, MOST_CONFIG_BYTES) {
-        Ok(bytes) if bytes.len() as u64 > MOST_CONFIG_BYTES => {
-            Err(EngineError::usage(msg!("{path} is larger than {MOST_CONFIG_BYTES} bytes", path = path.display())))
+    match read_bounded(&path, MAX_CONFIG_BYTES) {
+        Ok(bytes) if bytes.len() as u64 > MAX_CONFIG_BYTES => {
+            Err(EngineError::usage(msg!("{path} is larger than {MAX_CONFIG_BYTES} bytes", path = path.display())))
         }
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -86,18 +86,18 @@ pub fn config_bytes(directory: &Path) -> Result<Option<Vec<u8>>, EngineError> {
     }
 }
 
-/// `path` from the root, with links resolved where it exists.
+/// The absolute path, with links resolved if it exists.
 pub fn absolute(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_path_buf())
 }
 
-/// The nearest directory at or above `start` that looks like a project; else the directory of `start` itself.
+/// The nearest directory at or above `start` that is marked as a project; otherwise the directory of `start`.
 pub fn nearest(start: &Path) -> PathBuf {
-    let own = if start.is_dir() { start } else { start.parent().unwrap_or(start) };
-    own.ancestors().find(|directory| is_marked(directory)).unwrap_or(own).to_path_buf()
+    let directory = if start.is_dir() { start } else { start.parent().unwrap_or(start) };
+    directory.ancestors().find(|ancestor| is_marked(ancestor)).unwrap_or(directory).to_path_buf()
 }
 
-/// Whether something in a directory says that it is a project.
+/// Whether a directory contains a file or folder that marks it as a project.
 pub fn is_marked(directory: &Path) -> bool {
     [CONFIG_FILE, "_system", ".bcc"].iter().any(|name| directory.join(name).exists())
 }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_project_is_the_nearest_directory_that_looks_like_one() {
+    fn the_project_is_the_nearest_marked_directory() {
         let root = tempfile::tempdir().unwrap();
         let root = absolute(root.path());
         std::fs::create_dir_all(root.join("project/_system")).unwrap();

@@ -1,4 +1,4 @@
-//! The pinned script with other actions in one topic, written out whole and checked like any script.
+//! Checks the pinned script with other actions in one topic, by writing and checking the complete script.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::pin::Pinned;
-use bcc_lang::script::legacy_fields::todays_spelling;
+use bcc_lang::script::legacy_fields::current_spelling;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::{NodeKind, Scalar, ScalarStyle, YamlEntry, YamlNode};
-use bcc_runtime::program::orchestration::edits::{id_of, in_todays_spelling};
+use bcc_runtime::program::orchestration::edits::{id_of, with_current_names};
 use bcc_runtime::program::program::Program;
 use bcc_runtime::program::recheck::Recheck;
 
-/// The script of a session, with all that it is checked against. It is read anew for each plan: plans are few, and a tree
-/// that is kept would cost every session its memory.
+/// The script of a session, with the documents for its check. It is parsed for each plan: plans are rare, and a stored tree would
+/// use memory in every session.
 pub struct PinnedScript(Arc<Pinned>);
 
 impl PinnedScript {
@@ -35,28 +35,28 @@ impl Recheck for PinnedScript {
     fn recheck(&self, topic: &str, actions: &[Value]) -> Result<Program, Vec<String>> {
         let root = parse(&self.0.script).root.ok_or_else(|| vec!["the script cannot be read".to_owned()])?;
         let found = find(&root, topic).ok_or_else(|| vec![format!("the script has no topic `{topic}`")])?;
-        // Where a script allows plans, its check does not know in which order the actions of the topic will run. Here it is
-        // known: what now stands before what gives it its value would fail when it runs.
-        let mut faults = match self.checked(&root, &found, Some(actions), true) {
+        // If a script allows plans, its check does not know the order of the actions of the topic. Here the order is known: an
+        // action before the one that sets its variables would fail at run time.
+        let mut errors = match self.checked(&root, &found, Some(actions), true) {
             Ok(mut program) => {
                 let topics = program.phases.iter_mut().flat_map(|phase| &mut phase.topics);
                 for topic in topics.filter(|found| found.id == topic) {
-                    topic.strategy.orchestration = found.to_orchestration.is_some();
+                    topic.strategy.orchestration = found.orchestration_path.is_some();
                 }
                 return Ok(program);
             }
-            Err(faults) => faults,
+            Err(errors) => errors,
         };
-        // What was wrong in that way before any plan is not the plan's fault.
+        // Errors that the script had before any plan are not reported.
         let before = self.checked(&root, &found, None, true).err().unwrap_or_default();
-        faults.retain(|fault| !before.contains(fault));
-        if faults.is_empty() { self.checked(&root, &found, Some(actions), false) } else { Err(faults) }
+        errors.retain(|error| !before.contains(error));
+        if errors.is_empty() { self.checked(&root, &found, Some(actions), false) } else { Err(errors) }
     }
 }
 
 impl PinnedScript {
-    /// The program with `actions` in the topic that was found; `None` leaves its own. `settled`: as if the order of its
-    /// actions could not change any more.
+    /// Checks the script with `actions` in the topic; `None` keeps the original ones. `settled`: with the orchestration of the
+    /// topic turned off, so that the order of its actions is fixed.
     fn checked(
         &self,
         root: &YamlNode,
@@ -64,36 +64,36 @@ impl PinnedScript {
         actions: Option<&[Value]>,
         settled: bool,
     ) -> Result<Program, Vec<String>> {
-        let mut ways: Vec<(&[usize], Instead)> = Vec::new();
-        ways.extend(actions.map(|_| (found.to_actions.as_slice(), Instead::Actions)));
-        ways.extend(found.to_orchestration.as_deref().filter(|_| settled).map(|way| (way, Instead::Off)));
+        let mut edits: Vec<(&[usize], Replacement)> = Vec::new();
+        edits.extend(actions.map(|_| (found.actions_path.as_slice(), Replacement::Actions)));
+        edits.extend(found.orchestration_path.as_deref().filter(|_| settled).map(|path| (path, Replacement::Off)));
         let mut text = String::with_capacity(self.0.script.text().len());
-        Written { actions: actions.unwrap_or_default(), old: found.actions }.node(&mut text, root, &ways);
+        ScriptWriter { actions: actions.unwrap_or_default(), old: found.actions }.node(&mut text, root, &edits);
         let file = Arc::new(SourceFile::new(self.0.script.name(), text));
         let pinned = Pinned { script: Arc::clone(&file), ..self.0.as_ref().clone() };
         let (program, found) = pinned.check(parse(&file)).map_err(|error| vec![error.to_string()])?;
         program.ok_or_else(|| {
-            let faults: Vec<String> = found.iter().filter(|found| found.is_error()).map(told).collect();
-            if faults.is_empty() { vec![format!("the check produced no program")] } else { faults }
+            let errors: Vec<String> = found.iter().filter(|found| found.is_error()).map(finding_line).collect();
+            if errors.is_empty() { vec![format!("the check produced no program")] } else { errors }
         })
     }
 }
 
-/// A finding in one line. Where it stands is left out: nobody wrote the text that it stands in.
-fn told(found: &Diagnostic) -> String {
+/// A finding in one line, without its position, because the text is generated.
+fn finding_line(found: &Diagnostic) -> String {
     match &found.help {
         Some(help) => format!("{} ({help}) [{}]", found.message, found.rule),
         None => format!("{} [{}]", found.message, found.rule),
     }
 }
 
-/// A topic in the tree of its script. A way is the index of the child to follow, from the root on.
+/// A topic in the tree of its script. A path consists of the indexes of the children from the root.
 struct RecheckedTopic<'n> {
     actions: &'n [Arc<YamlNode>],
-    /// The way to the list of them.
-    to_actions: Vec<usize>,
-    /// The way to the `orchestration` of its strategy, when that is `on`.
-    to_orchestration: Option<Vec<usize>>,
+    /// The path of the list of actions.
+    actions_path: Vec<usize>,
+    /// The path of `orchestration` in the strategy, if it is `on`.
+    orchestration_path: Option<Vec<usize>>,
 }
 
 fn find<'n>(root: &'n YamlNode, topic: &str) -> Option<RecheckedTopic<'n>> {
@@ -107,35 +107,35 @@ fn find<'n>(root: &'n YamlNode, topic: &str) -> Option<RecheckedTopic<'n>> {
             else {
                 continue;
             };
-            let way = |below: &[usize]| [&[session, phases, phase, topics, index], below].concat();
+            let path = |below: &[usize]| [&[session, phases, phase, topics, index], below].concat();
             let orchestration = child(found, "strategy").and_then(|(strategy, inner)| {
                 let (orchestration, on) = child(inner, "orchestration")?;
-                on.as_scalar().filter(|on| on.text == "on").map(|_| way(&[strategy, orchestration]))
+                on.as_scalar().filter(|on| on.text == "on").map(|_| path(&[strategy, orchestration]))
             });
             return Some(RecheckedTopic {
                 actions: list.as_sequence()?,
-                to_actions: way(&[actions]),
-                to_orchestration: orchestration,
+                actions_path: path(&[actions]),
+                orchestration_path: orchestration,
             });
         }
     }
     None
 }
 
-/// The field of this name, in today's spelling or an older one, with its index.
+/// The field of this name, in the current or a legacy spelling, with its index.
 fn child<'n>(node: &'n YamlNode, name: &str) -> Option<(usize, &'n YamlNode)> {
     let entries = node.as_mapping()?;
-    let named = |is_it: &dyn Fn(&YamlEntry) -> bool| entries.iter().position(is_it);
-    let index = named(&|entry| entry.key.value == name)
-        .or_else(|| named(&|entry| todays_spelling(&entry.key.value).as_deref() == Some(name)))?;
+    let position = |is_it: &dyn Fn(&YamlEntry) -> bool| entries.iter().position(is_it);
+    let index = position(&|entry| entry.key.value == name)
+        .or_else(|| position(&|entry| current_spelling(&entry.key.value).as_deref() == Some(name)))?;
     Some((index, entries.get(index)?.value.as_ref()))
 }
 
-/// An action as plans see it.
+/// An action in the form that plans use.
 fn as_value(action: &YamlNode) -> Value {
     let Value::Object(fields) = action.to_json() else { return Value::Null };
-    let mut fields = in_todays_spelling(&fields);
-    // An id is the text that stands there, whatever number it looks like.
+    let mut fields = with_current_names(&fields);
+    // An id is always text, even if it looks like a number.
     for name in ["action_id", "action_type"] {
         if let Some(scalar) = child(action, name).and_then(|(_, node)| node.as_scalar()) {
             fields.insert(name.to_owned(), Value::from(scalar.text.as_str()));
@@ -144,42 +144,42 @@ fn as_value(action: &YamlNode) -> Value {
     Value::Object(fields)
 }
 
-/// Writes a tree as JSON, which is YAML. A scalar that is no text is written as its author did: where a text is wanted, `007`
-/// is not 7. So is whatever stands unchanged in an action that was given anew.
-struct Written<'a> {
-    /// The actions that are written at [`Instead::Actions`].
+/// Writes a tree as JSON, which is valid YAML. A scalar that is not a string keeps its original spelling: as a string, `007` is
+/// not 7. Unchanged parts of replaced actions keep their spelling as well.
+struct ScriptWriter<'a> {
+    /// The actions that are written at [`Replacement::Actions`].
     actions: &'a [Value],
-    /// Those of the author.
+    /// The original actions.
     old: &'a [Arc<YamlNode>],
 }
 
-/// What is written at the end of a way.
+/// The replacement for the node at the end of a path.
 #[derive(Clone, Copy)]
-enum Instead {
+enum Replacement {
     Actions,
     Off,
 }
 
-/// What is left of the ways that lead through the child of this index.
-fn onward<'w>(ways: &[(&'w [usize], Instead)], index: usize) -> Vec<(&'w [usize], Instead)> {
-    let rest = |(way, instead): &(&'w [usize], Instead)| {
-        let (next, rest) = way.split_first()?;
-        (*next == index).then_some((rest, *instead))
+/// The edits below the child of this index, with their remaining paths.
+fn edits_below<'p>(edits: &[(&'p [usize], Replacement)], index: usize) -> Vec<(&'p [usize], Replacement)> {
+    let rest = |(path, replacement): &(&'p [usize], Replacement)| {
+        let (next, rest) = path.split_first()?;
+        (*next == index).then_some((rest, *replacement))
     };
-    ways.iter().filter_map(rest).collect()
+    edits.iter().filter_map(rest).collect()
 }
 
-impl Written<'_> {
-    /// Writes `node`; at the end of each of `ways`, what is said there in its place.
-    fn node(&self, out: &mut String, node: &YamlNode, ways: &[(&[usize], Instead)]) {
-        match ways.iter().find(|(way, _)| way.is_empty()) {
-            Some((_, Instead::Actions)) => {
+impl ScriptWriter<'_> {
+    /// Writes `node` with these edits.
+    fn node(&self, out: &mut String, node: &YamlNode, edits: &[(&[usize], Replacement)]) {
+        match edits.iter().find(|(path, _)| path.is_empty()) {
+            Some((_, Replacement::Actions)) => {
                 return list(out, self.actions.iter(), |out, action| self.action(out, action));
             }
-            Some((_, Instead::Off)) => return quoted(out, "off"),
+            Some((_, Replacement::Off)) => return quoted(out, "off"),
             None => {}
         }
-        let below = |index: usize| onward(ways, index);
+        let below = |index: usize| edits_below(edits, index);
         match &node.kind {
             NodeKind::Scalar(found) => scalar(out, found),
             NodeKind::Sequence(items) => list(out, items.iter().enumerate(), |out, (index, item)| {
@@ -202,7 +202,7 @@ impl Written<'_> {
         self.value(out, action, old.map(AsRef::as_ref));
     }
 
-    /// Writes `value`, which may have been `old`.
+    /// Writes `value`; unchanged parts of `old` keep their spelling.
     fn value(&self, out: &mut String, value: &Value, old: Option<&YamlNode>) {
         if let Some(old) = old.filter(|old| old.to_json() == *value) {
             return self.node(out, old, &[]);
@@ -261,7 +261,7 @@ fn scalar(out: &mut String, scalar: &Scalar) {
     }
 }
 
-/// A text in double quotes. What a file of YAML may not hold as it is, is escaped.
+/// A text in double quotes. Characters that YAML does not permit are escaped.
 fn quoted(out: &mut String, text: &str) {
     out.push('"');
     for character in text.chars() {
@@ -281,6 +281,6 @@ fn quoted(out: &mut String, text: &str) {
 }
 
 fn escaped(out: &mut String, character: char) {
-    // Writing to a text does not fail.
+    // Writing to a string does not fail.
     let _ = write!(out, "\\u{:04x}", u32::from(character));
 }

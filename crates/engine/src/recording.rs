@@ -1,4 +1,4 @@
-//! `--record FILE`: what a session says to models, as JSON lines in a file that only its owner may read.
+//! `--record FILE`: records the model calls of a session, as JSON lines in a file that only its owner can read.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -15,23 +15,23 @@ use crate::error::EngineError;
 use crate::files::read_bounded;
 use crate::project::absolute;
 use bcc_lang::value::mask::{MASK, Masker};
-use bcc_llm::providers::replay::recording::MARK;
+use bcc_llm::providers::replay::recording::HEADER_KEY;
 use bcc_llm::reply::extract::object;
 use bcc_runtime::program::recorder::{Recorded, Recorder};
 use bcc_store::contract::Store;
 use bcc_store::rows::SessionRow;
 
-/// The form of the lines.
-const FORM: u64 = 1;
+/// The version of the file format.
+const FORMAT_VERSION: u64 = 1;
 
-/// The largest recording that is gone on with or replayed, in bytes.
-pub const MOST_RECORDING_BYTES: u64 = 256 * 1024 * 1024;
+/// The size limit of a recording that is continued or replayed, in bytes.
+pub const MAX_RECORDING_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Fields by whose values the engine goes: words of its own, which no person says there.
-const READ_FIELDS: [&str; 7] =
+/// Fields whose values control the engine. They are not masked, because they contain no input of people.
+const CONTROL_FIELDS: [&str; 7] =
     ["EXIT", "progress_suggestion", "action", "intervention_level", "intervention_reason", "issue_type", "risk_type"];
 
-/// How many rows of a journal are read at a time.
+/// The number of journal rows that are read at a time.
 const PAGE: usize = 64;
 
 #[derive(Debug)]
@@ -42,10 +42,10 @@ pub struct FileRecorder {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many texts were masked when what stands in the file was written.
+    /// The number of masked texts when the file was last written.
     masked: usize,
-    /// How long the file was before the last lines.
-    before: u64,
+    /// The length of the file before the last lines were appended.
+    length_before: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -58,10 +58,10 @@ pub struct Header<'a> {
 }
 
 impl FileRecorder {
-    /// Makes a new file for a session that is about to begin.
+    /// Creates a file for a session that is about to start.
     ///
     /// # Errors
-    /// When there is such a file already that is not empty, or it cannot be made.
+    /// When the file exists and is not empty, or cannot be created.
     pub fn create(path: &Path) -> Result<Self, EngineError> {
         let path = absolute(path);
         let shown = path.display();
@@ -77,27 +77,27 @@ impl FileRecorder {
             }
             Err(error) => return Err(unwritable(&path, &error)),
         }
-        // Where it really lies: what replaces it must not replace a link to it.
+        // Resolved, because the file is replaced later, and a link to it must stay.
         let path = path.canonicalize().map_err(|error| unwritable(&path, &error))?;
         Ok(Self { path, state: Mutex::default() })
     }
 
     /// Writes the first line of a new recording.
-    pub fn begin(&self, header: &Header<'_>) -> Result<(), EngineError> {
+    pub fn write_header(&self, header: &Header<'_>) -> Result<(), EngineError> {
         std::fs::write(&self.path, header.line()).map_err(|error| unwritable(&self.path, &error))
     }
 
-    /// Removes the file of a session that did not begin.
-    pub fn give_up(&self) {
+    /// Removes the file of a session that was not started.
+    pub fn discard(&self) {
         let _ = std::fs::remove_file(&self.path);
     }
 
-    /// Goes on with the recording of a session that is resumed, or begins one in its middle. What was written of turns that
-    /// were never committed is left out. Gives what a person should know about it.
+    /// Continues the recording of a session that is resumed, or starts one in the middle of the session. Removes the lines of turns
+    /// that were not committed. Returns a notice for the person.
     ///
     /// # Errors
-    /// When the file is no recording of this session, or cannot be read or written.
-    pub async fn go_on(
+    /// When the file is not a recording of this session, or cannot be read or written.
+    pub async fn resume(
         path: &Path,
         header: &Header<'_>,
         row: &SessionRow,
@@ -106,7 +106,7 @@ impl FileRecorder {
         let calls = calls(archive, &row.id).await?;
         if !std::fs::metadata(path).is_ok_and(|found| found.len() > 0) {
             let recorder = Self::create(path)?;
-            recorder.begin(header)?;
+            recorder.write_header(header)?;
             let notice = (!calls.is_empty()).then(|| {
                 msg!(
                     "{path} starts in the middle of the session: it cannot be replayed from the beginning",
@@ -116,34 +116,36 @@ impl FileRecorder {
             return Ok((recorder, notice));
         }
         let text = read(path)?;
-        let no_recording = || {
+        let not_a_recording = || {
             EngineError::usage(msg!("{} is not a recording of session `{}`", path.display(), row.id))
                 .with_help("choose another file")
         };
         let mut lines = text.lines();
-        let first: Value = lines.next().and_then(|first| serde_json::from_str(first).ok()).ok_or_else(no_recording)?;
-        let told = |name: &str| first.get(name).and_then(Value::as_str);
-        let same = (told("session_id"), told("script_sha256")) == (Some(header.session_id), Some(header.script_sha256));
-        if first.get(MARK).is_none() || !same {
-            return Err(no_recording());
+        let first: Value =
+            lines.next().and_then(|first| serde_json::from_str(first).ok()).ok_or_else(not_a_recording)?;
+        let field = |name: &str| first.get(name).and_then(Value::as_str);
+        let same =
+            (field("session_id"), field("script_sha256")) == (Some(header.session_id), Some(header.script_sha256));
+        if first.get(HEADER_KEY).is_none() || !same {
+            return Err(not_a_recording());
         }
-        let mut kept = vec![first.to_string()];
+        let mut retained = vec![first.to_string()];
         let mut recorded = 0;
         for line in lines {
-            // The last line may be half written.
+            // The last line may be incomplete.
             let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
             let place = value.get("seq").and_then(Value::as_u64).zip(value.get("at").and_then(Value::as_str));
             if place.is_some_and(|(seq, at)| calls.get(&seq).is_some_and(|committed| committed == at)) {
-                kept.push(line.to_owned());
+                retained.push(line.to_owned());
                 recorded += 1;
             }
         }
         let path = path.canonicalize().map_err(|error| unwritable(path, &error))?;
-        let whole = kept.join("\n") + "\n";
-        if whole != text {
-            replace(&path, whole.as_bytes()).map_err(|error| unwritable(&path, &error))?;
+        let contents = retained.join("\n") + "\n";
+        if contents != text {
+            replace(&path, contents.as_bytes()).map_err(|error| unwritable(&path, &error))?;
         }
-        // That it can be written is found out now, not in the middle of the conversation.
+        // A file that cannot be written is reported now, not in the middle of the conversation.
         OpenOptions::new().append(true).open(&path).map_err(|error| unwritable(&path, &error))?;
         let missing = calls.len().saturating_sub(recorded);
         let notice = (missing > 0).then(|| {
@@ -156,7 +158,7 @@ impl FileRecorder {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Masks what was written before the masker knew what it knows now.
+    /// Masks the existing lines again, after values were added to the masker.
     fn mask_again(&self, masker: &Masker) -> io::Result<()> {
         let text = std::fs::read_to_string(&self.path)?;
         let mut masked = String::with_capacity(text.len());
@@ -170,13 +172,13 @@ impl FileRecorder {
             }
             masked.push('\n');
         }
-        bounded(masked.len() as u64)?;
+        check_size(masked.len() as u64)?;
         if masked == text { Ok(()) } else { replace(&self.path, masked.as_bytes()) }
     }
 
     fn append(&self, calls: &[Recorded], masker: &Masker, state: &mut State) -> io::Result<()> {
         let mut file = OpenOptions::new().append(true).open(&self.path)?;
-        state.before = file.metadata()?.len();
+        state.length_before = file.metadata()?.len();
         let mut text = String::new();
         for call in calls {
             let mut value = line(call);
@@ -186,11 +188,11 @@ impl FileRecorder {
             text.push_str(&value.to_string());
             text.push('\n');
         }
-        bounded(state.before.saturating_add(text.len() as u64))?;
+        check_size(state.length_before.saturating_add(text.len() as u64))?;
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_data());
         if written.is_err() {
-            // Half a line would be in the way of the next.
-            let _ = file.set_len(state.before);
+            // An incomplete line would corrupt the next one.
+            let _ = file.set_len(state.length_before);
         }
         written
     }
@@ -199,23 +201,23 @@ impl FileRecorder {
 impl Recorder for FileRecorder {
     fn record(&self, calls: &[Recorded], masker: &Masker) -> Result<(), Message> {
         let mut state = self.state();
-        let told =
+        let message =
             |error: io::Error| msg!("the recording {path} cannot be written: {error}", path = self.path.display());
         if state.masked != masker.count() {
-            self.mask_again(masker).map_err(told)?;
+            self.mask_again(masker).map_err(message)?;
             state.masked = masker.count();
         }
         if calls.is_empty() {
-            state.before = u64::MAX;
+            state.length_before = u64::MAX;
             return Ok(());
         }
-        self.append(calls, masker, &mut state).map_err(told)
+        self.append(calls, masker, &mut state).map_err(message)
     }
 
     fn take_back(&self) {
         let state = self.state();
-        if state.before != u64::MAX {
-            let _ = OpenOptions::new().write(true).open(&self.path).and_then(|file| file.set_len(state.before));
+        if state.length_before != u64::MAX {
+            let _ = OpenOptions::new().write(true).open(&self.path).and_then(|file| file.set_len(state.length_before));
         }
     }
 }
@@ -225,7 +227,7 @@ impl Header<'_> {
         let Self { session_id, script, script_sha256, scheme, model } = self;
         let version = env!("CARGO_PKG_VERSION");
         let header = json!({
-            MARK: FORM, "version": version, "session_id": session_id, "script": script, "script_sha256": script_sha256,
+            HEADER_KEY: FORMAT_VERSION, "version": version, "session_id": session_id, "script": script, "script_sha256": script_sha256,
             "scheme": scheme, "model": model,
         });
         format!("{header}\n")
@@ -253,13 +255,13 @@ fn line(recorded: &Recorded) -> Value {
         }
         match &exchange.text {
             Some(text) => put("text", json!(text)),
-            None => put("error", json!(exchange.fault)),
+            None => put("error", json!(exchange.error)),
         };
-        if exchange.went_on {
+        if exchange.used_earlier_reply {
             put("went_on", json!(true));
         }
-        put("repair", json!(exchange.manners.repair));
-        put("reask", json!(exchange.manners.reask));
+        put("repair", json!(exchange.policy.repair));
+        put("reask", json!(exchange.policy.reask));
     }
     put("model", json!(call.model));
     put("tokens_in", json!(call.tokens_in));
@@ -274,37 +276,37 @@ fn line(recorded: &Recorded) -> Value {
     Value::Object(line)
 }
 
-/// Takes sensitive values out of a line: what was sent, what came, and why nothing did.
+/// Masks sensitive values in a line: in the messages, the reply and the error.
 fn mask(line: &mut Value, masker: &Masker) {
     let mark = line.get("mask").and_then(Value::as_str).unwrap_or(MASK).to_owned();
     for message in line.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(Value::String(content)) = message.get_mut("content") {
-            *content = masker.text_under(content, &mark);
+            *content = masker.text_with_mark(content, &mark);
         }
     }
     let hidden = line.get("hidden").and_then(Value::as_array).into_iter().flatten();
     let hidden: Vec<String> = hidden.filter_map(Value::as_str).map(str::to_owned).collect();
-    let own: Vec<&str> = READ_FIELDS.into_iter().chain(hidden.iter().map(String::as_str)).collect();
+    let excluded: Vec<&str> = CONTROL_FIELDS.into_iter().chain(hidden.iter().map(String::as_str)).collect();
     if let Some(error) = line.get_mut("error") {
         masker.value(error, &[]);
     }
     if let Some(Value::String(text)) = line.get_mut("text") {
-        *text = masked_reply(text, masker, &own);
+        *text = masked_reply(text, masker, &excluded);
     }
 }
 
-/// A raw reply without sensitive values, which can still be read where it could: what stands under the keys `own` stays.
-fn masked_reply(text: &str, masker: &Masker, own: &[&str]) -> String {
+/// A raw reply with masked values. It can still be parsed if it could be before: values under the keys `excluded` stay.
+fn masked_reply(text: &str, masker: &Masker, excluded: &[&str]) -> String {
     let Ok(object) = object(text) else { return masker.text(text) };
-    let came = Value::Object(object);
-    let mut value = came.clone();
-    masker.value(&mut value, own);
-    // Around the object, or as a key of it, a value can be said as well.
-    let said_beside = serde_json::from_str::<Value>(text).is_err() && masker.text(text) != text;
-    if value == came && !said_beside { text.to_owned() } else { value.to_string() }
+    let received = Value::Object(object);
+    let mut value = received.clone();
+    masker.value(&mut value, excluded);
+    // Sensitive values may also be in the text around the object, or in its keys.
+    let outside_object = serde_json::from_str::<Value>(text).is_err() && masker.text(text) != text;
+    if value == received && !outside_object { text.to_owned() } else { value.to_string() }
 }
 
-/// A mark for sensitive values that none of these texts holds by itself.
+/// A mark for sensitive values that occurs in none of these texts.
 fn unused_mark<'t>(texts: impl Iterator<Item = &'t str> + Clone) -> String {
     let mut mark = MASK.to_owned();
     while texts.clone().any(|text| text.contains(&mark)) {
@@ -313,41 +315,41 @@ fn unused_mark<'t>(texts: impl Iterator<Item = &'t str> + Clone) -> String {
     mark
 }
 
-/// A recording as text.
+/// Reads a recording.
 pub fn read(path: &Path) -> Result<String, EngineError> {
     let shown = path.display();
-    let bytes = read_bounded(path, MOST_RECORDING_BYTES)
+    let bytes = read_bounded(path, MAX_RECORDING_BYTES)
         .map_err(|error| EngineError::usage(msg!("the recording {shown} cannot be read: {error}")))?;
-    if bytes.len() as u64 > MOST_RECORDING_BYTES {
-        return Err(EngineError::usage(msg!("the recording {shown} is larger than {MOST_RECORDING_BYTES} bytes")));
+    if bytes.len() as u64 > MAX_RECORDING_BYTES {
+        return Err(EngineError::usage(msg!("the recording {shown} is larger than {MAX_RECORDING_BYTES} bytes")));
     }
     String::from_utf8(bytes).map_err(|_| EngineError::usage(msg!("the recording {shown} is not UTF-8 text")))
 }
 
-/// When each call of a session was, by the number of its event.
+/// The time of each model call of a session, by the number of its event.
 async fn calls(archive: &dyn Store, id: &str) -> Result<BTreeMap<u64, String>, EngineError> {
     let mut calls = BTreeMap::new();
     let mut after = 0;
     loop {
-        let rows = archive.journal_of(id, "model_call", after, PAGE).await?;
+        let rows = archive.journal_by_kind(id, "model_call", after, PAGE).await?;
         let Some(last) = rows.last() else { return Ok(calls) };
         after = last.seq;
         calls.extend(rows.into_iter().map(|row| (row.seq, row.at)));
     }
 }
 
-/// Refuses what could not be read again.
-fn bounded(bytes: u64) -> io::Result<()> {
-    if bytes <= MOST_RECORDING_BYTES {
+/// Rejects a size that could not be read again.
+fn check_size(bytes: u64) -> io::Result<()> {
+    if bytes <= MAX_RECORDING_BYTES {
         return Ok(());
     }
-    let why = format!(
-        "it would be larger than {MOST_RECORDING_BYTES} bytes and could not be replayed; resume the session with another file"
+    let message = format!(
+        "it would be larger than {MAX_RECORDING_BYTES} bytes and could not be replayed; resume the session with another file"
     );
-    Err(io::Error::other(why))
+    Err(io::Error::other(message))
 }
 
-/// Puts `bytes` in the place of a file, all at once, under its own permissions.
+/// Replaces a file atomically, and keeps its permissions.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let permissions = std::fs::metadata(path)?.permissions();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -379,7 +381,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn a_masked_reply_is_still_read_as_it_was() {
+    fn a_masked_reply_is_parsed_as_before() {
         let masker = Masker::new([&json!("YES"), &json!("小林"), &json!(4711)]);
         for (text, own, masked) in [
             (r#"{"content":"小林 YES","EXIT":"YES"}"#, "EXIT", r#"{"content":"*** ***","EXIT":"YES"}"#),
@@ -393,16 +395,16 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_that_could_not_be_read_again_is_not_written() {
+    fn a_recording_that_would_be_too_large_to_read_is_not_written() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("r.jsonl");
         let recorder = FileRecorder::create(&path).unwrap();
-        File::options().write(true).open(&path).unwrap().set_len(MOST_RECORDING_BYTES - 10).unwrap();
+        File::options().write(true).open(&path).unwrap().set_len(MAX_RECORDING_BYTES - 10).unwrap();
         let call = ModelCall { exchange: Some(Arc::new(RecordedExchange::default())), ..ModelCall::default() };
         let call =
             Recorded { seq: 1, at: String::new(), place: Arc::new(EventLocation::default()), call: Box::new(call) };
-        let told = recorder.record(&[call], &Masker::default()).unwrap_err();
-        assert!(told.to_string().contains("bytes") && told.to_string().contains("another file"), "{told}");
-        assert_eq!(std::fs::metadata(&path).unwrap().len(), MOST_RECORDING_BYTES - 10);
+        let error = recorder.record(&[call], &Masker::default()).unwrap_err();
+        assert!(error.to_string().contains("bytes") && error.to_string().contains("another file"), "{error}");
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), MAX_RECORDING_BYTES - 10);
     }
 }

@@ -1,4 +1,4 @@
-//! `--replay FILE`: the one model of a session that repeats a recorded one.
+//! `--replay FILE`: replaces all models of a session with a recording.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct ReplayRequest {
 }
 
 impl ReplayRequest {
-    /// As it is asked for; the file is found again from elsewhere.
+    /// Makes the path absolute, so that the file is found from any directory.
     pub fn new(file: &Path, by: ReplayMatching) -> Self {
         Self { file: absolute(file), by }
     }
@@ -32,23 +32,23 @@ impl ReplayRequest {
     }
 }
 
-/// A session's models when it repeats another one: the recording stands for all of them.
+/// The models of a session that replays a recording, which replaces all of them.
 #[derive(Clone)]
 pub struct ReplayedModels(Arc<Recording>);
 
 impl ReplayedModels {
-    /// The name that events show.
+    /// The name in events.
     pub fn name(&self) -> &str {
         self.0.name()
     }
 
-    /// Goes on behind the calls that the session made before.
-    pub async fn go_on(&self, archive: &dyn Store, id: &str) -> Result<(), EngineError> {
+    /// Skips the calls that the session made before.
+    pub async fn resume(&self, archive: &dyn Store, id: &str) -> Result<(), EngineError> {
         for call in events_of(archive, id, "model_call").await? {
             let text = |pointer: &str| call.pointer(pointer).and_then(serde_json::Value::as_str);
             let answered = call.get("parse_retry_count").is_some_and(|count| !count.is_null());
             if let (true, Some(purpose)) = (answered, text("/purpose").and_then(Purpose::parse)) {
-                self.0.replayed_before(purpose, text("/location/action_id").unwrap_or_default());
+                self.0.mark_replayed(purpose, text("/location/action_id").unwrap_or_default());
             }
         }
         Ok(())

@@ -1,8 +1,8 @@
-//! Paths in commands that people are shown, so that a shell takes them as they stand.
+//! Quotes paths in commands that are shown to people, so that a shell accepts them unchanged.
 
 use std::path::Path;
 
-/// A path as one word of a command: quoted where a shell would take it apart, and never taken for an option.
+/// A path as one word of a command: quoted if a shell would split or expand it, and never mistaken for an option.
 pub fn quoted(path: impl AsRef<Path>) -> String {
     let path = path.as_ref().display().to_string();
     let path = if path.starts_with('-') { format!("./{path}") } else { path };
@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_quoted_where_a_shell_would_take_it_apart() {
+    fn a_path_is_quoted_if_a_shell_would_split_or_expand_it() {
         for (path, shown) in [
             ("a/b-c", "a/b-c"),
             ("访谈", "访谈"),

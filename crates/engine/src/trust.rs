@@ -1,5 +1,5 @@
-//! Which `bcc-script.toml` a person trusts (docs/configuration.md): kept by directory with a hash of the file, in the person's own
-//! configuration directory. A file that changes must be trusted anew.
+//! Stores which `bcc-script.toml` files the user trusts (docs/configuration.md): the hash of the file by directory, in the user's
+//! configuration directory. A changed file must be trusted again.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -14,8 +14,8 @@ use crate::files::read_bounded;
 use crate::files::write::replace;
 use crate::pin::sha256;
 
-/// The largest file of trusted directories that is read, in bytes.
-const MOST_BYTES: u64 = 4 * 1024 * 1024;
+/// The limit on the size of the trust file, in bytes.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Trusted {
@@ -31,7 +31,7 @@ fn file(environment: &Environment) -> Result<PathBuf, EngineError> {
 }
 
 fn load(path: &Path) -> Result<Trusted, EngineError> {
-    let bytes = match read_bounded(path, MOST_BYTES) {
+    let bytes = match read_bounded(path, MAX_BYTES) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Trusted::default()),
         Err(error) => {
@@ -44,14 +44,14 @@ fn load(path: &Path) -> Result<Trusted, EngineError> {
     })
 }
 
-/// Whether the person trusts the configuration `text` of the project `directory`.
+/// Whether the user trusts the configuration `text` of the project `directory`.
 pub fn is_trusted(environment: &Environment, directory: &Path, text: &[u8]) -> Result<bool, EngineError> {
     let Ok(path) = file(environment) else { return Ok(false) };
     let trusted = load(&path)?;
     Ok(trusted.directories.get(&directory.to_string_lossy().into_owned()) == Some(&sha256(text)))
 }
 
-/// Trusts the configuration `text` of the project `directory` from now on.
+/// Stores that the user trusts the configuration `text` of the project `directory`.
 pub fn trust(environment: &Environment, directory: &Path, text: &[u8]) -> Result<(), EngineError> {
     let path = file(environment)?;
     let mut trusted = load(&path)?;

@@ -12,47 +12,52 @@ use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::scopes::Declaration;
 use bcc_runtime::program::program::Program;
 
-const MOST_BYTES: u64 = 8 * 1024 * 1024;
+const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
-/// The values for the variables of `program`: those of the file, then those given one by one, which win.
+/// The values for the variables of `program`: those of the file, overridden by `pairs`.
 ///
 /// # Errors
-/// When a name is declared neither for the session nor globally, or a value does not fit its declaration.
-pub fn given(program: &Program, file: Option<&Path>, pairs: &[String]) -> Result<Vec<(String, Value)>, EngineError> {
+/// When a name is declared neither for the session nor globally, or a value does not match its declaration.
+pub fn variable_values(
+    program: &Program,
+    file: Option<&Path>,
+    pairs: &[String],
+) -> Result<Vec<(String, Value)>, EngineError> {
     let mut values: Vec<(String, Value)> = Vec::new();
     if let Some(path) = file {
-        for (name, value) in from_file(path)? {
+        for (name, value) in read_variables_file(path)? {
             let declaration = declaration(program, &name)?;
-            values.push((name, fitting(declaration, value, false)?));
+            values.push((name, coerce_value(declaration, value, false)?));
         }
     }
     for pair in pairs {
-        let (name, text) = pair_of(pair)?;
+        let (name, text) = parse_pair(pair)?;
         let declaration = declaration(program, name)?;
-        values.push((name.to_owned(), fitting(declaration, Value::from(text), true)?));
+        values.push((name.to_owned(), coerce_value(declaration, Value::from(text), true)?));
     }
     Ok(values)
 }
 
-pub fn pair_of(pair: &str) -> Result<(&str, &str), EngineError> {
+pub fn parse_pair(pair: &str) -> Result<(&str, &str), EngineError> {
     let (name, text) = pair
         .split_once('=')
         .ok_or_else(|| EngineError::usage(msg!("`--var {pair}` has no `=`")).with_help("write `--var NAME=VALUE`"))?;
     Ok((name.trim(), text))
 }
 
-/// A value for a variable of `program`, as its declaration wants it.
-pub fn given_value(program: &Program, name: &str, value: Value) -> Result<Value, EngineError> {
-    fitting(declaration(program, name)?, value, false)
+/// Converts a value for a variable of `program` to its declared type.
+pub fn convert_value(program: &Program, name: &str, value: Value) -> Result<Value, EngineError> {
+    coerce_value(declaration(program, name)?, value, false)
 }
 
-/// What stands in a `--vars` file: a mapping of names to values, as JSON or YAML.
-pub fn from_file(path: &Path) -> Result<serde_json::Map<String, Value>, EngineError> {
+/// Reads a `--vars` file: a mapping of names to values, in JSON or YAML.
+pub fn read_variables_file(path: &Path) -> Result<serde_json::Map<String, Value>, EngineError> {
     let shown = path.display();
-    let bytes = read_bounded(path, MOST_BYTES)
+    let bytes = read_bounded(path, MAX_BYTES)
         .map_err(|error| EngineError::usage(msg!("the variables file {shown} cannot be read: {error}")))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(EngineError::usage(msg!("the variables file {shown} is larger than {MOST_BYTES} bytes")));
+    if bytes.len() as u64 > MAX_BYTES {
+        let message = msg!("the variables file {shown} is larger than {MAX_BYTES} bytes");
+        return Err(EngineError::usage(message));
     }
     match serde_yaml::from_slice::<Value>(&bytes) {
         Ok(Value::Object(values)) => Ok(values),
@@ -72,8 +77,8 @@ fn declaration<'p>(program: &'p Program, name: &str) -> Result<&'p Declaration, 
     })
 }
 
-/// `value` as its declaration wants it. What was typed is text; a list or an object is then read as JSON.
-pub fn fitting(declaration: &Declaration, value: Value, typed: bool) -> Result<Value, EngineError> {
+/// Converts `value` to its declared type. A `typed` value is text; if a list or an object is declared, it is parsed as JSON.
+pub fn coerce_value(declaration: &Declaration, value: Value, typed: bool) -> Result<Value, EngineError> {
     let name = &declaration.name;
     let mut value = value;
     if let Some(declared) = declaration.declared.filter(|_| !value.is_null()) {

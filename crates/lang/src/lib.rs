@@ -1,11 +1,11 @@
-//! What authors write, and nothing that runs it: text with places, YAML, values, scripts, templates, messages.
+//! The language that authors write, without its execution: source text with positions, YAML, values, scripts, templates, messages.
 //!
-//! The modules in reading order: [`source`] reads files and points into them; [`value`] is what variables hold; [`script`] is
-//! the tree as it was written; [`template`] and [`expr`] compile prompts, author texts and conditions; [`schema`] holds JSON
-//! Schemas; [`message`] has the languages of the terminal.
+//! The modules in reading order: [`source`] reads files and locates positions in them; [`value`] defines the values of variables;
+//! [`script`] is the syntax tree of a script; [`template`] and [`expr`] compile prompts, author texts and conditions; [`schema`] holds
+//! JSON Schemas; [`message`] has the languages of the terminal.
 //!
-//! This crate promises that whatever it is given, of any size and any bytes, ends in a value or in diagnostics, never in a
-//! panic, and that every bound is a named constant. It knows no model, no store and no session.
+//! For any input, of any size and any bytes, this crate returns a value or diagnostics and never panics. Every limit is a named
+//! constant. The crate does not depend on models, stores or sessions.
 
 extern crate self as bcc_lang;
 

@@ -1,10 +1,11 @@
-//! What a language model is asked, and how its text becomes a value.
+//! Sends requests to language models and turns their replies into values.
 //!
-//! [`model`] has requests, replies and the `Provider` trait; [`providers`] are its implementations, with retries, limits and
-//! fallbacks; [`http`] is the client that they and behavior servers share; [`reply`] turns text into validated values and records everything that it coerced.
+//! [`model`] contains requests, replies and the `Provider` trait. [`providers`] contains its implementations, with retries,
+//! limits and fallbacks. [`http`] is the client that they share with behavior servers. [`reply`] turns text into validated
+//! values and records every coercion.
 //!
-//! This crate promises that no reply makes it panic and that no text of a reply stands in an error. It knows no script and no
-//! store.
+//! This crate guarantees that no reply makes it panic and that no error contains text of a reply. It does not depend on
+//! scripts or stores.
 
 pub mod http;
 pub mod model;

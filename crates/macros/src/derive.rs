@@ -1,4 +1,4 @@
-//! `#[derive(ToMessage)]`
+//! Implementation of `#[derive(ToMessage)]`.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -11,12 +11,12 @@ pub(crate) fn expand(input: DeriveInput) -> syn::Result<TokenStream> {
     let name = &input.ident;
     let body = match &input.data {
         Data::Struct(data) => {
-            let (pattern, value) = of_fields(&input.attrs, &data.fields, name)?;
+            let (pattern, value) = expand_fields(&input.attrs, &data.fields, name)?;
             quote!(let Self #pattern = self; #value)
         }
         Data::Enum(data) => {
             let arms = data.variants.iter().map(|variant| {
-                let (pattern, value) = of_fields(&variant.attrs, &variant.fields, &variant.ident)?;
+                let (pattern, value) = expand_fields(&variant.attrs, &variant.fields, &variant.ident)?;
                 let name = &variant.ident;
                 Ok(quote!(Self::#name #pattern => #value))
             });
@@ -34,14 +34,14 @@ pub(crate) fn expand(input: DeriveInput) -> syn::Result<TokenStream> {
     })
 }
 
-/// The pattern that binds the fields that the literal names, and the message made of them.
-fn of_fields(attributes: &[Attribute], fields: &Fields, at: &Ident) -> syn::Result<(TokenStream, TokenStream)> {
+/// Returns the pattern that binds the fields named in the literal, and the expression for the message.
+fn expand_fields(attributes: &[Attribute], fields: &Fields, at: &Ident) -> syn::Result<(TokenStream, TokenStream)> {
     let attribute = attributes
         .iter()
         .find(|attribute| attribute.path().is_ident("error"))
         .ok_or_else(|| syn::Error::new_spanned(at, "`#[error(\"…\")]` is missing"))?;
     if attribute.parse_args::<Ident>().is_ok_and(|word| word == "transparent") {
-        let (pattern, field) = bound(fields, &["0".to_owned()], at)?;
+        let (pattern, field) = bind_fields(fields, &["0".to_owned()], at)?;
         let field = field.into_iter().next().ok_or_else(|| syn::Error::new_spanned(at, "there is no field"))?;
         return Ok((pattern, argument(&quote!(*#field), "")));
     }
@@ -58,7 +58,7 @@ fn of_fields(attributes: &[Attribute], fields: &Fields, at: &Ident) -> syn::Resu
             names.push(name.clone());
         }
     }
-    let (pattern, bindings) = bound(fields, &names, at)?;
+    let (pattern, bindings) = bind_fields(fields, &names, at)?;
     for (name, binding) in names.iter().zip(&bindings) {
         let spec = found.iter().find(|place| place.name == *name).map_or("", |place| place.spec.as_str());
         let key = name.parse::<usize>().map_or_else(|_| name.clone(), |number| (number + 1).to_string());
@@ -67,8 +67,8 @@ fn of_fields(attributes: &[Attribute], fields: &Fields, at: &Ident) -> syn::Resu
     Ok((pattern, message(&literal, &arguments)))
 }
 
-/// The pattern that binds these fields, and the bindings in the order of the names.
-fn bound(fields: &Fields, names: &[String], at: &Ident) -> syn::Result<(TokenStream, Vec<Ident>)> {
+/// Returns the pattern that binds these fields, and the bindings in the order of `names`.
+fn bind_fields(fields: &Fields, names: &[String], at: &Ident) -> syn::Result<(TokenStream, Vec<Ident>)> {
     let unknown = |name: &str| syn::Error::new_spanned(at, format!("there is no field `{name}`"));
     match fields {
         Fields::Named(named) => {

@@ -1,16 +1,16 @@
-//! The placeholders of a format literal.
+//! Parses the placeholders of a format literal.
 
 /// One `{…}` of a literal.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Placeholder {
     /// A name, the number of a positional argument, or nothing.
     pub(crate) name: String,
-    /// What stands behind the colon, as in `{x:?}`; empty for none.
+    /// The format spec after the colon, as in `{x:?}`; empty if there is none.
     pub(crate) spec: String,
 }
 
-/// The placeholders of a literal, in order.
-/// Errors: What is wrong with the literal, when a brace is not closed or not opened.
+/// Returns the placeholders of a literal, in order.
+/// Errors: A message if a brace is not closed or not opened.
 pub(crate) fn placeholders(literal: &str) -> Result<Vec<Placeholder>, String> {
     let mut found = Vec::new();
     let mut chars = literal.chars().peekable();
@@ -20,15 +20,15 @@ pub(crate) fn placeholders(literal: &str) -> Result<Vec<Placeholder>, String> {
             '}' if chars.peek() == Some(&'}') => drop(chars.next()),
             '}' => return Err("a `}` without a `{`; write `}}` for the character".to_owned()),
             '{' => {
-                let mut inside = String::new();
+                let mut content = String::new();
                 loop {
                     match chars.next() {
                         Some('}') => break,
-                        Some(c) => inside.push(c),
+                        Some(c) => content.push(c),
                         None => return Err("a `{` without a `}`; write `{{` for the character".to_owned()),
                     }
                 }
-                let (name, spec) = inside.split_once(':').unwrap_or((&inside, ""));
+                let (name, spec) = content.split_once(':').unwrap_or((&content, ""));
                 found.push(Placeholder { name: name.to_owned(), spec: spec.to_owned() });
             }
             _ => {}
@@ -43,9 +43,9 @@ mod tests {
 
     #[test]
     fn names_numbers_and_specs_are_read() {
-        let of = |name: &str, spec: &str| Placeholder { name: name.to_owned(), spec: spec.to_owned() };
+        let placeholder = |name: &str, spec: &str| Placeholder { name: name.to_owned(), spec: spec.to_owned() };
         let found = placeholders("{a} {{no}} {} {0:>3} {b:?}").unwrap();
-        assert_eq!(found, [of("a", ""), of("", ""), of("0", ">3"), of("b", "?")]);
+        assert_eq!(found, [placeholder("a", ""), placeholder("", ""), placeholder("0", ">3"), placeholder("b", "?")]);
         assert!(placeholders("{a").is_err());
         assert!(placeholders("a}").is_err());
     }

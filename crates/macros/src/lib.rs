@@ -1,4 +1,4 @@
-//! The macros of messages (docs/languages.md). Use them through `bcc_lang::message`, which has the types that they make.
+//! The `msg!` and `#[derive(ToMessage)]` macros (docs/languages.md). Use them through `bcc_lang::message`, which has their types.
 
 mod derive;
 mod format;
@@ -6,19 +6,19 @@ mod msg;
 
 use proc_macro::TokenStream;
 
-/// A `Message`: the literal, which identifies it in the catalogues, and its arguments. It is written as `format!` is:
+/// Builds a `Message` from a literal, which identifies it in the catalogues, and its arguments. The syntax is that of `format!`:
 /// `msg!("there is no model `{name}`")`, `msg!("line {} has {count} items", line, count = items.len())`.
 ///
-/// An argument that can become a message itself (`ToMessage`) is kept as one and translated with it; any other is shown with
-/// `Display` (or as its placeholder says, `{x:?}`) and is the same in every language.
+/// An argument that implements `ToMessage` is stored as a message and translated with the outer one. Any other argument is formatted
+/// with `Display` (or as its placeholder specifies, `{x:?}`) and is the same in every language.
 #[proc_macro]
 pub fn msg(input: TokenStream) -> TokenStream {
     msg::expand(input.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Implements `ToMessage` for an error from the `#[error("…")]` that `thiserror` reads: the literal identifies the message, and the
-/// fields that it names are its arguments. `#[error(transparent)]` passes on the message of the only field. A literal that
-/// calls functions of its fields is refused: such an error implements the trait by hand.
+/// Implements `ToMessage` for an error from its `thiserror` attribute `#[error("…")]`: the literal identifies the message, and the
+/// fields that it names are the arguments. `#[error(transparent)]` forwards the message of the only field. A literal that
+/// calls functions of its fields is rejected; such an error must implement the trait by hand.
 #[proc_macro_derive(ToMessage, attributes(error))]
 pub fn to_message(input: TokenStream) -> TokenStream {
     derive::expand(syn::parse_macro_input!(input as syn::DeriveInput))

@@ -1,4 +1,4 @@
-//! `msg!`
+//! Implementation of `msg!`.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
@@ -7,17 +7,17 @@ use syn::{Ident, LitStr, Token};
 
 use crate::format::{Placeholder, placeholders};
 
-/// One argument behind the literal.
+/// One argument after the literal.
 struct Argument {
     name: Option<Ident>,
     value: TokenStream,
-    /// Whether a placeholder of the literal stands for it.
+    /// Whether a placeholder of the literal refers to it.
     used: bool,
 }
 
 impl Parse for Argument {
-    /// Takes all up to the next comma. That is enough for an expression, without the part of `syn` that knows all of them:
-    /// only a comma between `<` and `>` outside of brackets would be read wrongly.
+    /// Takes all tokens up to the next comma. That is enough for an expression, without the `full` feature of `syn`: only a comma
+    /// between `<` and `>` outside brackets would be parsed incorrectly.
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let named = input.peek(Ident) && input.peek2(Token![=]) && !input.peek2(Token![==]);
         let name = if named { Some(input.parse::<Ident>()?) } else { None };
@@ -51,7 +51,7 @@ impl Parse for Input {
 pub(crate) fn expand(input: TokenStream) -> syn::Result<TokenStream> {
     let Input { literal, mut arguments } = syn::parse2(input)?;
     let error = |text: String| syn::Error::new(literal.span(), text);
-    let mut made: Vec<(String, TokenStream)> = Vec::new();
+    let mut expanded: Vec<(String, TokenStream)> = Vec::new();
     let mut unnamed = 0;
     for Placeholder { name, spec } in placeholders(&literal.value()).map_err(error)? {
         let position = match name.as_str() {
@@ -69,7 +69,7 @@ pub(crate) fn expand(input: TokenStream) -> syn::Result<TokenStream> {
                 let value = &argument.value;
                 ((position + 1).to_string(), quote!(#value))
             }
-            None => match arguments.iter_mut().find(|argument| argument.name.as_ref().is_some_and(|of| *of == name)) {
+            None => match arguments.iter_mut().find(|argument| argument.name.as_ref().is_some_and(|id| *id == name)) {
                 Some(argument) => {
                     argument.used = true;
                     let value = &argument.value;
@@ -81,28 +81,28 @@ pub(crate) fn expand(input: TokenStream) -> syn::Result<TokenStream> {
                 }
             },
         };
-        if !made.iter().any(|(known, _)| *known == key) {
-            made.push((key, argument(&value, &spec)));
+        if !expanded.iter().any(|(known, _)| *known == key) {
+            expanded.push((key, argument(&value, &spec)));
         }
     }
     if let Some(argument) = arguments.iter().find(|argument| !argument.used) {
         return Err(syn::Error::new_spanned(&argument.value, "this argument is not used in the literal"));
     }
-    Ok(message(&literal, &made))
+    Ok(message(&literal, &expanded))
 }
 
-/// The message of a literal and its arguments.
+/// The expression for a message of a literal and its arguments.
 pub(crate) fn message(literal: &LitStr, arguments: &[(String, TokenStream)]) -> TokenStream {
     let arguments = arguments.iter().map(|(name, value)| quote!((::std::borrow::Cow::Borrowed(#name), #value)));
     quote!(::bcc_lang::message::message::Message::new(#literal, ::std::vec![#(#arguments),*]))
 }
 
-/// One argument as a message.
+/// The expression that converts one argument to a message.
 pub(crate) fn argument(value: &TokenStream, spec: &str) -> TokenStream {
     if spec.is_empty() {
         return quote!({
             #[allow(unused_imports, reason = "one of the two gives the method")]
-            use ::bcc_lang::message::argument::{OfDisplay as _, OfMessage as _};
+            use ::bcc_lang::message::argument::{ViaDisplay as _, ViaMessage as _};
             (&&::bcc_lang::message::argument::MessageArgument(&(#value))).message()
         });
     }

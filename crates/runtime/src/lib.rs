@@ -1,12 +1,12 @@
 //! The checked program of a session, and the loop that runs it.
 //!
-//! [`program`] is what may run and what an action sees of its turn; [`actions`] has one file for each kind, and the list of
-//! them; [`run`] is the loop: frames, turns, commits. [`notebook`] has cells, the kernel and the payloads of behaviors, and
-//! [`effects`] what actions may do to the world outside.
+//! [`program`] has the checked program and what an action can access during a turn. [`actions`] has one file for each kind and
+//! the list of kinds. [`run`] is the loop: frames, turns, commits. [`notebook`] has cells, the kernel and the payloads of
+//! behaviors. [`effects`] has the external effects that actions may have.
 //!
-//! This crate promises two commits a turn (the answer before anything is asked, the result before anybody is told), that
-//! only [`run`] moves between frames, and that outside `effects` and `notebook::kernel` nothing here reads a file, the clock,
-//! the environment or the network.
+//! This crate guarantees that each turn has two commits (the answer before the model is called, the result before observers are
+//! notified), that only [`run`] moves between frames, and that nothing outside `effects` and `notebook::kernel` reads a file,
+//! the clock, the environment or the network.
 
 pub mod actions;
 pub mod effects;

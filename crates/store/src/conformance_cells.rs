@@ -1,28 +1,28 @@
-//! What every archive must do with the cells of a notebook, as cases that run against each implementation.
+//! The conformance tests of stores for the cells of notebooks: cases that run against each implementation.
 
-use crate::conformance::{NASTY, all_of, commit_at, start};
+use crate::conformance::{NASTY, commit_at, read_all, start};
 use crate::contract::Store;
 use crate::error::StoreError;
 use crate::rows::{CellRow, Commit};
 
-/// Makes a test of every case; `$open` gives `(what must be kept alive, an archive)`.
+/// Makes a test of every case; `$open` gives `(a value that must be kept alive, a store)`.
 macro_rules! cells_conformance {
     ($open:expr) => {
         $crate::conformance_cells::cells_conformance!(@ $open;
             cells_are_found_by_id_in_pages_and_from_the_end
-            a_cell_that_is_put_again_keeps_its_place
+            a_cell_that_is_stored_again_keeps_its_position
             a_new_cell_must_be_the_next_one
-            a_cell_keeps_its_id_and_shares_it_with_none
-            cells_of_one_session_are_none_of_another
-            cells_go_with_their_session
-            any_text_of_a_cell_comes_back_unchanged
+            the_id_of_a_cell_is_permanent_and_unique
+            sessions_do_not_share_cells
+            cells_are_deleted_with_their_session
+            any_text_of_a_cell_is_stored_unchanged
         );
     };
     (@ $open:expr; $($case:ident)+) => { $(
         #[tokio::test]
         async fn $case() {
-            let (_kept, archive) = $open;
-            $crate::conformance_cells::$case(&archive).await;
+            let (_guard, store) = $open;
+            $crate::conformance_cells::$case(&store).await;
         }
     )+ };
 }
@@ -40,106 +40,106 @@ fn numbers(rows: &[CellRow]) -> Vec<u64> {
     rows.iter().map(|row| row.number).collect()
 }
 
-pub(crate) async fn cells_are_found_by_id_in_pages_and_from_the_end(archive: &dyn Store) {
-    start(archive, "s").await;
+pub(crate) async fn cells_are_found_by_id_in_pages_and_from_the_end(store: &dyn Store) {
+    start(store, "s").await;
     for number in 1..=10 {
         let row = cell(number, &format!("c{number}"), "x");
-        archive.commit("s", &put(number, vec![row])).await.unwrap();
+        store.commit("s", &put(number, vec![row])).await.unwrap();
     }
-    assert_eq!(archive.cell("s", "c7").await.unwrap(), Some(cell(7, "c7", "x")));
-    assert_eq!(archive.cell("s", "c11").await.unwrap(), None);
+    assert_eq!(store.cell("s", "c7").await.unwrap(), Some(cell(7, "c7", "x")));
+    assert_eq!(store.cell("s", "c11").await.unwrap(), None);
     let pages: [(u64, usize, &[u64]); 5] =
         [(0, 3, &[1, 2, 3]), (3, 3, &[4, 5, 6]), (8, 100, &[9, 10]), (10, 5, &[]), (0, 0, &[])];
     for (after, limit, expected) in pages {
-        assert_eq!(numbers(&archive.cells("s", after, limit).await.unwrap()), expected, "after {after}, {limit}");
+        assert_eq!(numbers(&store.cells("s", after, limit).await.unwrap()), expected, "after {after}, {limit}");
     }
-    assert_eq!(numbers(&archive.cells_tail("s", 3).await.unwrap()), [8, 9, 10]);
-    assert_eq!(numbers(&archive.cells_tail("s", usize::MAX).await.unwrap()).len(), 10);
-    assert!(archive.cells_tail("s", 0).await.unwrap().is_empty());
+    assert_eq!(numbers(&store.cells_tail("s", 3).await.unwrap()), [8, 9, 10]);
+    assert_eq!(numbers(&store.cells_tail("s", usize::MAX).await.unwrap()).len(), 10);
+    assert!(store.cells_tail("s", 0).await.unwrap().is_empty());
 }
 
-pub(crate) async fn a_cell_that_is_put_again_keeps_its_place(archive: &dyn Store) {
-    start(archive, "s").await;
-    archive.commit("s", &put(1, vec![cell(1, "a", "1"), cell(2, "b", "1")])).await.unwrap();
+pub(crate) async fn a_cell_that_is_stored_again_keeps_its_position(store: &dyn Store) {
+    start(store, "s").await;
+    store.commit("s", &put(1, vec![cell(1, "a", "1"), cell(2, "b", "1")])).await.unwrap();
     // A change and a new cell in one commit.
-    archive.commit("s", &put(2, vec![cell(1, "a", "2"), cell(3, "c", "1")])).await.unwrap();
+    store.commit("s", &put(2, vec![cell(1, "a", "2"), cell(3, "c", "1")])).await.unwrap();
     let expected = [cell(1, "a", "2"), cell(2, "b", "1"), cell(3, "c", "1")];
-    assert_eq!(archive.cells("s", 0, 9).await.unwrap(), expected);
-    assert_eq!(archive.cell("s", "a").await.unwrap().as_ref(), expected.first());
+    assert_eq!(store.cells("s", 0, 9).await.unwrap(), expected);
+    assert_eq!(store.cell("s", "a").await.unwrap().as_ref(), expected.first());
 }
 
-pub(crate) async fn a_new_cell_must_be_the_next_one(archive: &dyn Store) {
-    start(archive, "s").await;
-    archive.commit("s", &put(1, vec![cell(1, "a", "1")])).await.unwrap();
-    let before = all_of(archive, "s").await;
-    let wrong =
+pub(crate) async fn a_new_cell_must_be_the_next_one(store: &dyn Store) {
+    start(store, "s").await;
+    store.commit("s", &put(1, vec![cell(1, "a", "1")])).await.unwrap();
+    let before = read_all(store, "s").await;
+    let invalid =
         [(vec![cell(3, "c", "")], 3), (vec![cell(0, "z", "")], 0), (vec![cell(2, "b", ""), cell(4, "d", "")], 4)];
-    for (cells, number) in wrong {
-        let refused = archive.commit("s", &put(2, cells)).await.unwrap_err();
-        let StoreError::Gap { what: "cell", found, .. } = refused else { panic!("{refused}") };
+    for (cells, number) in invalid {
+        let error = store.commit("s", &put(2, cells)).await.unwrap_err();
+        let StoreError::Gap { what: "cell", found, .. } = error else { panic!("{error}") };
         assert_eq!(found, number);
     }
-    assert!(all_of(archive, "s").await == before);
+    assert!(read_all(store, "s").await == before);
 }
 
-pub(crate) async fn a_cell_keeps_its_id_and_shares_it_with_none(archive: &dyn Store) {
-    start(archive, "s").await;
-    archive.commit("s", &put(1, vec![cell(1, "a", "1"), cell(2, "b", "1")])).await.unwrap();
-    let before = all_of(archive, "s").await;
-    let wrong = [
+pub(crate) async fn the_id_of_a_cell_is_permanent_and_unique(store: &dyn Store) {
+    start(store, "s").await;
+    store.commit("s", &put(1, vec![cell(1, "a", "1"), cell(2, "b", "1")])).await.unwrap();
+    let before = read_all(store, "s").await;
+    let invalid = [
         vec![cell(3, "a", "")],
         vec![cell(1, "b", "")],
         vec![cell(2, "z", "")],
         vec![cell(3, "c", ""), cell(4, "c", "")],
     ];
-    for cells in wrong {
+    for cells in invalid {
         let number = cells.last().unwrap().number;
-        let refused = archive.commit("s", &put(2, cells)).await.unwrap_err();
-        let StoreError::CellMixedUp { number: told, .. } = refused else { panic!("{refused}") };
-        assert_eq!(told, number);
+        let error = store.commit("s", &put(2, cells)).await.unwrap_err();
+        let StoreError::CellIdMismatch { number: found, .. } = error else { panic!("{error}") };
+        assert_eq!(found, number);
     }
-    assert!(all_of(archive, "s").await == before);
+    assert!(read_all(store, "s").await == before);
 }
 
-pub(crate) async fn cells_of_one_session_are_none_of_another(archive: &dyn Store) {
+pub(crate) async fn sessions_do_not_share_cells(store: &dyn Store) {
     for id in ["s", "t"] {
-        start(archive, id).await;
-        archive.commit(id, &put(1, vec![cell(1, "a", id), cell(2, "b", id)])).await.unwrap();
+        start(store, id).await;
+        store.commit(id, &put(1, vec![cell(1, "a", id), cell(2, "b", id)])).await.unwrap();
     }
-    assert_eq!(archive.cell("t", "a").await.unwrap(), Some(cell(1, "a", "t")));
-    assert_eq!(archive.cells("s", 1, 9).await.unwrap(), [cell(2, "b", "s")]);
-    assert_eq!(archive.cells_tail("t", 1).await.unwrap(), [cell(2, "b", "t")]);
-    assert!(archive.cells("u", 0, 9).await.unwrap().is_empty() && archive.cell("u", "a").await.unwrap().is_none());
-    assert!(archive.cells_tail("u", 9).await.unwrap().is_empty());
+    assert_eq!(store.cell("t", "a").await.unwrap(), Some(cell(1, "a", "t")));
+    assert_eq!(store.cells("s", 1, 9).await.unwrap(), [cell(2, "b", "s")]);
+    assert_eq!(store.cells_tail("t", 1).await.unwrap(), [cell(2, "b", "t")]);
+    assert!(store.cells("u", 0, 9).await.unwrap().is_empty() && store.cell("u", "a").await.unwrap().is_none());
+    assert!(store.cells_tail("u", 9).await.unwrap().is_empty());
 }
 
-pub(crate) async fn cells_go_with_their_session(archive: &dyn Store) {
+pub(crate) async fn cells_are_deleted_with_their_session(store: &dyn Store) {
     for id in ["deleted", "pruned", "kept"] {
-        start(archive, id).await;
+        start(store, id).await;
         let at = if id == "kept" { "2026-11-22T00:00:00Z" } else { "2026-11-20T00:00:00Z" };
         let commit = Commit { updated_at: at.into(), ..put(1, vec![cell(1, "a", id)]) };
-        archive.commit(id, &commit).await.unwrap();
+        store.commit(id, &commit).await.unwrap();
     }
-    assert!(archive.delete("deleted").await.unwrap());
-    assert_eq!(archive.prune("2026-11-21T00:00:00Z").await.unwrap(), ["pruned"]);
+    assert!(store.delete("deleted").await.unwrap());
+    assert_eq!(store.prune("2026-11-21T00:00:00Z").await.unwrap(), ["pruned"]);
     for id in ["deleted", "pruned"] {
-        // The id is free again, and no cell of the old session shows in the new one.
-        start(archive, id).await;
-        assert!(archive.cells(id, 0, 9).await.unwrap().is_empty());
-        archive.commit(id, &put(1, vec![cell(1, "a", "new")])).await.unwrap();
+        // The id is free again, and the new session has no cell of the old one.
+        start(store, id).await;
+        assert!(store.cells(id, 0, 9).await.unwrap().is_empty());
+        store.commit(id, &put(1, vec![cell(1, "a", "new")])).await.unwrap();
     }
-    assert_eq!(archive.cells("kept", 0, 9).await.unwrap(), [cell(1, "a", "kept")]);
+    assert_eq!(store.cells("kept", 0, 9).await.unwrap(), [cell(1, "a", "kept")]);
 }
 
-pub(crate) async fn any_text_of_a_cell_comes_back_unchanged(archive: &dyn Store) {
-    start(archive, "s").await;
+pub(crate) async fn any_text_of_a_cell_is_stored_unchanged(store: &dyn Store) {
+    start(store, "s").await;
     let long = NASTY.repeat((1 << 20) / NASTY.len());
     let rows = [NASTY, "", "a\0b", "a\0c", &long].into_iter().zip(1..);
     let rows: Vec<CellRow> = rows.map(|(id, number)| CellRow { number, id: id.into(), body: long.clone() }).collect();
-    archive.commit("s", &put(1, rows.clone())).await.unwrap();
-    assert!(archive.cells("s", 0, 9).await.unwrap() == rows);
+    store.commit("s", &put(1, rows.clone())).await.unwrap();
+    assert!(store.cells("s", 0, 9).await.unwrap() == rows);
     for row in rows {
-        assert!(archive.cell("s", &row.id).await.unwrap() == Some(row));
+        assert!(store.cell("s", &row.id).await.unwrap() == Some(row));
     }
-    assert!(archive.cell("s", "a").await.unwrap().is_none());
+    assert!(store.cell("s", "a").await.unwrap().is_none());
 }

@@ -1,9 +1,9 @@
-//! What an archive refuses, as data. No variant carries texts, values or prompts of a session: only ids, numbers, the
-//! store's path, and what to do.
+//! The errors of stores. No variant carries texts, values or prompts of a session: only ids, numbers, the path of the
+//! store, and what to do.
 
 use bcc_lang::message::ToMessage;
 
-/// Why an archive did not do what it was asked. `store` is the path of the store, or `memory`.
+/// Why a call to a store failed. `store` is the path of the store, or `memory`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 pub enum StoreError {
     #[error("there is no session {id:?} in the store {store}; `sessions list` shows the existing ones")]
@@ -14,7 +14,7 @@ pub enum StoreError {
         "the session {id:?} in the store {store} is at revision {found}, not {expected}: another process has changed it; resume it from what is stored"
     )]
     Conflict { store: String, id: String, expected: u64, found: u64 },
-    /// The rows to append do not go on where the session ends. A fault of the program, not of the person.
+    /// The rows to append do not continue the numbering of the session. A bug in the program, not a mistake of the user.
     #[error(
         "a commit to the session {id:?} in the store {store} contains {what} {found}, but {expected} is expected next; please report it"
     )]
@@ -26,17 +26,17 @@ pub enum StoreError {
         expected: u64,
         found: u64,
     },
-    /// An answer of this commit was already taken; nothing of the commit was written.
+    /// An answer of this commit was already accepted; nothing of the commit was written.
     #[error(
         "the session {id:?} in the store {store} has already received this answer; continue without sending it again"
     )]
     AnswerTaken { store: String, id: String },
-    /// A cell of this commit has another id than the one with its number, or the id of another cell; nothing of the commit
-    /// was written. A fault of the program, not of the person.
+    /// A cell of this commit has another id than the stored cell with its number, or the id of another cell; nothing of
+    /// the commit was written. A bug in the program, not a mistake of the user.
     #[error(
         "a commit to the session {id:?} in the store {store} contains cell {number} under an id that is not its own; please report it"
     )]
-    CellMixedUp { store: String, id: String, number: u64 },
+    CellIdMismatch { store: String, id: String, number: u64 },
     #[error(
         "cell {number} of the session {id:?} cannot be read: another version of bcc-script wrote it, or the store was changed \
          by hand; use the version that wrote it"
@@ -48,26 +48,26 @@ pub enum StoreError {
     Held {
         store: String,
         id: String,
-        /// What the holder says of itself.
+        /// The description that the holder gave.
         holder: String,
     },
-    /// There is no store at this path, and it was not to be made.
+    /// There is no store at this path, and the caller did not ask to create one.
     #[error("there is no session store at {store}; run a script first, or name another store with `--store`")]
     Missing { store: String },
-    /// The file is damaged, or is no SQLite file. It was left as it was.
+    /// The file is damaged or is not an SQLite file. It was left unchanged.
     #[error(
         "the store {store} cannot be read ({reason}); it was left unchanged: restore it from a backup, or move it away to start a new one"
     )]
     Corrupt { store: String, reason: String },
-    /// The file is a database of another program. It was left as it was.
+    /// The file is a database of another program. It was left unchanged.
     #[error("{store} is a database of another program; it was left unchanged: name another store with `--store`")]
-    NotOurs { store: String },
-    /// A newer version of this program has written the store. It was left as it was.
+    ForeignDatabase { store: String },
+    /// A newer version of this program has written the store. It was left unchanged.
     #[error(
         "the store {store} has layout {found}, but this version of bcc-script supports only layouts up to {known}; it was left unchanged: use a newer bcc-script"
     )]
     Newer { store: String, found: u32, known: u32 },
-    /// An older version has written the store, and it is only open for reading.
+    /// An older version has written the store, and it is open for reading only.
     #[error(
         "the store {store} has the old layout {found} (the current one is {known}); open it once where it can be written, then read it"
     )]
@@ -76,7 +76,7 @@ pub enum StoreError {
         "the store {store} is read-only; make the file and its directory writable, or name another store with `--store`"
     )]
     ReadOnly { store: String },
-    /// There is no space left for what was to be written; nothing of it was.
+    /// There is no space left for the data; nothing was written.
     #[error(
         "there is no space left for the store {store}; free some on its disk and resume: what was already stored is safe"
     )]
@@ -85,15 +85,15 @@ pub enum StoreError {
     Denied { store: String },
     #[error("{store} is not a file; name the file of the store, such as {store}/sessions.db")]
     NotAFile { store: String },
-    /// Another process has kept the store locked for longer than this one waits.
+    /// Another process kept the store locked for longer than the timeout.
     #[error(
         "the store {store} has been locked by another process for too long; check what else has it open, and try again"
     )]
     Busy { store: String },
-    /// A number that the store cannot hold. A fault of the program, not of the person.
+    /// A number that the store cannot hold. A bug in the program, not a mistake of the user.
     #[error("the store {store} cannot hold a number that large; please report it")]
     TooLarge { store: String },
-    /// Anything else that the operating system or the database reports.
+    /// Any other error of the operating system or the database.
     #[error("the store {store} cannot be used: {reason}; check its disk and its directory, and try again")]
     Io { store: String, reason: String },
 }

@@ -1,10 +1,10 @@
-//! Sessions at rest: identifiers, rows and JSON text in a store, and nothing of what they mean.
+//! Persistent storage of sessions: stores identifiers, rows and JSON text without interpreting them.
 //!
-//! [`contract`] is the trait of stores and [`rows`] what goes through it; [`memory`] and [`sqlite`] implement it, and one set of
-//! conformance tests holds both to the same behaviour.
+//! [`contract`] is the trait of stores and [`rows`] are its data types. [`memory`] and [`sqlite`] implement it, and one set of
+//! conformance tests checks that both behave the same.
 //!
-//! This crate promises that a commit is there whole or not at all, also after a crash, that rows which are there are only
-//! added to, and that one process at a time drives a session.
+//! This crate guarantees that a commit is stored completely or not at all, even after a crash, that stored rows are only
+//! appended to, and that only one process at a time runs a session.
 
 pub mod contract;
 pub mod error;

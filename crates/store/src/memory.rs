@@ -1,4 +1,4 @@
-//! The archive in memory: for tests, and for runs that keep nothing.
+//! The in-memory store: for tests, and for runs that store nothing.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -11,9 +11,9 @@ use crate::error::StoreError;
 use crate::rows::{
     CellRow, Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSessionRow, SessionRow, VariableRow,
 };
-use crate::tail::{Tail, cells_fit};
+use crate::tail::{Tail, check_cell_numbers};
 
-/// What stands for the path of the store in errors.
+/// The path of the store in error messages.
 const STORE: &str = "memory";
 
 /// Scope, path and name of a variable.
@@ -41,10 +41,10 @@ struct State {
     documents: HashMap<String, String>,
 }
 
-/// The sessions that are held, and by whom.
+/// The locked sessions, each with its holder.
 type Holders = Arc<Mutex<HashMap<String, String>>>;
 
-/// An archive that ends with its process.
+/// A store whose content is lost when its process ends.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
@@ -60,12 +60,12 @@ impl SessionLock for MemoryLock {}
 
 impl Drop for MemoryLock {
     fn drop(&mut self) {
-        guard(&self.holders).remove(&self.id);
+        lock_mutex(&self.holders).remove(&self.id);
     }
 }
 
-/// Every change is made whole under the guard, so that a panic elsewhere leaves nothing half done behind it.
-fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Ignores poisoning: every change is applied completely under the guard, so a panic leaves no partial change.
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -73,13 +73,13 @@ fn key_of(row: &VariableRow) -> VariableKey {
     (row.scope.clone(), row.path.clone(), row.name.clone())
 }
 
-/// The index of the first thing after number `after`, in a list that counts from 1.
+/// The index of the first element after number `after`, in a list numbered from 1.
 fn start(after: u64) -> usize {
     usize::try_from(after).unwrap_or(usize::MAX)
 }
 
 impl StoredSession {
-    /// Applies a commit that [`StoredSession::check`] has let pass.
+    /// Applies a commit that [`StoredSession::check`] has accepted.
     fn apply(&mut self, commit: &Commit, tail: Tail) {
         self.row.revision = tail.revision;
         self.row.last_seq = tail.last_seq;
@@ -113,19 +113,21 @@ impl StoredSession {
             last_message: u64::try_from(self.messages.len()).unwrap_or(u64::MAX),
         };
         let next = tail.after(STORE, id, commit)?;
-        cells_fit(STORE, id, u64::try_from(self.cells.len()).unwrap_or(u64::MAX), commit)?;
-        let mut brought: HashMap<&str, u64> = HashMap::new();
+        check_cell_numbers(STORE, id, u64::try_from(self.cells.len()).unwrap_or(u64::MAX), commit)?;
+        let mut new_cells: HashMap<&str, u64> = HashMap::new();
         for CellRow { number, id: cell_id, .. } in &commit.cells_put {
-            let of_id = self.cell_numbers.get(cell_id).or_else(|| brought.get(cell_id.as_str()));
-            let of_number = self.cells.get(number).map(|row| &row.id);
-            if of_id.is_some_and(|there| there != number) || of_number.is_some_and(|there| there != cell_id) {
-                return Err(StoreError::CellMixedUp { store: STORE.to_owned(), id: id.to_owned(), number: *number });
+            let number_of_id = self.cell_numbers.get(cell_id).or_else(|| new_cells.get(cell_id.as_str()));
+            let id_of_number = self.cells.get(number).map(|row| &row.id);
+            if number_of_id.is_some_and(|stored| stored != number)
+                || id_of_number.is_some_and(|stored| stored != cell_id)
+            {
+                return Err(StoreError::CellIdMismatch { store: STORE.to_owned(), id: id.to_owned(), number: *number });
             }
-            brought.insert(cell_id, *number);
+            new_cells.insert(cell_id, *number);
         }
-        let mut fresh = BTreeSet::new();
+        let mut new_answers = BTreeSet::new();
         for answer in &commit.answer_ids {
-            if self.answers.contains(answer) || !fresh.insert(answer) {
+            if self.answers.contains(answer) || !new_answers.insert(answer) {
                 return Err(StoreError::AnswerTaken { store: STORE.to_owned(), id: id.to_owned() });
             }
         }
@@ -142,9 +144,9 @@ impl State {
     }
 
     fn remove(&mut self, id: &str) -> bool {
-        let Some(gone) = self.sessions.remove(id) else { return false };
-        for sha256 in gone.documents {
-            if !self.sessions.values().any(|kept| kept.documents.contains(&sha256)) {
+        let Some(removed) = self.sessions.remove(id) else { return false };
+        for sha256 in removed.documents {
+            if !self.sessions.values().any(|session| session.documents.contains(&sha256)) {
                 self.documents.remove(&sha256);
             }
         }
@@ -153,8 +155,8 @@ impl State {
 }
 
 impl MemoryStore {
-    fn hold(&self, id: &str, holder: &str) -> Result<MemoryLock, StoreError> {
-        let mut holders = guard(&self.holders);
+    fn acquire_lock(&self, id: &str, holder: &str) -> Result<MemoryLock, StoreError> {
+        let mut holders = lock_mutex(&self.holders);
         if let Some(holder) = holders.get(id) {
             let holder = holder.clone();
             return Err(StoreError::Held { store: STORE.to_owned(), id: id.to_owned(), holder });
@@ -163,9 +165,9 @@ impl MemoryStore {
         Ok(MemoryLock { id: id.to_owned(), holders: Arc::clone(&self.holders) })
     }
 
-    /// What `look` finds in a session; the default for one that is not there.
-    fn look<T: Default>(&self, id: &str, look: impl FnOnce(&StoredSession) -> T) -> T {
-        guard(&self.state).sessions.get(id).map(look).unwrap_or_default()
+    /// The result of `query` on a session; the default value if the session does not exist.
+    fn query<T: Default>(&self, id: &str, query: impl FnOnce(&StoredSession) -> T) -> T {
+        lock_mutex(&self.state).sessions.get(id).map(query).unwrap_or_default()
     }
 }
 
@@ -177,8 +179,8 @@ impl Store for MemoryStore {
         documents: &[DocumentRow],
         first: &Commit,
     ) -> Result<(), StoreError> {
-        let mut state = guard(&self.state);
-        let mut kept = StoredSession {
+        let mut state = lock_mutex(&self.state);
+        let mut stored = StoredSession {
             row: SessionRow {
                 id: session.id.clone(),
                 user: session.user.clone(),
@@ -197,10 +199,10 @@ impl Store for MemoryStore {
             Entry::Occupied(_) => {
                 return Err(StoreError::Exists { store: STORE.to_owned(), id: session.id.clone() });
             }
-            Entry::Vacant(place) => {
-                let tail = kept.check(&session.id, first)?;
-                kept.apply(first, tail);
-                place.insert(kept);
+            Entry::Vacant(entry) => {
+                let tail = stored.check(&session.id, first)?;
+                stored.apply(first, tail);
+                entry.insert(stored);
             }
         }
         state.put_user_variables(&session.user, &first.user_variables_put);
@@ -211,127 +213,136 @@ impl Store for MemoryStore {
     }
 
     async fn commit(&self, id: &str, commit: &Commit) -> Result<(), StoreError> {
-        let mut state = guard(&self.state);
-        let Some(kept) = state.sessions.get_mut(id) else {
+        let mut state = lock_mutex(&self.state);
+        let Some(session) = state.sessions.get_mut(id) else {
             return Err(StoreError::NotFound { store: STORE.to_owned(), id: id.to_owned() });
         };
-        let tail = kept.check(id, commit)?;
-        kept.apply(commit, tail);
-        let user = kept.row.user.clone();
+        let tail = session.check(id, commit)?;
+        session.apply(commit, tail);
+        let user = session.row.user.clone();
         state.put_user_variables(&user, &commit.user_variables_put);
         Ok(())
     }
 
     async fn session(&self, id: &str) -> Result<Option<SessionRow>, StoreError> {
-        Ok(self.look(id, |kept| Some(kept.row.clone())))
+        Ok(self.query(id, |session| Some(session.row.clone())))
     }
 
     async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
-        let mut rows: Vec<_> = guard(&self.state).sessions.values().map(|kept| kept.row.clone()).collect();
-        // Stable: equals stay in the order of their ids.
+        let mut rows: Vec<_> = lock_mutex(&self.state).sessions.values().map(|session| session.row.clone()).collect();
+        // The sort is stable: sessions with the same time stay sorted by id.
         rows.sort_by(|a, b| instant(&b.updated_at).cmp(instant(&a.updated_at)));
         Ok(rows)
     }
 
     async fn frames(&self, id: &str) -> Result<Vec<FrameRow>, StoreError> {
-        Ok(self.look(id, |kept| kept.frames.values().cloned().collect()))
+        Ok(self.query(id, |session| session.frames.values().cloned().collect()))
     }
 
     async fn variables(&self, id: &str) -> Result<Vec<VariableRow>, StoreError> {
-        Ok(self.look(id, |kept| kept.variables.values().cloned().collect()))
+        Ok(self.query(id, |session| session.variables.values().cloned().collect()))
     }
 
     async fn user_variables(&self, user: &str) -> Result<Vec<VariableRow>, StoreError> {
-        let state = guard(&self.state);
+        let state = lock_mutex(&self.state);
         Ok(state.users.get(user).map(|variables| variables.values().cloned().collect()).unwrap_or_default())
     }
 
     async fn counters(&self, id: &str) -> Result<Vec<CounterRow>, StoreError> {
-        Ok(self.look(id, |kept| kept.counters.values().cloned().collect()))
+        Ok(self.query(id, |session| session.counters.values().cloned().collect()))
     }
 
     async fn journal(&self, id: &str, after: u64, limit: usize) -> Result<Vec<JournalRow>, StoreError> {
-        Ok(self.look(id, |kept| kept.journal.iter().skip(start(after)).take(limit).cloned().collect()))
+        Ok(self.query(id, |session| session.journal.iter().skip(start(after)).take(limit).cloned().collect()))
     }
 
-    async fn journal_of(&self, id: &str, kind: &str, after: u64, limit: usize) -> Result<Vec<JournalRow>, StoreError> {
-        Ok(self.look(id, |kept| {
-            let places = kept.kinds.get(kind).map(Vec::as_slice).unwrap_or_default();
-            let from = places.partition_point(|place| *place < start(after));
-            places.iter().skip(from).take(limit).filter_map(|place| kept.journal.get(*place).cloned()).collect()
+    async fn journal_by_kind(
+        &self,
+        id: &str,
+        kind: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<JournalRow>, StoreError> {
+        Ok(self.query(id, |session| {
+            let indices = session.kinds.get(kind).map(Vec::as_slice).unwrap_or_default();
+            let from = indices.partition_point(|index| *index < start(after));
+            indices.iter().skip(from).take(limit).filter_map(|index| session.journal.get(*index).cloned()).collect()
         }))
     }
 
-    async fn last_of(&self, id: &str, kind: &str) -> Result<Option<JournalRow>, StoreError> {
-        Ok(self.look(id, |kept| kept.kinds.get(kind)?.last().and_then(|place| kept.journal.get(*place).cloned())))
+    async fn last_by_kind(&self, id: &str, kind: &str) -> Result<Option<JournalRow>, StoreError> {
+        Ok(self.query(id, |session| {
+            session.kinds.get(kind)?.last().and_then(|index| session.journal.get(*index).cloned())
+        }))
     }
 
     async fn messages_tail(&self, id: &str, count: usize) -> Result<Vec<MessageRow>, StoreError> {
-        Ok(self
-            .look(id, |kept| kept.messages.iter().skip(kept.messages.len().saturating_sub(count)).cloned().collect()))
+        Ok(self.query(id, |session| {
+            session.messages.iter().skip(session.messages.len().saturating_sub(count)).cloned().collect()
+        }))
     }
 
     async fn messages(&self, id: &str, after: u64, limit: usize) -> Result<Vec<MessageRow>, StoreError> {
-        Ok(self.look(id, |kept| kept.messages.iter().skip(start(after)).take(limit).cloned().collect()))
+        Ok(self.query(id, |session| session.messages.iter().skip(start(after)).take(limit).cloned().collect()))
     }
 
     async fn cell(&self, id: &str, cell_id: &str) -> Result<Option<CellRow>, StoreError> {
-        Ok(self.look(id, |kept| {
-            let number = kept.cell_numbers.get(cell_id)?;
-            kept.cells.get(number).cloned()
+        Ok(self.query(id, |session| {
+            let number = session.cell_numbers.get(cell_id)?;
+            session.cells.get(number).cloned()
         }))
     }
 
     async fn cells(&self, id: &str, after: u64, limit: usize) -> Result<Vec<CellRow>, StoreError> {
         let after = after.saturating_add(1);
-        Ok(self.look(id, |kept| kept.cells.range(after..).take(limit).map(|(_, row)| row.clone()).collect()))
+        Ok(self.query(id, |session| session.cells.range(after..).take(limit).map(|(_, row)| row.clone()).collect()))
     }
 
     async fn cells_tail(&self, id: &str, count: usize) -> Result<Vec<CellRow>, StoreError> {
-        Ok(self.look(id, |kept| {
-            let mut rows: Vec<CellRow> = kept.cells.values().rev().take(count).cloned().collect();
+        Ok(self.query(id, |session| {
+            let mut rows: Vec<CellRow> = session.cells.values().rev().take(count).cloned().collect();
             rows.reverse();
             rows
         }))
     }
 
-    async fn answer_taken(&self, id: &str, answer_id: &str) -> Result<bool, StoreError> {
-        Ok(self.look(id, |kept| kept.answers.contains(answer_id)))
+    async fn answer_accepted(&self, id: &str, answer_id: &str) -> Result<bool, StoreError> {
+        Ok(self.query(id, |session| session.answers.contains(answer_id)))
     }
 
     async fn document(&self, sha256: &str) -> Result<Option<String>, StoreError> {
-        Ok(guard(&self.state).documents.get(sha256).cloned())
+        Ok(lock_mutex(&self.state).documents.get(sha256).cloned())
     }
 
     async fn delete(&self, id: &str) -> Result<bool, StoreError> {
-        let _held = self.hold(id, "a deletion")?;
-        Ok(guard(&self.state).remove(id))
+        let _lock = self.acquire_lock(id, "a deletion")?;
+        Ok(lock_mutex(&self.state).remove(id))
     }
 
     async fn prune(&self, updated_before: &str) -> Result<Vec<String>, StoreError> {
-        let mut old = self.sessions().await?;
-        old.retain(|row| instant(&row.updated_at) < instant(updated_before));
-        old.sort_by(|a, b| instant(&a.updated_at).cmp(instant(&b.updated_at)).then_with(|| a.id.cmp(&b.id)));
-        let mut gone = Vec::new();
-        for row in old {
-            // Between the list and the hold the session may have gone on: look again.
-            let Ok(_held) = self.hold(&row.id, "a deletion") else { continue };
-            let mut state = guard(&self.state);
-            let still = state.sessions.get(&row.id);
-            if still.is_some_and(|kept| instant(&kept.row.updated_at) < instant(updated_before)) {
+        let mut outdated = self.sessions().await?;
+        outdated.retain(|row| instant(&row.updated_at) < instant(updated_before));
+        outdated.sort_by(|a, b| instant(&a.updated_at).cmp(instant(&b.updated_at)).then_with(|| a.id.cmp(&b.id)));
+        let mut removed = Vec::new();
+        for row in outdated {
+            // The session may have changed between the listing and the lock: check again.
+            let Ok(_lock) = self.acquire_lock(&row.id, "a deletion") else { continue };
+            let mut state = lock_mutex(&self.state);
+            let current = state.sessions.get(&row.id);
+            if current.is_some_and(|session| instant(&session.row.updated_at) < instant(updated_before)) {
                 state.remove(&row.id);
-                gone.push(row.id);
+                removed.push(row.id);
             }
         }
-        Ok(gone)
+        Ok(removed)
     }
 
     async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, StoreError> {
-        Ok(Box::new(self.hold(id, holder)?))
+        Ok(Box::new(self.acquire_lock(id, holder)?))
     }
 }
 
-/// A time as text that orders rightly: without its `Z`, `…:00` comes before `…:00.5`.
+/// A time as text that sorts correctly: without its `Z`, `…:00` comes before `…:00.5`.
 fn instant(at: &str) -> &str {
     at.trim_end_matches('Z')
 }

@@ -1,39 +1,39 @@
-//! The rows that an archive keeps. JSON travels as text: nothing is parsed here. Times are RFC 3339 in UTC, ending in
-//! `Z`, and always the caller's: an archive never reads the clock.
+//! The rows of a store. JSON is passed as text and not parsed here. Times are RFC 3339 in UTC, ending in `Z`, and always
+//! come from the caller: a store never reads the clock.
 
-/// A session as it stands: what was written once, and the small part that every commit rewrites.
+/// The current state of a session: the part that is written once, and the small part that every commit rewrites.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionRow {
     /// Its id: any text.
     pub id: String,
     pub user: String,
-    /// Where it stands (docs/sessions.md): `running`, `waiting_input`, …
+    /// Its status (docs/sessions.md): `running`, `waiting_input`, …
     pub status: String,
     /// The script's `session_id`.
     pub script: String,
-    /// The script's name for people, when it has one.
+    /// The display name of the script, if it has one.
     pub script_name: Option<String>,
-    /// The content hash of the script that it is pinned to.
+    /// The content hash of the script to which it is pinned.
     pub script_sha256: String,
     pub started_at: String,
     pub updated_at: String,
-    /// How many commits it has taken; the next one must expect this number.
+    /// The number of its commits; the next one must expect this number.
     pub revision: u64,
     /// The `seq` of its last journal row; 0 before the first.
     pub last_seq: u64,
-    /// How many answers of the person were taken.
+    /// The number of accepted answers of the user.
     pub answers: u64,
-    /// Where the script stands, as JSON.
+    /// The current position in the script, as JSON.
     pub location: String,
-    /// What it was started with, as JSON; written once.
+    /// The settings with which it was started, as JSON; written once.
     pub settings: String,
-    /// The documents that it is pinned to, as JSON; written once.
+    /// The documents to which it is pinned, as JSON; written once.
     pub manifest: String,
-    /// The rest of its state, as JSON; rewritten by every commit, so keep it small.
+    /// The rest of its state, as JSON. Every commit rewrites it, so keep it small.
     pub head: String,
 }
 
-/// What is written once, when a session is created.
+/// The part of a session that is written once, when it is created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewSessionRow {
     /// Its id: any text that no other session has.
@@ -43,9 +43,9 @@ pub struct NewSessionRow {
     pub script_name: Option<String>,
     pub script_sha256: String,
     pub started_at: String,
-    /// What it is started with, as JSON.
+    /// The settings with which it is started, as JSON.
     pub settings: String,
-    /// The documents that it is pinned to, as JSON.
+    /// The documents to which it is pinned, as JSON.
     pub manifest: String,
 }
 
@@ -58,12 +58,12 @@ pub struct FrameRow {
     pub state: String,
 }
 
-/// A variable's present value. It is told apart by scope, path and name.
+/// The current value of a variable. Scope, path and name identify the variable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VariableRow {
     /// `global`, `session`, `phase` or `topic`.
     pub scope: String,
-    /// The instance path of the scope's visit; empty for `global` and `session`.
+    /// The instance path of the scope; empty for `global` and `session`.
     pub path: String,
     pub name: String,
     /// Its value, as JSON.
@@ -85,7 +85,7 @@ pub struct JournalRow {
     pub at: String,
     /// The event's `type`.
     pub kind: String,
-    /// The event's whole JSON line.
+    /// The complete JSON line of the event.
     pub body: String,
 }
 
@@ -98,7 +98,7 @@ pub struct MessageRow {
     pub role: String,
     pub text: String,
     pub at: String,
-    /// The action that it was said in.
+    /// The action that produced it.
     pub action_id: String,
     /// The round of that action.
     pub round: u32,
@@ -106,7 +106,7 @@ pub struct MessageRow {
     pub message_id: String,
 }
 
-/// One cell of a session's notebook, as it is now.
+/// The current state of a cell of a session's notebook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CellRow {
     /// Its number in the notebook: from 1, without gaps.
@@ -117,24 +117,24 @@ pub struct CellRow {
     pub body: String,
 }
 
-/// How often something has happened in a session.
+/// A counter of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CounterRow {
     pub name: String,
     pub count: u64,
 }
 
-/// A document that sessions are pinned to. Its hash is its name; the archive takes the caller's word for it.
+/// A document that sessions are pinned to. Its hash identifies it; the store does not verify the hash.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentRow {
     pub sha256: String,
     pub text: String,
 }
 
-/// Everything that one commit changes: all of it becomes durable, or nothing.
+/// All changes of one commit, which is atomic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Commit {
-    /// The revision that the session is expected to have; the commit makes it one more.
+    /// The expected revision of the session; the commit increments it.
     pub revision: u64,
     pub status: String,
     pub updated_at: String,
@@ -144,19 +144,19 @@ pub struct Commit {
     pub head: String,
     pub answers: u64,
     pub frames_put: Vec<FrameRow>,
-    /// Keys of frames that are gone; a key that also stands in `frames_put` stays.
+    /// Keys of removed frames; a key that is also in `frames_put` is kept.
     pub frames_removed: Vec<String>,
     pub variables_put: Vec<VariableRow>,
     /// Variables of the session's user (scope `global`) that are new or changed.
     pub user_variables_put: Vec<VariableRow>,
     pub counters_put: Vec<CounterRow>,
-    /// Events to append; their `seq` goes on after the session's `last_seq` without a gap.
+    /// Events to append; their `seq` continues the session's `last_seq` without a gap.
     pub journal: Vec<JournalRow>,
-    /// Messages to append; their `number` goes on after the last one without a gap.
+    /// Messages to append; their `number` continues the last one without a gap.
     pub messages: Vec<MessageRow>,
-    /// Cells of the notebook that are new or changed, in order; the `number` of a new one goes on after the last one without
-    /// a gap.
+    /// Cells of the notebook that are new or changed, in order; the `number` of a new one continues the last one without a
+    /// gap.
     pub cells_put: Vec<CellRow>,
-    /// Answers that are taken by this commit; none of them may have been taken before.
+    /// Answers that this commit accepts; none of them may have been accepted before.
     pub answer_ids: Vec<String>,
 }

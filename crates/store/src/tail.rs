@@ -1,9 +1,9 @@
-//! Where a session ends, and whether a commit goes on from there: the rule that every archive keeps.
+//! Checks that the rows of a commit continue the numbering of a session.
 
 use crate::error::StoreError;
 use crate::rows::Commit;
 
-/// The numbers that a commit must follow on. All are 0 before the first commit.
+/// The last numbers of a session, which a commit must continue. All are 0 before the first commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tail {
     pub(crate) revision: u64,
@@ -12,7 +12,7 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// The tail after `commit`, or why the commit does not fit here.
+    /// The tail after `commit`, or an error if the commit does not continue this tail.
     pub(crate) fn after(self, store: &str, id: &str, commit: &Commit) -> Result<Self, StoreError> {
         if commit.revision != self.revision {
             return Err(StoreError::Conflict {
@@ -48,8 +48,8 @@ impl Tail {
     }
 }
 
-/// Whether each cell of a commit is one of the `last` cells that a session has, or the next one.
-pub(crate) fn cells_fit(store: &str, id: &str, last: u64, commit: &Commit) -> Result<(), StoreError> {
+/// Checks that each cell of a commit is one of the `last` existing cells of the session, or the next one.
+pub(crate) fn check_cell_numbers(store: &str, id: &str, last: u64, commit: &Commit) -> Result<(), StoreError> {
     let mut next = last.saturating_add(1);
     for row in &commit.cells_put {
         if row.number == next {

@@ -1,10 +1,10 @@
-//! The commands of the terminal: what the author wants to know in the middle of a conversation.
+//! Runs the terminal commands, such as `/vars`, which give a script author information during a conversation.
 
 use serde_json::Value;
 
 use crate::cli::commands::why::WhyRequest;
 use crate::cli::commands::{place, plan, prompt, variables, why};
-use crate::cli::language::{filled, said};
+use crate::cli::language::{filled, translated};
 use crate::cli::terminal::{plain, quiet};
 use bcc_engine::error::EngineError;
 use bcc_runtime::run::session::Session;
@@ -12,14 +12,14 @@ use bcc_store::contract::Store;
 
 const HELP: &str = "/vars     the variables, and what set them\n/where    phase, topic, element, skill, action and round; what is waiting for what; the remaining budget\n/why      the decisions since your last answer, with reasons: how the reply was read, routes, triggers, what was skipped\n/why 3    the same since your third-last answer; /why all since the beginning\n/why raw  the same with the raw replies\n/plan     the actions of this topic, and what plans changed\n/prompt   the last prompt that was sent to the model\n/quit     save and leave (also Ctrl-D or Ctrl-C)\n//…       send a line that starts with a slash; a line that ends in \\ continues on the next line";
 
-pub async fn command(words: &str, session: &Session, archive: &dyn Store) -> Result<(), EngineError> {
-    let (name, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+pub async fn command(line: &str, session: &Session, archive: &dyn Store) -> Result<(), EngineError> {
+    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let text = match (name, rest.trim()) {
-        ("help" | "h" | "?", _) => said(HELP).into_owned(),
+        ("help" | "h" | "?", _) => translated(HELP).into_owned(),
         ("vars", "") => variables::variables(session),
         ("where", "") => place::place(session, &last(archive, &session.id, "outcome").await?),
         ("why", rest) => match WhyRequest::read(rest) {
-            Some(asked) => why::why(session, archive, asked).await?,
+            Some(request) => why::why(session, archive, request).await?,
             None => {
                 let literal = "/why does not accept `{rest}`: write /why, /why 3 or /why all, each with or without raw";
                 filled(literal, &[("rest", rest)])
@@ -29,7 +29,7 @@ pub async fn command(words: &str, session: &Session, archive: &dyn Store) -> Res
         ("prompt", "") => prompt::prompt(&last(archive, &session.id, "outcome").await?),
         _ => filled(
             "there is no command /{words}; /help lists the commands, and //{words} sends it to the AI",
-            &[("words", words)],
+            &[("words", line)],
         ),
     };
     quiet(&plain(&text));
@@ -37,6 +37,6 @@ pub async fn command(words: &str, session: &Session, archive: &dyn Store) -> Res
 }
 
 async fn last(archive: &dyn Store, id: &str, kind: &str) -> Result<Value, EngineError> {
-    let Some(row) = archive.last_of(id, kind).await? else { return Ok(Value::Null) };
+    let Some(row) = archive.last_by_kind(id, kind).await? else { return Ok(Value::Null) };
     why::parse(&row.body)
 }

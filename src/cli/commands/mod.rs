@@ -1,4 +1,4 @@
-//! The commands of the terminal, one file each.
+//! The terminal commands, one file each.
 
 pub mod commands;
 pub mod outcome;

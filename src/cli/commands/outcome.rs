@@ -1,31 +1,34 @@
-//! One turn in the trace of `/why`: what came of it, and how the model's reply was read.
+//! One turn in the trace of `/why`: its outcome, and how the reply of the model was parsed.
 
 use serde_json::Value;
 
 use crate::cli::commands::trace::{by_name, label, message, short, text, times};
-use crate::cli::language::{chosen, filled, said};
+use crate::cli::language::{chosen, filled, translated};
 use bcc_lang::message::message::{Joint, Message};
 use bcc_llm::reply::strategies::ParseStrategy;
 use bcc_runtime::program::stored_event::message_at;
 
-/// The lines about `outcome`. `call` is the model call whose reply it read, or null.
+/// The lines about `outcome`. `call` is the model call with its reply, or null.
 pub fn outcome(outcome: &Value, call: &Value, raw: bool) -> Vec<String> {
     let at = |pointer: &str| text(outcome.pointer(pointer));
     let path = at("/location/path");
-    // Only a conversation counts rounds.
-    let talks = outcome.pointer("/metadata/current_round").is_some_and(|round| !round.is_null());
+    // Only conversations have rounds.
+    let has_rounds = outcome.pointer("/metadata/current_round").is_some_and(|round| !round.is_null());
     let mut lines = vec![label(
         "action",
-        &if talks {
-            let (round, most) = (at("/metadata/current_round"), at("/metadata/max_rounds"));
-            filled("{path} (round {round} of {most})", &by_name(&[("path", path), ("round", round), ("most", most)]))
+        &if has_rounds {
+            let (round, max_rounds) = (at("/metadata/current_round"), at("/metadata/max_rounds"));
+            filled(
+                "{path} (round {round} of {most})",
+                &by_name(&[("path", path), ("round", round), ("most", max_rounds)]),
+            )
         } else {
             format!("{path} ({})", at("/action_type"))
         },
     )];
     lines.push(label("completed", &completed(outcome)));
-    // Before an answer, no reply suggests anything about it.
-    if talks && fields(outcome, "metrics").next().is_some() {
+    // Before an answer, there is no suggestion about it.
+    if has_rounds && fields(outcome, "metrics").next().is_some() {
         lines.push(label("suggestion", &at("/progress_suggestion")));
     }
     if outcome.pointer("/metadata/error_message").is_some_and(Value::is_string)
@@ -45,11 +48,11 @@ pub fn outcome(outcome: &Value, call: &Value, raw: bool) -> Vec<String> {
     for (name, value) in fields(outcome, "extracted_variables") {
         lines.push(label("extracted", &format!("{name} = {}", short(value))));
     }
-    lines.extend(reading(outcome, call));
+    lines.extend(parsing(outcome, call));
     if raw && outcome.pointer("/debug_info/llm_response").is_some() {
-        lines.push(format!("{}\n{}", said("raw reply:"), at("/debug_info/llm_response")));
+        lines.push(format!("{}\n{}", translated("raw reply:"), at("/debug_info/llm_response")));
     } else if outcome.pointer("/debug_info/parse_error").is_some() {
-        lines.push(said("  /why raw shows what the model wrote, /prompt shows what was sent to it").into_owned());
+        lines.push(translated("  /why raw shows what the model wrote, /prompt shows what was sent to it").into_owned());
     }
     lines
 }
@@ -62,17 +65,20 @@ fn completed(outcome: &Value) -> String {
     let done = if outcome.get("completed") == Some(&Value::Bool(true)) { "yes" } else { "no" };
     match outcome.get("exit_reason").and_then(Value::as_str) {
         Some(reason) => {
-            let values = [("done", &*said(done)), ("reason", reason), ("words", &*said(in_words(reason)))];
+            let values =
+                [("done", &*translated(done)), ("reason", reason), ("words", &*translated(exit_reason_text(reason)))];
             filled("{done}, exit reason {reason}: {words}", &values)
         }
-        None if done == "yes" => said(done).into_owned(),
-        None if fields(outcome, "metrics").next().is_none() => said("no: it is waiting for an answer").into_owned(),
-        None => said("no: nothing ended it, so it has another round").into_owned(),
+        None if done == "yes" => translated(done).into_owned(),
+        None if fields(outcome, "metrics").next().is_none() => {
+            translated("no: it is waiting for an answer").into_owned()
+        }
+        None => translated("no: nothing ended it, so it has another round").into_owned(),
     }
 }
 
-/// What an exit reason means, for people.
-fn in_words(reason: &str) -> &'static str {
+/// The meaning of an exit reason, for people.
+fn exit_reason_text(reason: &str) -> &'static str {
     match reason {
         "exit_criteria_met" => "the goal is reached",
         "max_rounds_reached" => "the last round was answered",
@@ -86,15 +92,15 @@ fn in_words(reason: &str) -> &'static str {
     }
 }
 
-/// How the reply was read: by which strategy, what was bent; or why it could not be.
-fn reading(outcome: &Value, call: &Value) -> Vec<String> {
+/// How the reply was parsed: the strategy, repairs and coercions; or why it could not be parsed.
+fn parsing(outcome: &Value, call: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(attempts) = call.get("attempts").and_then(Value::as_u64).filter(|attempts| *attempts > 1) {
         lines.push(label("model", &filled("answered on attempt {attempts}", &[("attempts", &attempts.to_string())])));
     }
     if let Some(reask) = call.get("reask").and_then(Value::as_u64).filter(|reask| *reask > 0) {
-        let told = filled("the model was asked again {times} for this turn", &[("times", &times(reask))]);
-        lines.push(label("asked again", &told));
+        let text = filled("the model was asked again {times} for this turn", &[("times", &times(reask))]);
+        lines.push(label("asked again", &text));
     }
     let error = outcome.pointer("/debug_info/parse_error");
     let count = outcome.pointer("/metadata/parse_retry_count").and_then(Value::as_u64);
@@ -111,26 +117,26 @@ fn reading(outcome: &Value, call: &Value) -> Vec<String> {
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
-            .map(|one| text(one.get("kind")))
+            .map(|repair| text(repair.get("kind")))
             .collect();
         kinds.sort_unstable();
         kinds.dedup();
-        let places = said(if repairs == 1 { "one place" } else { "several places" });
+        let places = translated(if repairs == 1 { "one place" } else { "several places" });
         let values = [("places", &*places), ("kinds", &kinds.join(", "))];
         lines.push(label("mended", &filled("the reply was near-JSON and was repaired in {places}: {kinds}", &values)));
     }
-    for bend in call.get("bent").and_then(Value::as_array).into_iter().flatten() {
-        let field = |name: &str| bend.get(name).and_then(Value::as_str).unwrap_or_default();
-        let became = match field("bending") {
+    for coercion in call.get("bent").and_then(Value::as_array).into_iter().flatten() {
+        let field = |name: &str| coercion.get(name).and_then(Value::as_str).unwrap_or_default();
+        let effect = match field("bending") {
             "coerced" => "converted to the expected type",
             _ => "omitted or set to its default",
         };
         let values = [
             ("path", field("path")),
             ("bending", field("bending")),
-            ("became", &*said(became)),
-            ("expected", &*said(field("expected"))),
-            ("found", &*said(field("found"))),
+            ("became", &*translated(effect)),
+            ("expected", &*translated(field("expected"))),
+            ("found", &*translated(field("found"))),
         ];
         let literal = "{path}: {bending}, {became} (expected {expected}, found {found})";
         lines.push(label("bent", &filled(literal, &values)));
@@ -140,7 +146,7 @@ fn reading(outcome: &Value, call: &Value) -> Vec<String> {
             let items = error.get(name).and_then(Value::as_array).into_iter().flatten();
             items.filter_map(Value::as_str).collect::<Vec<_>>().join(join)
         };
-        lines.push(said("the model's reply could not be read").into_owned());
+        lines.push(translated("the model's reply could not be read").into_owned());
         let values = [("count", text(error.get("retry_count"))), ("ways", list("strategies", " → "))];
         lines.push(label("  tried", &filled("{count} strategies: {ways}", &by_name(&values))));
         let errors = error.get("errors").and_then(Value::as_array).map_or(0, Vec::len);

@@ -1,33 +1,33 @@
-//! `/where`: where the session stands, what of it waits for what, and how far it may still go.
+//! `/where`: the location of the session, what waits for what, and the remaining budget.
 
 use serde_json::Value;
 
 use crate::cli::commands::trace::{by_name, label, times};
-use crate::cli::language::{filled, said};
+use crate::cli::language::{filled, translated};
 use bcc_runtime::run::location::{LocationKind, LocationLevel};
 use bcc_runtime::run::session::Session;
 
-/// The whole way from the phase to the action. `outcome` is that of the last turn, or null.
+/// The location from the phase to the action. `outcome` is that of the last turn, or null.
 pub fn place(session: &Session, outcome: &Value) -> String {
     let place = session.place();
     let levels = session.levels();
     let part = |part: Option<String>| part.unwrap_or_else(|| "–".into());
-    let most = levels.last().and_then(|level| level.most_rounds.or_else(|| told_rounds(outcome, &place.path)));
-    let round = place.round.map(|round| format!(", {}", told_round(round.into(), most))).unwrap_or_default();
+    let max_rounds = levels.last().and_then(|level| level.max_rounds.or_else(|| max_rounds_of(outcome, &place.path)));
+    let round = place.round.map(|round| format!(", {}", round_text(round.into(), max_rounds))).unwrap_or_default();
     let names = [place.phase_id, place.topic_id, place.action_id].map(part).join(" › ");
-    let whole = filled("(path {path}, session {session})", &[("path", &place.path), ("session", &session.id)]);
-    let mut lines = vec![format!("{names}{round}   {whole}")];
-    lines.extend(levels.iter().enumerate().map(|(number, level)| told(level, number + 1 == levels.len())));
-    let (hops, most) = session.hops();
+    let details = filled("(path {path}, session {session})", &[("path", &place.path), ("session", &session.id)]);
+    let mut lines = vec![format!("{names}{round}   {details}")];
+    lines.extend(levels.iter().enumerate().map(|(number, level)| level_line(level, number + 1 == levels.len())));
+    let (hops, max_hops) = session.hops();
     if hops > 0 {
-        let way = session.way().join("; ");
-        let values = [("hops", hops.to_string()), ("most", most.to_string()), ("way", way)];
+        let routes = session.recent_routes().join("; ");
+        let values = [("hops", hops.to_string()), ("most", max_hops.to_string()), ("way", routes)];
         let literal = "{hops} of at most {most} since your last answer: {way}";
         lines.push(label("routes", &filled(literal, &by_name(&values))));
     }
     for (trigger, count) in session.fired() {
-        let often = times(count);
-        let values = [("trigger", trigger), ("times", &*often)];
+        let times_text = times(count);
+        let values = [("trigger", trigger), ("times", &*times_text)];
         lines.push(label("fired", &filled("the trigger {trigger}, {times}", &values)));
     }
     lines.push(budget(session));
@@ -35,60 +35,60 @@ pub fn place(session: &Session, outcome: &Value) -> String {
 }
 
 fn budget(session: &Session) -> String {
-    let told = session.spent().map(|spent| {
-        let told = said(&spent.told()).into_owned();
+    let resources = session.resource_use().map(|spent| {
+        let text = translated(&spent.usage()).into_owned();
         match spent.left().map(|left| spent.resource.number(left)) {
-            Some(left) => filled("{told} ({left} left)", &[("told", &told), ("left", &left)]),
-            None => told,
+            Some(left) => filled("{told} ({left} left)", &[("told", &text), ("left", &left)]),
+            None => text,
         }
     });
-    filled("used: {told}", &[("told", &told.join(", "))])
+    filled("used: {told}", &[("told", &resources.join(", "))])
 }
 
-/// The rounds of the action at `path`, when the last turn was one of it.
-fn told_rounds(outcome: &Value, path: &str) -> Option<u32> {
-    let its = outcome.pointer("/location/path").and_then(Value::as_str) == Some(path);
-    let most = outcome.pointer("/metadata/max_rounds").filter(|_| its)?;
-    most.as_u64().and_then(|most| u32::try_from(most).ok())
+/// The maximum number of rounds of the action at `path`, if `outcome` is of this action.
+fn max_rounds_of(outcome: &Value, path: &str) -> Option<u32> {
+    let is_same_action = outcome.pointer("/location/path").and_then(Value::as_str) == Some(path);
+    let max_rounds = outcome.pointer("/metadata/max_rounds").filter(|_| is_same_action)?;
+    max_rounds.as_u64().and_then(|max_rounds| u32::try_from(max_rounds).ok())
 }
 
-/// A round, of how many where that is known.
-fn told_round(round: u64, most: Option<u32>) -> String {
-    let (round, most) = (round.to_string(), most.map(|most| most.to_string()));
-    match most {
-        Some(most) => filled("round {round} of {most}", &[("round", &round), ("most", &most)]),
+/// A round, with the maximum if it is known.
+fn round_text(round: u64, max_rounds: Option<u32>) -> String {
+    let (round, max_rounds) = (round.to_string(), max_rounds.map(|max_rounds| max_rounds.to_string()));
+    match max_rounds {
+        Some(max_rounds) => filled("round {round} of {most}", &[("round", &round), ("most", &max_rounds)]),
         None => filled("round {round}", &[("round", &round)]),
     }
 }
 
-fn told(level: &LocationLevel, innermost: bool) -> String {
-    let mut told = vec![match &level.name {
+fn level_line(level: &LocationLevel, innermost: bool) -> String {
+    let mut parts = vec![match &level.name {
         Some(name) => format!("{} ({name})", level.id),
         None => level.id.clone(),
     }];
     if level.visit > 1 {
-        told.push(filled("visit {visit}", &[("visit", &level.visit.to_string())]));
+        parts.push(filled("visit {visit}", &[("visit", &level.visit.to_string())]));
     }
     if let Some(element) = &level.element {
         let number = level.number.to_string();
-        told.push(filled("element {number}: {element}", &[("number", &number), ("element", element)]));
+        parts.push(filled("element {number}: {element}", &[("number", &number), ("element", element)]));
     }
     if let Some(round) = level.round {
-        told.push(told_round(round.into(), level.most_rounds));
+        parts.push(round_text(round.into(), level.max_rounds));
     }
     if level.retries > 0 {
-        told.push(filled("restarted {times}", &[("times", &times(level.retries.into()))]));
+        parts.push(filled("restarted {times}", &[("times", &times(level.retries.into()))]));
     }
-    if let Some(brought) = &level.brought_by {
-        told.push(said(brought).into_owned());
+    if let Some(brought) = &level.inserted_by {
+        parts.push(translated(brought).into_owned());
     }
     if level.holds_answer {
-        told.push(said("your answer is saved for it").into_owned());
+        parts.push(translated("your answer is saved for it").into_owned());
     }
     if level.advised {
-        told.push(said("advice from a monitor is pending for its next turn").into_owned());
+        parts.push(translated("advice from a monitor is pending for its next turn").into_owned());
     }
-    let name = match level.what {
+    let name = match level.kind {
         LocationKind::Phase => "phase",
         LocationKind::Topic => "topic",
         LocationKind::Block => "case",
@@ -97,10 +97,10 @@ fn told(level: &LocationLevel, innermost: bool) -> String {
         LocationKind::Action if innermost => "action",
         LocationKind::Action => "  outside",
     };
-    let waits = if level.what == LocationKind::Action && !innermost {
-        said("; waiting for the actions inside it")
+    let waits = if level.kind == LocationKind::Action && !innermost {
+        translated("; waiting for the actions inside it")
     } else {
         "".into()
     };
-    label(name, &format!("{}{waits}", told.join(", ")))
+    label(name, &format!("{}{waits}", parts.join(", ")))
 }

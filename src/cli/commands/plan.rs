@@ -1,21 +1,22 @@
-//! `/plan`: the actions of the topic as this session has them now, and what plans changed of them.
+//! `/plan`: the current actions of the topic in this session, and what plans changed.
 
 use serde_json::Value;
 
-use crate::cli::commands::trace::{ids, label, plan_told};
-use crate::cli::language::{filled, said};
+use crate::cli::commands::trace::{ids, label, plan_summary};
+use crate::cli::language::{filled, translated};
 use bcc_engine::error::EngineError;
 use bcc_engine::export::events_of;
 use bcc_runtime::run::session::Session;
 use bcc_store::contract::Store;
 
 pub async fn plan(session: &Session, archive: &dyn Store) -> Result<String, EngineError> {
-    let Some(outline) = session.outline() else { return Ok(said("the session is not in a topic").into_owned()) };
+    let Some(outline) = session.outline() else { return Ok(translated("the session is not in a topic").into_owned()) };
     let mut plans = Vec::new();
     for mut event in events_of(archive, &session.id, "orchestrated").await? {
         let path = event.pointer("/location/path").and_then(Value::as_str).unwrap_or_default();
-        let here = path == outline.path || path.strip_prefix(&outline.path).is_some_and(|rest| rest.starts_with('/'));
-        if here {
+        let is_current_topic =
+            path == outline.path || path.strip_prefix(&outline.path).is_some_and(|rest| rest.starts_with('/'));
+        if is_current_topic {
             session.mask(&mut event);
             plans.push(event);
         }
@@ -36,15 +37,15 @@ pub async fn plan(session: &Session, archive: &dyn Store) -> Result<String, Engi
             (true, false) => ", skipped by a plan",
             (true, true) => "",
         };
-        lines.push(format!("  {mark} {id} ({kind}{})", said(changed)));
+        lines.push(format!("  {mark} {id} ({kind}{})", translated(changed)));
     }
     if let Some(first) = first {
         lines.push(label("as written", &ids(first, "original")));
     }
     if plans.is_empty() {
-        lines.push(said("no plan was made for this topic: these are the actions of the script").into_owned());
+        lines.push(translated("no plan was made for this topic: these are the actions of the script").into_owned());
     }
-    lines.extend(plans.iter().map(|plan| label("plan", &plan_told(plan))));
+    lines.extend(plans.iter().map(|plan| label("plan", &plan_summary(plan))));
     Ok(lines.join("\n"))
 }
 

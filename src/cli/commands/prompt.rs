@@ -1,13 +1,13 @@
-//! `/prompt`: what was sent to the model last.
+//! `/prompt`: the last prompt that was sent to the model.
 
 use serde_json::Value;
 
-use crate::cli::language::said;
+use crate::cli::language::translated;
 
-/// The messages that the turn of `outcome` sent.
+/// The messages that were sent in the turn of `outcome`.
 pub fn prompt(outcome: &Value) -> String {
     let messages = outcome.pointer("/debug_info/llm_prompt").and_then(Value::as_array);
-    let Some(messages) = messages else { return said("the last turn did not call a model").into_owned() };
+    let Some(messages) = messages else { return translated("the last turn did not call a model").into_owned() };
     let shown = messages.iter().map(|message| {
         let field = |name: &str| message.get(name).and_then(Value::as_str).unwrap_or_default();
         format!("[{}]\n{}", field("role"), field("content"))

@@ -1,29 +1,29 @@
-//! The trace of `/why`: the events of a session as lines for its author.
+//! The trace of `/why`: the events of a session as text for the script author.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
 use crate::cli::commands::outcome::outcome;
-use crate::cli::language::{chosen, filled, said};
+use crate::cli::language::{chosen, filled, translated};
 use crate::cli::table::padded;
 use bcc_engine::history::used_feedback;
 use bcc_runtime::program::stored_event::message_at;
 
-/// The longest value, in characters, that is shown whole.
-const LONGEST: usize = 200;
+/// The limit on the characters of a value.
+const MAX_CHARACTERS: usize = 200;
 
-/// What these events tell of decisions, in order. With `raw`, turns show the raw reply.
+/// The lines about the decisions in these events, in order. With `raw`, turns include the raw reply.
 pub fn trace(events: &[Value], raw: bool) -> Vec<String> {
     let trace = Trace { events, raw, used: events.iter().filter_map(used_feedback).collect() };
     let mut lines = Vec::new();
     for (number, event) in events.iter().enumerate() {
-        let told = trace.told(number, event);
-        // A turn begins a paragraph.
-        if !lines.is_empty() && !told.is_empty() && matches!(field(event, "type"), "outcome" | "message") {
+        let event_lines = trace.lines(number, event);
+        // A turn starts a paragraph.
+        if !lines.is_empty() && !event_lines.is_empty() && matches!(field(event, "type"), "outcome" | "message") {
             lines.push(String::new());
         }
-        lines.extend(told);
+        lines.extend(event_lines);
     }
     lines
 }
@@ -31,31 +31,31 @@ pub fn trace(events: &[Value], raw: bool) -> Vec<String> {
 struct Trace<'e> {
     events: &'e [Value],
     raw: bool,
-    /// The seqs of the feedback that some turn used.
+    /// The seqs of the feedback that was used by a turn.
     used: HashSet<u64>,
 }
 
 impl Trace<'_> {
-    fn told(&self, number: usize, event: &Value) -> Vec<String> {
+    fn lines(&self, number: usize, event: &Value) -> Vec<String> {
         let get = |name: &str| field(event, name);
-        let here = || place(event);
-        let one = |name: &str, told: &str| vec![label(name, told)];
+        let location = || place(event);
+        let one = |name: &str, text: &str| vec![label(name, text)];
         match get("type") {
             "message" if get("role") == "user" => {
-                let values = [("place", here()), ("answer", short(event.get("text").unwrap_or(&Value::Null)))];
+                let values = [("place", location()), ("answer", short(event.get("text").unwrap_or(&Value::Null)))];
                 vec![filled("── your answer at {place}: {answer} ──", &by_name(&values))]
             }
-            "session_resumed" => one("resumed", &said("by another process or at another time")),
+            "session_resumed" => one("resumed", &translated("by another process or at another time")),
             "phase_entered" => one("enters", &filled("the phase {name}", &[("name", &named(event, "phase_id"))])),
             "topic_entered" => {
-                let values = [("name", named(event, "topic_id")), ("place", here())];
+                let values = [("name", named(event, "topic_id")), ("place", location())];
                 one("enters", &filled("the topic {name} ({place})", &by_name(&values)))
             }
-            "action_started" => one("begins", &format!("{} ({})", here(), get("name"))),
-            // The decision about the budget says so already.
+            "action_started" => one("begins", &format!("{} ({})", location(), get("name"))),
+            // The decision about the budget already contains this.
             "skipped" if self.before(number).is_some_and(|before| is_same_decision(before, event)) => Vec::new(),
             "skipped" => one("skipped", &format!("{}: {}", get("name"), message(event, "/why"))),
-            "message_discarded" => one("discarded", &said("the text that was already shown")),
+            "message_discarded" => one("discarded", &translated("the text that was already shown")),
             "variable_set" if !self.is_extracted(event) => {
                 let value = short(event.get("value").unwrap_or(&Value::Null));
                 let values =
@@ -72,7 +72,7 @@ impl Trace<'_> {
             },
             "orchestrated" => plan(event),
             "budget_reached" => one("budget", &decision(event)),
-            // The turn whose reply was bent tells of it.
+            // The outcome of the turn already contains this.
             "warning" if get("code") == "reply-bent" => Vec::new(),
             "warning" | "error" => {
                 let mut lines = one(get("type"), &message(event, "/message"));
@@ -82,12 +82,12 @@ impl Trace<'_> {
                 lines
             }
             "waiting" if get("for") == "interrupted_effect" => {
-                one("waits", &said("for your decision on what was interrupted"))
+                one("waits", &translated("for your decision on what was interrupted"))
             }
-            "waiting" => one("waits", &said("for your answer")),
-            "effect_started" | "effect_finished" | "notebook_action" | "cell" | "behavior" => happened(event),
-            "session_completed" => one("ended", &said("the session is complete")),
-            "session_failed" => one("ended", &said("the session failed")),
+            "waiting" => one("waits", &translated("for your answer")),
+            "effect_started" | "effect_finished" | "notebook_action" | "cell" | "behavior" => effect_lines(event),
+            "session_completed" => one("ended", &translated("the session is complete")),
+            "session_failed" => one("ended", &translated("the session failed")),
             "session_stopped" => one("stopped", &message(event, "/summary/reason")),
             _ => Vec::new(),
         }
@@ -97,19 +97,20 @@ impl Trace<'_> {
         self.events.get(number.checked_sub(1)?)
     }
 
-    /// The call whose reply an outcome read: the last one of its action before it.
+    /// The call with the reply of an outcome: the last call of its action before it.
     fn call_of(&self, number: usize, outcome: &Value) -> &Value {
-        let read = outcome.pointer("/metadata/parse_retry_count").is_some();
+        let has_reply = outcome.pointer("/metadata/parse_retry_count").is_some();
         let path = outcome.pointer("/location/path");
-        let its = |event: &&Value| {
-            read && field(event, "type") == "model_call"
+        let is_its_call = |event: &&Value| {
+            has_reply
+                && field(event, "type") == "model_call"
                 && field(event, "purpose") == "action"
                 && event.pointer("/location/path") == path
         };
-        self.events.iter().take(number).rev().find(its).unwrap_or(&Value::Null)
+        self.events.iter().take(number).rev().find(is_its_call).unwrap_or(&Value::Null)
     }
 
-    /// Whether the outcome of the same turn tells of this variable anyway.
+    /// Whether the outcome of the same turn already contains this variable.
     fn is_extracted(&self, set: &Value) -> bool {
         let path = set.pointer("/location/path");
         self.events.iter().any(|event| {
@@ -125,20 +126,20 @@ impl Trace<'_> {
         if event.pointer("/analysis/metadata/parse_error") == Some(&Value::Bool(true)) {
             return vec![label(
                 "monitor",
-                &format!("{of}: {}", said("its reply could not be read, so there is no advice")),
+                &format!("{of}: {}", translated("its reply could not be read, so there is no advice")),
             )];
         }
-        // A reply that was read has the number of the strategy that read it.
+        // A parsed reply has the number of the strategy, which is not 0.
         if event.pointer("/analysis/metadata/parse_retry_count").and_then(Value::as_u64) == Some(0) {
-            return vec![label("monitor", &format!("{of}: {}", said("it gave no reply, so there is no advice")))];
+            return vec![label("monitor", &format!("{of}: {}", translated("it gave no reply, so there is no advice")))];
         }
         let (reason, strategy) = (analysis("intervention_reason"), analysis("strategy_suggestion"));
         let values =
             [("of", of.as_str()), ("reason", reason.unwrap_or("normal")), ("what", strategy.unwrap_or("continue"))];
         let mut lines = vec![label("monitor", &filled("{of}: {reason}, suggests {what}", &values))];
         for name in ["feedback_for_action", "modified_approach", "example_suggestion", "orchestration_reason"] {
-            if let Some(words) = analysis(name).filter(|words| !words.is_empty()) {
-                lines.push(label("  says", &format!("{words} ({name})")));
+            if let Some(text) = analysis(name).filter(|text| !text.is_empty()) {
+                lines.push(label("  says", &format!("{text} ({name})")));
             }
         }
         let seq = event.get("seq").and_then(Value::as_u64).unwrap_or_default();
@@ -147,25 +148,25 @@ impl Trace<'_> {
             Some(_) if self.used.contains(&seq) => "used by a turn below",
             Some(_) => "not used by any turn so far",
         };
-        lines.push(label("  used", &said(used)));
+        lines.push(label("  used", &translated(used)));
         lines
     }
 
     fn advice(&self, seq: u64, event: &Value) -> String {
-        let here = self.events.iter().any(|event| event.get("seq").and_then(Value::as_u64) == Some(seq));
+        let is_shown = self.events.iter().any(|event| event.get("seq").and_then(Value::as_u64) == Some(seq));
         let (action, round) = (field(event, "action_id"), text(event.get("round")));
-        let words = event.pointer("/analysis/feedback_for_action").map(short).filter(|_| !here);
-        let words = words.map(|words| format!(": {words}")).unwrap_or_default();
-        let values = [("action", action), ("round", &round), ("words", &words)];
+        let advice = event.pointer("/analysis/feedback_for_action").map(short).filter(|_| !is_shown);
+        let advice = advice.map(|advice| format!(": {advice}")).unwrap_or_default();
+        let values = [("action", action), ("round", &round), ("words", &advice)];
         filled("this turn received the monitor's advice for {action}, round {round}{words}", &values)
     }
 }
 
-/// What happened outside of the conversation: to the notebook, or beyond the session.
-fn happened(event: &Value) -> Vec<String> {
+/// The lines about an external effect, or a change of the notebook.
+fn effect_lines(event: &Value) -> Vec<String> {
     let get = |name: &str| field(event, name);
     let (kind, summary) = (get("kind"), message(event, "/summary"));
-    let told = match get("type") {
+    let line = match get("type") {
         "effect_started" => {
             label("effect", &filled("{kind} started: {summary}", &[("kind", kind), ("summary", &summary)]))
         }
@@ -173,17 +174,17 @@ fn happened(event: &Value) -> Vec<String> {
             label("effect", &filled("{kind} finished: {summary}", &[("kind", kind), ("summary", &summary)]))
         }
         "notebook_action" => {
-            let (by, cell) = (said(get("by")), get("cell_id"));
+            let (by, cell) = (translated(get("by")), get("cell_id"));
             let cell = if cell.is_empty() { String::new() } else { format!(" {cell}") };
             let error = if get("error").is_empty() { String::new() } else { format!(": {}", message(event, "/error")) };
             let values = [("action", get("action")), ("cell", &*cell), ("by", &*by), ("error", &*error)];
             label("notebook", &filled("{action}{cell} (by the {by}){error}", &values))
         }
         "cell" => {
-            let (number, ended) = (text(event.get("number")), said(get("ended")));
+            let (number, ended) = (text(event.get("number")), translated(get("ended")));
             let ended = if ended.is_empty() { String::new() } else { format!(", {ended}") };
             let content = short(event.get("content").unwrap_or(&Value::Null));
-            let kind = said(get("cell_type"));
+            let kind = translated(get("cell_type"));
             let values = [
                 ("number", &*number),
                 ("id", get("cell_id")),
@@ -195,8 +196,11 @@ fn happened(event: &Value) -> Vec<String> {
         }
         _ => {
             let achieved = event.get("target_achieved") == Some(&Value::Bool(true));
-            let achieved =
-                said(if achieved { "the target has been achieved" } else { "the target has not been achieved yet" });
+            let achieved = translated(if achieved {
+                "the target has been achieved"
+            } else {
+                "the target has not been achieved yet"
+            });
             let (iteration, why) = (text(event.get("iteration")), message(event, "/why"));
             let values = [
                 ("id", get("behavior_id")),
@@ -208,7 +212,7 @@ fn happened(event: &Value) -> Vec<String> {
             label("behavior", &filled("{id}, iteration {iteration}: {achieved} ({by}: {why})", &values))
         }
     };
-    vec![told]
+    vec![line]
 }
 
 fn is_same_decision(before: &Value, event: &Value) -> bool {
@@ -219,15 +223,15 @@ fn decision(event: &Value) -> String {
     format!("{} → {}   ({})", field(event, "reason"), field(event, "route"), message(event, "/why"))
 }
 
-/// A call tells of itself only when it went wrong or was not an action's.
+/// The line about a failed call. Successful calls, and calls of actions that the outcome reports, have none.
 fn call(event: &Value) -> Vec<String> {
     let purpose = field(event, "purpose");
-    let unread = event.get("parse_retry_count").is_some_and(|count| !count.is_null());
+    let has_unparsed_reply = event.get("parse_retry_count").is_some_and(|count| !count.is_null());
     match event.get("error").and_then(Value::as_str) {
-        // The outcome of an action tells why its reply could not be read.
-        Some(_) if unread && purpose == "action" => Vec::new(),
+        // The outcome of the action reports why the reply could not be parsed.
+        Some(_) if has_unparsed_reply && purpose == "action" => Vec::new(),
         Some(_) => {
-            let values = [("purpose", &*said(purpose)), ("error", &*message(event, "/error"))];
+            let values = [("purpose", &*translated(purpose)), ("error", &*message(event, "/error"))];
             vec![label("model", &filled("the call for the {purpose} failed: {error}", &values))]
         }
         None => Vec::new(),
@@ -235,7 +239,7 @@ fn call(event: &Value) -> Vec<String> {
 }
 
 fn plan(event: &Value) -> Vec<String> {
-    let mut lines = vec![label("plan", &plan_told(event))];
+    let mut lines = vec![label("plan", &plan_summary(event))];
     if event.get("accepted") == Some(&Value::Bool(true)) {
         lines.push(label("  as written", &ids(event, "original")));
         lines.push(label("  now", &ids(event, "now")));
@@ -243,25 +247,25 @@ fn plan(event: &Value) -> Vec<String> {
     lines
 }
 
-/// What became of a plan, in one line: its change, its reason or why it was refused, and what asked for it.
-pub fn plan_told(event: &Value) -> String {
-    let became = match event.get("accepted") {
+/// A plan in one line: its change, whether it was accepted, the reason, and what requested it.
+pub fn plan_summary(event: &Value) -> String {
+    let status = match event.get("accepted") {
         Some(Value::Bool(true)) => "accepted",
         _ => "refused, and nothing was changed",
     };
-    let asked = match field(event, "reason") {
+    let request = match field(event, "reason") {
         "" => String::new(),
         reason => format!("   {}", filled("(requested because of {reason})", &[("reason", reason)])),
     };
-    format!("{} {}: {}{asked}", field(event, "route"), said(became), message(event, "/why"))
+    format!("{} {}: {}{request}", field(event, "route"), translated(status), message(event, "/why"))
 }
 
-/// The text at a pointer of a stored event, in the language of the person.
+/// The message at a pointer of a stored event, in the language of the person.
 pub fn message(event: &Value, pointer: &str) -> String {
     message_at(event, pointer).render(chosen())
 }
 
-/// The ids in the list `name`, as text.
+/// The ids in the list `name`, separated by commas.
 pub fn ids(event: &Value, name: &str) -> String {
     let ids = event.get(name).and_then(Value::as_array).into_iter().flatten();
     ids.filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
@@ -280,27 +284,27 @@ fn place(event: &Value) -> String {
     let path = event.pointer("/location/path").and_then(Value::as_str).filter(|path| !path.is_empty());
     let round = event.pointer("/location/round").and_then(Value::as_u64);
     let round = round.map(|round| filled(", round {round}", &[("round", &round.to_string())])).unwrap_or_default();
-    format!("{}{round}", path.map_or_else(|| said("the beginning"), Into::into))
+    format!("{}{round}", path.map_or_else(|| translated("the beginning"), Into::into))
 }
 
-/// The text under `name`; nothing when there is none.
+/// The text of the field `name`; empty if there is none.
 pub fn field<'e>(event: &'e Value, name: &str) -> &'e str {
     event.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A line: what it is about, in the language of the person, and what is told, which is in it already.
-pub fn label(name: &str, told: &str) -> String {
+/// A line with a label, which is translated, and a text, which is already translated.
+pub fn label(name: &str, text: &str) -> String {
     let inner = name.trim_start();
     let indent = name.get(..name.len() - inner.len()).unwrap_or_default();
-    format!("{} {told}", padded(&format!("{indent}{}", said(inner)), 12))
+    format!("{} {text}", padded(&format!("{indent}{}", translated(inner)), 12))
 }
 
-/// Values as [`filled`] takes them.
+/// Converts values to arguments of [`filled`].
 pub fn by_name<'v, const N: usize>(values: &'v [(&'static str, String); N]) -> [(&'static str, &'v str); N] {
     values.each_ref().map(|(name, value)| (*name, value.as_str()))
 }
 
-/// A value as a person reads it; a dash for none.
+/// A value as text; a dash for none.
 pub fn text(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => "–".to_owned(),
@@ -309,22 +313,22 @@ pub fn text(value: Option<&Value>) -> String {
     }
 }
 
-/// How often, in words.
+/// A number of times as text: once, twice, 3 times.
 pub fn times(count: u64) -> String {
     match count {
-        1 => said("once").into_owned(),
-        2 => said("twice").into_owned(),
+        1 => translated("once").into_owned(),
+        2 => translated("twice").into_owned(),
         count => filled("{count} times", &[("count", &count.to_string())]),
     }
 }
 
-/// A value as JSON on one line, cut when it is long.
+/// A value as JSON on one line, cut at the limit.
 pub fn short(value: &Value) -> String {
     let text = value.to_string();
-    if text.chars().count() <= LONGEST {
+    if text.chars().count() <= MAX_CHARACTERS {
         return text;
     }
-    let cut: String = text.chars().take(LONGEST).collect();
+    let cut: String = text.chars().take(MAX_CHARACTERS).collect();
     format!("{cut}…")
 }
 

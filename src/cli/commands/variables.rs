@@ -1,12 +1,12 @@
-//! `/vars`: the variables that are visible where the session stands.
+//! `/vars`: the variables that are visible at the current location of the session.
 
 use std::fmt::Write;
 
-use crate::cli::language::{filled, said};
+use crate::cli::language::{filled, translated};
 use bcc_lang::value::mask::MASK;
 use bcc_runtime::run::session::Session;
 
-/// Each with its scope, its value and who set it. Sensitive values are masked.
+/// The variables, each with its scope, value and source. Sensitive values are masked.
 pub fn variables(session: &Session) -> String {
     let mut text = String::new();
     for layer in session.scopes().layers() {
@@ -15,12 +15,12 @@ pub fn variables(session: &Session) -> String {
             let value = if sensitive { MASK.to_owned() } else { stored.value.to_string() };
             let round = stored.round.map(|round| filled(", round {round}", &[("round", &round.to_string())]));
             let (round, source) = (round.unwrap_or_default(), stored.source.to_string());
-            let _ = writeln!(text, "{:7} {name} = {value}   ({}{round})", layer.scope, said(&source));
+            let _ = writeln!(text, "{:7} {name} = {value}   ({}{round})", layer.scope, translated(&source));
         }
     }
     if session.scopes().is_isolated() {
-        let inside = "the session is inside a skill, which cannot access the variables of the script; /where shows what is waiting outside";
-        let _ = writeln!(text, "{}", said(inside));
+        let notice = "the session is inside a skill, which cannot access the variables of the script; /where shows what is waiting outside";
+        let _ = writeln!(text, "{}", translated(notice));
     }
-    if text.is_empty() { said("no variable has a value yet").into_owned() } else { text.trim_end().to_owned() }
+    if text.is_empty() { translated("no variable has a value yet").into_owned() } else { text.trim_end().to_owned() }
 }

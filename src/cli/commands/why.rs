@@ -1,46 +1,46 @@
-//! `/why`: what was decided since an answer of the person, read from the journal.
+//! `/why`: the decisions since an answer of the person, from the journal.
 
 use bcc_lang::message::msg;
 use serde_json::Value;
 
 use crate::cli::commands::trace::trace;
-use crate::cli::language::said;
+use crate::cli::language::translated;
 use bcc_engine::error::EngineError;
 use bcc_runtime::run::session::Session;
 use bcc_store::contract::Store;
 
-/// How many events are read at a time: one may hold a prompt and a reply of megabytes.
+/// The number of events that are read at a time: one may contain megabytes of prompt and reply.
 const PAGE: usize = 64;
 
-/// How many events back an answer is looked for first; four times as many each time that there are too few.
+/// The number of events that are first searched for answers. It is multiplied by four each time that there are too few answers.
 const LOOK_BACK: u64 = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WhyRequest {
-    /// Since how many answers; `None` for the whole session.
+    /// The number of answers to go back; `None` for the complete session.
     pub answers: Option<usize>,
     pub raw: bool,
 }
 
 impl WhyRequest {
-    /// What stands behind `/why`; `None` when it is nothing that can be asked for.
-    pub fn read(words: &str) -> Option<Self> {
-        let mut asked = Self { answers: Some(1), raw: false };
-        for word in words.split_whitespace() {
+    /// Parses the arguments of `/why`; `None` if they are invalid.
+    pub fn read(arguments: &str) -> Option<Self> {
+        let mut request = Self { answers: Some(1), raw: false };
+        for word in arguments.split_whitespace() {
             match word {
-                "raw" => asked.raw = true,
-                "all" => asked.answers = None,
-                number => asked.answers = Some(number.parse().ok().filter(|number| *number > 0)?),
+                "raw" => request.raw = true,
+                "all" => request.answers = None,
+                number => request.answers = Some(number.parse().ok().filter(|number| *number > 0)?),
             }
         }
-        Some(asked)
+        Some(request)
     }
 }
 
-pub async fn why(session: &Session, archive: &dyn Store, asked: WhyRequest) -> Result<String, EngineError> {
-    let mut after = match asked.answers {
+pub async fn why(session: &Session, archive: &dyn Store, request: WhyRequest) -> Result<String, EngineError> {
+    let mut after = match request.answers {
         None => 0,
-        Some(answers) => begin(session, archive, answers).await?.saturating_sub(1),
+        Some(answers) => first_seq(session, archive, answers).await?.saturating_sub(1),
     };
     let mut events = Vec::new();
     loop {
@@ -53,12 +53,12 @@ pub async fn why(session: &Session, archive: &dyn Store, asked: WhyRequest) -> R
             events.push(event);
         }
     }
-    let lines = trace(&events, asked.raw);
-    Ok(if lines.is_empty() { said("there is nothing to show yet").into_owned() } else { lines.join("\n") })
+    let lines = trace(&events, request.raw);
+    Ok(if lines.is_empty() { translated("there is nothing to show yet").into_owned() } else { lines.join("\n") })
 }
 
-/// The seq of the answer that is the last but `answers - 1`; 1 when there are fewer.
-async fn begin(session: &Session, archive: &dyn Store, answers: usize) -> Result<u64, EngineError> {
+/// The seq of the answer `answers` from the end; 1 if there are fewer.
+async fn first_seq(session: &Session, archive: &dyn Store, answers: usize) -> Result<u64, EngineError> {
     let mut back = LOOK_BACK;
     loop {
         let since = session.last_seq().saturating_sub(back);
@@ -73,11 +73,11 @@ async fn begin(session: &Session, archive: &dyn Store, answers: usize) -> Result
     }
 }
 
-/// The seqs of the person's answers after `after`.
+/// The seqs of the answers of the person after `after`.
 async fn answers_since(id: &str, archive: &dyn Store, mut after: u64) -> Result<Vec<u64>, EngineError> {
     let mut found = Vec::new();
     loop {
-        let rows = archive.journal_of(id, "message", after, PAGE).await?;
+        let rows = archive.journal_by_kind(id, "message", after, PAGE).await?;
         let Some(last) = rows.last() else { return Ok(found) };
         after = last.seq;
         for row in &rows {
@@ -97,15 +97,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_behind_why_is_read_in_any_order() {
-        let asked = |answers, raw| Some(WhyRequest { answers, raw });
+    fn arguments_of_why_are_read_in_any_order() {
+        let request = |answers, raw| Some(WhyRequest { answers, raw });
         let table = [
-            ("", asked(Some(1), false)),
-            ("raw", asked(Some(1), true)),
-            ("all", asked(None, false)),
-            ("3", asked(Some(3), false)),
-            ("raw 3", asked(Some(3), true)),
-            ("all  raw", asked(None, true)),
+            ("", request(Some(1), false)),
+            ("raw", request(Some(1), true)),
+            ("all", request(None, false)),
+            ("3", request(Some(3), false)),
+            ("raw 3", request(Some(3), true)),
+            ("all  raw", request(None, true)),
             ("0", None),
             ("-1", None),
             ("not", None),

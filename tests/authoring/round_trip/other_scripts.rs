@@ -1,18 +1,18 @@
-//! The round trip over scripts that are not of this project: those of the folder that `BCC_OTHER_SCRIPTS` names.
+//! The round trip over scripts outside this repository: those of the folder in `BCC_OTHER_SCRIPTS`.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use bcc_lang::source::render::human::human;
 
-use crate::round_trip::{Place, is_older, round_trip};
+use crate::round_trip::{ScriptFolder, is_older, round_trip};
 
-/// All YAML files of a folder and of those in it.
-fn below(folder: &Path, found: &mut Vec<PathBuf>) {
+/// All YAML files of a folder and its subfolders.
+fn yaml_files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            below(&path, found);
+            yaml_files(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
             found.push(path);
         }
@@ -21,21 +21,21 @@ fn below(folder: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 #[ignore = "asks for a folder of scripts in BCC_OTHER_SCRIPTS"]
-fn scripts_of_other_people_mean_the_same_after_they_were_migrated() {
+fn other_scripts_mean_the_same_after_migration() {
     let folder = env::var_os("BCC_OTHER_SCRIPTS").expect("BCC_OTHER_SCRIPTS names no folder of scripts");
     let mut files = Vec::new();
-    below(Path::new(&folder), &mut files);
+    yaml_files(Path::new(&folder), &mut files);
     files.sort();
     assert!(!files.is_empty(), "there is no YAML file in the folder that BCC_OTHER_SCRIPTS names");
     for file in files {
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
-        let before = Place::of(&file);
-        let found = before.found();
+        let before = ScriptFolder::copy_of(&file);
+        let found = before.diagnostics();
         let errors: Vec<_> = found.iter().filter(|found| found.is_error() && !is_older(found)).cloned().collect();
-        let changed = match errors.is_empty() {
-            true => round_trip(&name, &found, &before, &Place::of(&file)).to_string(),
+        let compare = match errors.is_empty() {
+            true => round_trip(&name, &found, &before, &ScriptFolder::copy_of(&file)).to_string(),
             false => format!("not tried\n{}", human(&errors, false)),
         };
-        println!("{name}: changed: {changed}");
+        println!("{name}: changed: {compare}");
     }
 }

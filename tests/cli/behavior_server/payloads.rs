@@ -1,4 +1,4 @@
-//! The payloads against their schemas, the worked example of docs/protocol.md in words of our own, and how large they are.
+//! Tests of the payloads: their schemas, the worked example of docs/protocol.md with other content, and their size.
 
 use std::fs;
 use std::path::Path;
@@ -7,18 +7,18 @@ use bcc_lang::schema::compiled::Compiled;
 use bcc_lang::schema::embedded::PROTOCOL;
 use bcc_runtime::notebook::cell::{Cell, CellKind};
 use bcc_runtime::notebook::protocol::feedback::Feedback;
-use bcc_runtime::notebook::protocol::observation::{MOST_BYTES, MOST_CELLS, ObservationSource, observation};
+use bcc_runtime::notebook::protocol::observation::{MAX_BYTES, MAX_CELLS, ObservationSource, observation};
 use bcc_runtime::notebook::protocol::read_observation::{ObservedState, read_observation};
 use bcc_runtime::notebook::protocol::response::{reflection, response};
 use bcc_runtime::notebook::state::NotebookState;
 use serde_json::{Value, json};
 
 fn schema(name: &str) -> Compiled {
-    let (_, text) = PROTOCOL.iter().find(|(of, _)| of.ends_with(name)).unwrap();
+    let (_, text) = PROTOCOL.iter().find(|(path, _)| path.ends_with(name)).unwrap();
     Compiled::new(&serde_json::from_str(text).unwrap()).unwrap()
 }
 
-/// The request of docs/protocol.md: its structure and its values, with a story of its own.
+/// A request with the structure of the one in docs/protocol.md, but other content.
 fn request() -> Value {
     json!({
         "observation": {
@@ -44,7 +44,7 @@ fn request() -> Value {
     })
 }
 
-/// The response of docs/protocol.md, in the same way.
+/// A response with the structure of the one in docs/protocol.md, but other content.
 fn answer() -> Value {
     json!({
         "behavior": {"id": "behavior_004", "iteration": 4, "target": "Complete Section 2: the gauges", "priority": "high"},
@@ -69,7 +69,7 @@ fn answer() -> Value {
     })
 }
 
-/// A session whose state is what was observed.
+/// A session with the observed state.
 fn state_of(observed: &ObservedState) -> (NotebookState, Vec<Cell>) {
     let mut state = NotebookState {
         title: observed.title.clone(),
@@ -82,9 +82,9 @@ fn state_of(observed: &ObservedState) -> (NotebookState, Vec<Cell>) {
     state.location.step_id.clone_from(&observed.location.step_id);
     state.location.behavior_id.clone_from(&observed.location.behavior_id);
     state.location.behavior_iteration = u32::try_from(observed.location.behavior_iteration).unwrap();
-    let word = |effect: &Value| effect.as_str().map_or_else(|| effect.to_string(), str::to_owned);
-    state.effects.current = observed.effects.iter().map(word).collect();
-    state.effects.history = observed.effects_history.iter().map(word).collect();
+    let effect_text = |effect: &Value| effect.as_str().map_or_else(|| effect.to_string(), str::to_owned);
+    state.effects.current = observed.effects.iter().map(effect_text).collect();
+    state.effects.history = observed.effects_history.iter().map(effect_text).collect();
     let text = |cell: &Value, name: &str| cell[name].as_str().unwrap_or_default().to_owned();
     let cells = observed.cells.iter().zip(1..).map(|(cell, number)| Cell {
         number,
@@ -98,12 +98,12 @@ fn state_of(observed: &ObservedState) -> (NotebookState, Vec<Cell>) {
     (state, cells.collect())
 }
 
-/// What we would send of the state that an observation of any form tells.
-fn sent_of(payload: &Value, include_progress: bool) -> Value {
-    let asked = read_observation(payload).unwrap();
-    let (state, cells) = state_of(&asked.observed);
-    let (variables, feedback) = (asked.observed.variables.clone(), asked.feedback.as_ref());
-    let cells = &cells[cells.len().saturating_sub(MOST_CELLS)..];
+/// The observation that the client would send for the state in an observation of either form.
+fn sent_observation(payload: &Value, include_progress: bool) -> Value {
+    let parsed = read_observation(payload).unwrap();
+    let (state, cells) = state_of(&parsed.observed);
+    let (variables, feedback) = (parsed.observed.variables.clone(), parsed.feedback.as_ref());
+    let cells = &cells[cells.len().saturating_sub(MAX_CELLS)..];
     observation(&ObservationSource {
         notebook_id: "n",
         state: &state,
@@ -119,16 +119,16 @@ fn sent_of(payload: &Value, include_progress: bool) -> Value {
 fn the_worked_example_of_001_is_valid_and_read_both_ways() {
     assert_eq!(schema("request").violations(&request()), []);
     assert_eq!(schema("response").violations(&answer()), []);
-    let read = response(&answer()).unwrap();
-    assert_eq!((read.actions.len(), read.transition.target_achieved), (3, Some(false)));
-    assert_eq!(read.notes.len(), 1, "metadata decides nothing: {:?}", read.notes);
-    // What is read and sent again is what was sent, but for effects, which are words here, and the count of cells.
-    let mut again = sent_of(&request(), false);
-    assert_eq!(schema("request").violations(&again), []);
-    let context = again.pointer_mut("/observation/context").unwrap();
+    let parsed = response(&answer()).unwrap();
+    assert_eq!((parsed.actions.len(), parsed.transition.target_achieved), (3, Some(false)));
+    assert_eq!(parsed.notes.len(), 1, "metadata decides nothing: {:?}", parsed.notes);
+    // Parsing and sending again gives the same request, except for effects, which are sent as text, and the cell count.
+    let mut resent = sent_observation(&request(), false);
+    assert_eq!(schema("request").violations(&resent), []);
+    let context = resent.pointer_mut("/observation/context").unwrap();
     assert_eq!(context["notebook"].as_object_mut().unwrap().remove("cell_count"), Some(json!(2)));
     context["effects"] = request()["observation"]["context"]["effects"].clone();
-    assert_eq!(again, request());
+    assert_eq!(resent, request());
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn every_action_of_an_answer_and_every_judgement_is_valid_by_itself() {
 fn our_observations_are_valid_with_and_without_progress() {
     for (name, payload) in fixtures() {
         for include_progress in [false, true] {
-            let sent = sent_of(&payload, include_progress);
+            let sent = sent_observation(&payload, include_progress);
             assert_eq!(schema("request").violations(&sent), [], "{name}");
         }
     }
@@ -156,10 +156,10 @@ fn our_observations_are_valid_with_and_without_progress() {
 
 #[test]
 fn hostile_variants_are_not_valid() {
-    let bend = |whole: &Value, pointer: &str, to: Value| {
-        let mut bent = whole.clone();
-        *bent.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = to;
-        bent
+    let replaced = |original: &Value, pointer: &str, to: Value| {
+        let mut copy = original.clone();
+        *copy.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = to;
+        copy
     };
     for (pointer, to) in [
         ("/observation", json!([])),
@@ -173,7 +173,7 @@ fn hostile_variants_are_not_valid() {
         ("/behavior_feedback/actions_failed", json!("none")),
         ("/options", json!({})),
     ] {
-        assert!(!schema("request").is_valid(&bend(&request(), pointer, to)), "{pointer}");
+        assert!(!schema("request").is_valid(&replaced(&request(), pointer, to)), "{pointer}");
     }
     for (pointer, to) in [
         ("/actions", json!({})),
@@ -188,14 +188,14 @@ fn hostile_variants_are_not_valid() {
         ("", json!([])),
         ("", json!({"metadata": {}})),
     ] {
-        assert!(!schema("response").is_valid(&bend(&answer(), pointer, to)), "{pointer}");
+        assert!(!schema("response").is_valid(&replaced(&answer(), pointer, to)), "{pointer}");
     }
     for judgement in [json!({}), json!({"metadata": {"target_achieved": true}}), json!({"target_achieved": "yes"})] {
         assert!(!schema("reflection").is_valid(&judgement), "{judgement}");
     }
 }
 
-/// Observations as older programs send them, with the older names and the fields that are gone.
+/// Observations in the legacy form, with its field names and the fields that were removed since.
 fn fixtures() -> Vec<(String, Value)> {
     let folder = Path::new(crate::ROOT).join("tests/fixtures/payloads");
     let mut found: Vec<(String, Value)> = fs::read_dir(folder)
@@ -214,8 +214,8 @@ fn fixtures() -> Vec<(String, Value)> {
 #[test]
 fn the_new_form_is_at_least_15_percent_smaller_on_every_fixture() {
     let mut table = String::new();
-    for (name, older) in fixtures() {
-        let (was, is) = (older.to_string().len(), sent_of(&older, false).to_string().len());
+    for (name, legacy) in fixtures() {
+        let (was, is) = (legacy.to_string().len(), sent_observation(&legacy, false).to_string().len());
         table += &format!("| {name} | {was} | {is} | {}% |\n", 100 - is * 100 / was);
         assert!(is * 100 <= was * 85, "{name}: {was} → {is} bytes");
     }
@@ -225,19 +225,19 @@ fn the_new_form_is_at_least_15_percent_smaller_on_every_fixture() {
 
 #[test]
 fn the_older_and_the_newer_form_of_every_fixture_are_read_as_the_same() {
-    for (name, older) in fixtures() {
-        let was = read_observation(&older).unwrap();
-        let is = read_observation(&sent_of(&older, false)).unwrap();
+    for (name, legacy) in fixtures() {
+        let was = read_observation(&legacy).unwrap();
+        let is = read_observation(&sent_observation(&legacy, false)).unwrap();
         assert!(is.notes.is_empty(), "{name}: {:?}", is.notes);
         let (was, is) = (was.observed, is.observed);
         assert_eq!(is.location, was.location, "{name}");
         assert_eq!((&is.variables, &is.todo_list), (&was.variables, &was.todo_list), "{name}");
         assert_eq!(is.section_progress, was.section_progress, "{name}");
         assert_eq!((&is.title, is.cell_count), (&was.title, was.cell_count), "{name}");
-        let last = &was.cells[was.cells.len().saturating_sub(MOST_CELLS)..];
+        let last = &was.cells[was.cells.len().saturating_sub(MAX_CELLS)..];
         let content = |cells: &[Value]| -> Vec<Value> { cells.iter().map(|cell| cell["content"].clone()).collect() };
         assert_eq!(content(&is.cells), content(last), "{name}");
-        // In ours, effects are words.
+        // The new form sends effects as text.
         assert_eq!(is.effects.len(), was.effects.len(), "{name}");
         assert_eq!(is.effects_history.len(), was.effects_history.len(), "{name}");
     }
@@ -252,11 +252,11 @@ fn a_notebook_of_any_length_takes_at_most_the_window() {
         ..Cell::default()
     };
     let size = |count: u64| {
-        let cells: Vec<Cell> = (count.saturating_sub(MOST_CELLS as u64) + 1..=count).map(cell).collect();
+        let cells: Vec<Cell> = (count.saturating_sub(MAX_CELLS as u64) + 1..=count).map(cell).collect();
         let state = NotebookState { cell_count: count, ..NotebookState::default() };
         let feedback = Feedback::default();
         let variables = serde_json::Map::new();
-        let seen = ObservationSource {
+        let source = ObservationSource {
             notebook_id: "n",
             state: &state,
             cells: &cells,
@@ -265,10 +265,10 @@ fn a_notebook_of_any_length_takes_at_most_the_window() {
             stream: true,
             include_progress: true,
         };
-        observation(&seen).to_string().len()
+        observation(&source).to_string().len()
     };
     let (ten, hundred, many) = (size(10), size(100), size(10_000));
-    // Beyond the window only the number of cells has more digits.
+    // Beyond the window, only the digits of the cell count increase the size.
     assert!(ten < hundred && many - hundred <= 2, "{ten}, {hundred}, {many}");
-    assert!(many <= MOST_BYTES);
+    assert!(many <= MAX_BYTES);
 }

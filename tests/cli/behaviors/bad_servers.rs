@@ -1,4 +1,4 @@
-//! Servers that misbehave, each a process of its own, and the real program: the documented outcome, and the session alive.
+//! Tests of the program with servers that return errors: the documented exit code, and a session that can be resumed.
 
 use crate::behavior_process::Process;
 use crate::process::{Finished, Home};
@@ -23,7 +23,7 @@ fn codes(run: &Finished, kind: &str) -> Vec<String> {
 
 #[test]
 fn whatever_a_server_does_the_session_ends_as_documented_or_can_be_resumed() {
-    // The fault, how the program ends, and a code that tells of it, as a warning or an error.
+    // The injected error, the exit code, and the code of the expected warning or error.
     let table = [
         ("garbage", 3, "behavior-unreadable"),
         ("web-page", 3, "behavior-unreadable"),
@@ -38,24 +38,27 @@ fn whatever_a_server_does_the_session_ends_as_documented_or_can_be_resumed() {
         ("unknown-steps", 0, "unknown-step"),
         ("forever", 0, ""),
     ];
-    for (fault, code, told) in table {
-        let server = Process::start(&["--fault", fault, "--pause", "1"]);
+    for (injected_error, code, diagnostic_code) in table {
+        let server = Process::start(&["--fault", injected_error, "--pause", "1"]);
         let home = Home::new();
         let script = home.file("led.yaml", SCRIPT).display().to_string();
         configure(&home, &server);
         let run = home.finish(["run", &script, "--session", "led", "--json", "--trust"], "");
-        assert_eq!(run.code, Some(code), "{fault}: {}\n{}", run.err, run.out);
+        assert_eq!(run.code, Some(code), "{injected_error}: {}\n{}", run.err, run.out);
         let mut found = codes(&run, "warning");
         found.extend(codes(&run, "error"));
-        assert!(told.is_empty() || found.iter().any(|code| code == told), "{fault}: {found:?}");
-        assert!(!run.out.contains("a-secret-of-the-server"), "{fault}");
+        assert!(
+            diagnostic_code.is_empty() || found.iter().any(|code| code == diagnostic_code),
+            "{injected_error}: {found:?}"
+        );
+        assert!(!run.out.contains("a-secret-of-the-server"), "{injected_error}");
         if code == 0 {
             continue;
         }
-        // Mended, the session goes on.
-        let mended = Process::start(&[]);
-        configure(&home, &mended);
+        // With a working server, the session continues.
+        let working_server = Process::start(&[]);
+        configure(&home, &working_server);
         let resumed = home.finish(["sessions", "resume", "led", "--json", "--trust"], "");
-        assert_eq!(resumed.code, Some(0), "{fault}: {}\n{}", resumed.err, resumed.out);
+        assert_eq!(resumed.code, Some(0), "{injected_error}: {}\n{}", resumed.err, resumed.out);
     }
 }

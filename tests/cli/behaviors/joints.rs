@@ -1,21 +1,21 @@
-//! Where a loop meets the parts around it: ids that are taken, what readers pass over, values that were hidden once, code that was
-//! interrupted, and the reasons of moves.
+//! Tests of loops together with other features: duplicate ids, unknown fields in responses, sensitive values, interrupted code, and the
+//! reasons for moves.
 
 use std::path::Path;
 
 use bcc_runtime::run::session::SessionPause;
 use serde_json::{Value, json};
 
-use crate::behaviors::{done, nobody, program, run, script, stage, text, world};
-use crate::mortal::Death;
+use crate::behaviors::{done, host, no_models, program, run, script, stage, text};
+use crate::mortal::CrashMode;
 
-/// A cell with an id of the source's own.
+/// A cell with an id that the server chose.
 fn stored(id: &str, content: &str) -> Value {
     json!({ "action": "add", "shot_type": "action", "store_id": id, "content": content })
 }
 
 #[tokio::test]
-async fn an_id_that_is_taken_is_a_failure_that_is_counted_and_never_the_end_of_a_session() {
+async fn a_duplicate_id_is_a_counted_failure_and_does_not_end_the_session() {
     let more = json!({ "continue_behaviors": true });
     let behaviors = json!({
         "a#1": { "actions": [stored("load", "one"), stored("load", "again"), stored("cell-2", "two")], "transition": more },
@@ -23,42 +23,45 @@ async fn an_id_that_is_taken_is_a_failure_that_is_counted_and_never_the_end_of_a
         "b#1": { "actions": [stored("load", "elsewhere")], "transition": { "target_achieved": true } },
     });
     let judgements = json!({ "a#1": { "target_achieved": false }, "*": { "target_achieved": true } });
-    for death in [Death::Never, Death::Before, Death::After] {
-        let world = world(behaviors.clone(), judgements.clone());
-        let ran = run(&program("server: s"), &world, &nobody(), death).await;
-        assert_eq!(ran.pause, SessionPause::Completed, "{death:?}");
-        assert_eq!(ran.contents, ["one", "two", "three", "four"], "{death:?}");
+    for crash_mode in [CrashMode::Never, CrashMode::AlreadyUsed, CrashMode::After] {
+        let host = host(behaviors.clone(), judgements.clone());
+        let result = run(&program("server: s"), &host, &no_models(), crash_mode).await;
+        assert_eq!(result.pause, SessionPause::Completed, "{crash_mode:?}");
+        assert_eq!(result.contents, ["one", "two", "three", "four"], "{crash_mode:?}");
         let counts = |behavior: usize| {
-            let feedback = &ran.events("behavior")[behavior]["feedback"];
+            let feedback = &result.events("behavior")[behavior]["feedback"];
             ["actions_succeeded", "actions_failed"].map(|name| feedback[name].as_u64().unwrap())
         };
-        assert_eq!([counts(0), counts(1), counts(2)], [[2, 1], [2, 2], [0, 1]], "{death:?}");
-        let refused = ran.events("notebook_action").into_iter().filter(|event| event["success"] == false);
-        assert!(refused.clone().all(|event| event["error"].as_str().unwrap().contains("`store_id`")));
-        assert_eq!(refused.count(), 4, "{death:?}");
-        assert!(ran.events("error").is_empty(), "{death:?}");
+        assert_eq!([counts(0), counts(1), counts(2)], [[2, 1], [2, 2], [0, 1]], "{crash_mode:?}");
+        let rejected = result.events("notebook_action").into_iter().filter(|event| event["success"] == false);
+        assert!(rejected.clone().all(|event| event["error"].as_str().unwrap().contains("`store_id`")));
+        assert_eq!(rejected.count(), 4, "{crash_mode:?}");
+        assert!(result.events("error").is_empty(), "{crash_mode:?}");
     }
 }
 
 #[tokio::test]
-async fn what_the_reader_of_actions_passes_over_is_told() {
+async fn ignored_parts_of_a_response_are_reported() {
     let running_text = json!({ "action": "add", "content": "words", "metadata": { "should_execute": true } });
     let behaviors = json!({ "a#1": { "actions": [running_text, text("more")] }, "*": done() });
-    let ran = run(
+    let result = run(
         &program("server: s, reflection: 'off', max_behaviors: 1"),
-        &world(behaviors, json!({})),
-        &nobody(),
-        Death::Never,
+        &host(behaviors, json!({})),
+        &no_models(),
+        CrashMode::Never,
     )
     .await;
-    assert_eq!((ran.pause, &ran.contents[..]), (SessionPause::Completed, &["words".to_owned(), "more".to_owned()][..]));
-    assert_eq!(ran.codes(), ["action-passed-over"]);
-    let told = ran.events("warning")[0]["message"].as_str().unwrap();
-    assert!(told.contains("the behavior server `s`") && told.contains("`should_execute`"), "{told}");
+    assert_eq!(
+        (result.pause, &result.contents[..]),
+        (SessionPause::Completed, &["words".to_owned(), "more".to_owned()][..])
+    );
+    assert_eq!(result.codes(), ["action-passed-over"]);
+    let message = result.events("warning")[0]["message"].as_str().unwrap();
+    assert!(message.contains("the behavior server `s`") && message.contains("`should_execute`"), "{message}");
 }
 
 #[tokio::test]
-async fn a_sensitive_value_stays_hidden_after_its_variable_holds_another() {
+async fn a_sensitive_value_stays_masked_after_its_variable_changes() {
     let behaviors = json!({
         "a#1": { "actions": [text("call 13800001111"), { "action": "exec", "codecell_id": "13800001111" }],
                  "context_update": { "variables": { "phone": "13900002222" },
@@ -68,45 +71,50 @@ async fn a_sensitive_value_stays_hidden_after_its_variable_holds_another() {
         "a#3": done(), "b#1": done(),
     });
     let judgements = json!({ "a#3": { "target_achieved": true }, "b#1": { "target_achieved": true }, "*": { "target_achieved": false } });
-    // A process that was begun anew knows of it, too.
-    for death in [Death::Never, Death::After] {
-        let world = world(behaviors.clone(), judgements.clone());
-        let ran = run(&program("server: s"), &world, &nobody(), death).await;
-        assert_eq!(ran.pause, SessionPause::Completed);
-        let log = world.log.lock().unwrap();
-        assert!(log.asked.len() >= 3 && log.asked[2].to_string().contains("call "), "{:?}", log.asked);
-        let shown = log.asked.iter().chain(&log.judged).chain(&ran.journal);
-        for shown in shown.map(Value::to_string) {
+    // A new process knows it, too.
+    for crash_mode in [CrashMode::Never, CrashMode::After] {
+        let host = host(behaviors.clone(), judgements.clone());
+        let result = run(&program("server: s"), &host, &no_models(), crash_mode).await;
+        assert_eq!(result.pause, SessionPause::Completed);
+        let log = host.log.lock().unwrap();
+        assert!(
+            log.behavior_requests.len() >= 3 && log.behavior_requests[2].to_string().contains("call "),
+            "{:?}",
+            log.behavior_requests
+        );
+        let sent = log.behavior_requests.iter().chain(&log.judgement_requests).chain(&result.journal);
+        for sent in sent.map(Value::to_string) {
             for value in ["13800001111", "13900002222", "13700003333"] {
-                assert!(!shown.contains(value), "{shown}");
+                assert!(!sent.contains(value), "{sent}");
             }
         }
     }
 }
 
 #[tokio::test]
-async fn code_that_was_interrupted_and_is_to_fail_ends_the_loop_with_an_error() {
+async fn interrupted_code_with_on_interrupted_fail_ends_the_loop_with_an_error() {
     let code =
         json!({ "action": "add", "content_type": "code", "content": "x = 1", "metadata": { "should_execute": true } });
     let behaviors = json!({ "a#1": { "actions": [text("before"), code, text("never")] }, "*": done() });
     let script = script("server: s").replace("action_id: loop_a,", "action_id: loop_a, on_interrupted: fail,");
     let program = stage::checked(&script, Path::new(crate::ROOT));
-    let world = world(behaviors, json!({}));
-    let ran = run(&program, &world, &nobody(), Death::After).await;
-    assert_eq!(ran.pause, SessionPause::Failed);
-    assert_eq!(ran.contents, ["before", "x = 1"]);
-    assert_eq!(ran.outcome("loop_a")["exit_reason"], "error");
-    assert_eq!(ran.events("error")[0]["code"], "effect-interrupted");
-    assert_eq!(ran.events("effect_started").len(), ran.events("effect_finished").len());
-    assert!(world.log.lock().unwrap().ran.is_empty());
+    let host = host(behaviors, json!({}));
+    let result = run(&program, &host, &no_models(), CrashMode::After).await;
+    assert_eq!(result.pause, SessionPause::Failed);
+    assert_eq!(result.contents, ["before", "x = 1"]);
+    assert_eq!(result.outcome("loop_a")["exit_reason"], "error");
+    assert_eq!(result.events("error")[0]["code"], "effect-interrupted");
+    assert_eq!(result.events("effect_started").len(), result.events("effect_finished").len());
+    assert!(host.log.lock().unwrap().executed.is_empty());
 }
 
 #[tokio::test]
-async fn a_move_of_a_loop_says_who_moved_the_session() {
+async fn a_move_of_a_loop_records_its_source() {
     let behaviors = json!({ "a#1": { "actions": [], "transition": { "next_step_id": "c" } } });
-    let ran =
-        run(&program("server: s, reflection: 'off'"), &world(behaviors, json!({})), &nobody(), Death::Never).await;
-    assert_eq!((ran.pause, ran.topics()), (SessionPause::Completed, vec!["a", "c"]));
-    let routed = ran.events("routed");
+    let result =
+        run(&program("server: s, reflection: 'off'"), &host(behaviors, json!({})), &no_models(), CrashMode::Never)
+            .await;
+    assert_eq!((result.pause, result.topics()), (SessionPause::Completed, vec!["a", "c"]));
+    let routed = result.events("routed");
     assert_eq!(routed[0]["why"], "the behavior server `s` moves the session there");
 }

@@ -1,4 +1,4 @@
-//! Older outputs, which are made today's only where nothing of them is lost.
+//! Tests of the fix for legacy outputs, which is applied only where no text is lost.
 
 use std::fs;
 
@@ -7,19 +7,19 @@ use serde_json::Value;
 use crate::fixes::{NEW, run};
 use crate::process::Home;
 
-/// Empty lines at the end of a text may belong to it: an `output` is made only where none is lost.
+/// Empty lines at the end of a text may be part of it: the fix is made only where none is lost.
 #[test]
-fn an_older_output_becomes_todays_only_where_nothing_of_it_is_lost() {
+fn a_legacy_output_is_converted_only_where_no_text_is_lost() {
     let action = |config: &str| {
         let config: String = config.split_inclusive('\n').map(|line| format!("{:1$}{line}", "", 16)).collect();
         let head = NEW.split("              config:\n").next().unwrap_or_default();
         format!("{head}              config:\n{config}")
     };
-    let kept = "content: 您好\nextraction_prompt: |+\n  心情\n\n\ntarget_variable: mood\n";
+    let keep_chomping = "content: 您好\nextraction_prompt: |+\n  心情\n\n\ntarget_variable: mood\n";
     let table = [
-        (kept.to_owned(), false),
-        (kept.replace("|+", "|"), true),
-        (kept.replace("|+", "|-"), true),
+        (keep_chomping.to_owned(), false),
+        (keep_chomping.replace("|+", "|"), true),
+        (keep_chomping.replace("|+", "|-"), true),
         ("target_variable: mood\nextraction_prompt: |+\n  心情\n\n\ncontent: 您好\n".to_owned(), true),
         ("extraction_prompt: 心情 # 一\ncontent: 您好\n\n# 二\ntarget_variable: mood # 三\n".to_owned(), true),
         (

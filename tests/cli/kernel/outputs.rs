@@ -1,4 +1,4 @@
-//! What code puts out, as nbformat has it, and how much of it.
+//! Tests of outputs of code: their nbformat form and their size limits.
 
 use bcc_runtime::notebook::cell::CellEnd;
 use serde_json::json;
@@ -6,29 +6,30 @@ use serde_json::json;
 use crate::kernel::bench::{Bench, text};
 
 #[tokio::test]
-async fn streams_of_one_name_that_follow_each_other_are_one() {
+async fn consecutive_streams_with_the_same_name_are_merged() {
     let Some(bench) = Bench::new() else { return };
-    let ran = bench
+    let execution = bench
         .run("import sys\nprint('一')\nprint('two', flush=True)\nprint('drei', file=sys.stderr, flush=True)\nprint('four')")
         .await;
     assert_eq!(
-        ran.outputs,
+        execution.outputs,
         [
             json!({ "output_type": "stream", "name": "stdout", "text": "一\ntwo\n" }),
             json!({ "output_type": "stream", "name": "stderr", "text": "drei\n" }),
             json!({ "output_type": "stream", "name": "stdout", "text": "four\n" }),
         ]
     );
-    assert_eq!((ran.ended, ran.execution_count, ran.left_out), (CellEnd::Ok, Some(1), 0));
+    assert_eq!((execution.ended, execution.execution_count, execution.omitted_bytes), (CellEnd::Ok, Some(1), 0));
     assert_eq!(bench.run("6 * 7").await.execution_count, Some(2));
 }
 
 #[tokio::test]
-async fn results_and_rich_data_keep_every_form() {
+async fn results_and_rich_data_keep_every_format() {
     let Some(bench) = Bench::new() else { return };
-    let ran = bench.run("from IPython.display import display, HTML\ndisplay(HTML('<b>富</b>'))\n{'表': [1, 2]}").await;
+    let execution =
+        bench.run("from IPython.display import display, HTML\ndisplay(HTML('<b>富</b>'))\n{'表': [1, 2]}").await;
     assert_eq!(
-        ran.outputs,
+        execution.outputs,
         [
             json!({
                 "output_type": "display_data",
@@ -46,11 +47,11 @@ async fn results_and_rich_data_keep_every_form() {
 }
 
 #[tokio::test]
-async fn a_display_is_updated_where_it_stands_and_cleared_when_asked() {
+async fn a_display_is_updated_in_place_and_cleared_on_request() {
     let Some(bench) = Bench::new() else { return };
-    let ran = bench.run("h = display('old', display_id=True)\nprint('between')\nh.update('new')").await;
-    assert_eq!(ran.outputs[0]["data"]["text/plain"], "'new'");
-    assert_eq!(ran.outputs.len(), 2, "{:?}", ran.outputs);
+    let execution = bench.run("h = display('old', display_id=True)\nprint('between')\nh.update('new')").await;
+    assert_eq!(execution.outputs[0]["data"]["text/plain"], "'new'");
+    assert_eq!(execution.outputs.len(), 2, "{:?}", execution.outputs);
     let cleared = bench
         .run(
             "from IPython.display import clear_output\nprint('a')\nclear_output()\nprint('b')\nclear_output(wait=True)",
@@ -62,64 +63,64 @@ async fn a_display_is_updated_where_it_stands_and_cleared_when_asked() {
 }
 
 #[tokio::test]
-async fn an_error_keeps_its_traceback_with_colours_and_the_kernel_goes_on() {
+async fn an_error_keeps_its_colored_traceback_and_the_kernel_continues() {
     let Some(bench) = Bench::new() else { return };
-    let ran = bench.run("x = 5\ndef deep():\n    raise ValueError('坏了')\ndeep()").await;
-    let error = &ran.outputs[0];
-    assert_eq!(ran.ended, CellEnd::Error);
+    let execution = bench.run("x = 5\ndef deep():\n    raise ValueError('坏了')\ndeep()").await;
+    let error = &execution.outputs[0];
+    assert_eq!(execution.ended, CellEnd::Error);
     assert_eq!(
         (&error["output_type"], &error["ename"], &error["evalue"]),
         (&json!("error"), &json!("ValueError"), &json!("坏了"))
     );
     let traceback: Vec<&str> = error["traceback"].as_array().unwrap().iter().filter_map(|line| line.as_str()).collect();
     assert!(traceback.len() > 1 && traceback.concat().contains("\u{1b}["), "{traceback:?}");
-    assert_eq!(bench.said("print(x)").await, "5\n");
+    assert_eq!(bench.stdout_of("print(x)").await, "5\n");
 }
 
 #[tokio::test]
 async fn a_syntax_error_is_an_error_too() {
     let Some(bench) = Bench::new() else { return };
-    let ran = bench.run("for in").await;
-    assert_eq!((ran.ended, &ran.outputs[0]["ename"]), (CellEnd::Error, &json!("SyntaxError")));
+    let execution = bench.run("for in").await;
+    assert_eq!((execution.ended, &execution.outputs[0]["ename"]), (CellEnd::Error, &json!("SyntaxError")));
 }
 
 #[tokio::test]
-async fn code_that_writes_for_ever_is_interrupted_and_most_of_it_left_out() {
+async fn endless_output_is_interrupted_and_mostly_dropped() {
     let Some(bench) = Bench::new() else { return };
-    let ran = bench.run("line = 'x' * 999_999\nfor _ in range(1_000):\n    print(line)").await;
-    assert_eq!(ran.ended, CellEnd::Interrupted);
-    assert!(ran.left_out > 60 * 1024 * 1024, "{}", ran.left_out);
-    let kept: usize = ran.outputs.iter().map(|output| output.to_string().len()).sum();
-    assert!(kept < 1_200_000, "{kept}");
-    let note = ran.outputs.last().unwrap()["text"].as_str().unwrap();
+    let execution = bench.run("line = 'x' * 999_999\nfor _ in range(1_000):\n    print(line)").await;
+    assert_eq!(execution.ended, CellEnd::Interrupted);
+    assert!(execution.omitted_bytes > 60 * 1024 * 1024, "{}", execution.omitted_bytes);
+    let size: usize = execution.outputs.iter().map(|output| output.to_string().len()).sum();
+    assert!(size < 1_200_000, "{size}");
+    let note = execution.outputs.last().unwrap()["text"].as_str().unwrap();
     assert!(note.contains("left out"), "{note}");
-    assert_eq!(bench.said("print('alive', len(line))").await, "alive 999999\n");
+    assert_eq!(bench.stdout_of("print('alive', len(line))").await, "alive 999999\n");
 }
 
 #[tokio::test]
-async fn one_print_of_much_is_left_out_and_what_follows_is_kept() {
+async fn a_large_print_is_dropped_and_later_output_is_stored() {
     let Some(bench) = Bench::new() else { return };
-    let ran = bench.run("print('x' * 50_000_000, flush=True)\nprint('end')").await;
-    assert_eq!((ran.ended, text(&ran.outputs).as_str()), (CellEnd::Ok, "end\n"));
-    assert!(ran.left_out >= 50_000_000);
+    let execution = bench.run("print('x' * 50_000_000, flush=True)\nprint('end')").await;
+    assert_eq!((execution.ended, text(&execution.outputs).as_str()), (CellEnd::Ok, "end\n"));
+    assert!(execution.omitted_bytes >= 50_000_000);
 }
 
 #[tokio::test]
-async fn an_error_is_shown_however_much_was_written_before() {
+async fn an_error_is_shown_after_any_amount_of_output() {
     let Some(bench) = Bench::new() else { return };
-    let ran = bench.run("for _ in range(3_000):\n    print('y' * 999)\nraise KeyError('z' * 5_000_000)").await;
-    assert_eq!(ran.ended, CellEnd::Error);
-    assert!(ran.outputs.iter().any(|output| output["output_type"] == "error"), "{}", ran.left_out);
-    assert!(ran.left_out > 1_900_000);
+    let execution = bench.run("for _ in range(3_000):\n    print('y' * 999)\nraise KeyError('z' * 5_000_000)").await;
+    assert_eq!(execution.ended, CellEnd::Error);
+    assert!(execution.outputs.iter().any(|output| output["output_type"] == "error"), "{}", execution.omitted_bytes);
+    assert!(execution.omitted_bytes > 1_900_000);
 }
 
 #[tokio::test]
-async fn too_many_outputs_and_too_large_pictures_are_left_out() {
+async fn too_many_outputs_and_too_large_images_are_dropped() {
     let Some(bench) = Bench::new() else { return };
-    let ran = bench.run("for n in range(1_500):\n    display(n)").await;
-    assert_eq!(ran.outputs.len(), 1_001);
+    let execution = bench.run("for n in range(1_500):\n    display(n)").await;
+    assert_eq!(execution.outputs.len(), 1_001);
     let large = "from IPython.display import HTML\nHTML('h' * 2_000_000)";
-    let ran = bench.run(large).await;
-    assert_eq!(ran.outputs[0]["data"], json!({ "text/plain": "<IPython.core.display.HTML object>" }));
-    assert!(ran.left_out >= 2_000_000);
+    let execution = bench.run(large).await;
+    assert_eq!(execution.outputs[0]["data"], json!({ "text/plain": "<IPython.core.display.HTML object>" }));
+    assert!(execution.omitted_bytes >= 2_000_000);
 }

@@ -1,4 +1,4 @@
-//! Through the program: code runs only where the project allows it and the person trusts it, and secrets never reach it.
+//! Tests of code in a session through the program: it needs the project's permission and the person's trust, and never gets secrets.
 
 use std::path::Path;
 
@@ -33,12 +33,12 @@ fn run(home: &Home, options: &[&str], python: Option<&Path>) -> (Option<i32>, St
     if let Some(python) = python {
         command.envs(kernel_variables(python));
     }
-    let ran = command.output().unwrap();
-    (ran.status.code(), String::from_utf8(ran.stderr).unwrap())
+    let output = command.output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
 }
 
 #[test]
-fn a_script_with_code_is_refused_before_its_session_begins_where_it_is_not_allowed() {
+fn a_script_with_code_is_rejected_before_its_session_starts_without_permission() {
     let home = Home::new();
     home.file("script.yaml", SCRIPT);
     for (config, part) in [
@@ -47,9 +47,9 @@ fn a_script_with_code_is_refused_before_its_session_begins_where_it_is_not_allow
         (ALLOWED, "run `bcc-script trust`"),
     ] {
         home.file("bcc-script.toml", config);
-        let (code, said) = run(&home, &[], None);
-        assert_eq!(code, Some(2), "{said}");
-        assert!(said.contains("script.yaml:16: the action `do` needs `exec`") && said.contains(part), "{said}");
+        let (code, text) = run(&home, &[], None);
+        assert_eq!(code, Some(2), "{text}");
+        assert!(text.contains("script.yaml:16: the action `do` needs `exec`") && text.contains(part), "{text}");
     }
     assert!(!home.path().join("seen").exists());
     let listed = home.finish(["sessions", "list"], "");
@@ -57,15 +57,15 @@ fn a_script_with_code_is_refused_before_its_session_begins_where_it_is_not_allow
 }
 
 #[test]
-fn what_nobody_can_allow_is_told() {
+fn an_unknown_permission_is_reported() {
     let home = Home::new();
     home.file("script.yaml", SCRIPT);
     home.file("bcc-script.toml", "[project]\nallow = [\"exce\"]\n");
-    let (code, said) = run(&home, &[], None);
-    assert_eq!(code, Some(2), "{said}");
+    let (code, text) = run(&home, &[], None);
+    assert_eq!(code, Some(2), "{text}");
     assert!(
-        said.contains("`exce` in `allow` is not a known permission") && said.contains("did you mean `exec`?"),
-        "{said}"
+        text.contains("`exce` in `allow` is not a known permission") && text.contains("did you mean `exec`?"),
+        "{text}"
     );
 }
 
@@ -75,18 +75,18 @@ fn code_of_a_trusted_project_runs_without_the_secrets_of_models() {
     let home = Home::new();
     home.file("script.yaml", SCRIPT);
     home.file("bcc-script.toml", ALLOWED);
-    let (code, said) = run(&home, &["--trust", "--model", "offline"], Some(&python));
-    assert_eq!(code, Some(0), "{said}");
+    let (code, text) = run(&home, &["--trust", "--model", "offline"], Some(&python));
+    assert_eq!(code, Some(0), "{text}");
     let seen = std::fs::read_to_string(home.path().join("seen")).unwrap();
     assert!(seen.contains("'PLAIN'") && !seen.contains("API_KEY") && !seen.contains("PRIVATE"), "{seen}");
 }
 
 #[test]
-fn a_kernel_that_is_not_there_is_told_with_how_to_get_one() {
+fn a_missing_kernel_is_reported_with_how_to_install_one() {
     let home = Home::new();
     home.file("script.yaml", &SCRIPT.replace("  phases:", "  kernel: { name: nowhere, timeout: 5s }\n  phases:"));
     home.file("bcc-script.toml", ALLOWED);
-    let (code, said) = run(&home, &["--trust", "--model", "offline"], None);
+    let (code, text) = run(&home, &["--trust", "--model", "offline"], None);
     assert_ne!(code, Some(0));
-    assert!(said.contains("there is no kernel `nowhere`") && said.contains("pip install ipykernel"), "{said}");
+    assert!(text.contains("there is no kernel `nowhere`") && text.contains("pip install ipykernel"), "{text}");
 }

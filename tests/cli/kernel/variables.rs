@@ -1,4 +1,4 @@
-//! The variables of a kernel after code ran.
+//! Tests of the variables of a kernel after code ran.
 
 use bcc_runtime::notebook::cell::CellEnd;
 use serde_json::{Value, json};
@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 use crate::kernel::bench::Bench;
 
 #[tokio::test]
-async fn small_values_are_given_as_they_are_and_others_as_they_show_themselves() {
+async fn small_values_are_given_as_json_and_others_as_their_repr() {
     let Some(bench) = Bench::new() else { return };
-    let ran = bench
+    let execution = bench
         .run(
             "import math\nfrom os import path, getcwd\nclass Own:\n    def __repr__(self): return '我'\ndef f(): pass\n\
              n, x, ok, nothing, 名 = 3, 2.5, True, None, '小林'\nrows = [{'a': [1, 2]}, (3,)]\nown = Own()\nlazy = range(5)\n\
              nan = float('nan')\nhuge = 10**400\n_hidden = 1\nbig = list(range(10_000))\ntext = '长' * 10_000",
         )
         .await;
-    let mut found = ran.variables.clone();
+    let mut found = execution.variables.clone();
     let big = found.remove("big").unwrap();
     let text = found.remove("text").unwrap();
     assert_eq!(
@@ -31,45 +31,45 @@ async fn small_values_are_given_as_they_are_and_others_as_they_show_themselves()
 }
 
 #[tokio::test]
-async fn there_are_never_more_than_a_few_kilobytes_of_them() {
+async fn the_variables_are_limited_to_a_few_kilobytes() {
     let Some(bench) = Bench::new() else { return };
-    let ran = bench.run("for n in range(1_000):\n    globals()[f'v{n}'] = 'w' * 300").await;
-    let size = Value::Object(ran.variables.clone()).to_string().len();
+    let execution = bench.run("for n in range(1_000):\n    globals()[f'v{n}'] = 'w' * 300").await;
+    let size = Value::Object(execution.variables.clone()).to_string().len();
     assert!((8_000..17_000).contains(&size), "{size}");
-    assert!(ran.variables.contains_key("v999") && !ran.variables.contains_key("v0"), "the newest are kept");
+    assert!(execution.variables.contains_key("v999") && !execution.variables.contains_key("v0"), "the newest are kept");
 }
 
 #[tokio::test]
-async fn looking_at_them_changes_nothing_in_the_kernel() {
+async fn reading_the_variables_changes_nothing_in_the_kernel() {
     let Some(bench) = Bench::new() else { return };
     bench.run("a = 1").await;
-    let ran = bench.run("a + 1").await;
-    assert_eq!(ran.execution_count, Some(2));
+    let execution = bench.run("a + 1").await;
+    assert_eq!(execution.execution_count, Some(2));
     assert_eq!(
-        bench.said("print(_, [n for n in globals() if n in ('room', 'user', 'seen', 'shown')])").await,
+        bench.stdout_of("print(_, [n for n in globals() if n in ('room', 'user', 'seen', 'shown')])").await,
         "2 []\n"
     );
 }
 
 #[tokio::test]
-async fn a_value_that_hangs_raises_or_floods_when_it_is_looked_at_does_no_harm() {
+async fn a_repr_that_hangs_raises_or_floods_does_no_harm() {
     let Some(bench) = Bench::new() else { return };
     let raises = "class R:\n    def __repr__(self): raise RuntimeError\nr = R()\nafter = 1";
-    let ran = bench.run(raises).await;
-    assert_eq!(Value::Object(ran.variables), json!({ "after": 1 }));
+    let execution = bench.run(raises).await;
+    assert_eq!(Value::Object(execution.variables), json!({ "after": 1 }));
     let floods = "class F:\n    def __repr__(self): return 'f' * 100_000_000\nf = F()";
-    let ran = bench.run(floods).await;
-    assert!(ran.variables["f"].as_str().unwrap().len() <= 480);
+    let execution = bench.run(floods).await;
+    assert!(execution.variables["f"].as_str().unwrap().len() <= 480);
     let hangs = "class H:\n    def __repr__(self):\n        while True: pass\nh = H()";
-    let ran = bench.run(hangs).await;
-    assert_eq!((ran.ended, ran.variables.len()), (CellEnd::Ok, 0));
-    assert_eq!(bench.said("del h\nprint('on')").await, "on\n");
+    let execution = bench.run(hangs).await;
+    assert_eq!((execution.ended, execution.variables.len()), (CellEnd::Ok, 0));
+    assert_eq!(bench.stdout_of("del h\nprint('on')").await, "on\n");
 }
 
 #[tokio::test]
-async fn code_that_breaks_the_look_only_loses_the_look() {
+async fn code_that_breaks_reading_the_variables_only_loses_the_variables() {
     let Some(bench) = Bench::new() else { return };
-    let ran = bench.run("def globals(): raise SystemExit\nk = 1").await;
-    assert_eq!(ran.ended, CellEnd::Ok);
-    assert_eq!(bench.said("print(k)").await, "1\n");
+    let execution = bench.run("def globals(): raise SystemExit\nk = 1").await;
+    assert_eq!(execution.ended, CellEnd::Ok);
+    assert_eq!(bench.stdout_of("print(k)").await, "1\n");
 }

@@ -1,35 +1,35 @@
-//! `--budget`: a session that used up what it may goes on with more, and not without.
+//! Tests of `--budget`: a session that used up its budget continues only with a larger one.
 
 use super::*;
 
 #[test]
-fn a_session_whose_budget_is_used_up_ends_with_3_and_says_how_to_go_on() {
+fn a_session_with_an_exhausted_budget_exits_with_3_and_says_how_to_continue() {
     let home = Home::new();
     let stopped = talk(&home, &["--budget", "turns=2"], ANSWERS);
     assert_eq!((stopped.code, stopped.out.as_str()), (Some(3), "你好。\n怎么称呼你？\n"), "{}", stopped.err);
-    let how = "sessions resume t --budget turns=4";
-    assert!(stopped.err.contains("the budget is used up") && stopped.err.contains(how), "{}", stopped.err);
-    // The answer was taken before the session stopped.
-    assert_eq!(said(&home), ["小林"]);
+    let command = "sessions resume t --budget turns=4";
+    assert!(stopped.err.contains("the budget is used up") && stopped.err.contains(command), "{}", stopped.err);
+    // The answer was committed before the session stopped.
+    assert_eq!(user_messages(&home), ["小林"]);
 
-    // Without more it stops again at once and asks nothing, however often.
+    // Without a larger budget it stops again at once and asks nothing.
     let script = home.script("two_phases.yaml").display().to_string();
     let again: [&[&str]; 3] =
         [&["sessions", "resume", "t"], &["sessions", "resume", "t"], &["run", &script, "--session", "t"]];
     for arguments in again {
         let finished = home.finish(arguments, ANSWERS);
         assert_eq!((finished.code, finished.out.as_str()), (Some(3), ""), "{arguments:?}");
-        assert!(finished.err.contains(how), "{}", finished.err);
+        assert!(finished.err.contains(command), "{}", finished.err);
     }
-    assert_eq!(said(&home), ["小林"]);
+    assert_eq!(user_messages(&home), ["小林"]);
 
     let enough = home.finish(["sessions", "resume", "t", "--budget", "turns=400"], "35\n芝麻开门\n从前\n");
     assert_eq!(enough.code, Some(0), "{}", enough.err);
-    assert_eq!(said(&home), ["小林", "35", "***", "从前"]);
+    assert_eq!(user_messages(&home), ["小林", "35", "***", "从前"]);
 }
 
 #[test]
-fn a_larger_budget_is_kept_for_later_resumes() {
+fn a_larger_budget_is_stored_for_later_resumes() {
     let home = Home::new();
     talk(&home, &["--budget", "turns=2", "--budget", "model_calls=50"], "小林\n");
     home.finish(["sessions", "resume", "t", "--budget", "turns=4"], "35\n");
@@ -41,17 +41,17 @@ fn a_larger_budget_is_kept_for_later_resumes() {
     assert_eq!(session["budget"], json!({ "turns": 4, "model_calls": 50 }));
     assert_eq!(session["used"]["turns"], 4);
     assert!(session["used"]["active_ms"].is_u64(), "{session}");
-    // `run --session` takes it up likewise.
+    // `run --session` resumes it in the same way.
     let finished = talk(&home, &["--budget", "turns=99"], "芝麻开门\n从前\n");
     assert_eq!(finished.code, Some(0), "{}", finished.err);
 }
 
 #[test]
-fn a_budget_that_cannot_be_is_refused_before_anything_changes() {
+fn an_invalid_budget_is_rejected_before_anything_changes() {
     let home = Home::new();
     talk(&home, &["--budget", "turns=2"], "小林\n");
     let before = home.export("t");
-    let wrong = [
+    let invalid = [
         ("turns", "no `=`"),
         ("turns=0", "is not a whole number greater than 0"),
         ("turns=lots", "is not a whole number greater than 0"),
@@ -60,10 +60,10 @@ fn a_budget_that_cannot_be_is_refused_before_anything_changes() {
         ("turns=2", "2 of 2 turns are already used"),
         ("tokens=9,turns=1", "2 of 1 turns are already used"),
     ];
-    for (budget, told) in wrong {
+    for (budget, message) in invalid {
         let finished = home.finish(["sessions", "resume", "t", "--budget", budget], "");
         assert_eq!(finished.code, Some(2), "{budget}: {}", finished.err);
-        assert!(finished.err.contains(told), "{budget}: {}", finished.err);
+        assert!(finished.err.contains(message), "{budget}: {}", finished.err);
     }
     assert_eq!(home.export("t"), before);
     let script = home.script("two_phases.yaml").display().to_string();

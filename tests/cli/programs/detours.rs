@@ -1,11 +1,11 @@
-//! What is kept of a talk that goes through skills, a trigger and a list, and that a pipe shows nothing of it but the talk.
+//! Tests of a conversation that goes through skills, a trigger and a list: its stored data, and that a pipe shows only the messages.
 
 use serde_json::{Value, json};
 
 use crate::process::{Finished, Home, fixture};
 use crate::programs::sessions;
 
-/// Runs `detours.yaml` under the id `t` with these arguments and this input.
+/// Runs `detours.yaml` as session `t` with these arguments and this input.
 fn talk(home: &Home, arguments: &[&str], input: &str) -> Finished {
     let script = home.script("detours.yaml").display().to_string();
     let replies = home.file("replies.json", &std::fs::read_to_string(fixture("detours.replies.json")).unwrap());
@@ -14,11 +14,11 @@ fn talk(home: &Home, arguments: &[&str], input: &str) -> Finished {
     home.finish(fixed.iter().chain(arguments), input)
 }
 
-/// Into the skill that the trigger inserts, in the middle of an action.
+/// Answers that lead into the skill that the trigger inserts in the middle of an action.
 const INTO_THE_TRIGGER: &str = "芝麻开门\n说不出来\n嗯\n我不想活了\n";
 
 #[test]
-fn a_pipe_shows_the_talk_alone_whatever_was_decided() {
+fn a_pipe_shows_only_the_messages() {
     let home = Home::new();
     let finished = talk(&home, &[], &format!("{INTO_THE_TRIGGER}安全\n她做饭\n她种花\n"));
     assert_eq!(finished.code, Some(0), "{}", finished.err);
@@ -28,7 +28,7 @@ fn a_pipe_shows_the_talk_alone_whatever_was_decided() {
 }
 
 #[test]
-fn a_session_tells_where_it_stands_through_skills_and_elements() {
+fn a_session_shows_its_location_in_skills_and_list_elements() {
     let home = Home::new();
     assert_eq!(talk(&home, &[], INTO_THE_TRIGGER).code, Some(3));
     let shown = sessions(&home, &["show", "t"]).out;
@@ -42,7 +42,7 @@ fn a_session_tells_where_it_stands_through_skills_and_elements() {
 }
 
 #[test]
-fn an_export_tells_messages_metrics_and_variables_apart_by_their_paths() {
+fn an_export_has_messages_metrics_and_variables_with_their_paths() {
     let home = Home::new();
     talk(&home, &[], &format!("{INTO_THE_TRIGGER}安全\n她做饭\n"));
     let export = home.export("t");

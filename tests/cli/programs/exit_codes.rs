@@ -1,14 +1,14 @@
-//! Exit codes, and what is told with them.
+//! Tests of exit codes and the messages that come with them.
 
 use super::*;
 
-use process::{PATIENCE, fixture, wait};
+use process::{TIMEOUT, fixture, wait};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 #[test]
-fn what_is_done_ends_with_0_and_what_cannot_be_asked_for_with_2() {
+fn success_exits_with_0_and_usage_errors_with_2() {
     let home = Home::new();
     let script = home.script("two_phases.yaml").display().to_string();
     let other = home.script("short_talk.yaml").display().to_string();
@@ -41,10 +41,10 @@ fn what_is_done_ends_with_0_and_what_cannot_be_asked_for_with_2() {
         (2, &["sessions", "prune", "--older-than", "soon"], "30d"),
         (2, &["sessions", "list", "--store", "nowhere.db"], "nowhere.db"),
     ];
-    for (code, arguments, told) in cases {
+    for (code, arguments, message) in cases {
         let finished = home.finish(*arguments, "");
         assert_eq!(finished.code, Some(*code), "{arguments:?}: {}", finished.err);
-        assert!(finished.err.contains(told), "{arguments:?}: {}", finished.err);
+        assert!(finished.err.contains(message), "{arguments:?}: {}", finished.err);
     }
     assert!(!home.path().join("nowhere.db").exists(), "looking makes no files");
 }
@@ -64,14 +64,14 @@ fn a_signal_ends_a_waiting_program_with_130_and_it_can_be_resumed() {
             let output = BufReader::new(child.stdout.take().unwrap());
             output.lines().map(Result::unwrap).find(|line| line.contains(question)).expect("a question");
             kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), signal).unwrap();
-            assert_eq!(wait(&mut child).code(), Some(130), "{signal:?}, json {json}, within {PATIENCE:?}");
+            assert_eq!(wait(&mut child).code(), Some(130), "{signal:?}, json {json}, within {TIMEOUT:?}");
             assert_eq!(home.finish(["sessions", "resume", "t"], ANSWERS).code, Some(0));
         }
     }
 }
 
 #[test]
-fn a_store_that_is_none_ends_with_1_and_is_left_as_it_was() {
+fn a_file_that_is_no_store_exits_with_1_and_is_not_changed() {
     let home = Home::new();
     let text = "no database, but somebody's notes, long enough to look like a header of one hundred bytes. ".repeat(3);
     let store = home.file("notes.db", &text).display().to_string();

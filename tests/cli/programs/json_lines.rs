@@ -1,8 +1,8 @@
-//! `--json`: events out, answers in, and what a resume tells again.
+//! Tests of `--json`: event output, answer input, and the events that are repeated on resume.
 
 use super::*;
 
-/// Events that were printed, without those that have no `seq`.
+/// The printed events that have a `seq`.
 fn numbered(events: &[Value]) -> Vec<&Value> {
     events.iter().filter(|event| event.get("seq").is_some()).collect()
 }
@@ -23,17 +23,17 @@ fn every_line_is_an_event_with_the_next_number() {
     assert_eq!(events.last().unwrap()["summary"]["answers"], 4);
     let unnumbered = events.iter().filter(|event| event.get("seq").is_none());
     assert!(unnumbered.clone().count() > 0 && unnumbered.clone().all(|event| event["type"] == "message_delta"));
-    // The pieces of a message are the message.
+    // The deltas of a message add up to its text.
     for message in of_type(&events, "message").into_iter().filter(|message| message["role"] == "ai") {
         let pieces =
             of_type(&events, "message_delta").into_iter().filter(|delta| delta["message_id"] == message["message_id"]);
         let text: String = pieces.map(|delta| delta["text"].as_str().unwrap()).collect();
         assert_eq!(text, message["text"].as_str().unwrap());
     }
-    // What is waited for stands after the message that asks for it, and says the same.
+    // `waiting` follows the message that asks for the answer, and has the same text.
     for pair in events.windows(3).filter(|pair| pair[2]["type"] == "waiting") {
-        let asked = pair.iter().find(|event| event["type"] == "message").unwrap();
-        assert_eq!(asked["text"], pair[2]["prompt"]);
+        let question = pair.iter().find(|event| event["type"] == "message").unwrap();
+        assert_eq!(question["text"], pair[2]["prompt"]);
         assert_eq!(pair[2]["for"], "input");
     }
     let ids: Vec<&str> =
@@ -50,8 +50,8 @@ fn plain_lines_and_objects_are_answers() {
     let home = Home::new();
     let input = ["小林", &json!({ "user": "35" }).to_string(), &answer("{\"user\": 1}", "a3"), "{not json"].join("\n");
     assert_eq!(talk(&home, &["--json"], input).code, Some(0));
-    assert_eq!(said(&home)[..2], ["小林", "35"]);
-    assert_eq!(said(&home)[2..], ["***", "{not json"], "the third is the sensitive code");
+    assert_eq!(user_messages(&home)[..2], ["小林", "35"]);
+    assert_eq!(user_messages(&home)[2..], ["***", "{not json"], "the third is the sensitive code");
 }
 
 #[test]
@@ -76,33 +76,33 @@ fn an_answer_whose_id_was_taken_is_ignored_with_a_committed_warning() {
         of_type(&events, "warning").iter().map(|warning| warning["code"].as_str().unwrap()).collect();
     assert_eq!(codes, ["answer-taken", "answer-unknown", "answer-taken", "answer-taken"]);
     assert_eq!(of_type(&events, "warning")[0]["help"], "the expected answer is `a2`");
-    assert_eq!(said(&home), ["小林", "35", "***"]);
-    // Told is kept, and what was taken stays taken in the next process.
+    assert_eq!(user_messages(&home), ["小林", "35", "***"]);
+    // Printed events are stored, and a taken answer stays taken in the next process.
     let again = home.finish(
         ["sessions", "resume", "t", "--json", "--after", "0"],
         [answer("35", "of-the-client"), answer("x", "a1")].join("\n"),
     );
     let warnings = of_type(&again.events(), "warning").len();
     assert_eq!(warnings, 4 + 2, "{}", again.out);
-    assert_eq!(said(&home).len(), 3);
+    assert_eq!(user_messages(&home).len(), 3);
 }
 
 #[test]
-fn an_object_that_is_no_answer_is_told_on_standard_error_and_the_question_stays() {
+fn an_invalid_answer_object_is_reported_on_standard_error_and_the_question_stays() {
     let home = Home::new();
     let input = [r#"{"text": "小林"}"#, r#"{"user": 5}"#, &answer("小林", "a1")].join("\n");
     let finished = talk(&home, &["--json"], input);
     assert_eq!(finished.code, Some(3));
     assert_eq!(finished.err.matches("a JSON line must be").count(), 2, "{}", finished.err);
-    assert_eq!(said(&home), ["小林"]);
+    assert_eq!(user_messages(&home), ["小林"]);
 }
 
 #[test]
-fn a_resumed_session_tells_where_it_is_and_what_it_waits_for_as_it_was() {
+fn a_resumed_session_reports_its_location_and_repeats_waiting() {
     let home = Home::new();
     let first = talk(&home, &["--json"], "小林\n不说\n");
-    let told: Vec<&str> = first.out.lines().collect();
-    let waiting = *told.last().unwrap();
+    let printed: Vec<&str> = first.out.lines().collect();
+    let waiting = *printed.last().unwrap();
     let last_seq = numbered(&first.events()).len();
     for (number, arguments) in
         [vec!["sessions", "resume", "t", "--json"], vec!["run", "two_phases.yaml", "--session", "t", "--json"]]
@@ -124,28 +124,28 @@ fn a_resumed_session_tells_where_it_is_and_what_it_waits_for_as_it_was() {
 }
 
 #[test]
-fn after_writes_again_exactly_what_was_missed() {
+fn after_repeats_exactly_the_missed_events() {
     let home = Home::new();
     let first = talk(&home, &["--json"], "小林\n");
-    let mut told: Vec<String> =
+    let mut printed: Vec<String> =
         first.out.lines().filter(|line| line.starts_with("{\"seq\"")).map(str::to_owned).collect();
-    let waiting = told.last().unwrap().clone();
-    for after in [told.len(), 7, 0, told.len() + 1, 9999] {
+    let waiting = printed.last().unwrap().clone();
+    for after in [printed.len(), 7, 0, printed.len() + 1, 9999] {
         let finished = home.finish(["sessions", "resume", "t", "--json", "--after", &after.to_string()], "");
         let lines: Vec<&str> = finished.out.lines().collect();
-        let missed = told.get(after..).unwrap_or_default();
+        let missed = printed.get(after..).unwrap_or_default();
         assert_eq!(lines[..missed.len()], *missed, "after {after}");
         let [resumed, again] = &lines[missed.len()..] else { panic!("after {after}: {lines:#?}") };
-        assert!(resumed.starts_with(&format!("{{\"seq\":{},", told.len() + 1)), "{resumed}");
+        assert!(resumed.starts_with(&format!("{{\"seq\":{},", printed.len() + 1)), "{resumed}");
         assert_eq!(*again, waiting);
-        told.push((*resumed).to_owned());
+        printed.push((*resumed).to_owned());
     }
-    // Of a session that is over, what was missed of its end.
+    // For a completed session, the missed events at its end are printed.
     assert_eq!(talk(&home, &["--json"], "35\n芝麻开门\n从前\n").code, Some(0));
-    let over = home.finish(["sessions", "resume", "t", "--json", "--after", &told.len().to_string()], "");
-    assert_eq!(over.code, Some(2), "{}", over.err);
-    assert_eq!(over.events()[0]["type"], "session_resumed");
-    assert_eq!(over.events().last().unwrap()["type"], "session_completed");
+    let ended = home.finish(["sessions", "resume", "t", "--json", "--after", &printed.len().to_string()], "");
+    assert_eq!(ended.code, Some(2), "{}", ended.err);
+    assert_eq!(ended.events()[0]["type"], "session_resumed");
+    assert_eq!(ended.events().last().unwrap()["type"], "session_completed");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn the_same_clock_and_answers_give_the_same_output_to_the_byte() {
 }
 
 #[test]
-fn a_script_that_was_edited_changes_no_session_that_runs() {
+fn an_edited_script_changes_no_running_session() {
     let home = Home::new();
     talk(&home, &["--json"], "小林\n");
     let edited =

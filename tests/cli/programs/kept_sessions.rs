@@ -1,4 +1,4 @@
-//! `sessions`: list, show, export, delete, prune.
+//! Tests of `sessions`: list, show, export, delete, prune.
 
 use super::*;
 
@@ -31,13 +31,13 @@ fn sessions_are_listed_shown_exported_and_deleted() {
     assert_eq!(sessions(&home, &["delete", "t"]).code, Some(0));
     assert_eq!(sessions(&home, &["show", "t"]).code, Some(2));
     assert_eq!(sessions(&home, &["list"]).out.lines().count(), 1);
-    // The id is free again.
+    // The id can be used again.
     let finished = talk(&home, &[], "");
     assert_eq!((finished.code, finished.out.as_str()), (Some(3), "你好。\n怎么称呼你？\n"));
 }
 
 #[test]
-fn an_export_holds_what_the_interface_names_and_prompts_only_with_calls() {
+fn an_export_has_the_documented_fields_and_prompts_only_with_calls() {
     let home = Home::new();
     talk(&home, &["--user", "lin"], "小林\n35\n芝麻开门\n从前\n");
     let plain = sessions(&home, &["export", "t"]).out;
@@ -80,7 +80,7 @@ fn an_export_holds_what_the_interface_names_and_prompts_only_with_calls() {
 }
 
 #[test]
-fn prune_takes_what_is_older_and_nobody_holds() {
+fn prune_deletes_old_sessions_that_are_not_locked() {
     let home = Home::new();
     let script = home.script("short_talk.yaml").display().to_string();
     for (id, clock) in

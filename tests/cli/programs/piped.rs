@@ -1,9 +1,9 @@
-//! Through pipes: one line is one answer, and only the words of the AI come out.
+//! Tests of pipes: one line is one answer, and only the messages of the AI are printed.
 
 use super::*;
 
 #[test]
-fn only_the_words_of_the_ai_go_to_standard_output() {
+fn only_the_messages_of_the_ai_go_to_standard_output() {
     let home = Home::new();
     let finished = talk(&home, &[], ANSWERS);
     assert_eq!(finished.code, Some(0), "{}", finished.err);
@@ -18,11 +18,11 @@ fn a_line_is_an_answer_whatever_ends_it_and_an_empty_line_is_one_too() {
     let home = Home::new();
     let finished = talk(&home, &[], "小林\r\n\n35\n  \n芝麻开门\nno end");
     assert_eq!(finished.code, Some(0), "{}", finished.err);
-    assert_eq!(said(&home), ["小林", "", "35", "  ", "***", "no end"]);
+    assert_eq!(user_messages(&home), ["小林", "", "35", "  ", "***", "no end"]);
 }
 
 #[test]
-fn the_end_of_input_saves_and_the_session_goes_on_where_it_was() {
+fn the_end_of_input_saves_the_session_and_it_can_be_continued() {
     let home = Home::new();
     let finished = talk(&home, &[], "小林\n35\n");
     assert_eq!(finished.code, Some(3));
@@ -31,30 +31,30 @@ fn the_end_of_input_saves_and_the_session_goes_on_where_it_was() {
     assert_eq!((finished.code, finished.out.as_str()), (Some(3), "讲个故事吧。\n"), "{}", finished.err);
     let finished = talk(&home, &[], "从前\n");
     assert_eq!((finished.code, finished.out.as_str()), (Some(0), "再见，小林。\n"), "{}", finished.err);
-    assert_eq!(said(&home), ["小林", "35", "***", "从前"]);
+    assert_eq!(user_messages(&home), ["小林", "35", "***", "从前"]);
 }
 
 #[test]
-fn lines_that_come_while_a_turn_runs_wait_for_their_question() {
+fn input_lines_during_a_turn_wait_for_their_question() {
     let home = Home::new();
     let finished = talk(&home, &[], format!("{ANSWERS}one too many\n"));
     assert_eq!(finished.code, Some(0), "{}", finished.err);
-    assert_eq!(said(&home), ["小林", "35", "***", "从前"]);
+    assert_eq!(user_messages(&home), ["小林", "35", "***", "从前"]);
 }
 
 #[test]
-fn a_session_that_fails_says_why_on_standard_error_and_ends_with_1() {
+fn a_failed_session_prints_the_reason_to_standard_error_and_exits_with_1() {
     let home = Home::new();
     let finished = run(&home, "failing.yaml", &[], "不说\n");
     assert_eq!(finished.code, Some(1));
     assert_eq!(finished.out, "你几岁？\n");
     assert!(finished.err.contains("`age >= 18`"), "{}", finished.err);
-    // A failed session is final.
+    // A failed session cannot be resumed.
     assert_eq!(sessions(&home, &["resume", "t"]).code, Some(2));
 }
 
 #[test]
-fn the_store_is_for_its_owner_only() {
+fn only_the_owner_can_read_the_store() {
     use std::os::unix::fs::PermissionsExt;
     let home = Home::new();
     talk(&home, &[], "小林\n");

@@ -1,4 +1,4 @@
-//! Variables that are given from outside or kept for a user.
+//! Tests of variables that are set on the command line or stored for a user.
 
 use super::*;
 
@@ -20,25 +20,25 @@ fn variables_are_given_by_name_and_by_file_and_the_name_wins() {
 }
 
 #[test]
-fn a_variable_that_cannot_be_given_is_told_before_anything_begins() {
+fn an_invalid_variable_is_reported_before_the_start() {
     let cases = [
         ("nmae=x", "did you mean `name`?"),
         ("age=many", "is not of type integer"),
         ("age", "has no `=`"),
         ("visits=x", "is not of type integer"),
     ];
-    for (given, told) in cases {
+    for (given, message) in cases {
         let home = Home::new();
         let script = if given.starts_with("visits") { "short_talk.yaml" } else { "two_phases.yaml" };
         let finished = run(&home, script, &["--var", given], "小林\n");
         assert_eq!(finished.code, Some(2), "{given}: {}", finished.err);
-        assert!(finished.err.contains(told), "{given}: {}", finished.err);
+        assert!(finished.err.contains(message), "{given}: {}", finished.err);
         assert_eq!((finished.out.as_str(), sessions(&home, &["list"]).out.as_str()), ("", ""), "{given}");
     }
 }
 
 #[test]
-fn global_variables_are_kept_for_their_user_and_for_nobody_else() {
+fn global_variables_are_stored_for_their_user_only() {
     let home = Home::new();
     let script = home.script("short_talk.yaml").display().to_string();
     let visits: Vec<String> =

@@ -1,25 +1,25 @@
-//! Whatever a person types is words: never a template, a role, a command to the terminal, or too much.
+//! Tests that user input is always data: never a template, a role, or a terminal command, and limited in size.
 
 use super::*;
 
-/// The roles of the messages that were sent to judge the answer to `ask_name`.
+/// The roles of the messages in the prompt that judged the answer to `ask_name`.
 fn roles(home: &Home) -> Vec<String> {
     let export = home.export("t");
-    let judged = export["outcomes"]
+    let ask_outcome = export["outcomes"]
         .as_array()
         .unwrap()
         .iter()
         .find(|outcome| outcome["completed"] == true && outcome["location"]["action_id"] == "ask_name")
         .unwrap();
-    let prompt = judged["debug_info"]["llm_prompt"].as_array().unwrap();
+    let prompt = ask_outcome["debug_info"]["llm_prompt"].as_array().unwrap();
     prompt.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
-fn nothing_that_a_person_types_is_anything_but_words() {
-    let usual = Home::new();
-    talk(&usual, &["--json"], "小林\n");
-    let usual_roles = roles(&usual);
+fn user_input_is_always_data() {
+    let reference = Home::new();
+    talk(&reference, &["--json"], "小林\n");
+    let expected_roles = roles(&reference);
     let texts = [
         "{{ code }}{% for x in y %}",
         "{% raw %}",
@@ -36,18 +36,18 @@ fn nothing_that_a_person_types_is_anything_but_words() {
         let home = Home::new();
         let finished = talk(&home, &["--json"], answer(text, "a1"));
         assert_eq!(finished.code, Some(3), "{text:?}: {}", finished.err);
-        assert_eq!(said(&home), [text]);
-        assert_eq!(roles(&home), usual_roles, "{text:?}");
-        // The value of the variable, and the question that says it, hold the words as they are.
+        assert_eq!(user_messages(&home), [text]);
+        assert_eq!(roles(&home), expected_roles, "{text:?}");
+        // The value of the variable and the question that contains it have the exact input.
         let name = home.export("t")["variables"]["session"]["name"]["value"].clone();
         assert_eq!(name, text.trim());
-        let asked = of_type(&finished.events(), "waiting").last().unwrap()["prompt"].clone();
-        assert_eq!(asked, format!("{}，你几岁？", text.trim()));
+        let question = of_type(&finished.events(), "waiting").last().unwrap()["prompt"].clone();
+        assert_eq!(question, format!("{}，你几岁？", text.trim()));
     }
 }
 
 #[test]
-fn an_answer_of_a_megabyte_is_kept_whole() {
+fn an_answer_of_a_megabyte_is_stored_completely() {
     for text in ["x".repeat(1 << 20), "很".repeat((1 << 20) / 3), "{{ name }}\u{7}".repeat((1 << 20) / 11)] {
         let home = Home::new();
         let finished = talk(&home, &[], format!("{text}\n35\n"));
@@ -61,23 +61,23 @@ fn an_answer_of_a_megabyte_is_kept_whole() {
 }
 
 #[test]
-fn an_answer_that_is_too_long_is_refused_and_the_question_stays() {
+fn an_answer_that_is_too_long_is_rejected_and_the_question_stays() {
     let home = Home::new();
     let finished = talk(&home, &[], format!("{}\n小林\n", "x".repeat(3 << 20)));
     assert_eq!(finished.code, Some(3));
     assert!(finished.err.contains("an answer longer than"), "{}", finished.err);
-    assert_eq!(said(&home), ["小林"]);
+    assert_eq!(user_messages(&home), ["小林"]);
 }
 
 #[test]
-fn bytes_that_are_no_text_are_an_answer_all_the_same() {
+fn invalid_utf_8_is_an_answer_too() {
     let home = Home::new();
     assert_eq!(talk(&home, &[], b"a\xff\xfeb\n").code, Some(3));
-    assert_eq!(said(&home), ["a\u{fffd}\u{fffd}b"]);
+    assert_eq!(user_messages(&home), ["a\u{fffd}\u{fffd}b"]);
 }
 
 #[test]
-fn what_a_person_types_is_in_no_log_and_no_error() {
+fn user_input_is_in_no_log_and_no_error() {
     let home = Home::new();
     let replies = json!({ "replies": { "hello": ["你好"], "ask_name": [{ "content": "?" }, "芝麻关门 is no JSON"] } });
     let model = format!("replay:{}", home.file("replies.json", &replies.to_string()).display());

@@ -1,6 +1,6 @@
-//! The prompts of kinds that do not simply ask: a loop of behaviors has two, code has one that follows its failure.
+//! Tests of the prompts of kinds with more than one prompt: a loop of behaviors has two, code has one for its failure.
 
-use crate::render::Desk;
+use crate::render::RenderFixture;
 
 const SCRIPT: &str = r#"
 session:
@@ -20,22 +20,22 @@ session:
 
 #[test]
 fn both_prompts_of_a_loop_are_shown() {
-    let desk = Desk::new(SCRIPT);
-    for (options, file, told) in [
+    let fixture = RenderFixture::new(SCRIPT);
+    for (options, file, expected) in [
         (&[][..], "behavior_v1.md", "Sleep"),
         (&["behavior"], "behavior_v1.md", "three sections"),
         (&["reflection_v1"], "reflection_v1.md", "three sections"),
     ] {
-        let prompt = desk.action("write", options);
+        let prompt = fixture.action("write", options);
         assert!(prompt["template"].to_string().contains(file), "{options:?}: {}", prompt["template"]);
-        assert!(prompt["messages"].to_string().contains(told), "{options:?}: {}", prompt["messages"]);
+        assert!(prompt["messages"].to_string().contains(expected), "{options:?}: {}", prompt["messages"]);
     }
 }
 
 #[test]
-fn where_there_is_no_prompt_it_is_said_why() {
-    let desk = Desk::new(SCRIPT);
-    for (options, told) in [
+fn the_reason_is_printed_where_there_is_no_prompt() {
+    let fixture = RenderFixture::new(SCRIPT);
+    for (options, expected) in [
         (&["--action", "run"][..], "only after its code has failed"),
         (&["exec", "--action", "run"], "`bcc-script templates render exec` shows only the template"),
         (&["--action", "code"], "asks no model"),
@@ -44,8 +44,8 @@ fn where_there_is_no_prompt_it_is_said_why() {
         (&["behavior", "--action", "write", "--answer", "x"], "`write` takes no answer"),
         (&["ai_ask", "--action", "write"], "its templates are `behavior` and `reflection`"),
     ] {
-        let done = desk.render(&[&["--script", "script.yaml"], options].concat());
-        assert!(matches!(done.code, Some(1 | 2)), "{options:?}: {:?}", done.code);
-        assert!(done.err.contains(told) && done.out.is_empty(), "{options:?}: {}", done.err);
+        let finished = fixture.render(&[&["--script", "script.yaml"], options].concat());
+        assert!(matches!(finished.code, Some(1 | 2)), "{options:?}: {:?}", finished.code);
+        assert!(finished.err.contains(expected) && finished.out.is_empty(), "{options:?}: {}", finished.err);
     }
 }

@@ -1,13 +1,13 @@
-//! What `templates render` never shows, what it leaves alone, and what it means by the names that it is given.
+//! Tests of what `templates render` never shows, that it changes no files, and how it resolves names.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::render::{CLOCK, Desk, SCRIPT, said};
+use crate::render::{CLOCK, RenderFixture, SCRIPT, role_and_text};
 
-/// The names and bytes of the files in a folder, whatever changed in between.
+/// The names and contents of the files in a folder, to find any change.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<(String, Vec<u8>)> = fs::read_dir(folder)
         .unwrap()
@@ -51,23 +51,23 @@ replies:
 
 #[test]
 fn no_call_of_a_session_shows_a_sensitive_value_of_any_scope() {
-    let desk = Desk::new(SECRETS);
-    desk.home.file("replies.yaml", OPENLY);
+    let fixture = RenderFixture::new(SECRETS);
+    fixture.home.file("replies.yaml", OPENLY);
     let arguments = ["run", "script.yaml", "--session", "s", "--clock", CLOCK, "--model", "replay:replies.yaml"];
-    let done = desk.home.finish(arguments, "秘密甲\n秘密乙\n秘密丙\n秘密丁\n");
-    assert_eq!(done.code, Some(0), "{}", done.err);
+    let finished = fixture.home.finish(arguments, "秘密甲\n秘密乙\n秘密丙\n秘密丁\n");
+    assert_eq!(finished.code, Some(0), "{}", finished.err);
     let mut answers = 0;
-    // The second template fails with words that hold the values.
+    // The second template fails with an error that contains the values.
     for template in [None, Some("{% include of_session ~ of_user ~ answer ~ of_phase ~ of_topic %}")] {
         if let Some(text) = template {
-            desk.template("default/ai_ask_v1.md", text);
+            fixture.template("default/ai_ask_v1.md", text);
         }
         for (action, calls) in [("ask_session", 2), ("ask_user", 2), ("ask_phase", 2), ("ask_topic", 2), ("end", 1)] {
             for call in 1..=calls {
                 let call = call.to_string();
                 for form in [&[][..], &["--json"]] {
                     let options = ["--session", "s", "--action", action, "--round", "1", "--call", &call];
-                    let shown = desk.render(&[&options[..], form].concat());
+                    let shown = fixture.render(&[&options[..], form].concat());
                     let all = shown.out + &shown.err;
                     assert!(!all.contains("秘密") && !all.contains("\\u79d8"), "{action} {call}: {all}");
                     answers += all.matches("\"answer\": \"***\"").count();
@@ -80,28 +80,28 @@ fn no_call_of_a_session_shows_a_sensitive_value_of_any_scope() {
 }
 
 #[test]
-fn what_fails_with_a_given_sensitive_value_does_not_show_it() {
-    let desk = Desk::new(SECRETS);
-    desk.template("default/ai_ask_v1.md", "{% include of_session %}");
+fn an_error_with_a_given_sensitive_value_does_not_show_it() {
+    let fixture = RenderFixture::new(SECRETS);
+    fixture.template("default/ai_ask_v1.md", "{% include of_session %}");
     let action = ["--script", "script.yaml", "--action", "ask_session", "--var", "of_session=秘密甲"];
-    let shown = desk.render(&action);
+    let shown = fixture.render(&action);
     assert_eq!(shown.code, Some(1), "{}", shown.err);
     assert!(shown.err.contains("***") && !shown.err.contains("秘密甲"), "{}", shown.err);
-    desk.template("default/ai_ask_v1.md", "{{ answer }}{{ of_session }}");
-    let shown = desk.render(&[&action[..], &["--answer", "秘密甲", "--json"]].concat());
+    fixture.template("default/ai_ask_v1.md", "{{ answer }}{{ of_session }}");
+    let shown = fixture.render(&[&action[..], &["--answer", "秘密甲", "--json"]].concat());
     assert!(shown.out.contains("\"answer\": \"***\"") && !shown.out.contains("秘密甲"), "{}", shown.out);
 }
 
 #[test]
-fn nothing_is_left_beside_a_store_that_is_looked_at() {
-    let desk = Desk::talked(SCRIPT);
-    let alone = desk.home.path().join("alone");
+fn reading_a_store_leaves_no_files_next_to_it() {
+    let fixture = RenderFixture::with_session(SCRIPT);
+    let alone = fixture.home.path().join("alone");
     fs::create_dir(&alone).unwrap();
-    fs::copy(desk.home.store(), alone.join("sessions.db")).unwrap();
+    fs::copy(fixture.home.store(), alone.join("sessions.db")).unwrap();
     let before = files(&alone);
     let store = alone.join("sessions.db");
     let options = ["--session", "s", "--action", "bye", "--store", store.to_str().unwrap()];
-    let shown = desk.render(&options);
+    let shown = fixture.render(&options);
     assert_eq!(shown.code, Some(0), "{}", shown.err);
     assert_eq!(files(&alone), before);
     assert_eq!(fs::read_dir(&alone).unwrap().count(), 1, "no folder of locks either");
@@ -109,27 +109,27 @@ fn nothing_is_left_beside_a_store_that_is_looked_at() {
 
 #[test]
 fn a_call_is_chosen_among_the_visits_of_an_action() {
-    let desk = Desk::talked(SCRIPT);
-    let of = |options: &[&str]| desk.json(&[&["--session", "s", "--action", "think"], options].concat());
-    let last = of(&[]);
-    let first = of(&["--call", "1"]);
+    let fixture = RenderFixture::with_session(SCRIPT);
+    let prompt_of = |options: &[&str]| fixture.json(&[&["--session", "s", "--action", "think"], options].concat());
+    let last = prompt_of(&[]);
+    let first = prompt_of(&["--call", "1"]);
     let (path, other) = (last["path"].as_str().unwrap(), first["path"].as_str().unwrap());
     assert_ne!(path, other);
     assert_eq!((&last["call"], &last["calls"]), (&Value::from(2), &Value::from(2)));
-    let chosen = of(&["--path", other]);
+    let chosen = prompt_of(&["--path", other]);
     assert_eq!((&chosen["call"], &chosen["calls"]), (&Value::from(1), &Value::from(1)));
     assert_eq!(chosen["then"], first["then"]);
-    let shown = desk.render(&["--session", "s", "--action", "think"]);
+    let shown = fixture.render(&["--session", "s", "--action", "think"]);
     assert!(shown.err.contains(&format!("at `{path}` · call 2 of 2")), "{}", shown.err);
-    let wrong = desk.render(&["--session", "s", "--action", "think", "--path", "nowhere"]);
+    let wrong = fixture.render(&["--session", "s", "--action", "think", "--path", "nowhere"]);
     assert_eq!(wrong.code, Some(2));
     assert!(wrong.err.contains(&format!("it asked a model at `{other}`, `{path}`")), "{}", wrong.err);
 }
 
 #[test]
-fn an_empty_list_is_told_where_its_action_is_rendered() {
-    let desk = Desk::new(&SCRIPT.replace(", value: [母亲, 父亲]", ""));
-    let notes = |options: &[&str]| desk.action("think", options)["notes"].to_string();
+fn an_empty_list_is_reported_when_its_action_is_rendered() {
+    let fixture = RenderFixture::new(&SCRIPT.replace(", value: [母亲, 父亲]", ""));
+    let notes = |options: &[&str]| fixture.action("think", options)["notes"].to_string();
     for options in [&[][..], &["--var", "people=[]"], &["--var", "person=姑姑"]] {
         let notes = notes(options);
         assert!(notes.contains("the list of the topic `each` is empty here, so `think` would not run"), "{notes}");
@@ -139,12 +139,12 @@ fn an_empty_list_is_told_where_its_action_is_rendered() {
 
 #[test]
 fn render_and_show_mean_the_same_file_by_the_same_name() {
-    let desk = Desk::new(SCRIPT);
-    desk.template("default/ai_say_v1.md", "---\ntemperature: 0.1\n---\ndefault {{ x }}");
-    desk.template("custom/gentle/ai_say_v1.md", "---\ntemperature: 0.9\n---\n\ngentle {{ x }}");
-    desk.template("custom/gentle/safety.md", "no promises {{ x }}");
-    desk.template("custom/gentle/ai_think_v2.md", "two {{ x }}");
-    fs::create_dir_all(desk.home.path().join("_system/config/default")).unwrap();
+    let fixture = RenderFixture::new(SCRIPT);
+    fixture.template("default/ai_say_v1.md", "---\ntemperature: 0.1\n---\ndefault {{ x }}");
+    fixture.template("custom/gentle/ai_say_v1.md", "---\ntemperature: 0.9\n---\n\ngentle {{ x }}");
+    fixture.template("custom/gentle/safety.md", "no promises {{ x }}");
+    fixture.template("custom/gentle/ai_think_v2.md", "two {{ x }}");
+    fs::create_dir_all(fixture.home.path().join("_system/config/default")).unwrap();
     let scheme = ["--scheme", "gentle"];
     for (name, file, text, line) in [
         ("ai_say", "custom/gentle/ai_say_v1.md", "gentle", 5),
@@ -155,9 +155,9 @@ fn render_and_show_mean_the_same_file_by_the_same_name() {
         ("ai_think_v2", "custom/gentle/ai_think_v2.md", "two", 1),
     ] {
         let file = format!("_system/config/{file}");
-        let prompt = desk.json(&[&[name], &scheme[..]].concat());
+        let prompt = fixture.json(&[&[name], &scheme[..]].concat());
         assert_eq!(prompt["file"], file, "{name}");
-        assert_eq!(said(&prompt["messages"])[0].1, format!("{text} ⟦x?⟧"), "{name}");
+        assert_eq!(role_and_text(&prompt["messages"])[0].1, format!("{text} ⟦x?⟧"), "{name}");
         assert_eq!(
             (&prompt["unknown"][0]["file"], &prompt["unknown"][0]["line"]),
             (&Value::from(file.as_str()), &Value::from(line))
@@ -168,50 +168,57 @@ fn render_and_show_mean_the_same_file_by_the_same_name() {
             _ => Value::Null,
         };
         assert_eq!(prompt["temperature"], temperature, "{name}");
-        let shown = desk.home.finish(["templates", "show", name, "--scheme", "gentle"], "");
+        let shown = fixture.home.finish(["templates", "show", name, "--scheme", "gentle"], "");
         assert!(shown.err.starts_with(&file), "{name}: {}", shown.err);
-        let head = desk.render(&[&[name], &scheme[..]].concat());
+        let head = fixture.render(&[&[name], &scheme[..]].concat());
         assert!(head.err.starts_with(&file), "{name}: {}", head.err);
     }
     for name in ["../x", "a/ai_ask_v1.md", "ai_ask_v9"] {
-        let (rendered, shown) = (desk.render(&[name]), desk.home.finish(["templates", "show", name], ""));
+        let (rendered, shown) = (fixture.render(&[name]), fixture.home.finish(["templates", "show", name], ""));
         assert_eq!((rendered.code, &rendered.err), (Some(2), &shown.err));
-        let told = if name == "ai_ask_v9" { "available versions: 1" } else { "specified by file name only" };
-        assert!(rendered.err.contains(told), "{}", rendered.err);
+        let expected = if name == "ai_ask_v9" { "available versions: 1" } else { "specified by file name only" };
+        assert!(rendered.err.contains(expected), "{}", rendered.err);
     }
 }
 
 #[test]
-fn a_name_that_is_not_that_of_the_prompt_of_an_action_is_refused() {
-    let desk = Desk::new(SCRIPT);
-    desk.template("default/ai_say_v2.md", "two");
-    let script = fs::read_to_string(desk.home.path().join("script.yaml")).unwrap();
-    desk.home.file("script.yaml", &script.replace("goal: 道别", "goal: 道别, version: 2"));
-    for (name, action, told) in [
+fn a_template_that_the_action_does_not_use_is_rejected() {
+    let fixture = RenderFixture::new(SCRIPT);
+    fixture.template("default/ai_say_v2.md", "two");
+    let script = fs::read_to_string(fixture.home.path().join("script.yaml")).unwrap();
+    fixture.home.file("script.yaml", &script.replace("goal: 道别", "goal: 道别, version: 2"));
+    for (name, action, expected) in [
         ("ai_say_v1", "bye", "`bye` uses the template `ai_say_v2.md`, not `ai_say_v1.md`"),
         ("ai_ask_v2", "ask_name", "`ask_name` uses the template `ai_ask_v1.md`, not `ai_ask_v2.md`"),
         ("ai_ask_monitor", "move", "`move` is of type `set` and asks no model"),
         ("../ai_ask", "ask_name", "specified by file name only"),
         ("default:ai_ask", "ask_name", "`--scheme default`"),
     ] {
-        let done = desk.render(&[name, "--script", "script.yaml", "--action", action]);
-        assert_eq!(done.code, Some(2), "{name}: {}", done.err);
-        assert!(done.err.contains(told) && !done.err.contains("its templates are"), "{name}: {}", done.err);
+        let finished = fixture.render(&[name, "--script", "script.yaml", "--action", action]);
+        assert_eq!(finished.code, Some(2), "{name}: {}", finished.err);
+        assert!(
+            finished.err.contains(expected) && !finished.err.contains("its templates are"),
+            "{name}: {}",
+            finished.err
+        );
     }
-    assert_eq!(said(&desk.json(&["ai_say_v2", "--script", "script.yaml", "--action", "bye"])["messages"])[0].1, "two");
+    assert_eq!(
+        role_and_text(&fixture.json(&["ai_say_v2", "--script", "script.yaml", "--action", "bye"])["messages"])[0].1,
+        "two"
+    );
 }
 
 #[test]
-fn what_a_filter_could_not_take_is_told_with_the_names_that_nobody_knows() {
-    let desk = Desk::new(SCRIPT);
+fn a_filter_error_is_reported_with_the_undefined_names() {
+    let fixture = RenderFixture::new(SCRIPT);
     for source in ["{{ n | int }}", "{{ n | first }}", "{{ range(n) }}"] {
-        desk.template("default/ai_ask_v1.md", source);
+        fixture.template("default/ai_ask_v1.md", source);
         for options in [&["ai_ask"][..], &["--script", "script.yaml", "--action", "ask_name"]] {
-            let done = desk.render(options);
-            assert_eq!(done.code, Some(1), "{source}: {}", done.err);
-            assert!(done.err.contains("`n` is not known here"), "{source} {options:?}: {}", done.err);
+            let finished = fixture.render(options);
+            assert_eq!(finished.code, Some(1), "{source}: {}", finished.err);
+            assert!(finished.err.contains("`n` is not known here"), "{source} {options:?}: {}", finished.err);
         }
     }
-    desk.template("default/ai_ask_v1.md", "{{ [n, 1] }}");
-    assert_eq!(said(&desk.json(&["ai_ask"])["messages"])[0].1, "[\"⟦n?⟧\",1]");
+    fixture.template("default/ai_ask_v1.md", "{{ [n, 1] }}");
+    assert_eq!(role_and_text(&fixture.json(&["ai_ask"])["messages"])[0].1, "[\"⟦n?⟧\",1]");
 }

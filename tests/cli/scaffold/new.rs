@@ -1,55 +1,56 @@
-//! `new script`, `new skill`, `new test`, `new scheme`.
+//! Tests of `new script`, `new skill`, `new test`, `new scheme`.
 
 use super::*;
 
-/// Everything in the project is as it must be: no finding, and every test passes.
-fn sound(home: &Home, project: &Path) -> usize {
-    let found = findings(&done_in(home, project, &["validate", "--format", "json", "--deny", "warnings"]));
+/// Asserts that the project has no findings and every test passes; returns the number of tests.
+fn check_project(home: &Home, project: &Path) -> usize {
+    let found = findings(&output_in(home, project, &["validate", "--format", "json", "--deny", "warnings"]));
     assert_eq!(found, Value::Array(vec![]));
-    let tested: Value = serde_json::from_str(&done_in(home, project, &["test", "--format", "json"])).unwrap();
+    let tested: Value = serde_json::from_str(&output_in(home, project, &["test", "--format", "json"])).unwrap();
     assert_eq!((&tested["failed"], &tested["skipped"]), (&Value::from(0), &Value::from(0)));
     usize::try_from(tested["passed"].as_u64().unwrap()).unwrap()
 }
 
 #[test]
-fn whatever_is_new_validates_and_passes_whatever_it_is_called() {
+fn new_files_validate_and_pass_with_any_name() {
     let names = ["intake", "初次访谈", "a.b-c_2", "123", "1.5", "true", "No", "null", "2026-01-01", "1e3", "_", "été"];
     for language in ["en", "zh"] {
         let home = Home::new();
         let project = project(&home, language);
         for name in names {
-            for what in ["script", "skill", "test"] {
-                let out = done_in(&home, &project, &["new", what, name]);
-                let path = format!("{what}s/{name}.yaml");
+            for item in ["script", "skill", "test"] {
+                let out = output_in(&home, &project, &["new", item, name]);
+                let path = format!("{item}s/{name}.yaml");
                 assert_eq!(out.lines().next(), Some(path.as_str()));
                 assert!(out.contains("Now try: bcc-script "), "{out}");
                 assert!(out.trim_end().ends_with(&path), "{out}");
             }
         }
-        assert_eq!(sound(&home, &project), names.len() + 2, "{language}");
+        assert_eq!(check_project(&home, &project), names.len() + 2, "{language}");
     }
 }
 
 #[test]
-fn what_is_new_is_written_in_the_language_of_the_project_unless_another_is_asked_for() {
-    let han = |path: &Path| fs::read_to_string(path).unwrap().chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c));
+fn new_files_have_the_language_of_the_project_unless_another_is_requested() {
+    let has_han =
+        |path: &Path| fs::read_to_string(path).unwrap().chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c));
     for (own, other) in [("en", "zh"), ("zh", "en")] {
         let home = Home::new();
         let project = project(&home, own);
-        for what in ["script", "skill", "test"] {
-            let file = |name: &str| project.join(format!("{what}s/{name}.yaml"));
-            done_in(&home, &project, &["new", what, "own"]);
-            assert_eq!(han(&file("own")), own == "zh", "{what}");
-            done_in(&home, &project, &["new", what, "other", "--lang", other]);
-            assert_eq!(han(&file("other")), other == "zh", "{what}");
+        for item in ["script", "skill", "test"] {
+            let file = |name: &str| project.join(format!("{item}s/{name}.yaml"));
+            output_in(&home, &project, &["new", item, "own"]);
+            assert_eq!(has_han(&file("own")), own == "zh", "{item}");
+            output_in(&home, &project, &["new", item, "other", "--lang", other]);
+            assert_eq!(has_han(&file("other")), other == "zh", "{item}");
         }
-        // A script in the other language names prompts in its own.
-        sound(&home, &project);
+        // A script in the other language uses templates of that language.
+        check_project(&home, &project);
     }
 }
 
 #[test]
-fn a_test_holds_what_its_script_says_today_however_it_is_said() {
+fn a_new_test_expects_the_current_messages_of_its_script() {
     let contents = [
         ("plain", "Hello there."),
         ("signs", "\"It's: a - 'test' # of {signs}, [brackets] & *stars*!\""),
@@ -63,23 +64,23 @@ fn a_test_holds_what_its_script_says_today_however_it_is_said() {
     let home = Home::new();
     let project = project(&home, "en");
     for (name, content) in contents {
-        let say = |id: &str| {
+        let action = |id: &str| {
             format!(
                 "            - action_type: ai_say\n              action_id: {id}\n              config:\n                delivery: verbatim\n                content: {content}\n"
             )
         };
         let script = format!(
             "session:\n  session_id: x\n  declare: [{{ var: name, type: string, value: Ann }}]\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n{}{}",
-            say("one"),
-            say("two").replace("action_type: ai_say", "action_type: ai_ask")
+            action("one"),
+            action("two").replace("action_type: ai_say", "action_type: ai_ask")
         );
         fs::write(project.join(format!("scripts/{name}.yaml")), script).unwrap();
-        done_in(&home, &project, &["new", "test", name]);
+        output_in(&home, &project, &["new", "test", name]);
         let tested = run_in(&home, &project, &["test", &format!("tests/{name}.yaml")], "");
         assert_eq!(tested.code, Some(0), "{name}:\n{}{}", tested.out, tested.err);
         let text = fs::read_to_string(project.join(format!("tests/{name}.yaml"))).unwrap();
         assert_eq!(text.matches("- ai:").count(), 2, "{text}");
-        // It is about these very words: with others it fails.
+        // The test checks these exact messages: with others it fails.
         let file = project.join(format!("scripts/{name}.yaml"));
         let changed = fs::read_to_string(&file).unwrap().replacen("content: ", "content: changed #", 1);
         fs::write(&file, changed.replace("changed #|", "|\n                  changed")).unwrap();
@@ -93,33 +94,33 @@ fn a_test_of_a_script_that_asks_nothing_expects_its_end() {
     let project = project(&home, "en");
     let script = "session: { session_id: x, phases: [{ phase_id: p, topics: [{ topic_id: t, actions: [\n  { action_type: ai_say, action_id: a, config: { content: That is all. } }] }] }] }\n";
     fs::write(project.join("scripts/short.yaml"), script).unwrap();
-    done_in(&home, &project, &["new", "test", "of_short", "--script", "scripts/short.yaml"]);
+    output_in(&home, &project, &["new", "test", "of_short", "--script", "scripts/short.yaml"]);
     let text = fs::read_to_string(project.join("tests/of_short.yaml")).unwrap();
     assert!(text.contains("status: completed") && !text.contains("user:"), "{text}");
-    sound(&home, &project);
+    check_project(&home, &project);
 }
 
 #[test]
 fn a_script_is_found_from_wherever_the_command_is_given() {
     let home = Home::new();
     let project = project(&home, "en");
-    done_in(&home, &project.join("scripts"), &["new", "test", "a", "--script", "first_talk.yaml"]);
-    done_in(&home, home.path(), &["new", "test", "b", "--script", "p/scripts/first_talk.yaml", "--project", "p"]);
+    output_in(&home, &project.join("scripts"), &["new", "test", "a", "--script", "first_talk.yaml"]);
+    output_in(&home, home.path(), &["new", "test", "b", "--script", "p/scripts/first_talk.yaml", "--project", "p"]);
     fs::create_dir_all(project.join("scripts/deep")).unwrap();
     fs::copy(project.join("scripts/first_talk.yaml"), project.join("scripts/deep/x.yaml")).unwrap();
-    done_in(&home, &project, &["new", "test", "c", "--script", "./scripts/../scripts/deep/x.yaml"]);
+    output_in(&home, &project, &["new", "test", "c", "--script", "./scripts/../scripts/deep/x.yaml"]);
     let script = |name: &str| {
         let text = fs::read_to_string(project.join(format!("tests/{name}.yaml"))).unwrap();
         text.lines().find_map(|line| line.strip_prefix("script: ").map(str::to_owned)).unwrap()
     };
     assert_eq!([script("a"), script("b")], ["../scripts/first_talk.yaml", "../scripts/first_talk.yaml"]);
     assert_eq!(script("c"), "../scripts/deep/x.yaml");
-    let tested = done_in(&home, &project, &["test"]);
+    let tested = output_in(&home, &project, &["test"]);
     assert!(tested.contains("5 passed, 0 failed"), "{tested}");
 }
 
 #[test]
-fn a_script_that_no_test_can_be_about_is_refused_with_the_reason() {
+fn a_script_that_cannot_be_tested_is_rejected_with_the_reason() {
     let home = Home::new();
     let project = project(&home, "en");
     home.file("outside.yaml", &fs::read_to_string(project.join("scripts/first_talk.yaml")).unwrap());
@@ -136,9 +137,9 @@ fn a_script_that_no_test_can_be_about_is_refused_with_the_reason() {
         (&["t", "--script", "skills/small_step.yaml"], &["it is called by scripts"]),
         (&["first_talk", "--script", "scripts/first_talk.yaml"], &["tests/first_talk.yaml already exists"]),
     ];
-    for (arguments, told) in table {
-        let whole: Vec<&str> = ["new", "test"].iter().chain(arguments).copied().collect();
-        refused_in(&home, &project, &whole, 2, told);
+    for (arguments, expected) in table {
+        let command: Vec<&str> = ["new", "test"].iter().chain(arguments).copied().collect();
+        fails_in(&home, &project, &command, 2, expected);
         assert_eq!(tree(&project), before, "{arguments:?}");
     }
     let finished = run_in(&home, &project, &["new", "test", "fails"], "");
@@ -147,7 +148,7 @@ fn a_script_that_no_test_can_be_about_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_name_that_will_not_do_or_is_taken_changes_nothing() {
+fn an_invalid_or_existing_name_changes_nothing() {
     let home = Home::new();
     let project = project(&home, "en");
     fs::write(project.join("scripts/other.yml"), "").unwrap();
@@ -167,46 +168,46 @@ fn a_name_that_will_not_do_or_is_taken_changes_nothing() {
         ("scheme", "own", "_system/config/custom/own already exists"),
         ("scheme", "../x", "is a path"),
     ];
-    for (what, name, told) in table {
-        refused_in(&home, &project, &["new", what, name], 2, &[told, "help: "]);
-        assert_eq!(tree(&project), before, "{what} {name}");
+    for (item, name, expected) in table {
+        fails_in(&home, &project, &["new", item, name], 2, &[expected, "help: "]);
+        assert_eq!(tree(&project), before, "{item} {name}");
     }
     fs::remove_dir_all(project.join("skills")).unwrap();
     fs::write(project.join("skills"), "a file").unwrap();
-    refused_in(&home, &project, &["new", "skill", "x"], 2, &["skills is a file, but a folder is required"]);
+    fails_in(&home, &project, &["new", "skill", "x"], 2, &["skills is a file, but a folder is required"]);
 }
 
 #[test]
-fn what_is_in_the_way_of_a_folder_is_told_as_what_it_is() {
+fn an_entry_in_place_of_a_folder_is_reported_with_its_type() {
     let home = Home::new();
     let project = project(&home, "en");
     fs::create_dir(home.path().join("elsewhere")).unwrap();
     fs::write(home.path().join("file"), "").unwrap();
-    for (leads, told) in [
+    for (target, expected) in [
         ("../elsewhere", "skills is a link to a location outside the project"),
         ("../nowhere", "skills is a broken link"),
         ("../file", "skills is a link to a file"),
     ] {
         let _ = fs::remove_dir_all(project.join("skills"));
         let _ = fs::remove_file(project.join("skills"));
-        symlink(leads, project.join("skills")).unwrap();
+        symlink(target, project.join("skills")).unwrap();
         let before = tree(home.path());
-        refused_in(&home, &project, &["new", "skill", "x"], 2, &[told, "help: nothing was changed"]);
-        assert_eq!(tree(home.path()), before, "{leads}");
+        fails_in(&home, &project, &["new", "skill", "x"], 2, &[expected, "help: nothing was changed"]);
+        assert_eq!(tree(home.path()), before, "{target}");
     }
 }
 
 #[test]
-fn a_name_that_some_systems_cannot_keep_or_tell_from_another_is_refused() {
+fn a_name_that_is_not_portable_is_rejected() {
     let home = Home::new();
     let project = project(&home, "en");
     fs::write(project.join("scripts/Other.yml"), "").unwrap();
     let before = tree(&project);
-    for what in ["script", "skill", "test", "scheme"] {
-        refused_in(&home, &project, &["new", what, "com1"], 2, &["Windows reserves it for a device"]);
+    for item in ["script", "skill", "test", "scheme"] {
+        fails_in(&home, &project, &["new", item, "com1"], 2, &["Windows reserves it for a device"]);
     }
-    for (what, name) in [("script", "First_Talk"), ("script", "other"), ("skill", "Small_step"), ("scheme", "OWN")] {
-        refused_in(&home, &project, &["new", what, name], 2, &["only in case", "help: some systems"]);
+    for (item, name) in [("script", "First_Talk"), ("script", "other"), ("skill", "Small_step"), ("scheme", "OWN")] {
+        fails_in(&home, &project, &["new", item, name], 2, &["only in case", "help: some systems"]);
     }
     assert_eq!(tree(&project), before);
 }
@@ -215,24 +216,24 @@ fn a_name_that_some_systems_cannot_keep_or_tell_from_another_is_refused() {
 fn a_new_scheme_can_be_used_at_once() {
     let home = Home::new();
     let project = project(&home, "zh");
-    let out = done_in(&home, &project, &["new", "scheme", "柔和"]);
+    let out = output_in(&home, &project, &["new", "scheme", "柔和"]);
     assert_eq!(out.lines().filter(|line| line.starts_with("_system/config/custom/柔和/")).count(), 10, "{out}");
-    done_in(&home, &project, &["new", "scheme", "soft", "--lang", "en"]);
+    output_in(&home, &project, &["new", "scheme", "soft", "--lang", "en"]);
     let run = run_in(&home, &project, &["run", "scripts/first_talk.yaml", "--scheme", "柔和"], "小林\n9\n");
     assert_eq!(run.code, Some(0), "{}", run.err);
-    sound(&home, &project);
+    check_project(&home, &project);
 }
 
 #[test]
 fn outside_of_a_project_nothing_is_written() {
     let home = Home::new();
-    let lonely = tempfile::tempdir().unwrap();
-    refused_in(&home, lonely.path(), &["new", "script", "x"], 2, &["does not belong to a project", "bcc-script init"]);
-    assert_eq!(tree(lonely.path()), BTreeMap::new());
-    // With a project that has no schemas, nothing points at one.
-    done_in(&home, lonely.path(), &["new", "script", "x", "--project", "."]);
-    let text = fs::read_to_string(lonely.path().join("scripts/x.yaml")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    fails_in(&home, directory.path(), &["new", "script", "x"], 2, &["does not belong to a project", "bcc-script init"]);
+    assert_eq!(tree(directory.path()), BTreeMap::new());
+    // In a project without schemas, the new file refers to none.
+    output_in(&home, directory.path(), &["new", "script", "x", "--project", "."]);
+    let text = fs::read_to_string(directory.path().join("scripts/x.yaml")).unwrap();
     assert!(!text.contains("$schema"), "{text}");
-    let found = findings(&done_in(&home, lonely.path(), &["validate", "scripts", "--format", "json"]));
+    let found = findings(&output_in(&home, directory.path(), &["validate", "scripts", "--format", "json"]));
     assert_eq!(found, Value::Array(vec![]));
 }

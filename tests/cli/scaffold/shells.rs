@@ -1,14 +1,14 @@
-//! `completions`, `man` and `--version`.
+//! Tests of `completions`, `man` and `--version`.
 
 use super::*;
 
 use std::process::{Command, Stdio};
 
-/// What bash offers for a line, with the completions of `script` loaded.
+/// The completions that bash offers for a line, with the completions of `script` loaded.
 fn offered(home: &Home, script: &Path, words: &[&str]) -> Vec<String> {
     let last = words.len() - 1;
     let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
-    // `compopt` works in a shell that somebody types into, and sets nothing but how files are shown.
+    // `compopt` works only in an interactive shell, and only changes how files are shown.
     let ask = format!(
         "compopt() {{ :; }}; source '{}'; COMP_WORDS=({}); COMP_CWORD={last}; _bcc__script bcc-script '{}' '{}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
         script.display(),
@@ -25,7 +25,7 @@ fn offered(home: &Home, script: &Path, words: &[&str]) -> Vec<String> {
 fn bash_completes_commands_options_choices_and_names() {
     let home = Home::new();
     let table: [(&[&str], &[&str]); 11] = [
-        // Files are the shell's own business, and an id is none.
+        // The shell completes files itself, and an id has no completions.
         (&["bcc-script", "run", "compl"], &[""]),
         (&["bcc-script", "run", "x.yaml", "--session", "c"], &["c"]),
         (&["bcc-script", "val"], &["validate"]),
@@ -45,9 +45,9 @@ fn bash_completes_commands_options_choices_and_names() {
 }
 
 #[test]
-fn the_completions_of_every_shell_are_read_by_it_where_it_is_installed() {
+fn every_installed_shell_can_read_its_completions() {
     let home = Home::new();
-    // How each is asked to read a file without running it.
+    // The options with which each shell checks a file without running it.
     let shells: [(&str, &[&str]); 5] = [
         ("bash", &["-n"]),
         ("zsh", &["-n"]),
@@ -55,33 +55,33 @@ fn the_completions_of_every_shell_are_read_by_it_where_it_is_installed() {
         ("elvish", &["-compileonly"]),
         ("powershell", &[]),
     ];
-    for (shell, read) in shells {
+    for (shell, options) in shells {
         let finished = home.finish(["completions", shell], "");
         assert_eq!((finished.code, finished.err.as_str()), (Some(0), ""), "{shell}");
-        // Those for fish and elvish offer no words that stand alone.
+        // The completions for fish and elvish do not contain these words separately.
         let names = ["unused-variable", "ai_think"].into_iter().filter(|_| matches!(shell, "bash" | "zsh"));
         for part in ["validate", "templates"].into_iter().chain(names) {
             assert!(finished.out.contains(part), "{shell}: {part}");
         }
         let script = home.file("completions", &finished.out);
-        let command = Command::new(shell).args(read).arg(script).stdin(Stdio::null()).output();
-        if let (false, Ok(output)) = (read.is_empty(), command) {
+        let command = Command::new(shell).args(options).arg(script).stdin(Stdio::null()).output();
+        if let (false, Ok(output)) = (options.is_empty(), command) {
             assert!(output.status.success(), "{shell}: {}", String::from_utf8_lossy(&output.stderr));
         }
     }
-    refused_in(&home, home.path(), &["completions", "tcsh"], 2, &["tcsh", "bash"]);
+    fails_in(&home, home.path(), &["completions", "tcsh"], 2, &["tcsh", "bash"]);
 }
 
 #[test]
-fn there_is_a_manual_page_for_every_command_and_it_says_every_option() {
+fn every_command_has_a_manual_page_with_all_its_options() {
     let home = Home::new();
-    let out = done_in(&home, home.path(), &["man", "pages/man1"]);
+    let out = output_in(&home, home.path(), &["man", "pages/man1"]);
     let pages = tree(&home.path().join("pages/man1"));
     assert_eq!(out, format!("{} pages written to pages/man1\n", pages.len()));
     for name in ["", "-run", "-new", "-new-test", "-sessions-export", "-completions", "-man"] {
         assert!(pages.contains_key(&format!("bcc-script{name}.1")), "{name}: {:?}", pages.keys());
     }
-    // Each page names the pages below it, and those are there.
+    // Each page names its subpages, and those exist.
     for (name, page) in &pages {
         let page = String::from_utf8(page.clone()).unwrap().replace('\\', "");
         assert!(page.contains(&format!(".TH {} 1", name.strip_suffix(".1").unwrap())), "{name}");
@@ -92,18 +92,18 @@ fn there_is_a_manual_page_for_every_command_and_it_says_every_option() {
     let run = String::from_utf8(pages["bcc-script-run.1"].clone()).unwrap().replace('\\', "");
     assert!(run.contains("--session") && run.contains("--replay-by"), "{run}");
     assert_eq!(home.finish(["man"], "").out.as_bytes(), pages["bcc-script.1"]);
-    // They are written anew, and nothing else is touched.
+    // Existing pages are overwritten, and no other file is changed.
     fs::write(home.path().join("pages/man1/bcc-script.1"), "old").unwrap();
-    done_in(&home, home.path(), &["man", "pages/man1"]);
+    output_in(&home, home.path(), &["man", "pages/man1"]);
     assert_eq!(tree(&home.path().join("pages/man1")), pages);
     home.file("file", "");
-    refused_in(&home, home.path(), &["man", "file"], 2, &["file is a file, but"]);
+    fails_in(&home, home.path(), &["man", "file"], 2, &["file is a file, but"]);
 }
 
 #[test]
-fn the_manual_pages_are_read_without_a_complaint_where_groff_is_installed() {
+fn groff_reads_the_manual_pages_without_warnings() {
     let home = Home::new();
-    done_in(&home, home.path(), &["man", "pages"]);
+    output_in(&home, home.path(), &["man", "pages"]);
     for name in tree(&home.path().join("pages")).keys() {
         let page = home.path().join("pages").join(name);
         let read = Command::new("groff").args(["-k", "-man", "-ww", "-z", "-Tutf8"]).arg(&page).output();
@@ -126,6 +126,6 @@ fn the_version_is_one_line_and_the_long_one_says_what_is_built_in() {
     for part in ["ai_ask", "anthropic", "minijinja", "english", "SQLite 3.", "layout ", std::env::consts::ARCH] {
         assert!(long.contains(part), "{part}: {long}");
     }
-    // Nothing of the machine that built it.
+    // The text contains nothing about the build machine.
     assert!(!long.contains('/') && !long.contains(crate::ROOT), "{long}");
 }

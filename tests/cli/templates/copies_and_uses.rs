@@ -1,4 +1,4 @@
-//! What a scheme is copied from and compared with, what is in use, and how strange names are shown.
+//! Tests of the source of a new scheme, the scheme that it is compared with, the use of schemes, and unusual names.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::process::Home;
 use crate::templates::{DEFAULT_ASK, ENGLISH_ASK, SCRIPT, listed, reasons, run};
 
 #[test]
-fn what_a_script_uses_is_in_use_wherever_the_script_lies() {
+fn templates_of_scripts_in_any_folder_are_in_use() {
     let home = Home::new();
     home.put("_system/config/custom/gentle/ai_ask_v2.md", ENGLISH_ASK);
     home.put("scripts/other.yaml", SCRIPT.replace("gentle", "english").replace(", version: 2", ""));
@@ -34,7 +34,7 @@ fn a_name_with_a_line_break_stays_on_its_line() {
 }
 
 #[test]
-fn a_new_scheme_is_copied_from_what_the_prompts_of_the_project_are_written_in() {
+fn a_new_scheme_is_copied_from_the_one_in_use() {
     let scheme = |configuration: &str, command: &str| {
         let home = Home::new();
         home.put("bcc-script.toml", configuration);
@@ -52,13 +52,13 @@ fn a_new_scheme_is_copied_from_what_the_prompts_of_the_project_are_written_in() 
 }
 
 #[test]
-fn a_scheme_that_is_nearer_to_another_one_than_the_default_is_told_so() {
+fn a_scheme_that_is_more_similar_to_another_than_the_default_is_reported() {
     let home = Home::new();
     home.put("_system/config/custom/gentle/ai_ask_v1.md", ENGLISH_ASK.replace("You have one job", "One job"));
     let found = run(&home, "diff ai_ask --scheme gentle");
     assert_eq!(found.code, Some(1));
-    let told = "`bcc-script templates diff --scheme gentle --against english` compares it with that scheme";
-    assert!(found.err.contains(told), "{}", found.err);
+    let expected = "`bcc-script templates diff --scheme gentle --against english` compares it with that scheme";
+    assert!(found.err.contains(expected), "{}", found.err);
     assert!(!run(&home, "diff --scheme gentle --against english").err.contains("is closer"));
     home.put("_system/config/custom/gentle/ai_ask_v1.md", DEFAULT_ASK.replace("安全", "平安"));
     assert!(!run(&home, "diff --scheme gentle").err.contains("is closer"));

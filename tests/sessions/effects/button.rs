@@ -1,4 +1,4 @@
-//! A kind with an outside effect: it presses a button that stands outside of every session, and can be seen from there.
+//! An action kind with an external effect: it presses a button that exists outside of every session, where tests can observe it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -16,9 +16,9 @@ use bcc_llm::model::error::ModelError;
 use bcc_runtime::actions::KINDS;
 use bcc_runtime::notebook::cell::{Cell, CellKind};
 use bcc_runtime::program::action::Action;
-use bcc_runtime::program::flow::{ActionError, Announced, Flow};
-use bcc_runtime::program::interrupted_effects::{Decision, decide, given_up};
-use bcc_runtime::program::kind::{Described, Kind, KindChecker, KindInfo};
+use bcc_runtime::program::flow::{ActionError, EffectAnnouncement, Flow};
+use bcc_runtime::program::interrupted_effects::{Decision, decide, interrupted_error};
+use bcc_runtime::program::kind::{ActionProperties, Kind, KindChecker, KindInfo};
 use bcc_runtime::program::outcome::{ExitReason, Outcome};
 use bcc_runtime::program::program::Program;
 use bcc_runtime::program::turn::Turn;
@@ -33,9 +33,9 @@ use crate::stage;
 #[derive(Default)]
 pub(crate) struct Button {
     pub(crate) pressed: AtomicU32,
-    /// How many of the next presses never come back.
+    /// The number of next presses that never return.
     pub(crate) stuck: AtomicU32,
-    /// Told at every press.
+    /// Notified at every press.
     pub(crate) press: Notify,
     pub(crate) turns: AtomicUsize,
 }
@@ -48,22 +48,22 @@ impl Button {
 
 static BUTTONS: LazyLock<Mutex<HashMap<String, Arc<Button>>>> = LazyLock::new(Mutex::default);
 
-/// The button of this name. Tests that share a process use a name each.
+/// The button of this name. Each test uses its own name, because tests share a process.
 pub(crate) fn button(name: &str) -> Arc<Button> {
     Arc::clone(BUTTONS.lock().unwrap().entry(name.to_owned()).or_default())
 }
 
 struct Press;
 
-struct PressIt {
+struct PressAction {
     button: String,
-    /// What goes wrong while it is pressed.
-    fault: Option<&'static str>,
+    /// The error that is injected while the button is pressed.
+    injected_error: Option<&'static str>,
     /// A variable that is true from the announcement on.
     raises: Option<String>,
-    /// What is written into the notebook by it.
+    /// The content of the cell that it writes into the notebook.
     cell: Option<String>,
-    /// How many turns follow each other at once before it.
+    /// The number of onward turns before the press.
     onward: u32,
 }
 
@@ -73,11 +73,11 @@ impl Kind for Press {
     }
 
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
-        checking.describe(Described { max_rounds: 1, ..Described::default() });
-        let text = |name| fields.words(name).map(|words| words.text);
-        Some(Box::new(PressIt {
+        checking.describe(ActionProperties { max_rounds: 1, ..ActionProperties::default() });
+        let text = |name| fields.text(name).map(|words| words.text);
+        Some(Box::new(PressAction {
             button: text("button")?,
-            fault: fields.choice("fault", &["broken", "model", "unclosed", "flood"]),
+            injected_error: fields.choice("fault", &["broken", "model", "unclosed", "flood"]),
             raises: text("raises"),
             cell: text("cell"),
             onward: fields.integer("onward", 0..=100_000).unwrap_or(0),
@@ -86,16 +86,16 @@ impl Kind for Press {
 }
 
 #[async_trait]
-impl Action for PressIt {
+impl Action for PressAction {
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         let button = button(&self.button);
         button.turns.fetch_add(1, Ordering::SeqCst);
-        let taken: u32 = turn.state()?;
-        if taken < self.onward {
-            turn.keep(&(taken + 1))?;
+        let turns_taken: u32 = turn.state()?;
+        if turns_taken < self.onward {
+            turn.store_state(&(turns_taken + 1))?;
             return Ok(Flow::Onward);
         }
-        let pressed = match decide(turn, || Announced { kind: "press", summary: "the red button".into() }) {
+        let pressed = match decide(turn, || EffectAnnouncement { kind: "press", summary: "the red button".into() }) {
             Decision::First(flow) => {
                 if let Some(name) = self.raises.as_deref().filter(|_| matches!(flow, Flow::Effect(_))) {
                     turn.set(name, json!(true), None)?;
@@ -103,22 +103,22 @@ impl Action for PressIt {
                 return Ok(flow);
             }
             Decision::Skip => None,
-            Decision::Fail => return Err(given_up()),
-            Decision::Carry => Some(self.press(turn, &button).await?),
+            Decision::Fail => return Err(interrupted_error()),
+            Decision::Run => Some(self.press(turn, &button).await?),
         };
         turn.set("pressed", json!(pressed), None)?;
         Ok(Flow::done(Outcome::done(ExitReason::ExitCriteriaMet)))
     }
 }
 
-impl PressIt {
+impl PressAction {
     async fn press(&self, turn: &Turn<'_>, button: &Button) -> Result<u32, ActionError> {
         let pressed = button.pressed.fetch_add(1, Ordering::SeqCst) + 1;
         button.press.notify_one();
         if button.stuck.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
             std::future::pending::<()>().await;
         }
-        match self.fault {
+        match self.injected_error {
             Some("broken") => return Err(ActionError::failed("button-broken", "the button is broken")),
             Some("model") => {
                 let error = ModelError::Unreachable { host: "h".into(), reason: "gone".into(), attempts: 1 };
@@ -133,7 +133,7 @@ impl PressIt {
             turn.put_cell(cell(state.cell_count, content));
             turn.set_notebook_state(state);
         }
-        if self.fault != Some("unclosed") {
+        if self.injected_error != Some("unclosed") {
             turn.close_effect("pressed");
         }
         Ok(pressed)
@@ -144,7 +144,7 @@ fn cell(number: u64, content: &str) -> Cell {
     Cell { number, id: format!("c{number}"), kind: CellKind::Code, content: content.to_owned(), ..Cell::default() }
 }
 
-/// The fields of a session as a program that knows the kind `press`.
+/// A program with these session fields, compiled with the kind `press`.
 pub(crate) fn program(session: &Value) -> Arc<Program> {
     let mut session = session.clone();
     session["session_id"] = json!("s");
@@ -157,7 +157,7 @@ pub(crate) fn program(session: &Value) -> Arc<Program> {
         None,
     );
     let pinned = Pinned::new(Arc::clone(&file), templates.unwrap(), BTreeMap::new());
-    let against = CheckContext {
+    let context = CheckContext {
         kinds: &kinds,
         templates: Arc::new(pinned.compiled().unwrap()),
         reply_schemas: &BTreeMap::new(),
@@ -165,22 +165,22 @@ pub(crate) fn program(session: &Value) -> Arc<Program> {
         models: None,
         custom: &BTreeMap::new(),
     };
-    let (program, found) = check(&file, parse(&file), &against);
+    let (program, found) = check(&file, parse(&file), &context);
     Arc::new(program.unwrap_or_else(|| {
         panic!("{}", found.iter().map(|found| found.message.to_string()).collect::<Vec<_>>().join("\n"))
     }))
 }
 
-/// A session of one topic with these actions.
-pub(crate) fn of_actions(actions: &Value) -> Value {
+/// The fields of a session with one topic that has these actions.
+pub(crate) fn session_with_actions(actions: &Value) -> Value {
     json!({ "declare": [{ "var": "raised", "value": false }, { "var": "pressed", "value": null }],
         "phases": [{ "phase_id": "p", "topics": [{ "topic_id": "t", "actions": actions }] }] })
 }
 
 /// An action that presses this button.
-pub(crate) fn press(button: &str, more: &Value) -> Value {
+pub(crate) fn press_action(button: &str, extra_fields: &Value) -> Value {
     let mut action = json!({ "action_type": "press", "action_id": "it", "config": { "button": button } });
-    for (name, value) in more.as_object().unwrap() {
+    for (name, value) in extra_fields.as_object().unwrap() {
         if matches!(name.as_str(), "fault" | "raises" | "cell" | "onward") {
             action["config"][name] = value.clone();
         } else {
@@ -190,21 +190,21 @@ pub(crate) fn press(button: &str, more: &Value) -> Value {
     action
 }
 
-/// A new session of these fields in an archive of its own.
-pub(crate) async fn begun(session: &Value) -> (Arc<dyn Store>, Arc<Program>, Session) {
-    let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
+/// A new session with these fields in its own archive.
+pub(crate) async fn new_session(session: &Value) -> (Arc<dyn Store>, Arc<Program>, Session) {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let program = program(session);
-    let session = begin(&program, Arc::clone(&archive)).await;
-    (archive, program, session)
+    let session = start_session(&program, Arc::clone(&store)).await;
+    (store, program, session)
 }
 
-/// The same with one action, which presses the button of this name.
-pub(crate) async fn pressing(name: &str, more: &Value) -> (Arc<dyn Store>, Arc<Program>, Session) {
-    begun(&of_actions(&json!([press(name, more)]))).await
+/// A new session with one action, which presses the button of this name.
+pub(crate) async fn start_pressing(name: &str, extra_fields: &Value) -> (Arc<dyn Store>, Arc<Program>, Session) {
+    new_session(&session_with_actions(&json!([press_action(name, extra_fields)]))).await
 }
 
-/// Gives the turn up while the button is pressed.
-pub(crate) async fn drop_in_the_middle(name: &str, session: &mut Session) {
+/// Drops the turn while the button is pressed.
+pub(crate) async fn drop_during_press(name: &str, session: &mut Session) {
     let stuck = button(name);
     stuck.stuck.store(1, Ordering::SeqCst);
     tokio::select! {
@@ -214,17 +214,17 @@ pub(crate) async fn drop_in_the_middle(name: &str, session: &mut Session) {
     }
 }
 
-pub(crate) async fn begin(program: &Arc<Program>, archive: Arc<dyn Store>) -> Session {
-    stage::begin(program, archive, stage::Only::without_monitors(None)).await
+pub(crate) async fn start_session(program: &Arc<Program>, store: Arc<dyn Store>) -> Session {
+    stage::start_conversation(program, store, stage::FixedModels::without_monitors(None)).await
 }
 
-pub(crate) async fn resume(program: &Arc<Program>, archive: Arc<dyn Store>) -> Session {
-    stage::resume(program, archive, stage::Only::without_monitors(None)).await
+pub(crate) async fn resume(program: &Arc<Program>, store: Arc<dyn Store>) -> Session {
+    stage::resume(program, store, stage::FixedModels::without_monitors(None)).await
 }
 
-/// What happened, as `type` and what tells it apart.
-pub(crate) async fn told(archive: &dyn Store) -> Vec<String> {
-    let tells = |event: &Value| {
+/// The events as one line each: the type and the distinguishing field.
+pub(crate) async fn event_summaries(store: &dyn Store) -> Vec<String> {
+    let summary = |event: &Value| {
         let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
         match text("type").as_str() {
             "effect_started" => Some(format!("started {}", text("effect_id"))),
@@ -238,5 +238,5 @@ pub(crate) async fn told(archive: &dyn Store) -> Vec<String> {
             _ => None,
         }
     };
-    stage::journal(archive).await.iter().filter_map(tells).collect()
+    stage::journal(store).await.iter().filter_map(summary).collect()
 }

@@ -1,9 +1,9 @@
-//! A notebook in memory: carries out actions as a session does, without one.
+//! A notebook in memory that executes actions like a session, without one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bcc_runtime::notebook::action::{NotebookAction, Read, read};
-use bcc_runtime::notebook::apply::{apply, ran, target};
+use bcc_runtime::notebook::apply::{apply, apply_execution, target};
 use bcc_runtime::notebook::cell::{Cell, CellEnd, CellKind};
 use bcc_runtime::notebook::error::ActionRejection;
 use bcc_runtime::notebook::kernel::contract::Execution;
@@ -12,14 +12,14 @@ use serde_json::{Map, Value, json};
 
 pub(crate) const AT: &str = "2026-01-02T03:04:05Z";
 
-/// What the kernel is made to answer.
+/// The result that the kernel returns.
 pub(crate) fn execution(value: &Value) -> Execution {
     Execution {
         outputs: value["outputs"].as_array().unwrap().clone(),
         execution_count: value["execution_count"].as_u64(),
         ended: serde_json::from_value(value["ended"].clone()).unwrap(),
         ms: 1,
-        left_out: 0,
+        omitted_bytes: 0,
         variables: value["variables"].as_object().unwrap().clone(),
     }
 }
@@ -33,7 +33,7 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    /// The notebook that `before` describes; an empty one without it.
+    /// The notebook that `before` describes; an empty one if it is null.
     pub(crate) fn from(before: &Value) -> Self {
         if before.is_null() {
             return Self::default();
@@ -44,17 +44,17 @@ impl Book {
     }
 
     pub(crate) fn act(&mut self, value: &Value) -> Result<Value, String> {
-        self.try_act(value).map_err(|refusal| refusal.to_string())
+        self.try_act(value).map_err(|rejection| rejection.to_string())
     }
 
     pub(crate) fn try_act(&mut self, value: &Value) -> Result<Value, ActionRejection> {
         match read(value) {
-            Ok(Read::Known(action)) => self.carry_out(&action),
+            Ok(Read::Known(action)) => self.execute(&action),
             other => panic!("{value}: {other:?}"),
         }
     }
 
-    pub(crate) fn carry_out(&mut self, action: &NotebookAction) -> Result<Value, ActionRejection> {
+    pub(crate) fn execute(&mut self, action: &NotebookAction) -> Result<Value, ActionRejection> {
         let found = target(action, &self.state).and_then(|id| self.cells.values().find(|cell| cell.id == id).cloned());
         let change = apply(&mut self.state, action, found, AT)?;
         for cell in change.cells {
@@ -67,10 +67,10 @@ impl Book {
                 execution_count: Some(1),
                 ended: CellEnd::Ok,
                 ms: 0,
-                left_out: 0,
+                omitted_bytes: 0,
                 variables: Map::new(),
             });
-            let cell = ran(&mut self.state, cell, &exec, execution);
+            let cell = apply_execution(&mut self.state, cell, &exec, execution);
             self.cells.insert(cell.number, cell);
         }
         Ok(change.result)
@@ -103,7 +103,7 @@ impl Book {
                 "completed_steps": state.location.completed_steps,
                 "progress": {
                     "steps": {
-                        "completed": ids(state.completed_steps_here()),
+                        "completed": ids(state.completed_steps_of_stage()),
                         "current": state.location.step_id,
                         "remaining": ids(state.remaining_steps()),
                     },
@@ -117,7 +117,7 @@ impl Book {
         })
     }
 
-    /// What holds of every notebook.
+    /// Checks the invariants of every notebook.
     pub(crate) fn check(&self) {
         let (state, cells) = (&self.state, &self.cells);
         assert_eq!(state.cell_count, cells.len() as u64, "cells are counted");

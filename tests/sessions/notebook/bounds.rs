@@ -1,9 +1,9 @@
-//! What holds whatever is sent: nothing panics, nothing breaks a notebook, nothing makes its state grow without end.
+//! Invariants for arbitrary input: nothing panics, nothing breaks a notebook, and nothing makes its state grow without limit.
 
-use bcc_runtime::notebook::action::fields::{MOST_CONTENT, MOST_EXTRA};
+use bcc_runtime::notebook::action::fields::{MAX_CONTENT_BYTES, MAX_EXTRA_BYTES};
 use bcc_runtime::notebook::action::{NAMES, Read, read};
-use bcc_runtime::notebook::effects::{MOST_HISTORY, MOST_QUOTED};
-use bcc_runtime::notebook::workflow::{MOST_PLAN_BYTES, MOST_STAGES, MOST_STEPS};
+use bcc_runtime::notebook::effects::{MAX_HISTORY, MAX_QUOTED_BYTES};
+use bcc_runtime::notebook::workflow::{MAX_PLAN_BYTES, MAX_STAGES, MAX_STEPS};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An action that can be read, with few names, so that they meet.
+/// A readable action. It has few names, so that they collide.
 fn any_action() -> impl Strategy<Value = Value> {
     let name = || prop::sample::select(&["a", "b", "cell-1", "cell-2", "cell-5", "cell-9", "lastAddedCellId"][..6]);
     let text = || prop_oneof!["\\PC{0,12}", Just("# head\nmore".to_owned()), Just("```py\nx\n```".to_owned())];
@@ -91,11 +91,11 @@ fn any_action() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Does what [`any_action`] says: an action, or a move of a behavior.
-fn act(book: &mut Book, what: &Value) {
-    match what {
-        Value::String(word) if word == "begin" => {
-            book.state.begin_behavior(AT);
+/// Executes a value of [`any_action`]: an action, or a move of a behavior.
+fn act(book: &mut Book, value: &Value) {
+    match value {
+        Value::String(command) if command == "begin" => {
+            book.state.start_behavior(AT);
         }
         Value::String(_) => {
             book.state.end_behavior(AT);
@@ -125,7 +125,7 @@ proptest! {
         fields.insert("action".to_owned(), Value::from(name));
         if let Ok(Read::Known(action)) = read(&Value::Object(fields)) {
             let mut book = Book::default();
-            let _ = book.carry_out(&action);
+            let _ = book.execute(&action);
             book.check();
         }
     }
@@ -133,8 +133,8 @@ proptest! {
     #[test]
     fn no_action_breaks_a_notebook(actions in prop::collection::vec(any_action(), 1..40)) {
         let mut book = Book::default();
-        for what in &actions {
-            act(&mut book, what);
+        for action in &actions {
+            act(&mut book, action);
             book.check();
         }
         let again: bcc_runtime::notebook::state::NotebookState =
@@ -146,21 +146,21 @@ proptest! {
 #[test]
 fn ten_thousand_actions_do_not_make_the_state_grow() {
     let mut book = Book::default();
-    let words = "数据".repeat(300);
+    let text = "数据".repeat(300);
     let mut sizes = Vec::new();
     for round in 0..10_000_u32 {
         let action = match round % 8 {
             0 => {
-                json!({"action": "add", "shot_type": "code", "content": words, "store_id": format!("cell-{}", 90_000 + round)})
+                json!({"action": "add", "shot_type": "code", "content": text, "store_id": format!("cell-{}", 90_000 + round)})
             }
-            1 => json!({"action": "new_section", "content": words}),
-            2 => json!({"action": "is_thinking", "thinking_text": words}),
+            1 => json!({"action": "new_section", "content": text}),
+            2 => json!({"action": "is_thinking", "thinking_text": text}),
             3 => json!({"action": "exec", "codecell_id": "lastAddedCellId"}),
             4 => {
                 json!({"action": "update_workflow", "updated_workflow": [{"id": format!("s{round}"), "steps": [format!("a{round:05}")]}]})
             }
             5 => json!({"action": "end_phase"}),
-            6 => json!({"action": "new_chapter", "content": words, "chapter_id": format!("{round}")}),
+            6 => json!({"action": "new_chapter", "content": text, "chapter_id": format!("{round}")}),
             _ => json!({"action": "next_event", "event_type": format!("e{round}")}),
         };
         let _ = book.try_act(&action);
@@ -168,51 +168,51 @@ fn ten_thousand_actions_do_not_make_the_state_grow() {
             sizes.push(serde_json::to_string(&book.state).unwrap().len());
         }
     }
-    assert!(book.state.effects.history.len() <= MOST_HISTORY);
+    assert!(book.state.effects.history.len() <= MAX_HISTORY);
     assert!(sizes.iter().all(|size| *size < 64 * 1024), "{sizes:?}");
     assert!(sizes[9] < sizes[8] + 256, "nothing grows any more: {sizes:?}");
 }
 
 #[test]
-fn an_effect_quotes_no_more_than_it_may() {
+fn an_effect_quotes_no_more_than_the_limit() {
     let mut book = Book::default();
     book.act(&json!({"action": "add", "content": "字".repeat(1_000)})).unwrap();
     let effect = &book.state.effects.current[0];
     assert!(
-        effect.len() <= "Added content: ".len() + MOST_QUOTED + '…'.len_utf8() && effect.ends_with("字…"),
+        effect.len() <= "Added content: ".len() + MAX_QUOTED_BYTES + '…'.len_utf8() && effect.ends_with("字…"),
         "{effect}"
     );
 }
 
 #[test]
-fn what_is_too_much_is_refused() {
+fn content_over_the_limit_is_rejected() {
     let field = |action: &Value| read(action).expect_err("too much").field;
-    let much = "x".repeat(MOST_CONTENT);
-    assert!(read(&json!({"action": "add", "content": much})).is_ok());
-    let more = format!("{much}x");
-    assert_eq!(field(&json!({"action": "add", "content": more})), Some("content"));
-    assert_eq!(field(&json!({"action": "new_chapter", "content": more})), Some("content"));
-    assert_eq!(field(&json!({"action": "is_thinking", "thinking_text": more})), Some("thinking_text"));
-    assert_eq!(field(&json!({"action": "is_thinking", "text_array": [much, "x"]})), Some("text_array"));
+    let max_content = "x".repeat(MAX_CONTENT_BYTES);
+    assert!(read(&json!({"action": "add", "content": max_content})).is_ok());
+    let too_long = format!("{max_content}x");
+    assert_eq!(field(&json!({"action": "add", "content": too_long})), Some("content"));
+    assert_eq!(field(&json!({"action": "new_chapter", "content": too_long})), Some("content"));
+    assert_eq!(field(&json!({"action": "is_thinking", "thinking_text": too_long})), Some("thinking_text"));
+    assert_eq!(field(&json!({"action": "is_thinking", "text_array": [max_content, "x"]})), Some("text_array"));
     assert_eq!(
-        field(&json!({"action": "add", "content": "", "metadata": {"a": "x".repeat(MOST_EXTRA)}})),
+        field(&json!({"action": "add", "content": "", "metadata": {"a": "x".repeat(MAX_EXTRA_BYTES)}})),
         Some("metadata")
     );
 }
 
 #[test]
-fn a_plan_that_is_too_large_is_refused() {
+fn a_plan_that_is_too_large_is_rejected() {
     let mut book = Book::default();
     let steps =
         |count: usize, stage: usize| -> Vec<String> { (0..count).map(|step| format!("{stage}-{step}")).collect() };
     let stages = |count: usize, of: usize| -> Vec<Value> {
         (0..count).map(|stage| json!({"id": format!("s{stage}"), "steps": steps(of, stage)})).collect()
     };
-    let mut refused =
+    let mut is_rejected =
         |stages: Value| book.try_act(&json!({"action": "update_workflow", "updated_workflow": stages})).is_err();
-    assert!(!refused(json!(stages(MOST_STAGES, 1))));
-    assert!(refused(json!(stages(MOST_STAGES + 1, 1))));
-    assert!(!refused(json!(stages(1, MOST_STEPS))));
-    assert!(refused(json!(stages(1, MOST_STEPS + 1))));
-    assert!(refused(json!([{"id": "s", "notes": "x".repeat(MOST_PLAN_BYTES)}])));
+    assert!(!is_rejected(json!(stages(MAX_STAGES, 1))));
+    assert!(is_rejected(json!(stages(MAX_STAGES + 1, 1))));
+    assert!(!is_rejected(json!(stages(1, MAX_STEPS))));
+    assert!(is_rejected(json!(stages(1, MAX_STEPS + 1))));
+    assert!(is_rejected(json!([{"id": "s", "notes": "x".repeat(MAX_PLAN_BYTES)}])));
 }

@@ -2,7 +2,8 @@
 
 use bcc_runtime::notebook::protocol::context::{ContextUpdate, TodoUpdate};
 use bcc_runtime::notebook::state::{
-    MOST_COMPLETED, MOST_TODO, MOST_TODO_BYTES, MOST_VARIABLE_BYTES, MOST_VARIABLES, NotebookState, SectionProgress,
+    MAX_COMPLETED_SECTIONS, MAX_TODO_ITEM_BYTES, MAX_TODO_ITEMS, MAX_VARIABLES, MAX_VARIABLES_BYTES, NotebookState,
+    SectionProgress,
 };
 use bcc_runtime::notebook::workflow::Workflow;
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ fn script() -> Workflow {
 
 fn started() -> NotebookState {
     let mut state = NotebookState::default();
-    assert!(state.enter_home("p", "t1", script, AT));
+    assert!(state.enter_topic("p", "t1", script, AT));
     state
 }
 
@@ -30,25 +31,25 @@ fn the_first_topic_makes_the_plan_and_later_ones_move_along_it() {
     let mut state = started();
     assert_eq!(place(&state), json!(["p", "t1", [], "STEP_RUNNING"]));
     let before = state.clone();
-    assert!(!state.enter_home("p", "t1", || panic!("the plan is there"), "later"));
+    assert!(!state.enter_topic("p", "t1", || panic!("the plan is there"), "later"));
     assert_eq!(state, before, "the same topic again changes nothing");
-    assert!(state.enter_home("p", "t2", || panic!("the plan is there"), AT));
+    assert!(state.enter_topic("p", "t2", || panic!("the plan is there"), AT));
     assert_eq!(place(&state), json!(["p", "t2", ["t1"], "STEP_RUNNING"]));
-    assert!(state.enter_home("q", "t3", script, AT));
+    assert!(state.enter_topic("q", "t3", script, AT));
     assert_eq!(state.location.completed_stages, ["p"]);
-    assert!(state.enter_home("p", "t1", script, AT), "going back opens the step again");
+    assert!(state.enter_topic("p", "t1", script, AT), "going back opens the step again");
     assert_eq!(place(&state), json!(["p", "t1", ["t2", "t3"], "STEP_RUNNING"]));
     assert_eq!(state.location.completed_stages, ["q"]);
 }
 
 #[test]
-fn the_plan_of_a_script_is_cut_until_its_steps_can_be_changed() {
+fn the_plan_of_a_script_is_truncated_so_that_its_steps_can_be_changed() {
     let mut state = NotebookState::default();
     let steps: Vec<_> = (0..200)
         .map(|step| json!({"id": format!("t{step}"), "name": "名".repeat(300), "goal": "标".repeat(5_000)}))
         .collect();
     let plan = json!([{"id": "p", "goal": "目".repeat(5_000), "steps": steps}, {"id": "q", "steps": ["last"]}]);
-    state.enter_home("p", "t0", || Workflow::read(&plan).unwrap(), AT);
+    state.enter_topic("p", "t0", || Workflow::read(&plan).unwrap(), AT);
     state.workflow.as_ref().unwrap().check().unwrap();
     let goal = &state.current_step().unwrap().goal;
     assert!(goal.starts_with("标标") && goal.ends_with("标…") && goal.len() <= 512, "{}", goal.len());
@@ -56,11 +57,11 @@ fn the_plan_of_a_script_is_cut_until_its_steps_can_be_changed() {
 }
 
 #[test]
-fn the_script_moves_the_session_also_from_where_a_server_led_it() {
+fn the_script_also_moves_the_session_from_a_step_that_a_server_chose() {
     let mut state = started();
     state.go_to(Some("q"), None, AT).unwrap();
     assert_eq!(place(&state), json!(["q", "t3", [], "STEP_RUNNING"]));
-    state.enter_home("p", "t2", script, AT);
+    state.enter_topic("p", "t2", script, AT);
     assert_eq!(place(&state), json!(["p", "t2", [], "STEP_RUNNING"]), "nobody said that t1 or t3 is completed");
 }
 
@@ -68,16 +69,16 @@ fn the_script_moves_the_session_also_from_where_a_server_led_it() {
 fn a_topic_that_the_plan_no_longer_has_moves_nothing() {
     let mut state = started();
     state.workflow_pending = Some(Workflow::read(&json!([{"id": "n", "steps": ["x", "t2"]}])).unwrap());
-    assert!(state.swap_pending());
+    assert!(state.apply_pending_plan());
     assert_eq!(place(&state), json!(["n", "x", [], "STEP_RUNNING"]));
-    state.enter_home("q", "t3", script, AT);
+    state.enter_topic("q", "t3", script, AT);
     assert_eq!(place(&state), json!(["n", "x", [], "STEP_RUNNING"]));
-    state.enter_home("p", "t2", script, AT);
+    state.enter_topic("p", "t2", script, AT);
     assert_eq!(place(&state), json!(["n", "t2", [], "STEP_RUNNING"]), "in whatever stage it is now");
 }
 
 #[test]
-fn moves_to_what_the_plan_does_not_have_are_refused() {
+fn moves_to_stages_or_steps_outside_the_plan_are_rejected() {
     let mut state = started();
     state.workflow.as_mut().unwrap().stages.push(serde_json::from_value(json!({"id": "empty"})).unwrap());
     let before = state.clone();
@@ -119,26 +120,26 @@ fn the_next_step_is_one_that_is_not_completed() {
 #[test]
 fn behaviors_are_numbered_in_the_session_and_counted_in_their_step() {
     let mut state = started();
-    assert_eq!(state.begin_behavior(AT), "behavior_001");
+    assert_eq!(state.start_behavior(AT), "behavior_001");
     assert_eq!((state.fsm.state.as_str(), state.location.behavior_iteration), ("BEHAVIOR_RUNNING", 1));
     assert!(!state.end_behavior(AT));
     assert_eq!(state.fsm.state, "STEP_RUNNING");
-    assert_eq!((state.begin_behavior(AT).as_str(), state.location.behavior_iteration), ("behavior_002", 2));
-    state.name_behavior(Some("theirs"), Some(7));
-    state.name_behavior(Some("two\nlines"), None);
+    assert_eq!((state.start_behavior(AT).as_str(), state.location.behavior_iteration), ("behavior_002", 2));
+    state.set_behavior_id(Some("theirs"), Some(7));
+    state.set_behavior_id(Some("two\nlines"), None);
     assert_eq!((state.location.behavior_id.as_deref(), state.location.behavior_iteration), (Some("theirs"), 7));
     state.complete_step(None, AT).unwrap();
     state.end_behavior(AT);
     assert_eq!(state.fsm.state, "STEP_COMPLETED", "the end of a behavior does not hide what it did");
-    assert_eq!((state.begin_behavior(AT).as_str(), state.location.behavior_iteration), ("behavior_003", 1));
+    assert_eq!((state.start_behavior(AT).as_str(), state.location.behavior_iteration), ("behavior_003", 1));
 }
 
 #[test]
 fn a_behavior_does_not_outlive_its_topic() {
     let mut state = started();
-    state.begin_behavior(AT);
+    state.start_behavior(AT);
     state.workflow_pending = Some(Workflow::read(&json!([{"id": "n", "steps": ["t2"]}])).unwrap());
-    state.enter_home("p", "t2", script, AT);
+    state.enter_topic("p", "t2", script, AT);
     assert!(!state.behavior_is_open && state.workflow_pending.is_none());
     assert_eq!(place(&state), json!(["n", "t2", [], "STEP_RUNNING"]));
 }
@@ -147,7 +148,7 @@ fn texts(items: &[&str]) -> Vec<String> {
     items.iter().map(|item| (*item).to_owned()).collect()
 }
 
-fn updated(state: &mut NotebookState, todo: TodoUpdate) -> Vec<String> {
+fn apply_todo(state: &mut NotebookState, todo: TodoUpdate) -> Vec<String> {
     ContextUpdate { todo: Some(todo), ..ContextUpdate::default() }
         .apply(state)
         .iter()
@@ -156,32 +157,32 @@ fn updated(state: &mut NotebookState, todo: TodoUpdate) -> Vec<String> {
 }
 
 #[test]
-fn the_todo_list_is_added_to_taken_from_replaced_and_cleared() {
+fn items_of_the_todo_list_are_added_removed_replaced_and_cleared() {
     let mut state = NotebookState::default();
-    assert!(updated(&mut state, TodoUpdate::Add(texts(&["a", " b ", "", "a"]))).is_empty());
+    assert!(apply_todo(&mut state, TodoUpdate::Add(texts(&["a", " b ", "", "a"]))).is_empty());
     assert_eq!(state.todo_list, ["a", "b"]);
-    updated(&mut state, TodoUpdate::Add(texts(&["a", "c"])));
+    apply_todo(&mut state, TodoUpdate::Add(texts(&["a", "c"])));
     assert_eq!(state.todo_list, ["a", "b", "c"], "what is there stays where it is");
-    updated(&mut state, TodoUpdate::Remove(texts(&["b", "nothing"])));
+    apply_todo(&mut state, TodoUpdate::Remove(texts(&["b", "nothing"])));
     assert_eq!(state.todo_list, ["a", "c"]);
-    updated(&mut state, TodoUpdate::Replace(texts(&["d"])));
+    apply_todo(&mut state, TodoUpdate::Replace(texts(&["d"])));
     assert_eq!(state.todo_list, ["d"]);
-    updated(&mut state, TodoUpdate::Clear);
+    apply_todo(&mut state, TodoUpdate::Clear);
     assert!(state.todo_list.is_empty());
 }
 
 #[test]
-fn what_is_too_much_for_the_todo_list_is_told_without_being_repeated() {
+fn todo_items_over_the_limit_are_reported_without_their_text() {
     let mut state = NotebookState::default();
-    let mut items: Vec<String> = (0..MOST_TODO + 3).map(|item| format!("item {item}")).collect();
-    items.push("秘".repeat(MOST_TODO_BYTES));
-    let notes = updated(&mut state, TodoUpdate::Add(items));
-    assert_eq!(state.todo_list.len(), MOST_TODO);
+    let mut items: Vec<String> = (0..MAX_TODO_ITEMS + 3).map(|item| format!("item {item}")).collect();
+    items.push("秘".repeat(MAX_TODO_ITEM_BYTES));
+    let notes = apply_todo(&mut state, TodoUpdate::Add(items));
+    assert_eq!(state.todo_list.len(), MAX_TODO_ITEMS);
     assert_eq!(notes.len(), 2);
     assert!(notes[1].contains(": 3 ") && !notes.concat().contains("item 2") && !notes.concat().contains('秘'));
 }
 
-fn progressed(before: &SectionProgress, sent: Value) -> (SectionProgress, usize) {
+fn apply_progress(before: &SectionProgress, sent: Value) -> (SectionProgress, usize) {
     let mut state = NotebookState { section_progress: before.clone(), ..NotebookState::default() };
     let update = ContextUpdate { section_progress: sent.as_object().cloned(), ..ContextUpdate::default() };
     let notes = update.apply(&mut state);
@@ -189,7 +190,7 @@ fn progressed(before: &SectionProgress, sent: Value) -> (SectionProgress, usize)
 }
 
 #[test]
-fn the_progress_of_sections_takes_over_what_was_sent_and_nothing_else() {
+fn the_progress_of_sections_takes_only_the_fields_that_were_sent() {
     let before = SectionProgress {
         current_section_id: Some("a".to_owned()),
         current_section_number: Some(1),
@@ -203,12 +204,12 @@ fn the_progress_of_sections_takes_over_what_was_sent_and_nothing_else() {
         completed_sections: texts(&["a"]),
         total_expected: Some(5),
     };
-    assert_eq!(progressed(&before, sent), (expected, 0));
-    assert_eq!(progressed(&before, json!({})), (before.clone(), 0));
-    let nothing = progressed(&before, json!({"current_section_id": null, "completed_sections": []})).0;
+    assert_eq!(apply_progress(&before, sent), (expected, 0));
+    assert_eq!(apply_progress(&before, json!({})), (before.clone(), 0));
+    let nothing = apply_progress(&before, json!({"current_section_id": null, "completed_sections": []})).0;
     assert_eq!((nothing.current_section_id, nothing.completed_sections), (None, vec![]));
-    let many: Vec<String> = (0..=MOST_COMPLETED).map(|item| item.to_string()).collect();
-    for wrong in [
+    let many: Vec<String> = (0..=MAX_COMPLETED_SECTIONS).map(|item| item.to_string()).collect();
+    for invalid in [
         json!({"current_section_id": {}}),
         json!({"current_section_number": -1}),
         json!({"total_expected": "many"}),
@@ -216,23 +217,23 @@ fn the_progress_of_sections_takes_over_what_was_sent_and_nothing_else() {
         json!({"completed_sections": [""]}),
         json!({"completed_sections": many}),
     ] {
-        assert_eq!(progressed(&before, wrong.clone()), (before.clone(), 1), "{wrong}");
+        assert_eq!(apply_progress(&before, invalid.clone()), (before.clone(), 1), "{invalid}");
     }
 }
 
 #[test]
-fn variables_that_no_script_declares_are_kept_within_a_bound() {
+fn undeclared_variables_are_stored_within_limits() {
     let mut state = NotebookState::default();
-    state.keep_variable("shape", json!("(2, 3)")).unwrap();
-    state.keep_variable("shape", json!([2, 3])).unwrap();
+    state.store_variable("shape", json!("(2, 3)")).unwrap();
+    state.store_variable("shape", json!([2, 3])).unwrap();
     assert_eq!(state.variables, *json!({"shape": [2, 3]}).as_object().unwrap());
-    assert!(state.keep_variable("big", json!("x".repeat(MOST_VARIABLE_BYTES))).is_err());
-    assert!(state.keep_variable("two\nlines", json!(1)).is_err());
-    state.keep_variable("shape", Value::Null).unwrap();
+    assert!(state.store_variable("big", json!("x".repeat(MAX_VARIABLES_BYTES))).is_err());
+    assert!(state.store_variable("two\nlines", json!(1)).is_err());
+    state.store_variable("shape", Value::Null).unwrap();
     assert!(state.variables.is_empty());
-    for number in 0..MOST_VARIABLES {
-        state.keep_variable(&format!("v{number}"), json!(number)).unwrap();
+    for number in 0..MAX_VARIABLES {
+        state.store_variable(&format!("v{number}"), json!(number)).unwrap();
     }
-    assert_eq!(state.keep_variable("more", json!(1)).unwrap_err().code, "too-many-variables");
-    state.keep_variable("v0", json!("another value")).expect("what is there may change");
+    assert_eq!(state.store_variable("more", json!(1)).unwrap_err().code, "too-many-variables");
+    state.store_variable("v0", json!("another value")).expect("what is there may change");
 }

@@ -1,17 +1,19 @@
-//! Compares what came out with what was written down of it.
+//! Compares actual JSON values with expected ones.
 
 use serde_json::Value;
 
-/// Where `actual` is not what `expected` says. Objects may have more than was said; null stands for nothing; lists are whole.
+/// The places where `actual` differs from `expected`. Objects may have additional fields, null means absent, and lists must be complete.
 pub(crate) fn differences(at: &str, expected: &Value, actual: &Value) -> Vec<String> {
     match (expected, actual) {
-        (Value::Object(fields), Value::Object(there)) => fields
+        (Value::Object(fields), Value::Object(actual_fields)) => fields
             .iter()
-            .flat_map(|(key, value)| differences(&format!("{at}.{key}"), value, there.get(key).unwrap_or(&Value::Null)))
+            .flat_map(|(key, value)| {
+                differences(&format!("{at}.{key}"), value, actual_fields.get(key).unwrap_or(&Value::Null))
+            })
             .collect(),
-        (Value::Array(items), Value::Array(there)) if items.len() == there.len() => {
-            let both = items.iter().zip(there).enumerate();
-            both.flat_map(|(index, (item, there))| differences(&format!("{at}[{index}]"), item, there)).collect()
+        (Value::Array(items), Value::Array(actual_items)) if items.len() == actual_items.len() => {
+            let pairs = items.iter().zip(actual_items).enumerate();
+            pairs.flat_map(|(index, (item, actual))| differences(&format!("{at}[{index}]"), item, actual)).collect()
         }
         _ if expected == actual => vec![],
         _ => vec![format!("{at}: expected {expected}, found {actual}")],

@@ -1,14 +1,14 @@
-//! Changes seeds: bytes, lines, indentation, words, nesting. Everything follows from the random numbers it is given.
+//! Mutates seeds: bytes, lines, indentation, words, nesting. The result depends only on the given random numbers.
 
 use fastrand::Rng;
 
 use crate::seeds::Seed;
 
-/// The longest mutant: longer ones only take longer.
-const MOST_BYTES: usize = 60_000;
+/// The maximum size of a mutant; larger ones only take longer.
+const MAX_BYTES: usize = 60_000;
 
-/// Words that were trouble somewhere, for the places of other words.
-const NASTY: [&str; 115] = [
+/// Words that caused problems before, used to replace other words.
+const TROUBLESOME: [&str; 115] = [
     "session",
     "session_id",
     "phases",
@@ -126,8 +126,8 @@ const NASTY: [&str; 115] = [
     "`",
 ];
 
-/// Characters that are more than a byte, less than a column, or not to be seen.
-const ODD: [&str; 18] = [
+/// Characters with several bytes, without width, or invisible.
+const UNUSUAL_CHARACTERS: [&str; 18] = [
     "你",
     "称呼",
     "，",
@@ -148,7 +148,7 @@ const ODD: [&str; 18] = [
     "ﷺ",
 ];
 
-/// Operators, filters and tests, for conditions and texts.
+/// Operators, filters and tests for conditions and texts.
 const OPERATIONS: [&str; 44] = [
     " + ",
     " - ",
@@ -198,11 +198,11 @@ const OPERATIONS: [&str; 44] = [
 
 pub(crate) fn mutant(rng: &mut Rng, seed: &Seed, seeds: &[Seed]) -> Vec<u8> {
     let mut bytes = seed.bytes.clone();
-    // Most mutants are near to something sound, for what is far from it is refused early.
+    // Most mutants have few changes, because strongly changed ones are rejected early.
     let changes = 1 + (rng.u32(..).trailing_zeros() as usize).min(6);
     for _ in 0..changes {
         change(rng, &mut bytes, seeds);
-        bytes.truncate(MOST_BYTES);
+        bytes.truncate(MAX_BYTES);
     }
     bytes
 }
@@ -215,7 +215,7 @@ fn change(rng: &mut Rng, bytes: &mut Vec<u8>, seeds: &[Seed]) {
             bytes.truncate(at);
         }
         2 => {
-            if let Some(at) = place(rng, bytes) {
+            if let Some(at) = position(rng, bytes) {
                 bytes[at] ^= 1 << rng.u32(0..8);
             }
         }
@@ -223,8 +223,8 @@ fn change(rng: &mut Rng, bytes: &mut Vec<u8>, seeds: &[Seed]) {
             let (from, to) = range(rng, bytes.len(), 40);
             bytes.drain(from..to);
         }
-        4 => insert(rng, bytes, |rng| pick(rng, &ODD).as_bytes().to_vec()),
-        5 => insert(rng, bytes, |rng| pick(rng, &NASTY).as_bytes().to_vec()),
+        4 => insert(rng, bytes, |rng| pick(rng, &UNUSUAL_CHARACTERS).as_bytes().to_vec()),
+        5 => insert(rng, bytes, |rng| pick(rng, &TROUBLESOME).as_bytes().to_vec()),
         6 => insert(rng, bytes, |rng| pick(rng, &OPERATIONS).as_bytes().to_vec()),
         7 => {
             let (from, to) = range(rng, bytes.len(), 200);
@@ -233,9 +233,9 @@ fn change(rng: &mut Rng, bytes: &mut Vec<u8>, seeds: &[Seed]) {
         }
         8 => splice(rng, bytes, seeds),
         9 => insert(rng, bytes, |rng| {
-            let deep = rng.usize(1..200);
+            let depth = rng.usize(1..200);
             pick(rng, &["[", "{", "{a: ", "- ", "? ", "(", "not ", "-", "{{", "{% if x %}", "[[", "'", "!!str "])
-                .repeat(deep)
+                .repeat(depth)
                 .into_bytes()
         }),
         10 => insert(rng, bytes, |rng| {
@@ -254,19 +254,19 @@ fn pick<'a>(rng: &mut Rng, from: &[&'a str]) -> &'a str {
     from[rng.usize(0..from.len())]
 }
 
-fn place(rng: &mut Rng, bytes: &[u8]) -> Option<usize> {
+fn position(rng: &mut Rng, bytes: &[u8]) -> Option<usize> {
     (!bytes.is_empty()).then(|| rng.usize(0..bytes.len()))
 }
 
-fn range(rng: &mut Rng, length: usize, most: usize) -> (usize, usize) {
+fn range(rng: &mut Rng, length: usize, max: usize) -> (usize, usize) {
     let from = rng.usize(0..=length);
-    (from, (from + rng.usize(0..=most)).min(length))
+    (from, (from + rng.usize(0..=max)).min(length))
 }
 
-fn insert(rng: &mut Rng, bytes: &mut Vec<u8>, what: impl FnOnce(&mut Rng) -> Vec<u8>) {
+fn insert(rng: &mut Rng, bytes: &mut Vec<u8>, make: impl FnOnce(&mut Rng) -> Vec<u8>) {
     let at = rng.usize(0..=bytes.len());
-    let what = what(rng);
-    bytes.splice(at..at, what);
+    let content = make(rng);
+    bytes.splice(at..at, content);
 }
 
 fn splice(rng: &mut Rng, bytes: &mut Vec<u8>, seeds: &[Seed]) {
@@ -277,20 +277,20 @@ fn splice(rng: &mut Rng, bytes: &mut Vec<u8>, seeds: &[Seed]) {
 
 fn words(rng: &mut Rng, bytes: &mut Vec<u8>) {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
-    let Some(at) = place(rng, bytes) else { return };
+    let Some(at) = position(rng, bytes) else { return };
     let Some(start) = (at..bytes.len()).find(|at| is_word(bytes[*at])) else { return };
     let end = (start..bytes.len()).find(|at| !is_word(bytes[*at])).unwrap_or(bytes.len());
     let new: Vec<u8> = match rng.u32(0..5) {
-        0 => pick(rng, &ODD).into(),
+        0 => pick(rng, &UNUSUAL_CHARACTERS).into(),
         1 => pick(rng, &OPERATIONS).into(),
         2 => {
-            // A word of the same text: names that are known, in places where they are not.
-            let other = place(rng, bytes).unwrap_or(0);
+            // A word of the same text: a known name in a place where it is unknown.
+            let other = position(rng, bytes).unwrap_or(0);
             let from = (other..bytes.len()).find(|at| is_word(bytes[*at])).unwrap_or(start);
             let to = (from..bytes.len()).find(|at| !is_word(bytes[*at])).unwrap_or(bytes.len());
             bytes[from..to].to_vec()
         }
-        _ => pick(rng, &NASTY).into(),
+        _ => pick(rng, &TROUBLESOME).into(),
     };
     bytes.splice(start..end, new);
 }
@@ -301,20 +301,20 @@ fn lines(rng: &mut Rng, bytes: &mut Vec<u8>, seeds: &[Seed]) {
         return;
     }
     let (one, other) = (rng.usize(0..lines.len()), rng.usize(0..lines.len()));
-    let many = (one + rng.usize(1..8)).min(lines.len());
+    let end = (one + rng.usize(1..8)).min(lines.len());
     match rng.u32(0..10) {
         0 => {
-            lines.drain(one..many);
+            lines.drain(one..end);
         }
         1 => {
-            let copy = lines[one..many].to_vec();
+            let copy = lines[one..end].to_vec();
             lines.splice(other..other, copy);
         }
         2 => lines.swap(one, other),
-        3 => (one..many).for_each(|at| {
+        3 => (one..end).for_each(|at| {
             lines[at].splice(0..0, *b"  ");
         }),
-        4 => (one..many).for_each(|at| {
+        4 => (one..end).for_each(|at| {
             let spaces = lines[at].iter().take_while(|byte| **byte == b' ').count();
             lines[at].drain(..spaces.min(2));
         }),
@@ -334,11 +334,11 @@ fn lines(rng: &mut Rng, bytes: &mut Vec<u8>, seeds: &[Seed]) {
             if let Some(colon) = lines[one].windows(2).position(|pair| pair == b": ") {
                 lines[one].truncate(colon + 2);
                 let value = match rng.u32(0..3) {
-                    0 => pick(rng, &ODD),
+                    0 => pick(rng, &UNUSUAL_CHARACTERS),
                     1 => {
                         pick(rng, &["[]", "{}", "[1, {a: b}]", "{a: {b: [c]}}", "|\n  x", "\"", "-1", "0", "1.5", "*a"])
                     }
-                    _ => pick(rng, &NASTY),
+                    _ => pick(rng, &TROUBLESOME),
                 };
                 lines[one].extend_from_slice(value.as_bytes());
                 lines[one].push(b'\n');
@@ -346,7 +346,7 @@ fn lines(rng: &mut Rng, bytes: &mut Vec<u8>, seeds: &[Seed]) {
         }
         8 => {
             let times = rng.usize(2..60);
-            let block = lines[one..many].to_vec();
+            let block = lines[one..end].to_vec();
             for _ in 0..times {
                 lines.splice(one..one, block.iter().cloned());
             }

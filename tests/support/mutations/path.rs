@@ -1,4 +1,4 @@
-//! The whole path that an input takes, and what must hold of what comes out at its end.
+//! Runs an input through all steps, from parsing to reports, and checks the properties of the result.
 
 use bcc_lang::message::language::Language;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use bcc_lang::source::render::json::json;
 use bcc_lang::source::render::sarif::{RuleText, sarif};
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::template::front_matter::cut;
+use bcc_lang::template::front_matter::split;
 use bcc_lang::template::layers::TemplateFile;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::templates::Templates;
@@ -32,11 +32,11 @@ use serde_json::Value;
 
 use crate::seeds::Form;
 
-/// The places of role markers are found by this; nobody guesses it here.
-const MARK: &str = "0123456789abcdef0123456789abcdef";
+/// The marker of roles in templates; no input contains it.
+const MARKER: &str = "0123456789abcdef0123456789abcdef";
 
-/// Gives what was found, in words: two runs must give the same. An `Err` says what does not hold. `reports`: whether findings
-/// are also put into all kinds of reports, and fixes are made.
+/// Returns the findings as text: two runs must give the same text. An `Err` describes a violated property. `reports`: whether to format
+/// the findings in all report formats and apply fixes.
 pub(crate) fn take(form: Form, bytes: &[u8], reports: bool) -> Result<String, String> {
     match form {
         Form::Script => script(bytes, reports),
@@ -49,20 +49,21 @@ pub(crate) fn take(form: Form, bytes: &[u8], reports: bool) -> Result<String, St
 
 fn script(bytes: &[u8], reports: bool) -> Result<String, String> {
     let found = checked(bytes);
-    sound(&found)?;
-    let told =
-        |one: &Diagnostic| format!("{} {:?} {} {:?} {:?}\n", one.rule, one.span, one.message, one.help, one.fixes);
-    let all = found.iter().map(told).collect();
+    check_findings(&found)?;
+    let describe = |finding: &Diagnostic| {
+        format!("{} {:?} {} {:?} {:?}\n", finding.rule, finding.span, finding.message, finding.help, finding.fixes)
+    };
+    let all = found.iter().map(describe).collect();
     if !reports {
         return Ok(all);
     }
     let _ = report(&found);
-    // Fixes that stand first are those that an editor applies.
+    // Editors apply the first fix.
     for diagnostic in found.iter().filter(|diagnostic| !diagnostic.fixes.is_empty()).take(4) {
         for fix in &diagnostic.fixes {
-            let mended = apply(fix, diagnostic.file.text())?;
-            let after = checked(mended.as_bytes());
-            sound(&after).map_err(|problem| format!("after the fix `{}`: {problem}", fix.title))?;
+            let fixed = apply(fix, diagnostic.file.text())?;
+            let after = checked(fixed.as_bytes());
+            check_findings(&after).map_err(|problem| format!("after the fix `{}`: {problem}", fix.title))?;
         }
     }
     Ok(all)
@@ -98,27 +99,27 @@ static REPLIES: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     KINDS.iter().filter_map(|kind| schema(kind.name())).collect()
 });
 
-/// Short ones: compiling the real ones takes longer than checking a script.
+/// Short templates: compiling the real ones takes longer than checking a script.
 fn templates() -> Arc<Templates> {
     static TEMPLATES: OnceLock<Arc<Templates>> = OnceLock::new();
     let text = "---\nfallback: 请再说一次\n---\n{{ task }} {{ time }} {% for x in history %}{{ x }}{% endfor %}\n";
     let file = |kind| TemplateFile { place: "default".into(), name: format!("{kind}_v1.md"), text: text.into() };
     let files = ["ai_ask", "ai_say", "ai_think"].map(file);
-    Arc::clone(TEMPLATES.get_or_init(|| Arc::new(Templates::new(&files, MARK).unwrap())))
+    Arc::clone(TEMPLATES.get_or_init(|| Arc::new(Templates::new(&files, MARKER).unwrap())))
 }
 
-/// The reports of all kinds.
+/// The findings in all report formats.
 fn report(found: &[Diagnostic]) -> String {
-    // In colour it only takes longer.
-    let few = found.get(..found.len().min(5)).unwrap_or_default();
-    let _ = human(few, true);
+    // Colored output only takes longer.
+    let first_few = found.get(..found.len().min(5)).unwrap_or_default();
+    let _ = human(first_few, true);
     let rule = |page: &Page| RuleText { slug: page.slug, severity: page.severity, page: page.text(Language::English) };
-    // All pages are the same for every input.
+    // The pages are the same for every input.
     let rules: Vec<RuleText<'_>> = DIAGNOSTICS.iter().take(2).map(rule).collect();
     let all = Options { all: true, ..Options::default() };
     [
         human_report(found, &Options::default()),
-        human_report(few, &all),
+        human_report(first_few, &all),
         json(1, found),
         sarif(found, &rules),
         github(found),
@@ -127,59 +128,59 @@ fn report(found: &[Diagnostic]) -> String {
     .concat()
 }
 
-/// What every finding keeps, whatever the file: it stands inside of it, says something, and its fixes can be applied.
-fn sound(found: &[Diagnostic]) -> Result<(), String> {
-    let fits = |file: &SourceFile, span: Span| span.start <= span.end && file.text().get(span.range()).is_some();
+/// Checks the properties of every finding: its place is inside of the file, it has a message, and its fixes can be applied.
+fn check_findings(found: &[Diagnostic]) -> Result<(), String> {
+    let is_inside = |file: &SourceFile, span: Span| span.start <= span.end && file.text().get(span.range()).is_some();
     for diagnostic in found {
-        let told = |what: &str| Err(format!("[{}] {}: {what}", diagnostic.rule, diagnostic.message));
+        let failure = |problem: &str| Err(format!("[{}] {}: {problem}", diagnostic.rule, diagnostic.message));
         if diagnostic.message.is_empty() || diagnostic.rule.is_empty() {
-            return told("says nothing");
+            return failure("says nothing");
         }
-        if !fits(&diagnostic.file, diagnostic.span) {
-            return told(&format!("stands at {:?}, outside of the file or inside a character", diagnostic.span));
+        if !is_inside(&diagnostic.file, diagnostic.span) {
+            return failure(&format!("stands at {:?}, outside of the file or inside a character", diagnostic.span));
         }
         for related in &diagnostic.related {
-            if !fits(&related.file, related.span) {
-                return told(&format!("is related to {:?}, outside of the file", related.span));
+            if !is_inside(&related.file, related.span) {
+                return failure(&format!("is related to {:?}, outside of the file", related.span));
             }
         }
         for fix in &diagnostic.fixes {
             if fix.edits.is_empty() {
-                return told("has a fix without edits");
+                return failure("has a fix without edits");
             }
-            apply(fix, diagnostic.file.text()).or_else(|problem| told(&problem).map(|()| String::new()))?;
+            apply(fix, diagnostic.file.text()).or_else(|problem| failure(&problem).map(|()| String::new()))?;
         }
     }
     Ok(())
 }
 
-/// The text with the fix in place.
+/// The text with the fix applied.
 fn apply(fix: &Fix, text: &str) -> Result<String, String> {
     let mut edits = fix.edits.clone();
     edits.sort_by_key(|edit| edit.span);
-    let mut mended = String::new();
-    let mut done = 0;
+    let mut fixed = String::new();
+    let mut copied = 0;
     for edit in &edits {
-        let kept = text.get(done..edit.span.start).filter(|_| text.get(edit.span.range()).is_some());
-        let Some(kept) = kept else {
+        let unchanged = text.get(copied..edit.span.start).filter(|_| text.get(edit.span.range()).is_some());
+        let Some(unchanged) = unchanged else {
             return Err(format!("the edits of the fix `{}` overlap or leave the file: {edits:?}", fix.title));
         };
-        mended += kept;
-        mended += &edit.text;
-        done = edit.span.end;
+        fixed += unchanged;
+        fixed += &edit.text;
+        copied = edit.span.end;
     }
-    Ok(mended + text.get(done..).unwrap_or_default())
+    Ok(fixed + text.get(copied..).unwrap_or_default())
 }
 
 fn template(text: &str) -> Result<String, String> {
-    let _ = cut(text);
+    let _ = split(text);
     let file = |name: &str, text: &str| TemplateFile { place: "default".into(), name: name.into(), text: text.into() };
     let other = "{% block a %}{{ super_x }}{% endblock %}{% block b %}{% endblock %}";
-    let Ok(templates) = Templates::new(&[file("ai_ask_v1.md", text), file("other_v1.md", other)], MARK) else {
+    let Ok(templates) = Templates::new(&[file("ai_ask_v1.md", text), file("other_v1.md", other)], MARKER) else {
         return Ok("refused".to_owned());
     };
-    let mut told = format!("{:?}", templates.problems());
-    // A lone carriage return ends a line too.
+    let mut output = format!("{:?}", templates.problems());
+    // A lone carriage return ends a line, too.
     let lines = SourceFile::new("", text).line(text.len());
     for problem in templates.problems() {
         if problem.line.is_some_and(|line| line == 0 || line > lines) {
@@ -193,9 +194,9 @@ fn template(text: &str) -> Result<String, String> {
             }
         }
         let mentioned: Vec<_> = template.mentioned().collect();
-        told += &format!("{mentioned:?} {:?}", template.render(&names()).map_err(|error| error.to_string()));
+        output += &format!("{mentioned:?} {:?}", template.render(&names()).map_err(|error| error.to_string()));
     }
-    Ok(told)
+    Ok(output)
 }
 
 fn text(source: &str) -> Result<String, String> {
@@ -209,7 +210,7 @@ fn text(source: &str) -> Result<String, String> {
             }
             Ok(format!("{:?}", texts.render(&text, &names())))
         }
-        Err(error) => inside(source, error.range.as_ref(), &error.message.to_string()),
+        Err(error) => check_range(source, error.range.as_ref(), &error.message.to_string()),
     }
 }
 
@@ -217,38 +218,38 @@ fn expression(source: &str) -> Result<String, String> {
     match Expr::parse(source) {
         Ok(expression) => {
             for used in expression.names() {
-                inside(source, Some(&used.range), &used.name)?;
+                check_range(source, Some(&used.range), &used.name)?;
             }
             let (value, truth) = (expression.eval(&names()), expression.truth(&names()));
             for error in value.as_ref().err().into_iter().chain(truth.as_ref().err()) {
-                inside(source, error.range.as_ref(), &error.message.to_string())?;
+                check_range(source, error.range.as_ref(), &error.message.to_string())?;
             }
             Ok(format!("{value:?} {truth:?}"))
         }
-        Err(error) => inside(source, error.range.as_ref(), &error.message.to_string()),
+        Err(error) => check_range(source, error.range.as_ref(), &error.message.to_string()),
     }
 }
 
-fn inside(source: &str, range: Option<&std::ops::Range<usize>>, what: &str) -> Result<String, String> {
+fn check_range(source: &str, range: Option<&std::ops::Range<usize>>, message: &str) -> Result<String, String> {
     match range {
-        Some(range) if source.get(range.clone()).is_none() => Err(format!("{what}: said to stand at {range:?}")),
-        _ => Ok(what.to_owned()),
+        Some(range) if source.get(range.clone()).is_none() => Err(format!("{message}: said to stand at {range:?}")),
+        _ => Ok(message.to_owned()),
     }
 }
 
 fn reply(raw: &str) -> Result<String, String> {
-    let (mut whole, mut pieces) = (LiveContent::new(), LiveContent::new());
-    whole.push(raw);
+    let (mut at_once, mut pieces) = (LiveContent::new(), LiveContent::new());
+    at_once.push(raw);
     for character in raw.chars() {
         pieces.push(character.encode_utf8(&mut [0; 4]));
     }
-    if whole.shown() != pieces.shown() {
+    if at_once.shown() != pieces.shown() {
         return Err("what is shown of a reply depends on how it was cut".to_owned());
     }
     Ok(format!("{:?}", strategies::parse(raw, false)))
 }
 
-/// A value of every shape.
+/// A value of every type.
 fn names() -> TemplateNames {
     let values = serde_json::json!({
         "称呼": "小林", "name": "张三", "text": "a b c", "x": 1, "a": 2.5, "b": true, "c": null, "list": ["a", 1, null, [2]],
@@ -262,8 +263,8 @@ fn names() -> TemplateNames {
     let mut scopes = Scopes::default();
     scopes.push(layer);
     let mut names = TemplateNames::new(scopes);
-    names.give_text("task", "问一个问题");
-    names.give_text("time", "10:00");
-    names.give("history", serde_json::json!(["一", "二"]));
+    names.set_text("task", "问一个问题");
+    names.set_text("time", "10:00");
+    names.set("history", serde_json::json!(["一", "二"]));
     names
 }

@@ -1,11 +1,11 @@
-//! What mutants are made of: every script, page and template of this repository, and some texts that mean harm.
+//! The seeds of mutants: every script, page and template of this repository, and some hostile texts.
 
 use std::fs;
 use std::path::Path;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// A script, skill, test, or what takes itself for one.
+    /// A script, skill or test, or a file that looks like one.
     Script,
     Template,
     /// A text of an author, with placeholders.
@@ -19,7 +19,7 @@ pub(crate) struct Seed {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Where scripts stand, with the ending of their names.
+/// Folders of scripts, with the suffix of their file names.
 const FOLDERS: [(&str, &str, Form); 11] = [
     ("tests/scripts/ok", "yaml", Form::Script),
     ("tests/scripts/err", "yaml", Form::Script),
@@ -62,7 +62,7 @@ const TEXTS: [&str; 8] = [
     "{{ list | map(attribute='a') | select('odd') | join }}{{ text[::2] }}",
 ];
 
-/// Replies as models write them, well or badly.
+/// Replies as models write them, valid or not.
 const REPLIES: [&str; 5] = [
     "{\"content\": \"你好\\n\\\"x\\\"\", \"EXIT\": false, \"BRIEF\": \"b\", \"metrics\": {\"a\": 1.5e3}}",
     "好的：\n```json\n{\"content\": \"x\", \"list\": [1, 2, {\"a\": null}]}\n```\n",
@@ -71,7 +71,7 @@ const REPLIES: [&str; 5] = [
     "{\"a\": {\"b\": {\"content\": \"inner\"}}} {\"content\": \"outer\"}",
 ];
 
-/// What no person writes, unless something went wrong.
+/// Inputs that no person writes on purpose.
 const HOSTILE: [&str; 16] = [
     "",
     "\u{feff}",
@@ -91,7 +91,7 @@ const HOSTILE: [&str; 16] = [
     "test: x\nscript: y\nsteps: [{say: x}]\n",
 ];
 
-/// All seeds, in an order that is the same on every machine.
+/// All seeds, in the same order on every machine.
 pub(crate) fn all() -> Vec<Seed> {
     crate::at_root();
     let mut seeds = Vec::new();
@@ -119,15 +119,15 @@ pub(crate) fn all() -> Vec<Seed> {
     seeds
 }
 
-fn files(folder: &Path, ending: &str, take: &mut dyn FnMut(Vec<u8>)) {
+fn files(folder: &Path, ending: &str, add: &mut dyn FnMut(Vec<u8>)) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     for path in paths {
         if path.is_dir() {
-            files(&path, ending, take);
+            files(&path, ending, add);
         } else if path.extension().is_some_and(|extension| extension == ending) {
-            take(fs::read(&path).unwrap());
+            add(fs::read(&path).unwrap());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `bcc-script.toml`, whether it is trusted, the rights of files that hold keys, and the models that come of it all.
+//! Checks `bcc-script.toml`: trust, permissions of key files, action types of the project, and the configured models.
 
 use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
@@ -9,13 +9,13 @@ use std::path::Path;
 use crate::doctor::finding::DoctorFinding;
 use bcc_engine::config::kinds::kinds;
 use bcc_engine::environment::Environment;
-use bcc_engine::host_services::permits;
+use bcc_engine::host_services::permissions;
 use bcc_engine::models::list::{KeyState, ListedModel, list};
 use bcc_engine::project::{CONFIG_FILE, Project};
 use bcc_engine::shell::quoted;
 use bcc_runtime::program::custom::{COMMAND, CustomKind};
 
-/// What others than the owner of a file may do with it.
+/// Permission bits of everyone except the owner of a file.
 const OTHERS: u32 = 0o077;
 const OTHERS_WRITE: u32 = 0o022;
 
@@ -46,7 +46,7 @@ pub fn configuration(project: &Project, environment: &Environment) -> Vec<Doctor
     found
 }
 
-/// The kinds that the project makes, and whether those of them that run programs may.
+/// Reports the action types that the project defines, and whether those that run commands are allowed.
 fn own_kinds(project: &Project, environment: &Environment) -> Vec<DoctorFinding> {
     let kinds = kinds(&project.config);
     if kinds.is_empty() {
@@ -62,10 +62,10 @@ fn own_kinds(project: &Project, environment: &Environment) -> Vec<DoctorFinding>
     }
     if !commands.is_empty() {
         let message = msg!("action types of the project that run commands: {}", names(&commands));
-        found.push(match permits(project, environment).may(COMMAND) {
+        found.push(match permissions(project, environment).check(COMMAND) {
             Ok(()) => DoctorFinding::ok("kinds", msg!("{message}; they are allowed")),
-            Err(refused) => {
-                DoctorFinding::problem("kinds", msg!("{message}; {}", refused.message)).with_help(refused.help)
+            Err(denied) => {
+                DoctorFinding::problem("kinds", msg!("{message}; {}", denied.message)).with_help(denied.help)
             }
         });
     }
@@ -79,9 +79,9 @@ fn mode(path: &Path) -> Option<u32> {
 pub fn models(project: &Project, environment: &Environment) -> Vec<DoctorFinding> {
     let listing = list(project, environment);
     let mut found = Vec::new();
-    let sends =
+    let sending_models =
         listing.models.iter().filter(|model| model.provider.sends() && project.config.models.contains_key(&model.name));
-    let servers: Vec<Message> = sends
+    let servers: Vec<Message> = sending_models
         .map(|model| match &model.server {
             Some(server) => msg!("`{}` at {server}", model.name),
             None => Message::text(format!("`{}`", model.name)),
@@ -110,7 +110,7 @@ pub fn models(project: &Project, environment: &Environment) -> Vec<DoctorFinding
             DoctorFinding::note("models", "no model is configured: the built-in offline responder answers (no AI)");
         found.push(note.with_help("set an API key such as OPENAI_API_KEY and the name of the model in BCC_MODEL, or add `[models.default]` to bcc-script.toml"));
     } else {
-        let message = msg!("a script without `model:` uses `{}`: {}", listing.default, listing.why);
+        let message = msg!("a script without `model:` uses `{}`: {}", listing.default, listing.reason);
         found.push(DoctorFinding::ok("models", message));
     }
     found.extend(listing.notices.iter().map(|notice| DoctorFinding::note("models", notice.clone())));

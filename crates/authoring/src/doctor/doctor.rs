@@ -1,4 +1,4 @@
-//! `doctor`: everything that is looked at, in the order in which one thing stands on another.
+//! The `doctor` command: runs all checks in order of dependency.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
@@ -14,14 +14,14 @@ use bcc_engine::config::config::Config;
 use bcc_engine::config::kinds::kinds;
 use bcc_engine::engine::store_path;
 use bcc_engine::environment::Environment;
-use bcc_engine::models::check::{ModelCheck, check, every};
+use bcc_engine::models::check::{ModelCheck, check, model_names};
 use bcc_engine::project::{CONFIG_FILE, Project, absolute, given_directory, is_marked, nearest};
 use bcc_lang::message::language::Language;
 use bcc_lang::source::diagnostic::Severity;
 
 #[derive(Clone, Debug, Default)]
 pub struct DoctorRequest {
-    pub here: PathBuf,
+    pub current_directory: PathBuf,
     pub project: Option<PathBuf>,
     pub store: Option<PathBuf>,
     pub ask: bool,
@@ -29,16 +29,16 @@ pub struct DoctorRequest {
     pub terminals: Terminals,
 }
 
-/// Looks at everything. What cannot be read is told, never an error.
+/// Runs all checks. Whatever cannot be read becomes a finding, never an error.
 pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<DoctorFinding> {
     let mut found = vec![DoctorFinding::ok("release", concat!("bcc-script ", env!("CARGO_PKG_VERSION")))];
     let directory = directory(request, environment, &mut found);
     let project = project(&directory, environment, &mut found);
-    let own = project.as_ref().map(|project| kinds(&project.config)).unwrap_or_default();
+    let own_kinds = project.as_ref().map(|project| kinds(&project.config)).unwrap_or_default();
     match project {
         Some(project) => {
             found.extend(configuration::models(&project, environment));
-            found.extend(asked(request, &project, environment).await);
+            found.extend(check_models(request, &project, environment).await);
             found.extend(prompts::schemes(&project));
             found.extend(kernels::allowed(&project, environment));
         }
@@ -47,35 +47,36 @@ pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<D
         }
     }
     found.extend(scripts(&directory, environment));
-    // Where sessions lie does not depend on the configuration, which may be broken.
-    let bare = Project {
+    // The location of the store does not depend on the configuration, which may be invalid.
+    let default_project = Project {
         directory: directory.clone(),
         config: Config::default(),
         trusted: false,
         trust_all: false,
         has_config: false,
     };
-    found.extend(stores::store(&store_path(&bare, environment, request.store.as_deref())));
-    found.extend(editors::editors(&directory, &own));
+    found.extend(stores::store(&store_path(&default_project, environment, request.store.as_deref())));
+    found.extend(editors::editors(&directory, &own_kinds));
     found.extend(machine::surroundings(&request.terminals, request.language, environment));
     found.extend(kernels::kernels(environment));
     found
 }
 
 fn directory(request: &DoctorRequest, environment: &Environment, found: &mut Vec<DoctorFinding>) -> PathBuf {
-    let by = if request.project.is_some() { "--project" } else { "BCC_PROJECT" };
+    let source = if request.project.is_some() { "--project" } else { "BCC_PROJECT" };
     match given_directory(request.project.as_deref(), environment) {
         Ok(Some(given)) => {
-            found.push(DoctorFinding::ok("project", msg!("{path}, as specified by `{by}`", path = given.display())));
+            found
+                .push(DoctorFinding::ok("project", msg!("{path}, as specified by `{source}`", path = given.display())));
             return given;
         }
         Err(error) => found.push(
             DoctorFinding::problem("project", error.to_message())
-                .with_help(msg!("fix `{by}`; the current directory was checked instead")),
+                .with_help(msg!("fix `{source}`; the current directory was checked instead")),
         ),
         Ok(None) => {}
     }
-    let directory = nearest(&absolute(&request.here));
+    let directory = nearest(&absolute(&request.current_directory));
     let marks: Vec<&str> =
         [CONFIG_FILE, "_system", ".bcc"].into_iter().filter(|name| directory.join(name).exists()).collect();
     found.push(if is_marked(&directory) {
@@ -91,7 +92,7 @@ fn directory(request: &DoctorRequest, environment: &Environment, found: &mut Vec
     directory
 }
 
-/// The project with its configuration, when that can be read.
+/// The project with its configuration, or `None` if the configuration cannot be read.
 fn project(directory: &Path, environment: &Environment, found: &mut Vec<DoctorFinding>) -> Option<Project> {
     match Project::in_directory(directory.to_path_buf(), false, environment) {
         Ok(project) => {
@@ -106,8 +107,8 @@ fn project(directory: &Path, environment: &Environment, found: &mut Vec<DoctorFi
     }
 }
 
-async fn asked(request: &DoctorRequest, project: &Project, environment: &Environment) -> Vec<DoctorFinding> {
-    let names = every(project, environment);
+async fn check_models(request: &DoctorRequest, project: &Project, environment: &Environment) -> Vec<DoctorFinding> {
+    let names = model_names(project, environment);
     if names.is_empty() {
         return vec![];
     }
@@ -131,11 +132,12 @@ fn answer(checked: &ModelCheck) -> DoctorFinding {
     if checked.ok {
         return DoctorFinding::ok("models", msg!("model `{name}` answers"));
     }
-    let why = checked.error.as_ref().map_or_else(|| Message::word("it did not answer"), Clone::clone);
-    DoctorFinding::problem("models", msg!("model `{name}` cannot be used: {why}")).with_any_help(checked.help.clone())
+    let reason = checked.error.as_ref().map_or_else(|| Message::word("it did not answer"), Clone::clone);
+    DoctorFinding::problem("models", msg!("model `{name}` cannot be used: {reason}"))
+        .with_any_help(checked.help.clone())
 }
 
-/// How many documents there are, and what `validate` says of them.
+/// Counts the documents and the findings of `validate`.
 fn scripts(directory: &Path, environment: &Environment) -> Vec<DoctorFinding> {
     let request = ValidateRequest { project: Some(directory.to_path_buf()), ..ValidateRequest::default() };
     let report = match validate(&request, environment) {

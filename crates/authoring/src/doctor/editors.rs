@@ -1,4 +1,4 @@
-//! What editors need: whether the schemas of the project are those of this release.
+//! Checks that the JSON Schemas in the project match this release.
 
 use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
@@ -12,25 +12,25 @@ use bcc_engine::files::read_bounded;
 /// The documents whose schemas editors map to files.
 const NAMES: [&str; 4] = ["script", "skill", "test", "config"];
 
-/// The largest schema that is compared, in bytes.
-const MOST_BYTES: u64 = 4 * 1024 * 1024;
+/// The maximum size of a schema that is compared, in bytes.
+const MAX_SCHEMA_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Looks at `schemas/` of a project that makes these kinds of its own.
-pub fn editors(project: &Path, own: &OwnKinds) -> Vec<DoctorFinding> {
+/// Checks `schemas/` of a project that defines the action types `own_kinds`.
+pub fn editors(project: &Path, own_kinds: &OwnKinds) -> Vec<DoctorFinding> {
     let mut current = Vec::new();
     let mut found = Vec::new();
     for (name, _) in schemas::list() {
         let file = format!("schemas/{name}.schema.json");
-        let Ok(there) = read_bounded(&project.join(&file), MOST_BYTES) else { continue };
-        // A checkout may have turned the line ends.
-        let same = schemas::text_in(name, own)
-            .is_some_and(|text| String::from_utf8_lossy(&there).replace("\r\n", "\n").trim_end() == text.trim_end());
+        let Ok(existing) = read_bounded(&project.join(&file), MAX_SCHEMA_BYTES) else { continue };
+        // A checkout may have converted the line endings.
+        let same = schemas::text_in(name, own_kinds)
+            .is_some_and(|text| String::from_utf8_lossy(&existing).replace("\r\n", "\n").trim_end() == text.trim_end());
         if same {
             current.push(name);
             continue;
         }
         let note = DoctorFinding::note("editors", msg!("{file} does not match this release"));
-        let with = if own.is_empty() { "" } else { " --project ." };
+        let with = if own_kinds.is_empty() { "" } else { " --project ." };
         found.push(note.with_help(msg!("`bcc-script schema {name}{with} > {file}`")));
     }
     if !current.is_empty() {
@@ -44,7 +44,7 @@ pub fn editors(project: &Path, own: &OwnKinds) -> Vec<DoctorFinding> {
     found
 }
 
-/// Names as they are written, in every language.
+/// Lists names as they are written; they are not translated.
 fn listed(names: &[&str]) -> Message {
     Message::list(Joint::Item, names.iter().map(|name| Message::text(format!("`{name}`"))))
 }

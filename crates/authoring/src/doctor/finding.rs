@@ -1,4 +1,4 @@
-//! What was looked at, and how it is.
+//! A finding of `doctor` and its state.
 
 use bcc_lang::message::message::Message;
 use serde_json::{Value, json};
@@ -22,10 +22,10 @@ impl CheckState {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DoctorFinding {
-    /// What it is about: a stable word.
+    /// The subject: a stable identifier.
     pub about: &'static str,
     pub state: CheckState,
-    /// What was seen. Shows no key and nothing that anybody said.
+    /// The result. It contains no keys and no text of a conversation.
     pub message: Message,
     pub help: Option<Message>,
 }
@@ -48,7 +48,7 @@ impl DoctorFinding {
         Self { help: Some(help.into()), ..self }
     }
 
-    /// The same with what to do, where something can be done.
+    /// Sets the help text, if there is one.
     #[must_use]
     pub fn with_any_help(self, help: Option<Message>) -> Self {
         Self { help, ..self }

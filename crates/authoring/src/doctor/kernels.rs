@@ -1,20 +1,20 @@
-//! The kernels that code can run in, and whether the project lets it.
+//! Checks which Jupyter kernels are installed, and whether the project allows code execution.
 
 use crate::doctor::finding::DoctorFinding;
 use bcc_engine::environment::Environment;
-use bcc_engine::host_services::permits;
+use bcc_engine::host_services::permissions;
 use bcc_engine::project::Project;
 use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_runtime::notebook::kernel::specs::{find, installed};
 
-const MOST_NAMED: usize = 20;
+const MAX_LISTED: usize = 20;
 
-/// The name that scripts without another one mean.
+/// The kernel of scripts that do not name one.
 const USUAL: &str = "python3";
 
-/// Which kernels are installed, and whether the usual one is among them.
+/// Reports the installed kernels, and whether the default one is among them.
 pub(crate) fn kernels(environment: &Environment) -> Vec<DoctorFinding> {
     if cfg!(not(feature = "jupyter")) {
         let note =
@@ -24,8 +24,8 @@ pub(crate) fn kernels(environment: &Environment) -> Vec<DoctorFinding> {
     let variables = environment.without(|_| false);
     let specs = installed(&variables);
     let mut names: Vec<Message> =
-        specs.iter().take(MOST_NAMED).map(|spec| Message::text(format!("`{}`", spec.name))).collect();
-    if specs.len() > MOST_NAMED {
+        specs.iter().take(MAX_LISTED).map(|spec| Message::text(format!("`{}`", spec.name))).collect();
+    if specs.len() > MAX_LISTED {
         names.push(Message::text("…"));
     }
     let usual = find(USUAL, &variables);
@@ -53,13 +53,13 @@ pub(crate) fn kernels(environment: &Environment) -> Vec<DoctorFinding> {
     }]
 }
 
-/// Whether the scripts of the project may run code; nothing where nobody asked for it.
+/// Whether the scripts of the project may run code; `None` if the project does not ask for it.
 pub(crate) fn allowed(project: &Project, environment: &Environment) -> Option<DoctorFinding> {
-    let permits = permits(project, environment);
-    if permits.allowed.contains("exec") {
+    let permissions = permissions(project, environment);
+    if permissions.allowed.contains("exec") {
         return Some(DoctorFinding::ok("exec", "scripts of this project may run code in a kernel"));
     }
-    // What is allowed and not trusted is told with everything else that is not.
-    let refused = permits.may("exec").err().filter(|_| permits.untrusted.contains("exec"))?;
-    Some(DoctorFinding::note("exec", refused.message).with_help(refused.help))
+    // A permission that is granted but not trusted is reported together with the trust of the configuration.
+    let denied = permissions.check("exec").err().filter(|_| permissions.untrusted.contains("exec"))?;
+    Some(DoctorFinding::note("exec", denied.message).with_help(denied.help))
 }

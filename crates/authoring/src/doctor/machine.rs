@@ -1,4 +1,4 @@
-//! The machine and the terminal: clock, encoding, language, and where words go.
+//! Checks the machine and the terminal: clock, locale, language, and whether input and output are terminals.
 
 use bcc_lang::message::msg;
 use jiff::tz::TimeZone;
@@ -8,8 +8,8 @@ use bcc_engine::clock::{now, stamp};
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
 
-/// The first second of 2025: a clock before it is wrong.
-const SINCE: i64 = 1_735_689_600;
+/// The first second of 2025: an earlier clock is wrong.
+const EARLIEST_TIME: i64 = 1_735_689_600;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terminals {
@@ -18,7 +18,7 @@ pub struct Terminals {
 }
 
 pub fn surroundings(terminals: &Terminals, language: Language, environment: &Environment) -> Vec<DoctorFinding> {
-    vec![clock(), terminal(terminals, environment), encoding(environment), spoken(language, environment)]
+    vec![clock(), terminal(terminals, environment), encoding(environment), language_finding(language, environment)]
 }
 
 fn clock() -> DoctorFinding {
@@ -26,7 +26,7 @@ fn clock() -> DoctorFinding {
     let zone = TimeZone::system();
     let zone = zone.iana_name().unwrap_or("of this machine").to_owned();
     let message = msg!("{} (time zone {zone})", stamp(time));
-    if time.as_second() < SINCE {
+    if time.as_second() < EARLIEST_TIME {
         let problem = DoctorFinding::problem("clock", msg!("{message} cannot be right"));
         return problem.with_help("set the clock of this machine: sessions store times, and servers reject wrong ones");
     }
@@ -44,7 +44,7 @@ fn terminal(terminals: &Terminals, environment: &Environment) -> DoctorFinding {
     }
 }
 
-/// Where a variable of the locale comes from: the first that is set decides.
+/// The first of these variables that is set.
 fn first<'e>(environment: &'e Environment, names: &[&'static str]) -> Option<(&'static str, &'e str)> {
     names.iter().find_map(|name| Some((*name, environment.get(name)?)))
 }
@@ -72,14 +72,14 @@ fn encoding(environment: &Environment) -> DoctorFinding {
     }
 }
 
-fn spoken(language: Language, environment: &Environment) -> DoctorFinding {
+fn language_finding(language: Language, environment: &Environment) -> DoctorFinding {
     let name = match language {
         Language::English => "English",
         Language::Chinese => "Chinese",
     };
-    let asked = Language::of_environment(|name| environment.get(name));
+    let detected = Language::from_environment(|name| environment.get(name));
     let message = match first(environment, &["BCC_LANG", "LC_ALL", "LC_MESSAGES", "LANG"]) {
-        _ if asked != language => msg!("{name}, as specified by `--lang`"),
+        _ if detected != language => msg!("{name}, as specified by `--lang`"),
         Some((variable, value)) => {
             msg!("{name}, because of {variable}={value}; use `--lang en` or `--lang zh` to change it")
         }

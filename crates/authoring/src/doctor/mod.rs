@@ -1,4 +1,4 @@
-//! What works in a project and around it, what does not, and what to do about it. Nothing is made or written.
+//! The checks of `doctor`: what works in a project and its environment, and how to fix what does not. Nothing is written.
 
 pub mod configuration;
 pub mod doctor;

@@ -1,4 +1,4 @@
-//! The schemes of templates: whether each can be read and rendered.
+//! Checks that the templates of each scheme can be read and rendered.
 
 use crate::doctor::finding::DoctorFinding;
 use crate::templates::catalog::TemplateCatalog;
@@ -10,40 +10,40 @@ use bcc_lang::template::error::TemplateError;
 use bcc_lang::template::layers::{DEFAULT_SCHEME, collect};
 use bcc_lang::template::templates::Templates;
 
-/// The most problems of one scheme that are told one by one.
-const MOST: usize = 5;
+/// The maximum number of problems of a scheme that are listed individually.
+const MAX_LISTED: usize = 5;
 
 pub fn schemes(project: &Project) -> Vec<DoctorFinding> {
     let folders = TemplateFolders::of(&project.directory);
-    let shelf = TemplateCatalog::of(&project.directory);
-    let mut schemes = shelf.schemes();
-    schemes.retain(|scheme| scheme != DEFAULT_SCHEME && shelf.is_of_project(scheme));
-    let mut found: Vec<DoctorFinding> = one(&folders, None);
+    let catalog = TemplateCatalog::of(&project.directory);
+    let mut schemes = catalog.schemes();
+    schemes.retain(|scheme| scheme != DEFAULT_SCHEME && catalog.is_of_project(scheme));
+    let mut found: Vec<DoctorFinding> = check_scheme(&folders, None);
     for scheme in &schemes {
-        found.extend(one(&folders, Some(scheme)));
+        found.extend(check_scheme(&folders, Some(scheme)));
     }
-    // What is wrong with a file of a scheme is told with the scheme.
-    let told = |path: &str| {
+    // Problems of a scheme's files are already reported with the scheme.
+    let is_reported = |path: &str| {
         let inside = |scheme: &String| path.starts_with(&format!("_system/config/custom/{scheme}/"));
         path.starts_with("_system/config/default") || schemes.iter().any(inside)
     };
-    for fault in shelf.faults() {
-        let message = msg!("{}: {}", fault.path, fault.why);
-        match fault.fatal {
-            true if told(&fault.path) => {}
+    for error in catalog.errors() {
+        let message = msg!("{}: {}", error.path, error.reason);
+        match error.fatal {
+            true if is_reported(&error.path) => {}
             true => found.push(DoctorFinding::problem("templates", message)),
             false => found.push(DoctorFinding::note("templates", message)),
         }
     }
     let chosen = project.config.project.scheme.as_ref().filter(|chosen| !schemes.contains(chosen));
     if let Some(chosen) = chosen {
-        // One that is built in is no folder of the project.
-        found.extend(one(&folders, Some(chosen)));
+        // A built-in scheme has no folder in the project.
+        found.extend(check_scheme(&folders, Some(chosen)));
     }
     found
 }
 
-fn one(folders: &TemplateFolders, scheme: Option<&str>) -> Vec<DoctorFinding> {
+fn check_scheme(folders: &TemplateFolders, scheme: Option<&str>) -> Vec<DoctorFinding> {
     let about = scheme.map_or_else(|| Message::word("the default templates"), |scheme| msg!("the scheme `{scheme}`"));
     let mark = uuid::Uuid::now_v7().simple().to_string();
     let templates = collect(folders, scheme).and_then(|files| Templates::new(&files, &mark));
@@ -55,9 +55,9 @@ fn one(folders: &TemplateFolders, scheme: Option<&str>) -> Vec<DoctorFinding> {
     if problems.is_empty() {
         return vec![DoctorFinding::ok("templates", msg!("{about} can be rendered"))];
     }
-    let mut found: Vec<DoctorFinding> = problems.iter().take(MOST).map(|error| problem(&about, error)).collect();
-    if problems.len() > MOST {
-        let message = msg!("{about} has {} more problems", problems.len() - MOST);
+    let mut found: Vec<DoctorFinding> = problems.iter().take(MAX_LISTED).map(|error| problem(&about, error)).collect();
+    if problems.len() > MAX_LISTED {
+        let message = msg!("{about} has {} more problems", problems.len() - MAX_LISTED);
         found.push(DoctorFinding::problem("templates", message).with_help("`bcc-script validate` shows them"));
     }
     found

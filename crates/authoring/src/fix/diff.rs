@@ -1,4 +1,4 @@
-//! What mending changes, as a unified diff: for people, and for `patch`.
+//! The changes of a fix as a unified diff, readable by people and by `patch`.
 
 use similar::{ChangeTag, TextDiff};
 
@@ -6,26 +6,26 @@ use bcc_lang::source::render::redaction::mask;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 
-const AROUND: usize = 3;
+const CONTEXT_LINES: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// The names of the two files, or the place of what follows.
+    /// The names of the two files, or a hunk header.
     Head,
     Same,
     Before,
     After,
 }
 
-/// The lines of the diff, each with its line break, the marks `-`, `+` and space in front. Secrets are shown as stars, so that a
-/// diff of a file with one cannot be applied where it stands.
+/// The lines of the diff, each with its marker (`-`, `+` or a space) and its line break. Secrets are masked, so a diff
+/// of a line with a secret cannot be applied.
 pub fn diff(before: &SourceFile, after: &SourceFile) -> Vec<(Mark, String)> {
-    let whole = |file: &SourceFile| mask(file, Span::new(0, file.text().len())).into_owned();
-    let (old, new) = (whole(before), whole(after));
+    let masked_text = |file: &SourceFile| mask(file, Span::new(0, file.text().len())).into_owned();
+    let (old, new) = (masked_text(before), masked_text(after));
     let text = TextDiff::from_lines(&old, &new);
     let mut lines =
         vec![(Mark::Head, format!("--- {}\n", before.name())), (Mark::Head, format!("+++ {}\n", after.name()))];
-    for hunk in text.unified_diff().context_radius(AROUND).iter_hunks() {
+    for hunk in text.unified_diff().context_radius(CONTEXT_LINES).iter_hunks() {
         lines.push((Mark::Head, format!("{}\n", hunk.header())));
         for change in hunk.iter_changes() {
             let (mark, sign) = match change.tag() {
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diff_is_one_that_patch_reads() {
+    fn a_diff_has_the_format_of_patch() {
         assert_eq!(
             shown("a: 1\nb: 2\nc: 3\nd: 4\ne: 5\nf: 6", "a: 1\nb: 2\nc: 3\nd: 4\nE: 5\nf: 6"),
             "--- scripts/a.yaml\n+++ scripts/a.yaml\n@@ -2,5 +2,5 @@\n b: 2\n c: 3\n d: 4\n-e: 5\n+E: 5\n f: 6\n\\ No newline at end of file\n"
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn line_breaks_stay_and_secrets_are_hidden() {
+    fn line_breaks_are_preserved_and_secrets_are_masked() {
         let key = "sk-Zx81kQpL09vTqWnY3mB7rE5uHd2";
         let shown = shown(&format!("a: 1\r\nb: {key}\r\n"), &format!("A: 1\r\nb: {key}\r\n"));
         assert!(shown.contains("-a: 1\r\n+A: 1\r\n b: sk-*"), "{shown:?}");

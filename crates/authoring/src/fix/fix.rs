@@ -1,12 +1,12 @@
-//! `validate --fix` and `migrate`: the texts of a request, mended one by one, and written where that is asked for.
+//! `validate --fix` and `migrate`: fixes the files of a request and writes them if requested.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::fix::fix_text::{PassInput, passes};
+use crate::fix::fix_text::{PassInput, apply_fixes};
 use crate::fix::rules::{Rules, WHOLE_DOCUMENTS};
-use crate::fix::write_back::{WriteOutcome, put};
+use crate::fix::write_back::{WriteError, replace_file};
 use crate::validate::read_file::{FileRead, absent, document};
 use crate::validate::request::ValidateRequest;
 use crate::validate::roots::nothing;
@@ -25,145 +25,160 @@ use bcc_lang::source::text::SourceFile;
 pub struct FixRequest {
     pub check: ValidateRequest,
     pub rules: Rules,
-    /// Whether the texts are written. If not, files stay as they are.
+    /// Whether the fixed files are written to disk.
     pub write: bool,
 }
 
 #[derive(Debug)]
 pub struct FixReport {
     pub files: usize,
-    /// Those whose texts are others now, by their names; with [`FixRequest::write`] they were written, but for what was kept.
-    pub mended: Vec<FixedFile>,
-    /// What of the wanted rules is left, what keeps files from being read, and every error of a file that was written anew as a
-    /// whole, by file and place. The places are those of the mended texts.
-    pub left: Vec<Diagnostic>,
-    /// The names of files in which fixes were not even tried, because too many others do not go together.
-    pub cut: Vec<String>,
+    /// The changed files, sorted by name. With [`FixRequest::write`] they were written, except those with [`FixedFile::write_error`].
+    pub fixed: Vec<FixedFile>,
+    /// The remaining findings, by file and position: those of the selected rules, those that prevent a file from being
+    /// read, and all errors of rewritten documents. Positions refer to the fixed text.
+    pub remaining: Vec<Diagnostic>,
+    /// The names of files in which some fixes were not tried, because too many others conflict.
+    pub incomplete: Vec<String>,
 }
 
 #[derive(Debug)]
 pub struct FixedFile {
     pub before: Arc<SourceFile>,
     pub after: Arc<SourceFile>,
-    /// The rule of each finding that was mended.
-    pub made: Vec<&'static str>,
-    /// Why it was not written, where it was to be.
-    pub kept: Option<WriteOutcome>,
+    /// The rule of each fixed finding.
+    pub fixed_rules: Vec<&'static str>,
+    /// Why the file was not written, if it should have been.
+    pub write_error: Option<WriteError>,
 }
 
 impl FixReport {
-    /// Whether a file should have been written and was not.
-    pub fn kept_any(&self) -> bool {
-        self.mended.iter().any(|file| file.kept.is_some())
+    /// Whether any file should have been written but was not.
+    pub fn any_not_written(&self) -> bool {
+        self.fixed.iter().any(|file| file.write_error.is_some())
     }
 }
 
-/// Mends the texts of the files of a request: scripts, skills, tests and templates. Each is mended by itself: the fixes of a
-/// finding are about its own file.
-/// Errors: as those of [`validate`](crate::validate::validate::validate), also where no file was looked at. That one cannot be
-/// written is none: the report tells it.
-pub fn mend(request: &FixRequest, environment: &Environment) -> Result<FixReport, EngineError> {
+/// Fixes the files of a request: scripts, skills, tests and templates. Each file is fixed separately, because the fixes
+/// of a finding change only its own file.
+/// Errors: as [`validate`](crate::validate::validate::validate), also if no file was checked. A file that cannot be
+/// written is not an error; it is part of the report.
+pub fn fix(request: &FixRequest, environment: &Environment) -> Result<FixReport, EngineError> {
     let prepared = PreparedValidation::of(&request.check, environment, false)?;
-    let mut report = FixReport { files: 0, mended: Vec::new(), left: prepared.diagnostics.clone(), cut: Vec::new() };
+    let mut report =
+        FixReport { files: 0, fixed: Vec::new(), remaining: prepared.diagnostics.clone(), incomplete: Vec::new() };
     let mut passed_over = 0;
     let mut changed: Vec<(PathBuf, FixedFile)> = Vec::new();
-    for (found, one) in
-        prepared.found.iter().zip(on_threads(&prepared.found, |found| one(found, &prepared, request.rules))?)
-    {
-        match one {
-            One::PassedOver => passed_over += 1,
-            One::Other => report.files += 1,
-            One::Looked { left, mended, cut } => {
+    let results = on_threads(&prepared.found, |found| fix_file(found, &prepared, request.rules))?;
+    for (found, result) in prepared.found.iter().zip(results) {
+        match result {
+            FileResult::PassedOver => passed_over += 1,
+            FileResult::Other => report.files += 1,
+            FileResult::Checked { remaining, fixed, incomplete } => {
                 report.files += 1;
-                report.cut.extend(cut.then(|| found.shown.clone()));
-                report.left.extend(left);
-                changed.extend(mended.map(|mended| (found.path.clone(), mended)));
+                report.incomplete.extend(incomplete.then(|| found.shown.clone()));
+                report.remaining.extend(remaining);
+                changed.extend(fixed.map(|fixed| (found.path.clone(), fixed)));
             }
         }
     }
-    if report.files == 0 && report.left.is_empty() {
+    if report.files == 0 && report.remaining.is_empty() {
         return Err(nothing(&request.check, environment, passed_over));
     }
-    changed.extend(of_templates(&prepared, request.rules, &mut report.left));
+    changed.extend(fix_templates(&prepared, request.rules, &mut report.remaining));
     changed.sort_by(|(_, a), (_, b)| a.before.name().cmp(b.before.name()));
     for (path, mut file) in changed {
         if request.write {
-            file.kept = put(&path, file.before.text(), file.after.text()).err();
+            file.write_error = replace_file(&path, file.before.text(), file.after.text()).err();
         }
-        report.mended.push(file);
+        report.fixed.push(file);
     }
-    sort(&mut report.left);
+    sort(&mut report.remaining);
     Ok(report)
 }
 
-enum One {
+enum FileResult {
     PassedOver,
-    /// No document: a template, which is looked at with the others of its project, or a configuration, which has no fixes.
+    /// Not a document: a template, which is checked with the others of its project, or a configuration, which has no fixes.
     Other,
-    Looked {
-        left: Vec<Diagnostic>,
-        mended: Option<FixedFile>,
-        cut: bool,
+    Checked {
+        remaining: Vec<Diagnostic>,
+        fixed: Option<FixedFile>,
+        incomplete: bool,
     },
 }
 
-fn one(found: &FoundFile, prepared: &PreparedValidation, rules: Rules) -> One {
+fn fix_file(found: &FoundFile, prepared: &PreparedValidation, rules: Rules) -> FileResult {
+    let unfixable = |finding| FileResult::Checked { remaining: vec![finding], fixed: None, incomplete: false };
     if found.role != FileRole::Document {
-        return absent(found).map_or(One::Other, |absent| One::Looked { left: vec![absent], mended: None, cut: false });
+        return absent(found).map_or(FileResult::Other, unfixable);
     }
     let file = match document(found, &prepared.own) {
-        FileRead::PassedOver => return One::PassedOver,
-        FileRead::Wrong(diagnostic) => return One::Looked { left: vec![*diagnostic], mended: None, cut: false },
+        FileRead::PassedOver => return FileResult::PassedOver,
+        FileRead::Wrong(diagnostic) => return unfixable(*diagnostic),
         FileRead::Text(file) => file,
     };
-    let look = |file: &Arc<SourceFile>| PassInput::of_document(file, prepared.findings(file, &found.real));
-    let passed = passes(look(&file), rules, look);
-    let after = passed.look.file;
-    // A text that YAML cannot read may hold older forms that nobody sees.
-    let broken: Vec<&'static str> = match passed.look.unread {
+    let examine = |file: &Arc<SourceFile>| PassInput::of_document(file, prepared.findings(file, &found.resolved));
+    let result = apply_fixes(examine(&file), rules, examine);
+    let after = result.input.file;
+    // A text that is not valid YAML may contain legacy forms that were not detected.
+    let broken: Vec<&'static str> = match result.input.blocking_errors {
         0 => Vec::new(),
         _ => parse(&after).diagnostics.iter().map(|diagnostic| diagnostic.rule).collect(),
     };
-    // Whoever had a whole document written anew wants to know what is still wrong with it, and so does whoever has a file of
-    // which nothing could be said.
-    let anew = passed.made.iter().any(|rule| WHOLE_DOCUMENTS.contains(rule)) || passed.look.unread > 0;
-    let mut left = passed.look.findings;
-    left.retain(|finding| rules.have(finding.rule) || broken.contains(&finding.rule) || anew && finding.is_error());
-    let mended = (!passed.made.is_empty()).then(|| FixedFile { before: file, after, made: passed.made, kept: None });
-    One::Looked { left, mended, cut: passed.cut }
+    // After a whole document was rewritten, or while a file cannot be read, all of its errors are relevant.
+    let is_rewritten = result.fixed_rules.iter().any(|rule| WHOLE_DOCUMENTS.contains(rule));
+    let all_errors = is_rewritten || result.input.blocking_errors > 0;
+    let mut remaining = result.input.findings;
+    remaining.retain(|finding| {
+        rules.includes(finding.rule) || broken.contains(&finding.rule) || all_errors && finding.is_error()
+    });
+    let fixed = (!result.fixed_rules.is_empty()).then(|| FixedFile {
+        before: file,
+        after,
+        fixed_rules: result.fixed_rules,
+        write_error: None,
+    });
+    FileResult::Checked { remaining, fixed, incomplete: result.incomplete }
 }
 
-/// The templates that can be mended. What is wrong with a template shows only beside the others of its project.
-fn of_templates(prepared: &PreparedValidation, rules: Rules, left: &mut Vec<Diagnostic>) -> Vec<(PathBuf, FixedFile)> {
+/// Fixes the templates. A template is checked together with the other templates of its project.
+fn fix_templates(
+    prepared: &PreparedValidation,
+    rules: Rules,
+    remaining: &mut Vec<Diagnostic>,
+) -> Vec<(PathBuf, FixedFile)> {
     let mut projects: BTreeMap<&Path, BTreeMap<&str, &Path>> = BTreeMap::new();
     for found in &prepared.found {
         if let FileRole::Template { project, .. } = &found.role {
             projects.entry(project).or_default().insert(&found.shown, &found.path);
         }
     }
-    let mut mended = Vec::new();
-    for (project, asked) in projects {
-        let levels = &prepared.homes.of_directory(project).levels;
-        let names = prepared.homes.names();
+    let mut fixed = Vec::new();
+    for (project, files) in projects {
+        let levels = &prepared.projects.of_directory(project).levels;
+        let names = prepared.projects.names();
         let of = |found: Vec<Diagnostic>, name: &str| -> Vec<Diagnostic> {
             found.into_iter().filter(|diagnostic| diagnostic.file.name() == name).collect()
         };
         let all = templates::examine(project, names, None, &|_| None);
-        for (name, path) in asked {
+        for (name, path) in files {
             let found = of(all.clone(), name);
             let Some(file) = found.first().map(|first| Arc::clone(&first.file)) else { continue };
-            let told = |file: &Arc<SourceFile>, found| PassInput::of_template(file, levels.apply(allow(file, found)));
-            let look = |file: &Arc<SourceFile>| {
-                let instead = |other: &str| (other == name).then(|| file.text().to_owned());
-                told(file, of(templates::examine(project, names, None, &instead), name))
+            let input = |file: &Arc<SourceFile>, found| PassInput::of_template(file, levels.apply(allow(file, found)));
+            let examine = |file: &Arc<SourceFile>| {
+                let replacement = |other: &str| (other == name).then(|| file.text().to_owned());
+                input(file, of(templates::examine(project, names, None, &replacement), name))
             };
-            let passed = passes(told(&file, found), rules, look);
-            left.extend(passed.look.findings.into_iter().filter(|finding| rules.have(finding.rule)));
-            if !passed.made.is_empty() {
-                let after = passed.look.file;
-                mended.push((path.to_owned(), FixedFile { before: file, after, made: passed.made, kept: None }));
+            let result = apply_fixes(input(&file, found), rules, examine);
+            remaining.extend(result.input.findings.into_iter().filter(|finding| rules.includes(finding.rule)));
+            if !result.fixed_rules.is_empty() {
+                let after = result.input.file;
+                fixed.push((
+                    path.to_owned(),
+                    FixedFile { before: file, after, fixed_rules: result.fixed_rules, write_error: None },
+                ));
             }
         }
     }
-    mended
+    fixed
 }

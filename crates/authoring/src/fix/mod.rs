@@ -1,4 +1,4 @@
-//! Mending of texts: the fixes of findings, and older forms brought to today's, byte by byte.
+//! Automatic fixes: the fixes of findings, and the migration of legacy forms. Everything else in a text stays unchanged.
 
 pub mod diff;
 pub mod fix;

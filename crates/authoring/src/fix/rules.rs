@@ -1,28 +1,28 @@
-//! Which findings are mended: those of every rule, or those of older forms alone.
+//! Selects which findings are fixed: those of all rules, or only those of legacy forms.
 
-/// The rules of older forms, which `migrate` brings to today's. What `run` reads all the same is a warning; the oldest nesting
-/// is read by `migrate` alone.
-pub const OLDER_FORMS: [&str; 5] =
+/// The rules of legacy forms, which `migrate` updates. `run` accepts these forms with a warning, except for the oldest
+/// nesting, which only `migrate` reads.
+pub const LEGACY_FORMS: [&str; 5] =
     ["conflicting-spellings", "deprecated-field", "deprecated-placeholder", "older-skill-form", OLDEST_NESTING];
 
-/// The rule of files in the oldest nesting, of which nothing else can be said before they are mended.
+/// The rule for files in the oldest nesting. Other findings of such a file are unknown until it is fixed.
 pub const OLDEST_NESTING: &str = "oldest-nesting";
 
-/// The rules whose fixes write a whole document anew: what was wrong in it was hidden before, or stands elsewhere now.
+/// The rules whose fixes rewrite the whole document: its other errors were hidden before, or have moved.
 pub const WHOLE_DOCUMENTS: [&str; 2] = ["older-skill-form", OLDEST_NESTING];
 
-/// The rules whose sure fixes are made.
+/// The rules whose safe fixes are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
     All,
-    OlderForms,
+    LegacyForms,
 }
 
 impl Rules {
-    pub fn have(self, rule: &str) -> bool {
+    pub fn includes(self, rule: &str) -> bool {
         match self {
             Self::All => true,
-            Self::OlderForms => OLDER_FORMS.contains(&rule),
+            Self::LegacyForms => LEGACY_FORMS.contains(&rule),
         }
     }
 }

@@ -1,5 +1,4 @@
-//! A mended text, put in the place of the file that it was made from: whole or not at all, with the same permissions, and only
-//! where nothing of the file is lost by it.
+//! Replaces a file with its fixed text: atomically, with the same permissions, and only if no data is lost.
 
 use bcc_lang::message::ToMessage;
 use std::fs::Metadata;
@@ -8,28 +7,28 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use bcc_engine::files::read_bounded;
-use bcc_engine::files::write::{TemporaryFile, may_be_written};
+use bcc_engine::files::write::{TemporaryFile, is_writable};
 use bcc_lang::source::text::MAX_FILE_BYTES;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
-pub enum WriteOutcome {
-    /// It has several names. A new file would take the place of one, and the others would go on with the old text.
+pub enum WriteError {
+    /// The file has several hard links. Replacing one of them would leave the others with the old text.
     #[error("it has {0} hard links, and only one of them would be updated")]
     Linked(u64),
-    /// Nobody may write to it, or not this user.
+    /// The file is not writable.
     #[error("it is read-only")]
     ReadOnly,
-    /// It belongs to another user, and what is written anew would not.
+    /// The file belongs to another user, and a new file would not.
     #[error("it belongs to another user")]
     Foreign,
-    /// Somebody else wrote to it in the meantime.
+    /// The file was changed in the meantime.
     #[error("it changed while it was being fixed")]
     Changed,
     #[error("{0}")]
     Failed(String),
 }
 
-impl WriteOutcome {
+impl WriteError {
     pub fn help(&self) -> &'static str {
         match self {
             Self::Linked(_) => "fix one of them by hand, or replace them with copies",
@@ -41,39 +40,40 @@ impl WriteOutcome {
     }
 }
 
-impl From<io::Error> for WriteOutcome {
+impl From<io::Error> for WriteError {
     fn from(error: io::Error) -> Self {
         Self::Failed(error.to_string())
     }
 }
 
-/// Puts `after` in the place of the file at `path`, which held `before` when it was read. A link stays one: what it leads to is
-/// replaced. A reader sees the old text or the new one, also when the disk is full or the program is killed.
-/// Errors: Why the file was left as it was.
-pub fn put(path: &Path, before: &str, after: &str) -> Result<(), WriteOutcome> {
+/// Replaces the file at `path`, which contained `before` when it was read, with `after`. A symbolic link is kept, and
+/// its target is replaced. Readers see either the old or the new text, even if the disk is full or the process is
+/// killed.
+/// Errors: why the file was not changed.
+pub fn replace_file(path: &Path, before: &str, after: &str) -> Result<(), WriteError> {
     let real = std::fs::canonicalize(path)?;
     let metadata = writable(&real)?;
-    let beside = TemporaryFile::own(&real)?;
-    beside.write(after.as_bytes())?;
-    beside.belong_like(&metadata).map_err(|_| WriteOutcome::Foreign)?;
-    beside.be_as(&metadata)?;
-    // As late as can be: what an editor saved since this was read must not be lost.
-    let now = writable(&real)?;
-    let same = (now.dev(), now.ino()) == (metadata.dev(), metadata.ino());
+    let temporary = TemporaryFile::with_private_permissions(&real)?;
+    temporary.write(after.as_bytes())?;
+    temporary.copy_owner(&metadata).map_err(|_| WriteError::Foreign)?;
+    temporary.copy_permissions(&metadata)?;
+    // Checked as late as possible: changes that an editor saved in the meantime must not be lost.
+    let current = writable(&real)?;
+    let same = (current.dev(), current.ino()) == (metadata.dev(), metadata.ino());
     if !same || read_bounded(&real, MAX_FILE_BYTES as u64)? != before.as_bytes() {
-        return Err(WriteOutcome::Changed);
+        return Err(WriteError::Changed);
     }
-    Ok(beside.take_the_place_of(&real)?)
+    Ok(temporary.replace(&real)?)
 }
 
-/// What is known of a file that may be replaced.
-fn writable(real: &Path) -> Result<Metadata, WriteOutcome> {
+/// The metadata of a file that may be replaced.
+fn writable(real: &Path) -> Result<Metadata, WriteError> {
     let metadata = std::fs::metadata(real)?;
     if metadata.nlink() > 1 {
-        return Err(WriteOutcome::Linked(metadata.nlink()));
+        return Err(WriteError::Linked(metadata.nlink()));
     }
-    if !may_be_written(real, &metadata) {
-        return Err(WriteOutcome::ReadOnly);
+    if !is_writable(real, &metadata) {
+        return Err(WriteError::ReadOnly);
     }
     Ok(metadata)
 }
@@ -89,20 +89,20 @@ mod tests {
     }
 
     #[test]
-    fn a_file_keeps_its_permissions_and_a_link_stays_one() {
+    fn permissions_and_symbolic_links_are_preserved() {
         let folder = tempfile::tempdir().unwrap();
         let (path, link) = (folder.path().join("a.yaml"), folder.path().join("link.yaml"));
         std::fs::write(&path, "old").unwrap();
         std::fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
         std::os::unix::fs::symlink("a.yaml", &link).unwrap();
-        assert_eq!(put(&link, "old", "new"), Ok(()));
+        assert_eq!(replace_file(&link, "old", "new"), Ok(()));
         assert_eq!((std::fs::read_to_string(&path).unwrap().as_str(), mode(&path)), ("new", 0o640));
         assert!(link.is_symlink());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left behind");
     }
 
     #[test]
-    fn a_file_that_cannot_be_replaced_without_loss_stays() {
+    fn a_file_that_cannot_be_replaced_without_loss_is_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         for name in ["changed", "linked", "readonly"] {
@@ -110,10 +110,10 @@ mod tests {
         }
         std::fs::hard_link(path("linked"), path("other")).unwrap();
         std::fs::set_permissions(path("readonly"), Permissions::from_mode(0o444)).unwrap();
-        assert_eq!(put(&path("changed"), "older", "new"), Err(WriteOutcome::Changed));
-        assert_eq!(put(&path("linked"), "old", "new"), Err(WriteOutcome::Linked(2)));
-        assert_eq!(put(&path("readonly"), "old", "new"), Err(WriteOutcome::ReadOnly));
-        assert!(matches!(put(&path("gone"), "old", "new"), Err(WriteOutcome::Failed(_))));
+        assert_eq!(replace_file(&path("changed"), "older", "new"), Err(WriteError::Changed));
+        assert_eq!(replace_file(&path("linked"), "old", "new"), Err(WriteError::Linked(2)));
+        assert_eq!(replace_file(&path("readonly"), "old", "new"), Err(WriteError::ReadOnly));
+        assert!(matches!(replace_file(&path("gone"), "old", "new"), Err(WriteError::Failed(_))));
         for name in ["changed", "linked", "readonly", "other"] {
             assert_eq!(std::fs::read_to_string(path(name)).unwrap(), "old", "{name}");
         }

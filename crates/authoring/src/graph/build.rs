@@ -1,51 +1,51 @@
-//! From a checked script to its parts and what leads from one to another (docs/graph.md).
+//! Builds the graph of a checked script: its parts, and the edges between them (docs/graph.md).
 
 use std::collections::BTreeMap;
 
 use crate::graph::label::one_line;
-use crate::graph::routes::Around;
+use crate::graph::routes::RouteContext;
 use crate::graph::script_graph::{Edge, EdgeKind, GraphNodeKind, ScriptGraph, ScriptPart};
 use bcc_runtime::program::action::Branch;
 use bcc_runtime::program::limits::Priority;
 use bcc_runtime::program::program::{Phase, Program, ProgramStep, Skill, Topic};
 use bcc_runtime::program::routes::RouteTable;
 
-/// What ended and waits for what comes next: where it begins, how it leads on, and when.
-type Loose = (usize, EdgeKind, String);
+/// An edge whose target is not known yet: its source, its kind and its label.
+type OpenEnd = (usize, EdgeKind, String);
 
-pub fn gather(program: &Program) -> ScriptGraph {
-    let mut gathering = Gathering::new(program);
-    gathering.walk();
-    gathering.connect();
-    gathering.whole
+pub fn build_graph(program: &Program) -> ScriptGraph {
+    let mut builder = GraphBuilder::new(program);
+    builder.walk();
+    builder.connect();
+    builder.graph
 }
 
-pub(crate) struct Gathering<'p> {
+pub(crate) struct GraphBuilder<'p> {
     program: &'p Program,
-    pub(crate) whole: ScriptGraph,
-    /// The topics and phases by their ids. One that is named like a phase stands before it.
+    pub(crate) graph: ScriptGraph,
+    /// The topics and phases by id. A topic takes precedence over a phase with the same id.
     pub(crate) places: BTreeMap<&'p str, usize>,
     pub(crate) actions: BTreeMap<&'p str, usize>,
     pub(crate) skills: BTreeMap<&'p str, usize>,
     pub(crate) end: usize,
     pub(crate) fail: usize,
-    /// Routes wait until every part has its number.
-    tables: Vec<(usize, &'p RouteTable, Around)>,
+    /// Routes are added after every part has a number.
+    tables: Vec<(usize, &'p RouteTable, RouteContext)>,
     gotos: Vec<(usize, &'p str, String)>,
     calls: Vec<(usize, &'p str)>,
 }
 
-impl<'p> Gathering<'p> {
+impl<'p> GraphBuilder<'p> {
     fn new(program: &'p Program) -> Self {
-        let mut whole = ScriptGraph::default();
+        let mut graph = ScriptGraph::default();
         let mut start = ScriptPart::new(GraphNodeKind::Start, None, &program.id);
         start.name.clone_from(&program.name);
-        whole.parts.push(start);
-        whole.parts.push(ScriptPart::new(GraphNodeKind::End, None, ""));
-        whole.parts.push(ScriptPart::new(GraphNodeKind::Fail, None, ""));
+        graph.parts.push(start);
+        graph.parts.push(ScriptPart::new(GraphNodeKind::End, None, ""));
+        graph.parts.push(ScriptPart::new(GraphNodeKind::Fail, None, ""));
         Self {
             program,
-            whole,
+            graph,
             places: BTreeMap::new(),
             actions: BTreeMap::new(),
             skills: BTreeMap::new(),
@@ -60,25 +60,25 @@ impl<'p> Gathering<'p> {
     fn walk(&mut self) {
         let program = self.program;
         let numbers = self.number_places();
-        let mut loose: Vec<Loose> = vec![(0, EdgeKind::Order, String::new())];
+        let mut open_ends: Vec<OpenEnd> = vec![(0, EdgeKind::Order, String::new())];
         let first_of = |number: usize| numbers.get(number).map(|(phase, _)| *phase);
         for (number, phase) in program.phases.iter().enumerate() {
             let Some((own, topics)) = numbers.get(number) else { continue };
-            let behind_phase = first_of(number + 1).unwrap_or(self.end);
-            let around = Around { behind_topic: None, behind_phase: Some(behind_phase), action: false };
-            self.table(*own, &phase.routes, around, "any action of the phase");
+            let after_phase = first_of(number + 1).unwrap_or(self.end);
+            let context = RouteContext { after_topic: None, after_phase: Some(after_phase), action: false };
+            self.table(*own, &phase.routes, context, "any action of the phase");
             for (inner, (topic, at)) in phase.topics.iter().zip(topics).enumerate() {
-                let next = topics.get(inner + 1).copied().unwrap_or(behind_phase);
-                let behind_topic = if topic.for_each.is_some() { *at } else { next };
-                let around =
-                    Around { behind_topic: Some(behind_topic), behind_phase: Some(behind_phase), action: true };
-                loose = self.steps(&topic.steps, *at, around, loose);
-                let around = Around { action: false, ..around };
-                self.table(*at, &topic.routes, around, "any action of the topic");
+                let next = topics.get(inner + 1).copied().unwrap_or(after_phase);
+                let after_topic = if topic.for_each.is_some() { *at } else { next };
+                let context =
+                    RouteContext { after_topic: Some(after_topic), after_phase: Some(after_phase), action: true };
+                open_ends = self.steps(&topic.steps, *at, context, open_ends);
+                let context = RouteContext { action: false, ..context };
+                self.table(*at, &topic.routes, context, "any action of the topic");
             }
         }
         let end = self.end;
-        self.tie(loose, end);
+        self.connect_all(open_ends, end);
         for skill in program.skills.values() {
             self.skill(skill);
         }
@@ -86,7 +86,7 @@ impl<'p> Gathering<'p> {
         session.name = Some("any action of the session".to_owned());
         if program.routes.iter().next().is_some() {
             let number = self.add(session);
-            self.tables.push((number, &program.routes, Around::default()));
+            self.tables.push((number, &program.routes, RouteContext::default()));
         }
         for trigger in &program.triggers {
             let mut part = ScriptPart::new(GraphNodeKind::Trigger, None, &trigger.id);
@@ -96,7 +96,7 @@ impl<'p> Gathering<'p> {
         }
     }
 
-    /// Gives phases and topics their numbers first, because routes lead forwards too.
+    /// Numbers phases and topics first, because routes can also lead forward.
     fn number_places(&mut self) -> Vec<(usize, Vec<usize>)> {
         let program = self.program;
         let mut numbers = Vec::new();
@@ -118,74 +118,80 @@ impl<'p> Gathering<'p> {
 
     fn skill(&mut self, skill: &'p Skill) {
         let mut part = ScriptPart::new(GraphNodeKind::Skill, None, &skill.id);
-        // Only its name: where it lies is nothing that a drawing should hold.
+        // Only the file name: a graph should not contain paths.
         let file = skill.file.as_ref().map(|file| file.name().rsplit('/').next().unwrap_or_default().to_owned());
         part.notes.extend(file);
         let number = self.add(part);
         self.skills.insert(&skill.id, number);
-        // What it ends with goes back to whoever called.
-        let _ = self.steps(&skill.steps, number, Around { action: true, ..Around::default() }, vec![]);
+        // The end of a skill returns to the caller.
+        let _ = self.steps(&skill.steps, number, RouteContext { action: true, ..RouteContext::default() }, vec![]);
     }
 
-    /// The actions of a list, and what waits for what stands behind it.
-    fn steps(&mut self, steps: &'p [ProgramStep], holder: usize, around: Around, before: Vec<Loose>) -> Vec<Loose> {
-        let mut loose = before;
+    /// Adds the actions of a list. Returns the open ends that lead to what follows the list.
+    fn steps(
+        &mut self,
+        steps: &'p [ProgramStep],
+        parent: usize,
+        context: RouteContext,
+        before: Vec<OpenEnd>,
+    ) -> Vec<OpenEnd> {
+        let mut open_ends = before;
         for step in steps {
             let branches = step.action.branches();
             let kind = if branches.is_empty() { GraphNodeKind::Action } else { GraphNodeKind::Choice };
-            let mut part = ScriptPart::new(kind, Some(holder), &step.id);
+            let mut part = ScriptPart::new(kind, Some(parent), &step.id);
             part.action_type = step.kind;
             part.notes.extend(step.condition.as_ref().map(|condition| format!("if {}", one_line(condition.source()))));
             let number = self.add(part);
             self.actions.entry(&step.id).or_insert(number);
-            self.tie(loose, number);
-            loose = Vec::new();
-            self.tables.push((number, &step.routes, around));
-            // What it calls stands in the action, which the program outlives.
+            self.connect_all(open_ends, number);
+            open_ends = Vec::new();
+            self.tables.push((number, &step.routes, context));
+            // The id of the called skill borrows from the action, which the program owns.
             self.calls.extend(step.action.skill().map(|skill| (number, skill)));
             if branches.is_empty() {
-                loose.push((number, EdgeKind::Order, String::new()));
+                open_ends.push((number, EdgeKind::Order, String::new()));
                 for block in step.action.blocks() {
-                    loose.extend(self.steps(block, holder, around, vec![(number, EdgeKind::Case, String::new())]));
+                    open_ends.extend(self.steps(block, parent, context, vec![(number, EdgeKind::Case, String::new())]));
                 }
                 continue;
             }
             let otherwise = branches.iter().any(|branch| branch.when.is_none());
             for branch in branches {
-                loose.extend(self.branch(number, branch, holder, around));
+                open_ends.extend(self.branch(number, branch, parent, context));
             }
             if !otherwise {
-                loose.push((number, EdgeKind::Case, "otherwise".to_owned()));
+                open_ends.push((number, EdgeKind::Case, "otherwise".to_owned()));
             }
         }
-        loose
+        open_ends
     }
 
-    fn branch(&mut self, from: usize, branch: Branch<'p>, holder: usize, around: Around) -> Vec<Loose> {
+    fn branch(&mut self, from: usize, branch: Branch<'p>, parent: usize, context: RouteContext) -> Vec<OpenEnd> {
         let when = branch.when.map_or_else(|| branch.name.clone(), one_line);
         match (branch.goto, branch.steps) {
             (Some(id), _) => {
                 self.gotos.push((from, id, when));
                 vec![]
             }
-            (None, Some(steps)) => self.steps(steps, holder, around, vec![(from, EdgeKind::Case, when)]),
+            (None, Some(steps)) => self.steps(steps, parent, context, vec![(from, EdgeKind::Case, when)]),
             (None, None) => vec![(from, EdgeKind::Case, format!("{when}: set"))],
         }
     }
 
-    fn table(&mut self, holder: usize, table: &'p RouteTable, around: Around, name: &str) {
+    fn table(&mut self, parent: usize, table: &'p RouteTable, context: RouteContext, name: &str) {
         if table.iter().next().is_none() {
             return;
         }
         let part =
-            ScriptPart { name: Some(name.to_owned()), ..ScriptPart::new(GraphNodeKind::Table, Some(holder), "") };
+            ScriptPart { name: Some(name.to_owned()), ..ScriptPart::new(GraphNodeKind::Table, Some(parent), "") };
         let number = self.add(part);
-        self.tables.push((number, table, around));
+        self.tables.push((number, table, context));
     }
 
     fn connect(&mut self) {
-        for (from, table, around) in std::mem::take(&mut self.tables) {
-            self.routes(from, table, around);
+        for (from, table, context) in std::mem::take(&mut self.tables) {
+            self.routes(from, table, context);
         }
         for (from, id, when) in std::mem::take(&mut self.gotos) {
             if let Some(to) = self.places.get(id).copied() {
@@ -197,37 +203,37 @@ impl<'p> Gathering<'p> {
                 self.link(from, to, EdgeKind::Call, "calls".to_owned(), "calls");
             }
         }
-        let triggers = self.whole.inside(None).collect::<Vec<_>>();
+        let triggers = self.graph.children(None).collect::<Vec<_>>();
         let is_trigger =
-            |number: &usize| self.whole.parts.get(*number).is_some_and(|part| part.kind == GraphNodeKind::Trigger);
+            |number: &usize| self.graph.parts.get(*number).is_some_and(|part| part.kind == GraphNodeKind::Trigger);
         let triggers = triggers.into_iter().filter(is_trigger).collect::<Vec<_>>();
         for (trigger, from) in self.program.triggers.iter().zip(triggers) {
-            if let Some(to) = self.inserted(&trigger.insert) {
+            if let Some(to) = self.insert_target(&trigger.insert) {
                 let then = if trigger.ends { "then end" } else { "then resume" };
                 self.link(from, to, EdgeKind::Call, format!("insert, {then}"), "insert");
             }
         }
     }
 
-    /// What an insertion of this id runs: a skill of this id stands before an action (docs/routes.md).
-    pub(crate) fn inserted(&self, id: &str) -> Option<usize> {
+    /// The target of an insertion with this id: a skill takes precedence over an action (docs/routes.md).
+    pub(crate) fn insert_target(&self, id: &str) -> Option<usize> {
         self.skills.get(id).or_else(|| self.actions.get(id)).copied()
     }
 
-    pub(crate) fn link(&mut self, from: usize, to: usize, lead: EdgeKind, why: String, brief: &str) {
-        self.whole.links.push(Edge { from, to, lead, why, brief: brief.to_owned() });
+    pub(crate) fn link(&mut self, from: usize, to: usize, kind: EdgeKind, label: String, short_label: &str) {
+        self.graph.links.push(Edge { from, to, kind, label, short_label: short_label.to_owned() });
     }
 
-    fn tie(&mut self, loose: Vec<Loose>, to: usize) {
-        for (from, lead, why) in loose {
-            let brief = if lead == EdgeKind::Order { "" } else { "case" };
-            self.link(from, to, lead, why, brief);
+    fn connect_all(&mut self, open_ends: Vec<OpenEnd>, to: usize) {
+        for (from, kind, label) in open_ends {
+            let short_label = if kind == EdgeKind::Order { "" } else { "case" };
+            self.link(from, to, kind, label, short_label);
         }
     }
 
     fn add(&mut self, part: ScriptPart) -> usize {
-        self.whole.parts.push(part);
-        self.whole.parts.len() - 1
+        self.graph.parts.push(part);
+        self.graph.parts.len() - 1
     }
 }
 

@@ -1,4 +1,4 @@
-//! A drawing as a graph of Graphviz.
+//! Writes a drawing as a Graphviz graph.
 
 use std::fmt::Write as _;
 
@@ -16,21 +16,21 @@ pub fn dot(drawing: &Drawing) -> String {
         write(&mut text, item, 1);
     }
     for arrow in &drawing.arrows {
-        line(&mut text, 1, &written(arrow));
+        line(&mut text, 1, &arrow_line(arrow));
     }
     text.push_str("}\n");
     text
 }
 
-fn line(text: &mut String, deep: usize, what: &str) {
-    let _ = writeln!(text, "{}{what}", "  ".repeat(deep));
+fn line(text: &mut String, depth: usize, content: &str) {
+    let _ = writeln!(text, "{}{content}", "  ".repeat(depth));
 }
 
-fn write(text: &mut String, item: &DrawingItem, deep: usize) {
+fn write(text: &mut String, item: &DrawingItem, depth: usize) {
     match item {
-        DrawingItem::Box(node) => line(text, deep, &boxed(node)),
+        DrawingItem::Box(node) => line(text, depth, &node_line(node)),
         DrawingItem::Group(group) => {
-            line(text, deep, &format!("subgraph cluster_{} {{", group.number));
+            line(text, depth, &format!("subgraph cluster_{} {{", group.number));
             let (fill, color) = match group.kind {
                 GraphNodeKind::Skill => ("#f3faf5", "#4f8a5f"),
                 GraphNodeKind::Topic => ("#fbfcfe", "#9db2d3"),
@@ -40,22 +40,22 @@ fn write(text: &mut String, item: &DrawingItem, deep: usize) {
             let label = escaped(&lines, "\\l");
             line(
                 text,
-                deep + 1,
+                depth + 1,
                 &format!(
                     "graph [label=\"{label}\\l\", labeljust=l, style=\"filled,rounded\", fillcolor=\"{fill}\", color=\"{color}\"]"
                 ),
             );
             for item in &group.items {
-                write(text, item, deep + 1);
+                write(text, item, depth + 1);
             }
-            line(text, deep, "}");
+            line(text, depth, "}");
         }
     }
 }
 
-fn boxed(node: &DrawingNode) -> String {
+fn node_line(node: &DrawingNode) -> String {
     let label = escaped(&node.lines, "\\n");
-    let look = match node.kind {
+    let style = match node.kind {
         GraphNodeKind::Start | GraphNodeKind::End | GraphNodeKind::Fail => {
             "shape=oval, style=filled, fillcolor=\"#2f3b4a\", color=\"#2f3b4a\", fontcolor=\"#ffffff\""
         }
@@ -68,26 +68,26 @@ fn boxed(node: &DrawingNode) -> String {
         GraphNodeKind::Reference => "shape=plaintext, style=\"\", fontcolor=\"#5b7db1\"",
         GraphNodeKind::Trigger => "shape=cds, style=filled, fillcolor=\"#fde7e4\", color=\"#b4534a\"",
     };
-    let look = if look.is_empty() { String::new() } else { format!(", {look}") };
-    format!("n{} [label=\"{label}\"{look}]", node.number)
+    let style = if style.is_empty() { String::new() } else { format!(", {style}") };
+    format!("n{} [label=\"{label}\"{style}]", node.number)
 }
 
-fn written(arrow: &Arrow) -> String {
-    let mut looks: Vec<String> = Vec::new();
+fn arrow_line(arrow: &Arrow) -> String {
+    let mut attributes: Vec<String> = Vec::new();
     if !arrow.lines.is_empty() {
-        looks.push(format!("label=\"{}\"", escaped(&arrow.lines, "\\n")));
+        attributes.push(format!("label=\"{}\"", escaped(&arrow.lines, "\\n")));
     }
-    match arrow.lead {
+    match arrow.kind {
         EdgeKind::Order => {}
-        EdgeKind::Case => looks.push("color=\"#b58a1b\"".to_owned()),
-        EdgeKind::Route => looks.push("color=\"#b4534a\", penwidth=1.4".to_owned()),
-        EdgeKind::Call => looks.push("color=\"#4f8a5f\", style=dashed".to_owned()),
+        EdgeKind::Case => attributes.push("color=\"#b58a1b\"".to_owned()),
+        EdgeKind::Route => attributes.push("color=\"#b4534a\", penwidth=1.4".to_owned()),
+        EdgeKind::Call => attributes.push("color=\"#4f8a5f\", style=dashed".to_owned()),
     }
-    let looks = if looks.is_empty() { String::new() } else { format!(" [{}]", looks.join(", ")) };
-    format!("n{} -> n{}{looks}", arrow.from, arrow.to)
+    let attributes = if attributes.is_empty() { String::new() } else { format!(" [{}]", attributes.join(", ")) };
+    format!("n{} -> n{}{attributes}", arrow.from, arrow.to)
 }
 
-/// Lines as a label. `&` is written out because Graphviz reads the names of characters of HTML everywhere.
+/// Lines as a label. `&` is escaped, because Graphviz replaces HTML entities in all labels.
 fn escaped(lines: &[String], end: &str) -> String {
     let one = |line: &String| line.replace('\\', "\\\\").replace('"', "\\\"").replace('&', "&amp;");
     lines.iter().map(one).collect::<Vec<_>>().join(end)

@@ -1,4 +1,4 @@
-//! A drawing: boxes, groups of boxes and arrows, with their texts as people read them. How it is written is not said here.
+//! A drawing: boxes, groups of boxes and arrows with their texts, independent of the output format.
 
 use crate::graph::script_graph::{EdgeKind, GraphNodeKind};
 
@@ -19,10 +19,10 @@ impl DrawingItem {
 
 #[derive(Clone, Debug)]
 pub struct DrawingNode {
-    /// The number of what it shows, unique in the drawing.
+    /// The number of the part that it shows, unique in the drawing.
     pub number: usize,
     pub kind: GraphNodeKind,
-    /// Whether it stands for more than itself.
+    /// Whether it represents several parts.
     pub folded: bool,
     pub lines: Vec<String>,
 }
@@ -32,9 +32,9 @@ pub struct Group {
     pub number: usize,
     pub kind: GraphNodeKind,
     pub title: String,
-    /// What else is told of it, line by line.
+    /// Additional information, one entry per line.
     pub notes: Vec<String>,
-    /// What stands in it; never empty.
+    /// The contents; never empty.
     pub items: Vec<DrawingItem>,
 }
 
@@ -42,20 +42,20 @@ pub struct Group {
 pub struct Arrow {
     pub from: usize,
     pub to: usize,
-    pub lead: EdgeKind,
-    /// Its text, line by line; none for the order of the script.
+    pub kind: EdgeKind,
+    /// The label, one entry per line; empty for the order of the script.
     pub lines: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Drawing {
-    /// What stands in it, in the order of the script.
+    /// The contents, in the order of the script.
     pub items: Vec<DrawingItem>,
     pub arrows: Vec<Arrow>,
 }
 
 impl Drawing {
-    /// Whether arrows end in names of other boxes, and nothing leads from frame to frame.
+    /// Whether the drawing contains references, so that no arrow connects two groups.
     pub fn refers(&self) -> bool {
         fn any(items: &[DrawingItem]) -> bool {
             items.iter().any(|item| match item {

@@ -1,70 +1,72 @@
-//! What of a script is drawn, and what is folded into what holds it.
+//! Selects which parts of a script are drawn, and folds the others into their parents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::graph::drawing::{Arrow, Drawing, DrawingItem, DrawingNode, Group};
 use crate::graph::label::cut;
-use crate::graph::references::refer;
+use crate::graph::references::add_references;
 use crate::graph::runs::runs;
 use crate::graph::script_graph::{Edge, EdgeKind, GraphNodeKind, ScriptGraph, ScriptPart};
 
-/// The most texts on one arrow, and the most lines in one box; the rest is counted.
-const MOST_LINES: usize = 4;
+/// The maximum number of texts on an arrow and of lines in a box; the others are counted.
+const MAX_LINES: usize = 4;
 
-/// Where an arrow begins and ends, and how the one leads to the other.
-type Ends = (usize, usize, EdgeKind);
+/// The source, the target and the kind of an arrow.
+type EdgeKey = (usize, usize, EdgeKind);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
     Phases,
     Topics,
-    /// Their actions; runs of plain ones are one box.
+    /// The actions; runs of plain actions are one box.
     Actions,
     All,
 }
 
-/// Draws a script, so far unfolded. With `only`, phases and topics by their numbers, just these are, and the rest is drawn as
-/// its phases.
-pub fn fold(whole: &ScriptGraph, depth: Depth, only: &BTreeSet<usize>) -> Drawing {
-    let runs = if depth == Depth::Actions { runs(whole) } else { BTreeMap::new() };
-    Folding { whole, depth, only, runs }.drawing()
+/// Draws a script, unfolded to `depth`. If `only` contains phases and topics, by their numbers, just these are
+/// unfolded, and everything else is drawn as phases.
+pub fn fold(graph: &ScriptGraph, depth: Depth, only: &BTreeSet<usize>) -> Drawing {
+    let runs = if depth == Depth::Actions { runs(graph) } else { BTreeMap::new() };
+    Folding { graph, depth, only, runs }.drawing()
 }
 
 struct Folding<'w> {
-    whole: &'w ScriptGraph,
+    graph: &'w ScriptGraph,
     depth: Depth,
     only: &'w BTreeSet<usize>,
-    /// The head of its run, for every action in one.
+    /// The first action of the run, for every action in a run.
     runs: BTreeMap<usize, usize>,
 }
 
 impl Folding<'_> {
     fn drawing(&self) -> Drawing {
-        let whole = self.whole;
+        let graph = self.graph;
         let arrows = self.arrows();
-        let met: BTreeSet<usize> = arrows.iter().flat_map(|arrow| [arrow.from, arrow.to]).collect();
-        // Nobody comes to a place of failure to which nothing leads.
+        let connected: BTreeSet<usize> = arrows.iter().flat_map(|arrow| [arrow.from, arrow.to]).collect();
+        // The failure node is drawn only if something leads to it.
         let shown = |number: &usize| {
-            whole.parts.get(*number).is_some_and(|part| match part.kind {
-                GraphNodeKind::Fail => met.contains(number),
-                GraphNodeKind::Table => met.contains(number) || !part.notes.is_empty(),
-                // Of a part of a script, what it calls is enough.
-                GraphNodeKind::Skill => self.only.is_empty() || met.contains(number),
+            graph.parts.get(*number).is_some_and(|part| match part.kind {
+                GraphNodeKind::Fail => connected.contains(number),
+                GraphNodeKind::Table => connected.contains(number) || !part.notes.is_empty(),
+                // With `only`, skills are drawn only if they are called.
+                GraphNodeKind::Skill => self.only.is_empty() || connected.contains(number),
                 _ => true,
             })
         };
-        let items = whole.inside(None).filter(shown).map(|number| self.item(number)).collect();
-        refer(Drawing { items, arrows }, whole)
+        let items = graph.children(None).filter(shown).map(|number| self.item(number)).collect();
+        add_references(Drawing { items, arrows }, graph)
     }
 
     fn is_open(&self, number: usize) -> bool {
-        let Some(part) = self.whole.parts.get(number) else { return false };
+        let Some(part) = self.graph.parts.get(number) else { return false };
         if !self.only.is_empty() {
-            let topics = || self.whole.inside(Some(number)).any(|topic| self.only.contains(&topic));
-            let held = part.holder.is_some_and(|holder| self.only.contains(&holder));
+            let topics = || self.graph.children(Some(number)).any(|topic| self.only.contains(&topic));
+            let parent_selected = part.parent.is_some_and(|parent| self.only.contains(&parent));
             return match part.kind {
                 GraphNodeKind::Phase => self.only.contains(&number) || topics(),
-                GraphNodeKind::Topic => (self.only.contains(&number) || held) && self.depth >= Depth::Actions,
+                GraphNodeKind::Topic => {
+                    (self.only.contains(&number) || parent_selected) && self.depth >= Depth::Actions
+                }
                 _ => false,
             };
         }
@@ -76,28 +78,28 @@ impl Folding<'_> {
     }
 
     fn part(&self, number: usize) -> Option<&ScriptPart> {
-        self.whole.parts.get(number)
+        self.graph.parts.get(number)
     }
 
-    /// The box that shows a part: its own, or that of what it is folded into.
+    /// The box that shows a part: its own, or that of the parent that it is folded into.
     fn shown(&self, number: usize) -> usize {
         let mut shown = self.runs.get(&number).copied().unwrap_or(number);
         let mut at = number;
-        while let Some(holder) = self.part(at).and_then(|part| part.holder) {
-            if !self.is_open(holder) {
-                shown = holder;
+        while let Some(parent) = self.part(at).and_then(|part| part.parent) {
+            if !self.is_open(parent) {
+                shown = parent;
             }
-            at = holder;
+            at = parent;
         }
         shown
     }
 
     fn item(&self, number: usize) -> DrawingItem {
-        let whole = self.whole;
+        let graph = self.graph;
         let kind = self.part(number).map_or(GraphNodeKind::Action, |part| part.kind);
         if self.is_open(number) {
             let inside =
-                whole.inside(Some(number)).filter(|inner| self.runs.get(inner).is_none_or(|head| head == inner));
+                graph.children(Some(number)).filter(|inner| self.runs.get(inner).is_none_or(|head| head == inner));
             let items: Vec<DrawingItem> = inside.map(|inner| self.item(inner)).collect();
             if !items.is_empty() {
                 let (title, notes) = self.title(number);
@@ -105,18 +107,18 @@ impl Folding<'_> {
             }
         }
         let mut lines = self.head(number);
-        let holds = matches!(kind, GraphNodeKind::Phase | GraphNodeKind::Topic | GraphNodeKind::Skill);
+        let is_container = matches!(kind, GraphNodeKind::Phase | GraphNodeKind::Topic | GraphNodeKind::Skill);
         let members: Vec<usize> =
             self.runs.iter().filter(|(_, head)| **head == number).map(|(member, _)| *member).collect();
-        if holds {
-            lines.extend(self.held(number));
+        if is_container {
+            lines.extend(self.content_counts(number));
         }
         if let (Some(first), Some(last)) = (members.first(), members.last()) {
             let id = |number: usize| self.part(number).map(|part| cut(&part.id)).unwrap_or_default();
             lines = vec![format!("{} actions", members.len()), id(*first), format!("… {}", id(*last))];
             lines.extend(self.kinds(&members));
         }
-        DrawingItem::Box(DrawingNode { number, kind, folded: holds || !members.is_empty(), lines })
+        DrawingItem::Box(DrawingNode { number, kind, folded: is_container || !members.is_empty(), lines })
     }
 
     fn head(&self, number: usize) -> Vec<String> {
@@ -139,13 +141,13 @@ impl Folding<'_> {
     }
 
     fn notes(&self, part: &ScriptPart) -> Vec<String> {
-        let more = part.notes.len().saturating_sub(MOST_LINES);
-        let kept = if more > 1 { MOST_LINES - 1 } else { MOST_LINES };
-        let notes = part.notes.iter().take(kept).map(|note| cut(note));
-        notes.chain((more > 1).then(|| format!("and {} more", part.notes.len() - kept))).collect()
+        let more = part.notes.len().saturating_sub(MAX_LINES);
+        let shown_count = if more > 1 { MAX_LINES - 1 } else { MAX_LINES };
+        let notes = part.notes.iter().take(shown_count).map(|note| cut(note));
+        notes.chain((more > 1).then(|| format!("and {} more", part.notes.len() - shown_count))).collect()
     }
 
-    /// The name of a frame, and what else is told of what it shows.
+    /// The title of a group, and its notes.
     fn title(&self, number: usize) -> (String, Vec<String>) {
         let Some(part) = self.part(number) else { return (String::new(), vec![]) };
         let title = match (part.kind, part.name.as_deref().filter(|name| *name != part.id)) {
@@ -156,11 +158,11 @@ impl Folding<'_> {
         (cut(&title), self.notes(part))
     }
 
-    fn held(&self, number: usize) -> Vec<String> {
+    fn content_counts(&self, number: usize) -> Vec<String> {
         let topics: Vec<usize> =
-            self.whole.inside(Some(number)).filter(|inner| self.is(*inner, GraphNodeKind::Topic)).collect();
+            self.graph.children(Some(number)).filter(|inner| self.is(*inner, GraphNodeKind::Topic)).collect();
         let holders = topics.iter().copied().chain([number]);
-        let inside = holders.flat_map(|holder| self.whole.inside(Some(holder)));
+        let inside = holders.flat_map(|parent| self.graph.children(Some(parent)));
         let actions = inside.filter(|inner| self.part(*inner).is_some_and(ScriptPart::is_action)).count();
         let counted = |count: usize, one: &str| match count {
             0 => None,
@@ -184,18 +186,18 @@ impl Folding<'_> {
         kinds.into_iter().map(|(kind, count)| format!("{count} × {kind}")).collect()
     }
 
-    /// The arrows, with those that lead from one box to the same other as one.
+    /// The arrows; parallel edges between the same boxes are merged.
     fn arrows(&self) -> Vec<Arrow> {
-        let mut order: Vec<Ends> = Vec::new();
-        let mut merged: BTreeMap<Ends, Vec<&Edge>> = BTreeMap::new();
-        for link in &self.whole.links {
-            let (from, to) = (self.shown(link.from), self.shown(self.whole.entry(link.to)));
-            // What leads from a box that stands for many back into it is not seen from outside.
+        let mut order: Vec<EdgeKey> = Vec::new();
+        let mut merged: BTreeMap<EdgeKey, Vec<&Edge>> = BTreeMap::new();
+        for link in &self.graph.links {
+            let (from, to) = (self.shown(link.from), self.shown(self.graph.entry(link.to)));
+            // Edges within a folded box are not drawn.
             let inner = from == to && (link.from != from || self.runs.contains_key(&from));
             if inner {
                 continue;
             }
-            let lead = match link.lead {
+            let lead = match link.kind {
                 EdgeKind::Case if from != link.from => EdgeKind::Route,
                 lead => lead,
             };
@@ -205,20 +207,20 @@ impl Folding<'_> {
             }
             links.push(link);
         }
-        let arrow = |key: Ends| {
+        let arrow = |key: EdgeKey| {
             let links = merged.get(&key).map(Vec::as_slice).unwrap_or_default();
             let (from, to, lead) = key;
-            Arrow { from, to, lead, lines: texts(from, links) }
+            Arrow { from, to, kind: lead, lines: texts(from, links) }
         };
         order.into_iter().map(arrow).collect()
     }
 }
 
-/// The texts of an arrow. Of links that begin inside of a folded box, only in brief, with how many there are.
+/// The texts of an arrow. Edges that start inside a folded box get their short labels, with counts.
 fn texts(shown: usize, links: &[&Edge]) -> Vec<String> {
     let mut counts: Vec<(String, usize)> = Vec::new();
     for link in links {
-        let text = if shown == link.from { cut(&link.why) } else { cut(&link.brief) };
+        let text = if shown == link.from { cut(&link.label) } else { cut(&link.short_label) };
         if text.is_empty() {
             continue;
         }
@@ -227,12 +229,12 @@ fn texts(shown: usize, links: &[&Edge]) -> Vec<String> {
             None => counts.push((text, 1)),
         }
     }
-    let more = counts.len().saturating_sub(MOST_LINES);
-    let kept = if more > 0 { MOST_LINES - 1 } else { MOST_LINES };
-    let rest: usize = counts.iter().skip(kept).map(|(_, count)| count).sum();
+    let more = counts.len().saturating_sub(MAX_LINES);
+    let shown_count = if more > 0 { MAX_LINES - 1 } else { MAX_LINES };
+    let remainder: usize = counts.iter().skip(shown_count).map(|(_, count)| count).sum();
     let shown = counts
         .iter()
-        .take(kept)
+        .take(shown_count)
         .map(|(text, count)| if *count > 1 { format!("{text} × {count}") } else { text.clone() });
-    shown.chain((rest > 0).then(|| format!("and {rest} more"))).collect()
+    shown.chain((remainder > 0).then(|| format!("and {remainder} more"))).collect()
 }

@@ -1,18 +1,17 @@
-//! Texts of people made fit to stand in a drawing: on one line, without what no reader shows, and cut where they are long.
+//! Prepares text for drawings: on one line, without invisible characters, truncated if it is long.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The widest line of a drawing, in columns; a CJK character takes two.
+/// The maximum width of a line, in columns; a CJK character takes two.
 pub const WIDEST: usize = 44;
 
-/// A text on one line: breaks and runs of blanks become one space, what is not shown or turns the order of what is shown
-/// around becomes nothing.
+/// The text on one line: whitespace is collapsed; invisible characters and bidirectional controls are removed.
 pub fn one_line(text: &str) -> String {
     let shown = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(|c| !is_hidden(*c));
     shown.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// [`one_line`], cut to what a drawing can hold.
+/// [`one_line`], truncated to the maximum width.
 pub fn cut(text: &str) -> String {
     let text = one_line(text);
     if text.width() <= WIDEST {
@@ -30,7 +29,7 @@ fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
         || matches!(c, '\u{e0000}'..='\u{e007f}')
-        // Neither XML nor a browser takes them.
+        // These are invalid in XML and in browsers.
         || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
@@ -39,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_stands_on_one_line_and_is_cut_by_columns() {
+    fn a_text_is_put_on_one_line_and_truncated_by_width() {
         assert_eq!(one_line(" a\n\tb \u{1b}\u{202e}c\u{0}"), "a b c");
         assert_eq!(cut("短"), "短");
         let long = cut(&"焦虑".repeat(40));

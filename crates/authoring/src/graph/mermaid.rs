@@ -1,17 +1,17 @@
-//! A drawing as a flowchart of Mermaid.
+//! Writes a drawing as a Mermaid flowchart.
 
 use std::fmt::Write as _;
 
 use crate::graph::drawing::{Arrow, Drawing, DrawingItem, DrawingNode, Group};
 use crate::graph::script_graph::{EdgeKind, GraphNodeKind};
 
-/// The most arrows that Mermaid draws as it comes (`maxEdges`).
-pub const MOST_ARROWS: usize = 500;
+/// The maximum number of arrows with Mermaid's default settings (`maxEdges`).
+pub const MAX_ARROWS: usize = 500;
 
-/// The longest text that Mermaid reads as it comes (`maxTextSize`).
-pub const MOST_CHARACTERS: usize = 50_000;
+/// The maximum length of the text with Mermaid's default settings (`maxTextSize`).
+pub const MAX_CHARACTERS: usize = 50_000;
 
-/// The looks of boxes. Colours are pale, so that they can be read on white and printed, and text is always dark.
+/// The styles of boxes. Colors are pale, so that they are readable on white and in print, and text is always dark.
 const CLASSES: &str = "  classDef place fill:#e8f0fe,stroke:#5b7db1,color:#1c2733
   classDef act fill:#ffffff,stroke:#8793a3,color:#1c2733
   classDef choice fill:#fff4d6,stroke:#b58a1b,color:#1c2733
@@ -23,44 +23,44 @@ const CLASSES: &str = "  classDef place fill:#e8f0fe,stroke:#5b7db1,color:#1c273
 
 pub fn mermaid(drawing: &Drawing) -> String {
     let mut text = String::from("flowchart TB\n");
-    // Mermaid lays frames out from the last to the first where no arrow leads from one to another.
+    // Mermaid lays out unconnected groups in reverse order.
     let (frames_apart, others): (Vec<&DrawingItem>, Vec<&DrawingItem>) =
         drawing.items.iter().partition(|item| item.group().is_some() && drawing.refers());
     for item in frames_apart.into_iter().rev().chain(others) {
         write(&mut text, item, 1);
     }
     for arrow in &drawing.arrows {
-        line(&mut text, 1, &written(arrow));
+        line(&mut text, 1, &arrow_line(arrow));
     }
     text.push_str(CLASSES);
     frames(&mut text, &drawing.items);
     text
 }
 
-fn line(text: &mut String, deep: usize, what: &str) {
-    let _ = writeln!(text, "{}{what}", "  ".repeat(deep));
+fn line(text: &mut String, depth: usize, content: &str) {
+    let _ = writeln!(text, "{}{content}", "  ".repeat(depth));
 }
 
-fn write(text: &mut String, item: &DrawingItem, deep: usize) {
+fn write(text: &mut String, item: &DrawingItem, depth: usize) {
     match item {
-        DrawingItem::Box(node) => line(text, deep, &boxed(node)),
+        DrawingItem::Box(node) => line(text, depth, &node_line(node)),
         DrawingItem::Group(group) => {
-            line(text, deep, &format!("subgraph g{}[\"{}\"]", group.number, one(&group.title)));
-            // Otherwise a frame that nothing leads out of lies on its side.
-            line(text, deep + 1, "direction TB");
-            // The place of a title is one line high.
+            line(text, depth, &format!("subgraph g{}[\"{}\"]", group.number, escape_line(&group.title)));
+            // Without this, a group without outgoing arrows is laid out horizontally.
+            line(text, depth + 1, "direction TB");
+            // The title area is one line high.
             if !group.notes.is_empty() {
-                line(text, deep + 1, &format!("t{}[\"{}\"]:::table", group.number, escaped(&group.notes)));
+                line(text, depth + 1, &format!("t{}[\"{}\"]:::table", group.number, escaped(&group.notes)));
             }
             for item in &group.items {
-                write(text, item, deep + 1);
+                write(text, item, depth + 1);
             }
-            line(text, deep, "end");
+            line(text, depth, "end");
         }
     }
 }
 
-fn boxed(node: &DrawingNode) -> String {
+fn node_line(node: &DrawingNode) -> String {
     let label = escaped(&node.lines);
     let (open, close, class) = match node.kind {
         GraphNodeKind::Start | GraphNodeKind::End | GraphNodeKind::Fail => ("([", "])", "ends"),
@@ -76,8 +76,8 @@ fn boxed(node: &DrawingNode) -> String {
     format!("n{}{open}\"{label}\"{close}:::{class}", node.number)
 }
 
-fn written(arrow: &Arrow) -> String {
-    let sign = match arrow.lead {
+fn arrow_line(arrow: &Arrow) -> String {
+    let sign = match arrow.kind {
         EdgeKind::Order | EdgeKind::Case => "-->",
         EdgeKind::Route => "==>",
         EdgeKind::Call => "-.->",
@@ -88,7 +88,7 @@ fn written(arrow: &Arrow) -> String {
     }
 }
 
-/// The looks of frames, which have no other place.
+/// Writes the styles of groups, which cannot be set where they are defined.
 fn frames(text: &mut String, items: &[DrawingItem]) {
     for item in items {
         let DrawingItem::Group(Group { number, kind, items, .. }) = item else { continue };
@@ -102,24 +102,24 @@ fn frames(text: &mut String, items: &[DrawingItem]) {
     }
 }
 
-/// Lines as the text of a box: a browser reads it as HTML and Mermaid as Markdown, so whatever means something to either of
-/// them is written as its number.
+/// Lines as the text of a box. A browser parses it as HTML and Mermaid as Markdown, so special characters of both are
+/// written as character codes.
 fn escaped(lines: &[String]) -> String {
-    lines.iter().map(|line| one(line)).collect::<Vec<_>>().join("<br/>")
+    lines.iter().map(|line| escape_line(line)).collect::<Vec<_>>().join("<br/>")
 }
 
-fn one(line: &str) -> String {
+fn escape_line(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
-    let mut last = ' ';
-    let mut rest = line.chars().peekable();
-    while let Some(c) = rest.next() {
-        let inside = last.is_alphanumeric() && rest.peek().is_some_and(|next| next.is_alphanumeric());
+    let mut previous = ' ';
+    let mut characters = line.chars().peekable();
+    while let Some(c) = characters.next() {
+        let inside = previous.is_alphanumeric() && characters.peek().is_some_and(|next| next.is_alphanumeric());
         let plain = match c {
             '_' | '-' => inside,
-            // `1.` and `1)` begin a list.
-            '.' | ')' => !last.is_ascii_digit(),
-            // `fa:fa-user` would be a picture.
-            ':' => rest.peek().is_none_or(|next| next.is_whitespace()),
+            // `1.` and `1)` would start a list.
+            '.' | ')' => !previous.is_ascii_digit(),
+            // `fa:fa-user` would be an icon.
+            ':' => characters.peek().is_none_or(|next| next.is_whitespace()),
             ' ' | ',' | '!' | '?' | '(' | '/' | '=' | '%' | '\'' => true,
             c => !c.is_ascii_punctuation(),
         };
@@ -128,7 +128,7 @@ fn one(line: &str) -> String {
         } else {
             let _ = write!(text, "#{};", u32::from(c));
         }
-        last = c;
+        previous = c;
     }
     text
 }
@@ -138,8 +138,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_looks_like_a_picture_stays_text() {
-        assert_eq!(one("fa:fa-user"), "fa#58;fa-user");
-        assert_eq!(one("mdi:home: two:"), "mdi#58;home: two:");
+    fn a_name_that_looks_like_an_icon_is_escaped() {
+        assert_eq!(escape_line("fa:fa-user"), "fa#58;fa-user");
+        assert_eq!(escape_line("mdi:home: two:"), "mdi#58;home: two:");
     }
 }

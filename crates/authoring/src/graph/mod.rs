@@ -1,4 +1,4 @@
-//! Drawings of scripts: what there is to draw, what of it is folded, and how it is written for Mermaid and for Graphviz.
+//! Graphs of scripts: building, folding, and writing them for Mermaid and Graphviz.
 
 pub mod build;
 pub mod dot;

@@ -1,5 +1,5 @@
-//! Large drawings: an arrow that leaves its phase ends in a small box that names where it leads, so that phases stand side
-//! by side and nothing crosses them.
+//! Simplifies large drawings: an arrow that leaves its phase ends in a small box with the name of its target, so that
+//! phases are drawn side by side without crossing arrows.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,30 @@ use crate::graph::drawing::{Arrow, Drawing, DrawingItem, DrawingNode};
 use crate::graph::label::cut;
 use crate::graph::script_graph::{GraphNodeKind, ScriptGraph, ScriptPart};
 
-/// Drawings of at most so many boxes keep all their arrows.
+/// Drawings with at most this number of boxes keep all their arrows.
 const FEW_BOXES: usize = 40;
 
-/// The same drawing, with references in place of long arrows when it is a large one.
-pub fn refer(drawing: Drawing, whole: &ScriptGraph) -> Drawing {
+/// Replaces long arrows by references, if the drawing is large.
+pub fn add_references(drawing: Drawing, graph: &ScriptGraph) -> Drawing {
     if drawing.boxes() <= FEW_BOXES {
         return drawing;
     }
-    let mut references = References { whole, known: BTreeMap::new(), boxes: vec![] };
+    let mut references = References { graph, known: BTreeMap::new(), boxes: vec![] };
     let Drawing { items, arrows } = drawing;
     let groups: Vec<usize> = items.iter().filter_map(DrawingItem::group).collect();
-    let arrows: Vec<Arrow> = arrows.into_iter().map(|arrow| references.short(arrow, &groups)).collect();
+    let arrows: Vec<Arrow> = arrows.into_iter().map(|arrow| references.shorten(arrow, &groups)).collect();
     let mut items = items;
-    for (home, node) in references.boxes {
-        let home = items.iter_mut().find_map(|item| match item {
-            DrawingItem::Group(group) if Some(group.number) == home => Some(&mut group.items),
+    for (frame, node) in references.boxes {
+        let frame = items.iter_mut().find_map(|item| match item {
+            DrawingItem::Group(group) if Some(group.number) == frame => Some(&mut group.items),
             _ => None,
         });
-        match home {
+        match frame {
             Some(inside) => inside.push(DrawingItem::Box(node)),
             None => items.push(DrawingItem::Box(node)),
         }
     }
-    // Where the session ends is named by every reference to it.
+    // References already name the end of the session.
     let met = |number: usize| arrows.iter().any(|arrow| arrow.to == number);
     items.retain(|item| match item {
         DrawingItem::Box(node) => !matches!(node.kind, GraphNodeKind::End | GraphNodeKind::Fail) || met(node.number),
@@ -40,39 +40,39 @@ pub fn refer(drawing: Drawing, whole: &ScriptGraph) -> Drawing {
 }
 
 struct References<'w> {
-    whole: &'w ScriptGraph,
-    /// The boxes that there are, by the frame in which they stand and the box that they name.
+    graph: &'w ScriptGraph,
+    /// The references so far, by the group that contains them and the box that they name.
     known: BTreeMap<(Option<usize>, usize), usize>,
     boxes: Vec<(Option<usize>, DrawingNode)>,
 }
 
 impl References<'_> {
-    fn short(&mut self, arrow: Arrow, groups: &[usize]) -> Arrow {
+    fn shorten(&mut self, arrow: Arrow, groups: &[usize]) -> Arrow {
         let (from, to) = (self.outermost(arrow.from), self.outermost(arrow.to));
-        // Between boxes that stand free there is nothing to cross.
+        // Arrows between boxes outside of groups cross nothing.
         let is_framed = |number| groups.contains(&number);
         if from == to || !is_framed(from) && !is_framed(to) {
             return arrow;
         }
-        let home = is_framed(from).then_some(from);
-        let next = self.whole.parts.len() + self.boxes.len();
-        let number = *self.known.entry((home, arrow.to)).or_insert(next);
+        let frame = is_framed(from).then_some(from);
+        let next = self.graph.parts.len() + self.boxes.len();
+        let number = *self.known.entry((frame, arrow.to)).or_insert(next);
         if number == next {
             let lines = vec![format!("→ {}", self.name(arrow.to))];
-            self.boxes.push((home, DrawingNode { number, kind: GraphNodeKind::Reference, folded: false, lines }));
+            self.boxes.push((frame, DrawingNode { number, kind: GraphNodeKind::Reference, folded: false, lines }));
         }
         Arrow { to: number, ..arrow }
     }
 
-    /// What a box is called elsewhere: a phase, where it is the first of it.
+    /// The name of a box in a reference: the name of its phase, if it is the first box of the phase.
     fn name(&self, number: usize) -> String {
         let mut at = number;
-        while let Some(holder) = self.part(at).and_then(|part| part.holder) {
-            let first = self.whole.entry(holder);
-            if first != number && first != self.whole.entry(number) {
+        while let Some(parent) = self.part(at).and_then(|part| part.parent) {
+            let first = self.graph.entry(parent);
+            if first != number && first != self.graph.entry(number) {
                 break;
             }
-            at = holder;
+            at = parent;
         }
         let Some(part) = self.part(at) else { return String::new() };
         match part.kind {
@@ -85,13 +85,13 @@ impl References<'_> {
 
     fn outermost(&self, number: usize) -> usize {
         let mut at = number;
-        while let Some(holder) = self.part(at).and_then(|part| part.holder) {
-            at = holder;
+        while let Some(parent) = self.part(at).and_then(|part| part.parent) {
+            at = parent;
         }
         at
     }
 
     fn part(&self, number: usize) -> Option<&ScriptPart> {
-        self.whole.parts.get(number)
+        self.graph.parts.get(number)
     }
 }

@@ -1,4 +1,4 @@
-//! What was asked for: which script, how far it is unfolded, and in which form it is written.
+//! The `graph` request: which script, how far it is unfolded, and the output format.
 
 use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
@@ -6,10 +6,10 @@ use bcc_lang::message::msg;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::graph::build::gather;
+use crate::graph::build::build_graph;
 use crate::graph::dot::dot;
 use crate::graph::fold::{Depth, fold};
-use crate::graph::mermaid::{MOST_ARROWS, MOST_CHARACTERS, mermaid};
+use crate::graph::mermaid::{MAX_ARROWS, MAX_CHARACTERS, mermaid};
 use crate::graph::script_graph::{GraphNodeKind, ScriptGraph};
 use bcc_engine::engine::RunRequest;
 use bcc_engine::environment::Environment;
@@ -19,14 +19,14 @@ use bcc_engine::project::Project;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 
-/// The most actions of which every one is drawn when nobody says how far to unfold.
-const FEW: usize = 30;
+/// Without `--depth`, scripts with at most this number of actions are drawn completely.
+const MAX_UNFOLDED_ACTIONS: usize = 30;
 
-/// The most actions that are drawn as actions then.
-const SOME: usize = 90;
+/// Without `--depth`, scripts with at most this number of actions are drawn as actions.
+const MAX_DRAWN_ACTIONS: usize = 90;
 
-/// The most topics that are drawn as topics then.
-const MANY: usize = 80;
+/// Without `--depth`, scripts with at most this number of topics are drawn as topics.
+const MAX_DRAWN_TOPICS: usize = 80;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GraphFormat {
@@ -39,7 +39,7 @@ pub struct GraphRequest {
     pub file: PathBuf,
     pub project: Option<PathBuf>,
     pub format: GraphFormat,
-    /// How far to unfold; none leaves it to the size of the script.
+    /// How far to unfold; `None` selects it by the size of the script.
     pub depth: Option<Depth>,
     /// `--only`: the ids of phases and topics.
     pub only: Vec<String>,
@@ -50,52 +50,52 @@ pub struct DrawnGraph {
     pub text: String,
     pub depth: Depth,
     pub notices: Vec<String>,
-    /// What the check of the script found; no errors among it.
+    /// The findings of the check; they contain no errors.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Errors: `Invalid` with all findings when the script is not sound; `Usage` when it cannot be read, or has no phase or topic that is
-/// asked for.
+/// Errors: `Invalid` with all findings if the script has errors; `Usage` if it cannot be read, or does not contain a
+/// requested phase or topic.
 pub fn graph(request: &GraphRequest, environment: &Environment) -> Result<DrawnGraph, EngineError> {
     let project = Project::of(&request.file, request.project.as_deref(), false, environment)?;
     let loaded = LoadedProgram::of(&project, &RunRequest { file: request.file.clone(), ..RunRequest::default() })?;
     let diagnostics = loaded.diagnostics().to_vec();
     let (_, program) = loaded.into_parts();
-    let whole = gather(&program);
-    let only = chosen(&whole, &request.only)?;
+    let graph = build_graph(&program);
+    let only = selected(&graph, &request.only)?;
     let mut notices = Vec::new();
     let depth = request.depth.unwrap_or_else(|| {
-        let depth = if only.is_empty() { usual(&whole) } else { Depth::All };
-        notices.extend(told(&whole, depth));
+        let depth = if only.is_empty() { default_depth(&graph) } else { Depth::All };
+        notices.extend(folding_notice(&graph, depth));
         depth
     });
-    let drawing = fold(&whole, depth, &only);
+    let drawing = fold(&graph, depth, &only);
     let text = match request.format {
         GraphFormat::Mermaid => mermaid(&drawing),
         GraphFormat::Dot => dot(&drawing),
     };
-    let large = drawing.arrows.len() > MOST_ARROWS || text.chars().count() > MOST_CHARACTERS;
+    let large = drawing.arrows.len() > MAX_ARROWS || text.chars().count() > MAX_CHARACTERS;
     if request.format == GraphFormat::Mermaid && large {
         notices.push(format!(
-            "most Mermaid viewers reject more than {MOST_ARROWS} arrows or {MOST_CHARACTERS} characters: fold the graph with `--depth`, or draw it with `--format dot`"
+            "most Mermaid viewers reject more than {MAX_ARROWS} arrows or {MAX_CHARACTERS} characters: fold the graph with `--depth`, or draw it with `--format dot`"
         ));
     }
     Ok(DrawnGraph { text, depth, notices, diagnostics })
 }
 
-/// How far a script of this size can be unfolded and still be read.
-fn usual(whole: &ScriptGraph) -> Depth {
-    match (whole.actions(), whole.topics()) {
-        (..=FEW, _) => Depth::All,
-        (..=SOME, _) => Depth::Actions,
-        (_, ..=MANY) => Depth::Topics,
+/// The depth at which a script of this size is still readable.
+fn default_depth(graph: &ScriptGraph) -> Depth {
+    match (graph.actions(), graph.topics()) {
+        (..=MAX_UNFOLDED_ACTIONS, _) => Depth::All,
+        (..=MAX_DRAWN_ACTIONS, _) => Depth::Actions,
+        (_, ..=MAX_DRAWN_TOPICS) => Depth::Topics,
         _ => Depth::Phases,
     }
 }
 
-/// What is folded, when something is, and how to see it.
-fn told(whole: &ScriptGraph, depth: Depth) -> Option<String> {
-    let (actions, topics) = (whole.actions(), whole.topics());
+/// A notice of what is folded, and how to unfold it.
+fn folding_notice(graph: &ScriptGraph, depth: Depth) -> Option<String> {
+    let (actions, topics) = (graph.actions(), graph.topics());
     match depth {
         Depth::All => None,
         Depth::Actions => Some(format!(
@@ -110,16 +110,16 @@ fn told(whole: &ScriptGraph, depth: Depth) -> Option<String> {
     }
 }
 
-fn chosen(whole: &ScriptGraph, ids: &[String]) -> Result<BTreeSet<usize>, EngineError> {
+fn selected(graph: &ScriptGraph, ids: &[String]) -> Result<BTreeSet<usize>, EngineError> {
     let places = || {
-        let all = whole.parts.iter().enumerate();
+        let all = graph.parts.iter().enumerate();
         all.filter(|(_, part)| matches!(part.kind, GraphNodeKind::Phase | GraphNodeKind::Topic))
     };
-    let mut chosen = BTreeSet::new();
+    let mut selected = BTreeSet::new();
     for id in ids {
-        let before = chosen.len();
-        chosen.extend(places().filter(|(_, part)| part.id == *id).map(|(number, _)| number));
-        if chosen.len() == before && !places().any(|(_, part)| part.id == *id) {
+        let before = selected.len();
+        selected.extend(places().filter(|(_, part)| part.id == *id).map(|(number, _)| number));
+        if selected.len() == before && !places().any(|(_, part)| part.id == *id) {
             let known: Vec<&str> = places().map(|(_, part)| part.id.as_str()).collect();
             let help = match near_miss(id, known.iter().copied()) {
                 Some(near) => msg!("did you mean `{near}`?"),
@@ -131,5 +131,5 @@ fn chosen(whole: &ScriptGraph, ids: &[String]) -> Result<BTreeSet<usize>, Engine
             return Err(EngineError::usage(msg!("the script has no phase or topic `{id}`")).with_help(help));
         }
     }
-    Ok(chosen)
+    Ok(selected)
 }

@@ -1,4 +1,4 @@
-//! What there is to draw of a script, whole and in its order: its parts, and what leads from one to another.
+//! The complete graph of a script: its parts in order, and the edges between them.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum GraphNodeKind {
@@ -8,10 +8,10 @@ pub enum GraphNodeKind {
     Action,
     Choice,
     Skill,
-    /// The routes that a topic, a phase or the session has for all of its actions.
+    /// The routes that a topic, a phase or the session defines for all of its actions.
     Table,
     Trigger,
-    /// A name of another box, where an arrow to it would be long.
+    /// The name of another box, instead of a long arrow to it.
     Reference,
     End,
     Fail,
@@ -20,19 +20,19 @@ pub enum GraphNodeKind {
 #[derive(Clone, Debug)]
 pub struct ScriptPart {
     pub kind: GraphNodeKind,
-    /// The part that it stands in, by number.
-    pub holder: Option<usize>,
-    /// Its id, as written; empty for what has none.
+    /// The number of the part that contains it.
+    pub parent: Option<usize>,
+    /// Its id as written; empty if it has none.
     pub id: String,
     pub name: Option<String>,
     pub action_type: &'static str,
-    /// What else is told of it, a line each.
+    /// Additional information, one entry per line.
     pub notes: Vec<String>,
 }
 
 impl ScriptPart {
-    pub fn new(kind: GraphNodeKind, holder: Option<usize>, id: &str) -> Self {
-        Self { kind, holder, id: id.to_owned(), name: None, action_type: "", notes: vec![] }
+    pub fn new(kind: GraphNodeKind, parent: Option<usize>, id: &str) -> Self {
+        Self { kind, parent, id: id.to_owned(), name: None, action_type: "", notes: vec![] }
     }
 }
 
@@ -41,25 +41,25 @@ pub enum EdgeKind {
     Order,
     Case,
     Route,
-    /// By a call or an insertion, from which it comes back.
+    /// A call or an insertion, which returns.
     Call,
 }
 
 #[derive(Clone, Debug)]
 pub struct Edge {
     pub from: usize,
-    /// Where it leads: for a phase, a topic or a skill, to its first action.
+    /// The target; a phase, a topic or a skill stands for its first action.
     pub to: usize,
-    pub lead: EdgeKind,
-    /// When, and what is done on the way; empty for the order of the script.
-    pub why: String,
-    /// The same in a word, for where many are drawn as one.
-    pub brief: String,
+    pub kind: EdgeKind,
+    /// The condition and the effects; empty for the order of the script.
+    pub label: String,
+    /// A short label, for merged edges.
+    pub short_label: String,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct ScriptGraph {
-    /// Its parts: what stands in another comes after it, and all in the order of the script.
+    /// The parts, in the order of the script; children come after their parents.
     pub parts: Vec<ScriptPart>,
     pub links: Vec<Edge>,
 }
@@ -77,17 +77,18 @@ impl ScriptGraph {
         self.parts.iter().filter(|part| counts(part)).count()
     }
 
-    pub fn inside(&self, holder: Option<usize>) -> impl Iterator<Item = usize> {
+    pub fn children(&self, parent: Option<usize>) -> impl Iterator<Item = usize> {
         let all = self.parts.iter().enumerate();
-        all.filter(move |(_, part)| part.holder == holder).map(|(number, _)| number)
+        all.filter(move |(_, part)| part.parent == parent).map(|(number, _)| number)
     }
 
-    /// The first action of a phase, a topic or a skill; anything else is its own.
+    /// The first action of a phase, a topic or a skill; any other part is its own entry.
     pub fn entry(&self, part: usize) -> usize {
         let holds = |kind| matches!(kind, GraphNodeKind::Phase | GraphNodeKind::Topic | GraphNodeKind::Skill);
         let mut at = part;
         while self.parts.get(at).is_some_and(|part| holds(part.kind)) {
-            let inside = self.inside(Some(at)).find(|inner| self.parts.get(*inner).is_some_and(ScriptPart::is_walked));
+            let inside =
+                self.children(Some(at)).find(|inner| self.parts.get(*inner).is_some_and(ScriptPart::is_walked));
             let Some(inside) = inside else { break };
             at = inside;
         }

@@ -1,4 +1,4 @@
-//! The prompt of an action of a script: the action takes its own turns, and the model that it asks only listens.
+//! Renders the prompt of an action of a script: the action runs its turns with models that only capture their requests.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::render::background;
-use crate::render::capturing::{CapturedPrompt, CapturingModels, IgnoreEvents, NoPrompt, answer_of};
+use crate::render::capturing::{CapturedPrompt, CapturingModels, IgnoreEvents, NoPrompt, answer_placeholder};
 use crate::render::find_action::{FoundAction, actions, find, listed};
 use crate::render::missing_names;
 use crate::render::prompt::Prompt;
@@ -41,28 +41,28 @@ use bcc_runtime::program::services::Services;
 use bcc_runtime::program::transcript::{RecentTranscript, TranscriptEntry};
 use bcc_runtime::program::turn::{Turn, TurnResources};
 
-/// How many turns an action is given to come to a prompt that it makes later.
-const MOST_TURNS: u32 = 8;
+/// The maximum number of turns until an action reaches a later prompt.
+const MAX_TURNS: u32 = 8;
 
-/// An action that is about to ask, and what is around it.
-pub(crate) struct Scene<'p> {
+/// An action that is about to call a model, with its environment.
+pub(crate) struct ActionSetup<'p> {
     pub(crate) program: &'p Arc<Program>,
     pub(crate) found: FoundAction<'p>,
     pub(crate) services: Services,
-    pub(crate) listening: CapturingModels,
+    pub(crate) capturing_models: CapturingModels,
     pub(crate) scopes: Scopes,
     pub(crate) recent: RecentTranscript,
-    /// What the action keeps from turn to turn.
+    /// The state that the action stores between turns.
     state: Value,
-    /// The notebook as its turns leave it.
+    /// The notebook after the previous turns.
     notebook: NotebookState,
     calls: u32,
 }
 
-/// The prompt of `script`, as its action would be asked with it.
-/// Errors: `Invalid` when the script or its templates are not sound; `Usage` when there is no such action, round or variable, or
-/// when it asks no model there; `Failed` when the prompt cannot be made.
-pub async fn of_action(
+/// Renders the prompt that the action of `script` would send.
+/// Errors: `Invalid` if the script or its templates have errors; `Usage` if there is no such action, round or variable,
+/// or if the action calls no model there; `Failed` if the prompt cannot be rendered.
+pub async fn prompt_of_action(
     project: &Project,
     request: &RenderRequest,
     script: &Path,
@@ -70,7 +70,7 @@ pub async fn of_action(
 ) -> Result<Prompt, EngineError> {
     let marks = Arc::new(Marks::default());
     let run = RunRequest { file: script.to_path_buf(), scheme: request.scheme.clone(), ..RunRequest::default() };
-    let (pinned, program) = LoadedProgram::noting(project, &run, Some(&marks))?.into_parts();
+    let (pinned, program) = LoadedProgram::with_marks(project, &run, Some(&marks))?.into_parts();
     let program = Arc::new(program);
     let found = find(&program, action)?;
     let named = request.name.as_deref().map(typed).transpose()?;
@@ -78,34 +78,35 @@ pub async fn of_action(
         let message = msg!("`{name}` skips the scheme, but an action uses the templates of its scheme");
         return Err(EngineError::usage(message).with_help("use `--scheme default` to see its prompt without a scheme"));
     }
-    let listening = CapturingModels::default();
+    let capturing_models = CapturingModels::default();
     let services = Services {
-        models: Arc::new(listening.clone()),
+        models: Arc::new(capturing_models.clone()),
         clock: clock(request.clock.as_deref())?,
         observer: Arc::new(IgnoreEvents),
         recheck: Arc::new(PinnedScript::new(Arc::new(pinned))),
         recorder: None,
-        outside: HostServices { servers: Arc::new(NoPrompt), ..HostServices::default() },
+        host: HostServices { servers: Arc::new(NoPrompt), ..HostServices::default() },
     };
     let scopes = scopes(&program, &found, request.variables_file.as_deref(), &request.variables)?;
     let recent = RecentTranscript::new(program.history_messages, program.history_chars);
     let empty_list = is_empty_list(&program, &found, &scopes);
     let (state, notebook, calls) = (Value::Null, NotebookState::default(), 0);
-    let mut scene = Scene { program: &program, found, services, listening, scopes, recent, state, notebook, calls };
-    let heard = match named.as_ref().map(|typed| typed.name).filter(|name| *name != found.step.kind) {
-        None => scene.asked(request.round, &request.answers, &marks).await,
-        Some(name) => background::asked(&mut scene, name, request, &marks).await,
+    let mut setup =
+        ActionSetup { program: &program, found, services, capturing_models, scopes, recent, state, notebook, calls };
+    let captured = match named.as_ref().map(|typed| typed.name).filter(|name| *name != found.step.kind) {
+        None => setup.prompt_of_round(request.round, &request.answers, &marks).await,
+        Some(name) => background::prompt(&mut setup, name, request, &marks).await,
     };
-    let masker = masker(&scene.scopes);
-    let heard = heard.map_err(|error| told(error, &masker, &marks))?;
-    let loaded = program.templates.rendered_last(&marks).and_then(|number| program.templates.files().get(number));
+    let masker = masker(&setup.scopes);
+    let captured = captured.map_err(|error| redact_error(error, &masker, &marks))?;
+    let loaded = program.templates.last_rendered(&marks).and_then(|number| program.templates.files().get(number));
     let loaded = loaded.ok_or_else(|| EngineError::failed("no template was rendered"))?;
     if let Some(typed) = &named {
-        is_meant(typed, loaded.name(), action)?;
+        check_template_name(typed, loaded.name(), action)?;
     }
-    let mut prompt = Prompt::heard(heard, loaded, &masker);
+    let mut prompt = Prompt::from_captured(captured, loaded, &masker);
     prompt.action = Some((found.step.id.clone(), found.step.kind.to_owned()));
-    prompt.notes = notes(&scene);
+    prompt.notes = notes(&setup);
     if let Some(each) = found.topic.for_each.as_ref().filter(|_| empty_list) {
         let (id, topic, name) = (&found.step.id, &found.topic.id, &each.element);
         prompt.notes.push(format!(
@@ -116,8 +117,8 @@ pub async fn of_action(
     Ok(prompt)
 }
 
-/// Refuses to call a prompt by the name of a template that it was not made with.
-fn is_meant(typed: &Typed<'_>, file: &str, action: &str) -> Result<(), EngineError> {
+/// Rejects the name of a template that was not used for the prompt.
+fn check_template_name(typed: &Typed<'_>, file: &str, action: &str) -> Result<(), EngineError> {
     let Some(version) = typed.version else { return Ok(()) };
     let name = format!("{}_v{version}.md", typed.name);
     if file == name {
@@ -128,23 +129,24 @@ fn is_meant(typed: &Typed<'_>, file: &str, action: &str) -> Result<(), EngineErr
     ))
 }
 
-/// An error without sensitive values, and with what may be why.
-fn told(error: EngineError, masker: &Masker, marks: &Marks) -> EngineError {
+/// Masks sensitive values in an error, and adds the possible cause.
+fn redact_error(error: EngineError, masker: &Masker, marks: &Marks) -> EngineError {
     let shown = |mut message: Message| {
         message.change_texts(&mut |text| *text = masker.text(text));
         message
     };
     match error {
-        EngineError::Failed { message, help } => {
-            EngineError::Failed { message: shown(missing_names::told(message, marks)), help: help.map(shown) }
-        }
+        EngineError::Failed { message, help } => EngineError::Failed {
+            message: shown(missing_names::with_unknown_names(message, marks)),
+            help: help.map(shown),
+        },
         EngineError::Usage { message, help } => EngineError::Usage { message: shown(message), help: help.map(shown) },
         invalid @ EngineError::Invalid(_) => invalid,
     }
 }
 
-fn notes(scene: &Scene<'_>) -> Vec<String> {
-    let FoundAction { step, skill, topic, .. } = scene.found;
+fn notes(setup: &ActionSetup<'_>) -> Vec<String> {
+    let FoundAction { step, skill, topic, .. } = setup.found;
     let mut notes = Vec::new();
     if let Some(skill) = skill {
         notes.push(format!(
@@ -152,7 +154,7 @@ fn notes(scene: &Scene<'_>) -> Vec<String> {
             step.id, skill.id, topic.id
         ));
     }
-    let first = actions(scene.program).first().is_some_and(|first| first.step.id == step.id);
+    let first = actions(setup.program).first().is_some_and(|first| first.step.id == step.id);
     if !first {
         notes.push(format!("the conversation before `{}` is not known here: it starts with this action", step.id));
     }
@@ -171,28 +173,29 @@ fn clock(start: Option<&str>) -> Result<Arc<dyn Clock>, EngineError> {
     Ok(Arc::new(FixedClock::new(moment)))
 }
 
-impl Scene<'_> {
-    /// The call of round `round`: the opening, or that which judges the answer of this round.
-    pub(crate) async fn asked(
+impl ActionSetup<'_> {
+    /// The model call of round `round`: the opening, or the call that evaluates the answer of this round.
+    pub(crate) async fn prompt_of_round(
         &mut self,
         round: u32,
         answers: &[String],
         marks: &Marks,
     ) -> Result<CapturedPrompt, EngineError> {
         let id = &self.found.step.id;
-        let most = round.max(1);
-        if answers.len() > most as usize {
-            return Err(EngineError::usage(msg!("{} answers are too many for round {most}", answers.len())).with_help(
-                "the last `--answer` is for the requested round, the one before it for the previous round",
-            ));
+        let last_round = round.max(1);
+        if answers.len() > last_round as usize {
+            return Err(EngineError::usage(msg!("{} answers are too many for round {last_round}", answers.len()))
+                .with_help(
+                    "the last `--answer` is for the requested round, the one before it for the previous round",
+                ));
         }
         let flow = self.turn(None, marks).await?;
-        let opening = self.listening.take().pop();
-        if most == 1 && answers.is_empty() {
-            return opening.ok_or_else(|| self.asks_nobody(&flow));
+        let opening = self.capturing_models.take().pop();
+        if last_round == 1 && answers.is_empty() {
+            return opening.ok_or_else(|| self.no_prompt_error(&flow));
         }
         let mut flow = flow;
-        for number in 1..=most {
+        for number in 1..=last_round {
             if flow != Flow::Wait(WaitReason::Input) {
                 let what = msg!("`{id}` does not wait for an answer in round {number}, so there is no such call");
                 let help = if number == 1 {
@@ -202,14 +205,15 @@ impl Scene<'_> {
                 };
                 return Err(EngineError::usage(what).with_help(help));
             }
-            // The last answer that is given is that of the last round.
-            let given = (number as usize + answers.len()).checked_sub(most as usize + 1);
-            let answer = given.and_then(|index| answers.get(index)).cloned().unwrap_or_else(|| answer_of(number));
+            // The last given answer belongs to the last round.
+            let given = (number as usize + answers.len()).checked_sub(last_round as usize + 1);
+            let answer =
+                given.and_then(|index| answers.get(index)).cloned().unwrap_or_else(|| answer_placeholder(number));
             self.recent.push(TranscriptEntry { speaker: Speaker::User, text: answer.clone() });
             flow = self.turn(Some(&answer), marks).await?;
-            let heard = self.listening.take().pop();
-            if number == most {
-                return heard.ok_or_else(|| {
+            let captured = self.capturing_models.take().pop();
+            if number == last_round {
+                return captured.ok_or_else(|| {
                     EngineError::usage(msg!("`{id}` accepts any answer, and asks no model about it")).with_help(
                         "answers are judged if `max_rounds` is 2 or more; omit `--answer` to see the opening",
                     )
@@ -219,18 +223,22 @@ impl Scene<'_> {
         Err(EngineError::failed(msg!("`{id}` asked no model")))
     }
 
-    /// The call that is made with the template named `name`, by an action that asks with several: the one after the other, in
-    /// turns that wait for nobody.
-    pub(crate) async fn asked_with(&mut self, name: &str, marks: &Marks) -> Result<CapturedPrompt, EngineError> {
-        for _ in 0..MOST_TURNS {
+    /// The model call with the template `name`, of an action that uses several templates in consecutive turns without
+    /// waiting for input.
+    pub(crate) async fn prompt_with_template(
+        &mut self,
+        name: &str,
+        marks: &Marks,
+    ) -> Result<CapturedPrompt, EngineError> {
+        for _ in 0..MAX_TURNS {
             let flow = self.turn(None, marks).await?;
-            let made = self.program.templates.rendered_last(marks);
+            let made = self.program.templates.last_rendered(marks);
             let made = made.and_then(|number| self.program.templates.files().get(number));
             let made = made.and_then(|file| name_and_version(file.name()));
-            if let Some(heard) = self.listening.take().pop()
+            if let Some(captured) = self.capturing_models.take().pop()
                 && made.is_some_and(|(made, _)| made == name)
             {
-                return Ok(heard);
+                return Ok(captured);
             }
             if flow != Flow::Onward {
                 break;
@@ -241,7 +249,7 @@ impl Scene<'_> {
             .with_help("omit NAME to see what it uses"))
     }
 
-    /// One turn. What it says belongs to the talk from here on.
+    /// Runs one turn. Its messages are added to the transcript.
     async fn turn(&mut self, answer: Option<&str>, marks: &Marks) -> Result<Flow, EngineError> {
         marks.clear();
         let FoundAction { phase, topic, step, .. } = self.found;
@@ -253,7 +261,7 @@ impl Scene<'_> {
             round: None,
             path,
         };
-        let lent = TurnResources {
+        let resources = TurnResources {
             program: self.program,
             phase,
             topic,
@@ -268,17 +276,17 @@ impl Scene<'_> {
             routed: &[],
             resumed: false,
             advice: None,
-            most_rounds: None,
+            max_rounds: None,
             calls_before: self.calls,
             last_seq: 0,
             notebook: &self.notebook,
-            shelf: &NoCells,
+            cells: &NoCells,
             masker: &masker(&self.scopes),
             effect: None,
             effect_is_due: false,
             on_interrupted: step.on_interrupted,
         };
-        let turn = Turn::new(lent, self.scopes.clone());
+        let turn = Turn::new(resources, self.scopes.clone());
         let flow = step.action.turn(&turn).await;
         let work = turn.into_work();
         self.calls += work.calls;
@@ -305,8 +313,8 @@ impl Scene<'_> {
         })
     }
 
-    /// What is said of an action whose opening asks no model.
-    fn asks_nobody(&self, flow: &Flow) -> EngineError {
+    /// The error for an action whose opening calls no model.
+    fn no_prompt_error(&self, flow: &Flow) -> EngineError {
         let FoundAction { step, .. } = self.found;
         let id = &step.id;
         if *flow == Flow::Wait(WaitReason::Input) {
@@ -324,12 +332,12 @@ impl Scene<'_> {
                 step.kind
             ));
         }
-        let deeper: Vec<&str> =
+        let nested: Vec<&str> =
             step.action.blocks().into_iter().flat_map(|steps| steps.iter()).map(|step| step.id.as_str()).collect();
         let error =
             EngineError::usage(msg!("`{id}` is of type `{}` and asks no model with this configuration", step.kind));
-        if !deeper.is_empty() {
-            return error.with_help(msg!("it contains the actions {}", listed(&deeper)));
+        if !nested.is_empty() {
+            return error.with_help(msg!("it contains the actions {}", listed(&nested)));
         }
         let all = actions(self.program);
         let asks = |kind: &str| KINDS.iter().any(|known| known.name() == kind && known.asks());

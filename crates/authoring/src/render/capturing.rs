@@ -1,4 +1,4 @@
-//! The model that is asked when a prompt is only looked at: it keeps what it is sent, and answers so that the talk goes on.
+//! A model provider that captures its requests and answers so that the conversation continues.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -18,7 +18,7 @@ use bcc_runtime::program::models::ModelProviders;
 
 #[derive(Clone, Debug)]
 pub struct CapturedPrompt {
-    /// The name under which the model was asked for; none for the session's own.
+    /// The requested model; `None` for that of the session.
     pub model: Option<String>,
     pub request: ModelRequest,
 }
@@ -28,26 +28,26 @@ pub struct CapturingModels(Arc<Mutex<Vec<CapturedPrompt>>>);
 
 impl CapturingModels {
     pub fn take(&self) -> Vec<CapturedPrompt> {
-        std::mem::take(&mut *self.heard())
+        std::mem::take(&mut *self.captured())
     }
 
-    fn heard(&self) -> MutexGuard<'_, Vec<CapturedPrompt>> {
+    fn captured(&self) -> MutexGuard<'_, Vec<CapturedPrompt>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ModelProviders for CapturingModels {
     fn provider(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
-        Ok(Arc::new(CapturingProvider { to: self.clone(), model: name.map(str::to_owned) }))
+        Ok(Arc::new(CapturingProvider { models: self.clone(), model: name.map(str::to_owned) }))
     }
 
     fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
-        Some(Arc::new(CapturingProvider { to: self.clone(), model: None }))
+        Some(Arc::new(CapturingProvider { models: self.clone(), model: None }))
     }
 }
 
 struct CapturingProvider {
-    to: CapturingModels,
+    models: CapturingModels,
     model: Option<String>,
 }
 
@@ -58,37 +58,37 @@ impl Provider for CapturingProvider {
     }
 
     async fn complete(&self, request: &ModelRequest, _live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
-        self.to.heard().push(CapturedPrompt { model: self.model.clone(), request: request.clone() });
+        self.models.captured().push(CapturedPrompt { model: self.model.clone(), request: request.clone() });
         let task = &request.task;
-        let mut reply = of_defaults(request.schema.as_deref());
+        let mut reply = default_reply(request.schema.as_deref());
         if task.purpose == Purpose::Action {
-            // What the author wants said is as near to an opening as one gets without a model.
-            let words = if task.opening { task.content.clone() } else { reply_of(task.round) };
-            reply.insert("content".to_owned(), words.into());
+            // Without a model, the author's content is the best approximation of an opening.
+            let content = if task.opening { task.content.clone() } else { reply_placeholder(task.round) };
+            reply.insert("content".to_owned(), content.into());
             reply.insert("EXIT".to_owned(), "NO".into());
         }
         Ok(ModelReply { text: Value::Object(reply).to_string(), attempts: 1, ..ModelReply::default() })
     }
 }
 
-/// A reply of this schema that says nothing, with all of its fields, so that nothing about it is worth a warning.
-fn of_defaults(schema: Option<&Value>) -> Map<String, Value> {
+/// An empty reply with all fields of this schema, so that it causes no warnings.
+fn default_reply(schema: Option<&Value>) -> Map<String, Value> {
     let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
     let default = |field: &Value| field.get("default").cloned().unwrap_or_default();
     properties.into_iter().flatten().map(|(name, field)| (name.clone(), default(field))).collect()
 }
 
-/// What stands for the reply in which the model judged the answer of a round.
-pub fn reply_of(round: u32) -> String {
+/// A placeholder for the reply in which the model evaluated the answer of a round.
+pub fn reply_placeholder(round: u32) -> String {
     format!("⟦reply of round {round}⟧")
 }
 
-/// What stands for an answer of the person that was not given.
-pub fn answer_of(round: u32) -> String {
+/// A placeholder for an answer that was not given.
+pub fn answer_placeholder(round: u32) -> String {
     format!("⟦answer of round {round}⟧")
 }
 
-/// The behavior servers, of which none is asked for the sake of a prompt.
+/// Behavior servers that reject all requests, because they have no prompt.
 pub struct NoPrompt;
 
 impl BehaviorServers for NoPrompt {

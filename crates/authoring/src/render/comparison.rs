@@ -1,4 +1,4 @@
-//! What a kept session sent in one of its calls, beside what today's templates would send there.
+//! Compares a prompt of a stored session with the prompt that the current templates would produce.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
@@ -31,28 +31,28 @@ use bcc_store::contract::Store;
 pub struct PromptComparison {
     pub session: String,
     pub action: String,
-    /// The visit of the action: its instance path, as `t#2/ask`.
+    /// The visit of the action: its instance path, such as `t#2/ask`.
     pub path: String,
     pub round: u32,
-    /// Which call of the round it is, from 1: of all visits of the action, unless one of them was chosen.
+    /// The number of the call in the round, from 1, over all visits of the action unless one was selected.
     pub call: usize,
     pub calls: usize,
     pub at: String,
-    pub then: Vec<ChatMessage>,
-    /// What would be sent now.
+    pub original: Vec<ChatMessage>,
+    /// The prompt that would be sent now.
     ///
-    /// The error says why there is no such prompt.
-    pub now: Result<Prompt, Message>,
+    /// The error is the reason why there is no such prompt.
+    pub current: Result<Prompt, Message>,
     pub same: bool,
-    /// Whether the repetition of the session, with its own templates, sends what was sent.
+    /// Whether repeating the session with its own templates produces the original prompt.
     pub repeated: bool,
     pub notes: Vec<Message>,
 }
 
-/// Compares a call of a kept session with what would be sent now. The session is only read, and not held.
-/// Errors: `Usage` when there is no such session, action, round or call: says which there are. `Failed` when what is kept cannot be
-/// read, or holds no prompt.
-pub async fn changed(
+/// Compares a call of a stored session with what would be sent now. The session is only read, and not locked.
+/// Errors: `Usage` if there is no such session, action, round or call, with those that exist; `Failed` if the stored
+/// data cannot be read or contains no prompt.
+pub async fn compare(
     archive: &dyn Store,
     project: &Project,
     request: &SentRequest,
@@ -64,78 +64,80 @@ pub async fn changed(
     })?;
     let mut steps = steps(archive, id).await?;
     unmask(&mut steps, &archive.variables(id).await?);
-    let (wanted, turn, which) = chosen(&steps, request)?;
-    let kept = turn.calls.get(wanted.call).cloned().unwrap_or_default();
-    let SentCall { at, prompt: Some(then), .. } = kept else {
+    let (wanted, turn, call_number) = chosen(&steps, request)?;
+    let stored = turn.calls.get(wanted.call).cloned().unwrap_or_default();
+    let SentCall { at, prompt: Some(original), .. } = stored else {
         return Err(EngineError::failed(msg!("what `{}` sent in this call is not stored", turn.action)));
     };
     let masker = masker(archive, id, &row.user).await?;
-    let then: Vec<ChatMessage> = then.into_iter().map(|said| masked(said, &masker)).collect();
+    let original: Vec<ChatMessage> = original.into_iter().map(|message| masked(message, &masker)).collect();
     let settings: RunSettings = serde_json::from_str(&row.settings)
         .map_err(|error| EngineError::failed(msg!("the settings of session `{id}` cannot be read: {error}")))?;
-    let mut changed = PromptComparison {
+    let mut comparison = PromptComparison {
         session: id.clone(),
         action: turn.action.clone(),
         path: turn.path.clone(),
         round: turn.round,
-        call: which.0,
-        calls: which.1,
+        call: call_number.0,
+        calls: call_number.1,
         at,
-        then,
-        now: Err(Message::default()),
+        original,
+        current: Err(Message::default()),
         same: false,
         repeated: false,
         notes: vec![],
     };
     let marks = Arc::new(Marks::default());
     let templates = match templates(project, request, &settings) {
-        Ok(templates) => templates.marking(Arc::clone(&marks)),
+        Ok(templates) => templates.with_marks(Arc::clone(&marks)),
         Err(error) => {
-            changed.now = Err(hidden(error.to_message(), &masker));
-            return Ok(changed);
+            comparison.current = Err(redacted(error.to_message(), &masker));
+            return Ok(comparison);
         }
     };
-    // A second set for looking places up: the first one goes to the program that is tried.
-    let places = self::templates(project, request, &settings)?;
+    // A second set for lookups: the first one is moved into the program that is run.
+    let lookup = self::templates(project, request, &settings)?;
     let pinned = Arc::new(Pinned::load(archive, &row.manifest).await?);
     let repeat = SessionRepeater { archive, row: &row, pinned: &pinned, steps: &steps, utc: settings.clock.is_some() };
     let shown = |messages: &[ChatMessage]| -> Vec<ChatMessage> {
-        messages.iter().cloned().map(|said| masked(said, &masker)).collect()
+        messages.iter().cloned().map(|message| masked(message, &masker)).collect()
     };
-    let fits = |messages: &[ChatMessage]| shown(messages) == changed.then;
-    match repeat.up_to(wanted, (templates, &marks), fits).await? {
-        Err(why) => {
-            let why = hidden(why, &masker);
-            changed.now = Err(msg!("the session cannot be repeated up to this call: {why}"));
+    let is_original = |messages: &[ChatMessage]| shown(messages) == comparison.original;
+    match repeat.repeat_to(wanted, (templates, &marks), is_original).await? {
+        Err(reason) => {
+            let reason = redacted(reason, &masker);
+            comparison.current = Err(msg!("the session cannot be repeated up to this call: {reason}"));
         }
-        Ok(RepeatedCall { then, now }) => {
-            changed.repeated = fits(&then);
-            if !changed.repeated {
-                changed.notes.push(unlike(&masker));
+        Ok(RepeatedCall { original, current: now }) => {
+            comparison.repeated = is_original(&original);
+            if !comparison.repeated {
+                comparison.notes.push(difference_note(&masker));
             }
-            // A template may fail with words that hold a value: `{% include phone %}`.
-            changed.now = now.map_err(|why| hidden(missing_names::told(why, &marks), &masker)).map(|heard| {
-                let number = places.rendered_last(&marks);
-                let mut prompt = match number.and_then(|number| places.files().get(number)) {
-                    Some(loaded) => Prompt::heard(heard, loaded, &masker),
-                    None => Prompt { messages: shown(&heard.request.messages), ..Prompt::default() },
-                };
-                missing_names::note(&mut prompt, &places, &marks);
-                prompt
-            });
-            changed.same = changed.now.as_ref().is_ok_and(|now| now.messages == changed.then);
+            // A template error may contain a value: `{% include phone %}`.
+            comparison.current = now
+                .map_err(|reason| redacted(missing_names::with_unknown_names(reason, &marks), &masker))
+                .map(|captured| {
+                    let number = lookup.last_rendered(&marks);
+                    let mut prompt = match number.and_then(|number| lookup.files().get(number)) {
+                        Some(loaded) => Prompt::from_captured(captured, loaded, &masker),
+                        None => Prompt { messages: shown(&captured.request.messages), ..Prompt::default() },
+                    };
+                    missing_names::note(&mut prompt, &lookup, &marks);
+                    prompt
+                });
+            comparison.same = comparison.current.as_ref().is_ok_and(|now| now.messages == comparison.original);
         }
     }
-    Ok(changed)
+    Ok(comparison)
 }
 
-/// A message without the sensitive values in the texts of others.
-fn hidden(mut message: Message, masker: &Masker) -> Message {
+/// Masks sensitive values in the foreign texts of a message.
+fn redacted(mut message: Message, masker: &Masker) -> Message {
     message.change_texts(&mut |text| *text = masker.text(text));
     message
 }
 
-/// The wanted call, its turn, and the how manieth of how many calls of its round it is.
+/// The selected call, its turn, its number, and the number of calls in its round.
 fn chosen<'s>(
     steps: &'s [SentStep],
     request: &SentRequest,
@@ -194,9 +196,9 @@ fn chosen<'s>(
     }
 }
 
-/// The templates that a session like this one would begin with now.
+/// The templates that a new session with these settings would use.
 fn templates(project: &Project, request: &SentRequest, settings: &RunSettings) -> Result<Templates, EngineError> {
-    let own = settings.project.as_deref().map(PathBuf::from).filter(|own| own.is_dir() && !request.here);
+    let own = settings.project.as_deref().map(PathBuf::from).filter(|own| own.is_dir() && !request.use_given_project);
     let directory = own.unwrap_or_else(|| project.directory.clone());
     let scheme = request.scheme.as_deref().or(settings.scheme.as_deref());
     let files = collect(&TemplateFolders::of(&directory), scheme)?;
@@ -210,19 +212,19 @@ async fn masker(archive: &dyn Store, id: &str, user: &str) -> Result<Masker, Eng
     Ok(Masker::new(&values))
 }
 
-/// What is said when the repetition does not give what was sent.
-fn unlike(masker: &Masker) -> Message {
-    let why = if masker.is_empty() {
+/// The note for a repetition that does not produce the original prompt.
+fn difference_note(masker: &Masker) -> Message {
+    let text = if masker.is_empty() {
         "repeated with its own templates, the session does not produce exactly what was sent originally (a variable of its user or of its command line has changed since then, time was short, or a monitor finished at a different moment); this may account for part of the difference"
     } else {
         "repeated with its own templates, the session does not produce exactly what was sent originally (sensitive values are stored masked); this may account for part of the difference"
     };
-    Message::word(why)
+    Message::word(text)
 }
 
 impl PromptComparison {
     pub fn as_value(&self) -> Value {
-        let now = self.now.as_ref().map(Prompt::as_value).ok();
+        let now = self.current.as_ref().map(Prompt::as_value).ok();
         json!({
             "session_id": self.session,
             "action_id": self.action,
@@ -231,9 +233,9 @@ impl PromptComparison {
             "call": self.call,
             "calls": self.calls,
             "at": self.at,
-            "then": { "messages": as_value(&self.then) },
+            "then": { "messages": as_value(&self.original) },
             "now": now,
-            "error": self.now.as_ref().err(),
+            "error": self.current.as_ref().err(),
             "same": self.same,
             "repeated": self.repeated,
             "diff": self.differences(),
@@ -241,25 +243,25 @@ impl PromptComparison {
         })
     }
 
-    /// The unified difference of each message; empty where there is none. None at all when there is no prompt now.
+    /// The unified diff of each message, empty for equal messages. No diffs at all if there is no current prompt.
     pub fn differences(&self) -> Vec<String> {
-        let Ok(now) = &self.now else { return vec![] };
+        let Ok(now) = &self.current else { return vec![] };
         let content = |messages: &[ChatMessage], number: usize| {
             messages.get(number).map(|message| message.content.clone()).unwrap_or_default()
         };
-        let count = self.then.len().max(now.messages.len());
-        (0..count).map(|number| difference(&content(&self.then, number), &content(&now.messages, number))).collect()
+        let count = self.original.len().max(now.messages.len());
+        (0..count).map(|number| difference(&content(&self.original, number), &content(&now.messages, number))).collect()
     }
 }
 
 const CONTEXT: usize = 3;
 
-/// The unified difference of two texts; empty when there is none.
-fn difference(then: &str, now: &str) -> String {
-    if then == now {
+/// The unified diff of two texts; empty if they are equal.
+fn difference(original: &str, current: &str) -> String {
+    if original == current {
         return String::new();
     }
-    // A text that ends without a line end would be told so under each hunk.
-    let (then, now) = (format!("{then}\n"), format!("{now}\n"));
-    TextDiff::from_lines(&then, &now).unified_diff().context_radius(CONTEXT).header("then", "now").to_string()
+    // Without a final line break, each hunk would contain a notice about it.
+    let (original, current) = (format!("{original}\n"), format!("{current}\n"));
+    TextDiff::from_lines(&original, &current).unified_diff().context_radius(CONTEXT).header("then", "now").to_string()
 }

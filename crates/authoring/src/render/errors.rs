@@ -1,18 +1,18 @@
-//! What is wrong with templates that cannot be rendered, as `validate` tells it.
+//! Explains rendering errors by the findings of `validate` in the templates.
 
 use crate::validate::request::ValidateRequest;
 use crate::validate::validate::validate;
-use bcc_check::templates::deduplication::without_what_templates_tell;
+use bcc_check::templates::deduplication::without_template_duplicates;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::Project;
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
 
-/// Where the templates of a project lie.
+/// The folder of the templates in a project.
 const SYSTEM: &str = "_system/config/";
 
-/// The same error, with what `validate` finds in the templates of the project, where that is why.
-pub fn explained(
+/// Replaces an error by the findings of `validate` in the templates, if they are its cause.
+pub fn with_template_findings(
     error: EngineError,
     project: &Project,
     scheme: Option<&str>,
@@ -39,15 +39,15 @@ pub fn explained(
     };
     match error {
         EngineError::Invalid(script) => {
-            let mut all = without_what_templates_tell(script.clone(), &found);
+            let mut all = without_template_duplicates(script.clone(), &found);
             if all.len() < script.len() {
-                let told: Vec<String> = script.iter().map(|found| found.message.to_string()).collect();
-                all.extend(about(&told.join("\n")));
+                let messages: Vec<String> = script.iter().map(|found| found.message.to_string()).collect();
+                all.extend(about(&messages.join("\n")));
                 sort(&mut all);
             }
             EngineError::Invalid(all)
         }
-        // What names a file of a template is about what stands in it.
+        // A message that names a template file is about its contents.
         EngineError::Usage { message, help } | EngineError::Failed { message, help }
             if message.to_string().contains(SYSTEM) =>
         {

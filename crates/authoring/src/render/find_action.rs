@@ -1,25 +1,25 @@
-//! An action of a script, wherever it stands: in a topic, inside of another action, in a skill, or among what is inserted.
+//! Finds an action anywhere in a script: in a topic, inside another action, in a skill, or among insertions.
 
 use bcc_engine::error::EngineError;
 use bcc_lang::message::msg;
 use bcc_lang::source::near::near_miss;
 use bcc_runtime::program::program::{Phase, Program, ProgramStep, ProgramSteps, Skill, Topic};
 
-const MOST_IDS: usize = 30;
+const MAX_IDS: usize = 30;
 
 #[derive(Clone, Copy)]
 pub struct FoundAction<'p> {
-    /// Its phase; of what stands in a skill, the first one of the script.
+    /// Its phase; for an action of a skill, the first phase of the script.
     pub phase: &'p Phase,
-    /// Its topic, likewise.
+    /// Its topic; for an action of a skill, the first one of the script.
     pub topic: &'p Topic,
     pub step: &'p ProgramStep,
     pub skill: Option<&'p Skill>,
-    /// Its index among the actions of its topic; none where it stands deeper.
+    /// Its index among the actions of its topic; `None` for nested actions.
     pub index: Option<usize>,
 }
 
-/// Errors: when there is none: says which there are.
+/// Errors: if there is no such action, with those that exist.
 pub fn find<'p>(program: &'p Program, id: &str) -> Result<FoundAction<'p>, EngineError> {
     let mut all = actions(program);
     if let Some(number) = all.iter().position(|found| found.step.id == id) {
@@ -33,20 +33,20 @@ pub fn find<'p>(program: &'p Program, id: &str) -> Result<FoundAction<'p>, Engin
     })
 }
 
-/// Names in a row, as many as somebody reads.
+/// A list of names, limited in length.
 pub fn listed(names: &[&str]) -> String {
-    let shown = names.iter().take(MOST_IDS).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    if names.len() > MOST_IDS { format!("{shown} and {} more", names.len() - MOST_IDS) } else { shown }
+    let shown = names.iter().take(MAX_IDS).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    if names.len() > MAX_IDS { format!("{shown} and {} more", names.len() - MAX_IDS) } else { shown }
 }
 
-/// Every action that a script can come to, in its order; those of skills last.
+/// All reachable actions of a script, in order; those of skills are last.
 pub fn actions(program: &Program) -> Vec<FoundAction<'_>> {
     let mut all = Vec::new();
     for phase in &program.phases {
         for topic in &phase.topics {
             for (index, step) in topic.steps.iter().enumerate() {
                 all.push(FoundAction { phase, topic, step, skill: None, index: Some(index) });
-                inside(FoundAction { phase, topic, step, skill: None, index: None }, &mut all);
+                add_nested(FoundAction { phase, topic, step, skill: None, index: None }, &mut all);
             }
         }
     }
@@ -54,20 +54,20 @@ pub fn actions(program: &Program) -> Vec<FoundAction<'_>> {
         return all;
     };
     for skill in program.skills.values() {
-        let of = |step| FoundAction { phase, topic, step, skill: Some(skill), index: None };
+        let in_skill = |step| FoundAction { phase, topic, step, skill: Some(skill), index: None };
         for step in skill.steps.iter().chain(skill.inserts.values()) {
-            all.push(of(step));
-            inside(of(step), &mut all);
+            all.push(in_skill(step));
+            add_nested(in_skill(step), &mut all);
         }
     }
     all
 }
 
-fn inside<'p>(found: FoundAction<'p>, all: &mut Vec<FoundAction<'p>>) {
+fn add_nested<'p>(found: FoundAction<'p>, all: &mut Vec<FoundAction<'p>>) {
     let blocks: Vec<&'p ProgramSteps> = found.step.action.blocks();
     for step in blocks.into_iter().flat_map(|steps| steps.iter()) {
-        let deeper = FoundAction { step, index: None, ..found };
-        all.push(deeper);
-        inside(deeper, all);
+        let nested = FoundAction { step, index: None, ..found };
+        all.push(nested);
+        add_nested(nested, all);
     }
 }

@@ -1,4 +1,4 @@
-//! Where a template uses what it does not get: names that nobody knows, and variables without a value.
+//! Finds where a template uses unknown names, or variables without a value.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -13,17 +13,17 @@ use bcc_lang::template::mentions::visit;
 use bcc_lang::template::missing::Marks;
 use bcc_lang::template::templates::Templates;
 
-/// A place where a template uses a name that it does not get.
+/// A place where a template uses a name without a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MissingName {
     pub name: String,
-    /// The file, as people are shown it; none where an author's text uses the name.
+    /// The displayed path of the file; `None` if a text of the script uses the name.
     pub file: Option<String>,
     /// The line, from 1.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// Whether this rendering came to look the name up. Where it did not, an `{% if %}` keeps it from being used.
+    /// Whether the rendering looked up the name. If not, an `{% if %}` prevented its use.
     pub reached: bool,
 }
 
@@ -37,7 +37,7 @@ impl MissingName {
         })
     }
 
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let Self { name, file, line, column, reached } = self;
         match file {
             Some(file) if *reached => format!("`{name}` at {file}:{line}:{column}"),
@@ -47,34 +47,34 @@ impl MissingName {
     }
 }
 
-/// Notes in `prompt` what its template, which was rendered last, lacks.
+/// Adds the missing names of the last rendered template to `prompt`.
 pub fn note(prompt: &mut Prompt, templates: &Templates, marks: &Marks) {
-    let Some(root) = templates.rendered_last(marks) else { return };
+    let Some(root) = templates.last_rendered(marks) else { return };
     let names = marks.names();
     let (reached_unknown, reached_empty) = (marks.unknown(), marks.empty());
     let (mut unknown, mut empty) = (BTreeSet::new(), BTreeSet::new());
-    let mut placed: BTreeSet<String> = BTreeSet::new();
+    let mut located: BTreeSet<String> = BTreeSet::new();
     visit(templates, root, &mut HashSet::new(), &mut |member| {
         let Some(loaded) = templates.files().get(member.template) else { return };
         for (number, used) in member.names() {
             let name = used.name.as_str();
-            // The member's ranges are those of the template without its front matter.
-            let Some(whole) = loaded.names().get(number).filter(|_| !FUNCTIONS.contains(&name)) else { continue };
-            placed.insert(name.to_owned());
+            // The ranges of the member are relative to the template without its front matter.
+            let Some(name_use) = loaded.names().get(number).filter(|_| !FUNCTIONS.contains(&name)) else { continue };
+            located.insert(name.to_owned());
             let (into, reached) = match names.get(name) {
                 None if used.optional => continue,
                 None => (&mut unknown, reached_unknown.contains(name)),
-                Some(value) if value.is_none() && !names.is_given(name) => (&mut empty, reached_empty.contains(name)),
+                Some(value) if value.is_none() && !names.is_set(name) => (&mut empty, reached_empty.contains(name)),
                 Some(_) => continue,
             };
-            let (line, column) = loaded.source().line_column(whole.range.start);
+            let (line, column) = loaded.source().line_column(name_use.range.start);
             let (name, file) = (name.to_owned(), Some(loaded.source().name().to_owned()));
             into.insert(MissingName { name, file, line, column, reached });
         }
     });
-    // What a text of the author looked up, or a template whose name is computed.
+    // Names that were looked up by a text of the script, or by a template with a computed name.
     let elsewhere = |names: &BTreeSet<String>, into: &mut BTreeSet<MissingName>| {
-        for name in names.difference(&placed) {
+        for name in names.difference(&located) {
             into.insert(MissingName { name: name.clone(), file: None, line: 0, column: 0, reached: true });
         }
     };
@@ -84,24 +84,23 @@ pub fn note(prompt: &mut Prompt, templates: &Templates, marks: &Marks) {
     prompt.empty = by_place(empty);
 }
 
-/// Why nothing could be rendered, with the names that were looked up until then and that nobody knows: one of them may be what a
-/// filter could not take.
-pub fn told(why: Message, marks: &Marks) -> Message {
-    let english = why.to_string();
+/// Adds the unknown names that were looked up before an error: one of them may be its cause.
+pub fn with_unknown_names(reason: Message, marks: &Marks) -> Message {
+    let english = reason.to_string();
     let unknown: Vec<String> =
         marks.unknown().into_iter().filter(|name| !english.contains(&format!("`{name}`"))).collect();
     match unknown.as_slice() {
-        [] => why,
-        [name] => msg!("{why}; `{name}` is not known here"),
+        [] => reason,
+        [name] => msg!("{reason}; `{name}` is not known here"),
         names => {
             let names = listed(&names.iter().map(String::as_str).collect::<Vec<_>>());
-            msg!("{why}; these names are not known here: {names}")
+            msg!("{reason}; these names are not known here: {names}")
         }
     }
 }
 
-fn by_place(lacks: BTreeSet<MissingName>) -> Vec<MissingName> {
-    let mut lacks: Vec<MissingName> = lacks.into_iter().collect();
-    lacks.sort_by(|a, b| (&a.file, a.line, a.column, &a.name).cmp(&(&b.file, b.line, b.column, &b.name)));
-    lacks
+fn by_place(names: BTreeSet<MissingName>) -> Vec<MissingName> {
+    let mut names: Vec<MissingName> = names.into_iter().collect();
+    names.sort_by(|a, b| (&a.file, a.line, a.column, &a.name).cmp(&(&b.file, b.line, b.column, &b.name)));
+    names
 }

@@ -1,4 +1,4 @@
-//! The prompts that templates make, to be looked at: no model is asked, and nothing is kept.
+//! Renders prompts for inspection: no model is called, and nothing is stored.
 
 pub mod action;
 pub mod background;

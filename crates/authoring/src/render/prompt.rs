@@ -1,4 +1,4 @@
-//! A prompt that was made to be looked at, with what is to be known of it.
+//! A prompt that was rendered for inspection, with its metadata.
 
 use serde_json::{Value, json};
 
@@ -14,47 +14,47 @@ use bcc_llm::model::tokens::estimate_prompt;
 
 #[derive(Clone, Debug, Default)]
 pub struct Prompt {
-    /// The file of the template, as people are shown it.
+    /// The displayed path of the template file.
     pub file: String,
-    /// The file's own name: `ai_ask_v1.md`.
+    /// The file name: `ai_ask_v1.md`.
     pub template: String,
-    /// The action that asks, and its kind; none for a template alone.
+    /// The id and the type of the action; `None` for a template alone.
     pub action: Option<(String, String)>,
     pub round: u32,
-    /// The answer that the call judges; none for an opening.
+    /// The answer that the call evaluates; `None` for an opening.
     pub answer: Option<String>,
-    /// The model that the template or the script names; none for the session's.
+    /// The model that the template or the script specifies; `None` for that of the session.
     pub model: Option<String>,
     pub temperature: Option<f64>,
-    /// The most tokens of the reply, of the front matter.
+    /// The maximum number of reply tokens, from the front matter.
     pub max_tokens: Option<u32>,
-    /// The name of the reply schema; empty for a part of other templates.
+    /// The name of the reply schema; empty for a template that is only included by others.
     pub schema: String,
     pub history: HistoryMode,
     pub messages: Vec<ChatMessage>,
-    /// Names that nobody knows.
+    /// Unknown names.
     pub unknown: Vec<MissingName>,
-    /// Variables that have no value.
+    /// Variables without a value.
     pub empty: Vec<MissingName>,
     pub notes: Vec<String>,
 }
 
 impl Prompt {
-    /// A prompt of the template `loaded` as it was heard, masked.
-    pub fn heard(heard: CapturedPrompt, loaded: &LoadedTemplate, masker: &Masker) -> Self {
-        let CapturedPrompt { model, request: ModelRequest { messages, temperature, max_tokens, task, .. } } = heard;
-        let messages = messages.into_iter().map(|said| masked(said, masker)).collect();
+    /// A captured prompt of the template `loaded`, masked.
+    pub fn from_captured(captured: CapturedPrompt, loaded: &LoadedTemplate, masker: &Masker) -> Self {
+        let CapturedPrompt { model, request: ModelRequest { messages, temperature, max_tokens, task, .. } } = captured;
+        let messages = messages.into_iter().map(|message| masked(message, masker)).collect();
         let round = task.round;
         let action = Some((task.action_id, task.kind));
         let answer = task.answer.map(|answer| masker.text(&answer));
         Self { model, temperature, max_tokens, messages, round, action, answer, ..Self::of(loaded) }
     }
 
-    /// What the file of a template says of its prompts, without any message.
+    /// The metadata of a template, without messages.
     pub fn of(loaded: &LoadedTemplate) -> Self {
-        let front = &loaded.cut().front;
-        let asked = front.output_schema.as_deref().map(|name| name.strip_suffix(".json").unwrap_or(name));
-        // A part of others is answered by nothing of its own.
+        let front = &loaded.split().front;
+        let schema_name = front.output_schema.as_deref().map(|name| name.strip_suffix(".json").unwrap_or(name));
+        // A template that is only included by others has no reply schema.
         let kind = name_and_version(loaded.name()).map_or("", |(kind, _)| kind);
         Self {
             file: loaded.source().name().to_owned(),
@@ -63,7 +63,7 @@ impl Prompt {
             model: front.model.clone(),
             temperature: front.temperature,
             max_tokens: front.max_tokens,
-            schema: asked.unwrap_or(kind).to_owned(),
+            schema: schema_name.unwrap_or(kind).to_owned(),
             history: front.history,
             ..Self::default()
         }
@@ -74,7 +74,7 @@ impl Prompt {
     }
 
     pub fn as_value(&self) -> Value {
-        let lacks = |lacks: &[MissingName]| Value::from_iter(lacks.iter().map(MissingName::as_value));
+        let names = |names: &[MissingName]| Value::from_iter(names.iter().map(MissingName::as_value));
         json!({
             "template": self.template,
             "file": self.file,
@@ -89,14 +89,14 @@ impl Prompt {
             "history": self.history,
             "messages": as_value(&self.messages),
             "tokens": self.tokens(),
-            "unknown": lacks(&self.unknown),
-            "empty": lacks(&self.empty),
+            "unknown": names(&self.unknown),
+            "empty": names(&self.empty),
             "notes": self.notes,
         })
     }
 }
 
-/// Messages for programs, each with an estimate of its tokens.
+/// Messages as JSON, each with an estimate of its tokens.
 pub fn as_value(messages: &[ChatMessage]) -> Value {
     let one =
         |message: &ChatMessage| json!({ "role": message.role, "content": message.content, "tokens": tokens(message) });
@@ -107,7 +107,7 @@ pub fn tokens(message: &ChatMessage) -> u64 {
     estimate_prompt(std::slice::from_ref(message))
 }
 
-/// Who says a message, as a template writes it.
+/// The role of a message, as templates write it.
 pub const fn role(role: Role) -> &'static str {
     match role {
         Role::System => "system",

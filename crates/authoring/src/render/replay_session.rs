@@ -1,5 +1,5 @@
-//! A kept session, repeated in memory up to one of its calls: with the texts that it is pinned to, the answers of its person,
-//! and the replies of its models as they are kept. No model is asked, and nothing of it is stored.
+//! Repeats a stored session in memory up to one of its calls, with its pinned texts, the stored answers and the stored
+//! replies of its models. No model is called, and nothing is written to the store.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -38,13 +38,13 @@ use bcc_store::contract::Store;
 use bcc_store::memory::MemoryStore;
 use bcc_store::rows::{Commit, NewSessionRow, SessionRow, VariableRow};
 
-/// How many steps a session is led at most.
-const MOST_STEPS: usize = 200_000;
+/// The maximum number of steps of a repeated session.
+const MAX_STEPS: usize = 200_000;
 
-/// More than any session used: it came as far as it did, whatever its budget was.
-const PLENTY: u64 = 1_000_000_000;
+/// An effectively unlimited budget: the original session got this far, whatever its budget was.
+const UNLIMITED: u64 = 1_000_000_000;
 
-/// A call of a kept session: the step of its turn, and which of the turn's calls it is.
+/// The position of a call in a stored session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallPosition {
     /// The index of the turn among the steps.
@@ -53,35 +53,35 @@ pub struct CallPosition {
     pub call: usize,
 }
 
-/// What the wanted call is sent when its session is repeated.
+/// The prompts of the selected call when its session is repeated.
 pub struct RepeatedCall {
-    /// With the templates that the session began with.
-    pub then: Vec<ChatMessage>,
-    /// With today's.
+    /// With the templates of the session.
+    pub original: Vec<ChatMessage>,
+    /// With the current templates.
     ///
-    /// The error says why there is no prompt.
-    pub now: Result<CapturedPrompt, Message>,
+    /// The error is the reason why there is no prompt.
+    pub current: Result<CapturedPrompt, Message>,
 }
 
 pub struct SessionRepeater<'a> {
-    /// Where it is kept; only read.
+    /// The store of the session; only read.
     pub archive: &'a dyn Store,
     pub row: &'a SessionRow,
     pub pinned: &'a Arc<Pinned>,
     pub steps: &'a [SentStep],
-    /// Whether its clock was a fixed one, which speaks of UTC.
+    /// Whether the session used a fixed clock, which has the time zone UTC.
     pub utc: bool,
 }
 
 impl SessionRepeater<'_> {
-    /// Repeats up to the wanted call. `fits` says whether a prompt is the one that was sent: of the moments that the call may
-    /// have been made at, the one counts whose prompt fits. What the call lacks with the templates `now` is noted in `marks`.
-    /// Errors: a sentence: why the session does not come to this call again. As [`EngineError`] when what is kept cannot be read.
-    pub async fn up_to(
+    /// Repeats the session up to the selected call. `is_original` compares a prompt with the original one; it selects
+    /// among the possible times of the call. Names that are missing in the templates `now` are recorded in `marks`.
+    /// Errors: a message if the session does not reach the call again; an [`EngineError`] if the stored data cannot be read.
+    pub async fn repeat_to(
         &self,
         wanted: CallPosition,
         (now, marks): (Templates, &Arc<Marks>),
-        fits: impl Fn(&[ChatMessage]) -> bool,
+        is_original: impl Fn(&[ChatMessage]) -> bool,
     ) -> Result<Result<RepeatedCall, Message>, EngineError> {
         let (program, clock, player) = (self.program()?, Arc::new(SetClock::new(self.utc)), Player::default());
         let services = Services {
@@ -90,20 +90,20 @@ impl SessionRepeater<'_> {
             observer: Arc::new(IgnoreEvents),
             recheck: Arc::new(PinnedScript::new(Arc::clone(self.pinned))),
             recorder: None,
-            outside: Default::default(),
+            host: Default::default(),
         };
-        let mut session = self.begun(program, services.clone()).await?;
+        let mut session = self.start(program, services.clone()).await?;
         let mut next = 0;
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             while let Some(SentStep::Plan(event)) = self.steps.get(next) {
                 next += 1;
-                if !replanned(&mut session, event).await? {
+                if !apply_plan(&mut session, event).await? {
                     return Ok(Err(Message::word("a plan that changed its topic cannot be applied again")));
                 }
             }
             match (session.status(), self.steps.get(next)) {
                 (SessionStatus::Running, due) => {
-                    if session.look().await? {
+                    if session.check_triggers_on_answer().await? {
                         continue;
                     }
                     let path = session.place().path;
@@ -112,30 +112,32 @@ impl SessionRepeater<'_> {
                         _ => None,
                     };
                     if let Some(turn) = due {
-                        self.set(&clock, moments(turn).first());
-                        if let Some(text) = turn.advice.as_ref().and_then(|advice| advice_of(advice, session.program()))
+                        self.set(&clock, start_times(turn).first());
+                        if let Some(text) =
+                            turn.advice.as_ref().and_then(|advice| advice_text(advice, session.program()))
                         {
                             session.advise(text);
                         }
                         if next == wanted.step {
-                            let tried = Tried { session: &session, services: &services, player: &player, turn, wanted };
-                            if let Some(then) = self.then(&tried, &clock, &fits).await? {
+                            let dry_run =
+                                DryRun { session: &session, services: &services, player: &player, turn, wanted };
+                            if let Some(original) = self.original_prompt(&dry_run, &clock, &is_original).await? {
                                 let program = match session.replanned()? {
                                     Some(program) => program,
                                     None => self.program()?,
                                 };
-                                let now = tried.with(program, now, marks).await?;
-                                return Ok(Ok(RepeatedCall { then, now }));
+                                let now = dry_run.prompt_with(program, now, marks).await?;
+                                return Ok(Ok(RepeatedCall { original, current: now }));
                             }
                         }
                     }
-                    player.plays(due.cloned(), None);
+                    player.load_turn(due.cloned(), None);
                     session.step().await?;
-                    let played = player.played();
-                    if let Some(why) = played.lost {
-                        return Ok(Err(why));
+                    let played = player.take_result();
+                    if let Some(reason) = played.error {
+                        return Ok(Err(reason));
                     }
-                    next += usize::from(played.asked > 0);
+                    next += usize::from(played.calls > 0);
                 }
                 (SessionStatus::WaitingInput, Some(SentStep::Answer(text))) => {
                     next += 1;
@@ -152,24 +154,24 @@ impl SessionRepeater<'_> {
         Ok(Err(Message::word("it does not reach the call")))
     }
 
-    /// What is sent with the session's own templates; `None` where the next turn asks no model.
-    async fn then(
+    /// The prompt with the session's own templates; `None` if the next turn calls no model.
+    async fn original_prompt(
         &self,
-        tried: &Tried<'_>,
+        dry_run: &DryRun<'_>,
         clock: &SetClock,
-        fits: &impl Fn(&[ChatMessage]) -> bool,
+        is_original: &impl Fn(&[ChatMessage]) -> bool,
     ) -> Result<Option<Vec<ChatMessage>>, EngineError> {
-        let moments = moments(tried.turn);
+        let start_times = start_times(dry_run.turn);
         let mut first = None;
-        for moment in &moments {
+        for moment in &start_times {
             self.set(clock, Some(moment));
-            let Ok(heard) = tried.heard(tried.session.program()).await? else { return Ok(None) };
-            if fits(&heard.request.messages) {
-                return Ok(Some(heard.request.messages));
+            let Ok(captured) = dry_run.captured_prompt(dry_run.session.program()).await? else { return Ok(None) };
+            if is_original(&captured.request.messages) {
+                return Ok(Some(captured.request.messages));
             }
-            first.get_or_insert(heard.request.messages);
+            first.get_or_insert(captured.request.messages);
         }
-        self.set(clock, moments.first());
+        self.set(clock, start_times.first());
         Ok(first)
     }
 
@@ -184,8 +186,8 @@ impl SessionRepeater<'_> {
         program.ok_or(EngineError::Invalid(found))
     }
 
-    /// The session at its beginning, in an archive of its own.
-    async fn begun(&self, program: Program, services: Services) -> Result<Session, EngineError> {
+    /// Starts the session again, in its own in-memory store.
+    async fn start(&self, program: Program, services: Services) -> Result<Session, EngineError> {
         let SessionRow { id, user, started_at, .. } = self.row;
         let own = self.archive.variables(id).await?;
         let of_user = self.archive.user_variables(user).await?;
@@ -193,7 +195,7 @@ impl SessionRepeater<'_> {
         let given = own.iter().chain(of_user.iter()).filter(is_given);
         let given = given.filter_map(|row| Some((row.name.clone(), serde_json::from_str(&row.value).ok()?))).collect();
         let archive = Arc::new(MemoryStore::default());
-        // What earlier sessions of the user left, as far as no later one changed it.
+        // The variables that earlier sessions of the user stored, unless a later one changed them.
         let before = Commit {
             status: SessionStatus::Completed.name().to_owned(),
             user_variables_put: of_user.into_iter().filter(|row| row.at < *started_at).collect(),
@@ -203,7 +205,7 @@ impl SessionRepeater<'_> {
         archive.create(&earlier, &[], &before).await?;
         let lock = archive.lock(id, "repeat").await?;
         let program = Arc::new(program);
-        let plenty = Some(PLENTY);
+        let unlimited = Some(UNLIMITED);
         let parts = SessionParts {
             id: id.clone(),
             services,
@@ -211,10 +213,10 @@ impl SessionRepeater<'_> {
             lock,
             script: program.id.clone(),
             model: "repeat".to_owned(),
-            budget: Budget { turns: plenty, model_calls: plenty, tokens: plenty, minutes: plenty },
+            budget: Budget { turns: unlimited, model_calls: unlimited, tokens: unlimited, minutes: unlimited },
             program,
         };
-        let birth = NewSession {
+        let new_session = NewSession {
             user: user.clone(),
             script_sha256: self.row.script_sha256.clone(),
             settings: String::new(),
@@ -222,12 +224,12 @@ impl SessionRepeater<'_> {
             documents: vec![],
             given,
         };
-        Ok(Session::start(parts, birth).await?)
+        Ok(Session::start(parts, new_session).await?)
     }
 }
 
-/// The turn that is tried and not taken.
-struct Tried<'a> {
+/// A turn that is run without being committed.
+struct DryRun<'a> {
     session: &'a Session,
     services: &'a Services,
     player: &'a Player,
@@ -235,13 +237,13 @@ struct Tried<'a> {
     wanted: CallPosition,
 }
 
-impl Tried<'_> {
-    /// What the wanted call is sent with this program.
-    async fn heard(&self, program: &Program) -> Result<Result<CapturedPrompt, Message>, EngineError> {
-        self.player.plays(Some(self.turn.clone()), Some(self.wanted.call));
-        let went = self.session.rehearse(program, self.services).await?;
-        let Played { heard, lost, .. } = self.player.played();
-        Ok(heard.ok_or_else(|| match (went, lost) {
+impl DryRun<'_> {
+    /// The prompt of the selected call with this program.
+    async fn captured_prompt(&self, program: &Program) -> Result<Result<CapturedPrompt, Message>, EngineError> {
+        self.player.load_turn(Some(self.turn.clone()), Some(self.wanted.call));
+        let result = self.session.dry_run_turn(program, self.services).await?;
+        let TurnResult { captured, error, .. } = self.player.take_result();
+        Ok(captured.ok_or_else(|| match (result, error) {
             (Err(ActionError::Failed { message, help: Some(help), .. }), _) => msg!("{message} ({help})"),
             (Err(ActionError::Failed { message, .. }), _) => message,
             (_, Some(why)) => why,
@@ -249,8 +251,8 @@ impl Tried<'_> {
         }))
     }
 
-    /// The same with other templates, and what is lacking noted.
-    async fn with(
+    /// The prompt with other templates; missing names are recorded in `marks`.
+    async fn prompt_with(
         &self,
         mut program: Program,
         templates: Templates,
@@ -258,32 +260,32 @@ impl Tried<'_> {
     ) -> Result<Result<CapturedPrompt, Message>, EngineError> {
         marks.clear();
         program.templates = Arc::new(templates);
-        program.texts.note_in(Arc::clone(marks));
-        self.heard(&program).await
+        program.texts.record_in(Arc::clone(marks));
+        self.captured_prompt(&program).await
     }
 }
 
-/// The moments that a turn may have begun at: right after what was before it, or as long before its end as its calls took.
-fn moments(turn: &SentTurn) -> Vec<jiff::Timestamp> {
+/// The possible start times of a turn: right after the previous event, or the duration of its calls before its end.
+fn start_times(turn: &SentTurn) -> Vec<jiff::Timestamp> {
     let Some(first) = turn.calls.first() else { return vec![] };
     let ms: u64 = turn.calls.iter().map(|SentCall { ms, .. }| ms).sum();
     let before: Option<jiff::Timestamp> = first.before.parse().ok();
-    let took = jiff::SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX));
+    let duration = jiff::SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX));
     let end: Option<jiff::Timestamp> = first.at.parse().ok();
-    let began = end.and_then(|end| end.checked_sub(took).ok());
-    [before, began].into_iter().flatten().collect()
+    let start_time = end.and_then(|end| end.checked_sub(duration).ok());
+    [before, start_time].into_iter().flatten().collect()
 }
 
-/// An analysis as the prompt is told it, in the words of the session's own templates.
-fn advice_of(advice: &Value, program: &Program) -> Option<String> {
+/// The advice text of an analysis, with the feedback texts of the session's own templates.
+fn advice_text(advice: &Value, program: &Program) -> Option<String> {
     let kind = advice.get("action_type")?.as_str()?;
     let analysis: MonitorAnalysis = serde_json::from_value(advice.get("analysis")?.clone()).ok()?;
     let monitor = KINDS.iter().find(|known| known.name() == kind)?.monitor()?;
-    let words = program.templates.get(monitor.name(), VERSION).ok().and_then(|found| found.front().feedback.clone());
-    monitor.build_feedback_prompt(&analysis, &words.unwrap_or_else(|| monitor.words()))
+    let feedback = program.templates.get(monitor.name(), VERSION).ok().and_then(|found| found.front().feedback.clone());
+    monitor.build_feedback_prompt(&analysis, &feedback.unwrap_or_else(|| monitor.feedback_texts()))
 }
 
-async fn replanned(session: &mut Session, event: &Value) -> Result<bool, EngineError> {
+async fn apply_plan(session: &mut Session, event: &Value) -> Result<bool, EngineError> {
     let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let round = event.pointer("/location/round").and_then(Value::as_u64).and_then(|round| u32::try_from(round).ok());
     let at = EventLocation {
@@ -298,46 +300,46 @@ async fn replanned(session: &mut Session, event: &Value) -> Result<bool, EngineE
     }
 }
 
-/// The models of a repeated session: what is kept of their replies.
+/// The models of a repeated session: they return the stored replies.
 #[derive(Clone, Default)]
-struct Player(Arc<Mutex<Playing>>);
+struct Player(Arc<Mutex<PlayerState>>);
 
 #[derive(Default)]
-struct Playing {
+struct PlayerState {
     turn: Option<SentTurn>,
-    /// The call at which the turn is broken off.
+    /// The call at which the turn is aborted.
     until: Option<usize>,
-    played: Played,
+    played: TurnResult,
 }
 
 #[derive(Default)]
-struct Played {
-    asked: usize,
-    heard: Option<CapturedPrompt>,
-    lost: Option<Message>,
+struct TurnResult {
+    calls: usize,
+    captured: Option<CapturedPrompt>,
+    error: Option<Message>,
 }
 
 impl Player {
-    fn plays(&self, turn: Option<SentTurn>, until: Option<usize>) {
-        *self.playing() = Playing { turn, until, played: Played::default() };
+    fn load_turn(&self, turn: Option<SentTurn>, until: Option<usize>) {
+        *self.state() = PlayerState { turn, until, played: TurnResult::default() };
     }
 
-    fn played(&self) -> Played {
-        std::mem::take(&mut self.playing().played)
+    fn take_result(&self) -> TurnResult {
+        std::mem::take(&mut self.state().played)
     }
 
-    fn playing(&self) -> MutexGuard<'_, Playing> {
+    fn state(&self) -> MutexGuard<'_, PlayerState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn reply(&self, model: Option<&str>, request: &ModelRequest) -> Result<ModelReply, ModelError> {
-        let playing = &mut *self.playing();
+        let state = &mut *self.state();
         let over = || ModelError::Config { message: "the repetition ends here".into() };
-        let number = playing.played.asked;
-        playing.played.asked += 1;
-        let turn = playing.turn.as_ref().filter(|turn| turn.path == request.task.path);
-        if turn.is_some() && playing.until == Some(number) {
-            playing.played.heard = Some(CapturedPrompt { model: model.map(str::to_owned), request: request.clone() });
+        let number = state.played.calls;
+        state.played.calls += 1;
+        let turn = state.turn.as_ref().filter(|turn| turn.path == request.task.path);
+        if turn.is_some() && state.until == Some(number) {
+            state.played.captured = Some(CapturedPrompt { model: model.map(str::to_owned), request: request.clone() });
             return Err(over());
         }
         match turn.and_then(|turn| turn.calls.get(number)) {
@@ -347,7 +349,7 @@ impl Player {
             Some(_) => Err(ModelError::CutOff { host: "repeat".to_owned(), attempts: 1 }),
             None => {
                 let action = &request.task.action_id;
-                playing.played.lost = Some(msg!("`{action}` asks a model where it originally did not ask one"));
+                state.played.error = Some(msg!("`{action}` asks a model where it originally did not ask one"));
                 Err(over())
             }
         }
@@ -356,7 +358,7 @@ impl Player {
 
 impl ModelProviders for Player {
     fn provider(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
-        Ok(Arc::new(RecordedVoice { player: self.clone(), model: name.map(str::to_owned) }))
+        Ok(Arc::new(RecordedProvider { player: self.clone(), model: name.map(str::to_owned) }))
     }
 
     fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
@@ -364,13 +366,13 @@ impl ModelProviders for Player {
     }
 }
 
-struct RecordedVoice {
+struct RecordedProvider {
     player: Player,
     model: Option<String>,
 }
 
 #[async_trait]
-impl Provider for RecordedVoice {
+impl Provider for RecordedProvider {
     fn name(&self) -> &str {
         "repeat"
     }
@@ -379,9 +381,9 @@ impl Provider for RecordedVoice {
         purpose == Purpose::Action
     }
 
-    fn manners_of(&self, _task: &Task) -> ReplyPolicy {
-        let playing = self.player.playing();
-        let calls = playing.turn.as_ref().map(|turn| turn.calls.as_slice()).unwrap_or_default();
+    fn reply_policy_for(&self, _task: &Task) -> ReplyPolicy {
+        let state = self.player.state();
+        let calls = state.turn.as_ref().map(|turn| turn.calls.as_slice()).unwrap_or_default();
         let reask = u32::try_from(calls.len().saturating_sub(1)).unwrap_or(u32::MAX);
         ReplyPolicy { repair: calls.iter().any(|call| call.repaired), reask }
     }
@@ -396,7 +398,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_began_after_what_was_before_it_and_as_long_before_its_end_as_it_took() {
+    fn a_turn_starts_after_the_previous_event_or_its_duration_before_its_end() {
         let call = |before: &str, ms| SentCall {
             before: before.into(),
             at: "2026-11-22T00:01:02Z".into(),
@@ -404,10 +406,10 @@ mod tests {
             ..SentCall::default()
         };
         let turn = |calls| SentTurn { calls, ..SentTurn::default() };
-        let told = |turn: &SentTurn| moments(turn).iter().map(ToString::to_string).collect::<Vec<_>>();
+        let times = |turn: &SentTurn| start_times(turn).iter().map(ToString::to_string).collect::<Vec<_>>();
         let both = turn(vec![call("2026-11-22T00:00:01Z", 1_000), call("x", 2_000)]);
-        assert_eq!(told(&both), ["2026-11-22T00:00:01Z", "2026-11-22T00:00:59Z"]);
-        assert_eq!(told(&turn(vec![call("", 0)])), ["2026-11-22T00:01:02Z"]);
-        assert!(moments(&turn(vec![])).is_empty());
+        assert_eq!(times(&both), ["2026-11-22T00:00:01Z", "2026-11-22T00:00:59Z"]);
+        assert_eq!(times(&turn(vec![call("", 0)])), ["2026-11-22T00:01:02Z"]);
+        assert!(start_times(&turn(vec![])).is_empty());
     }
 }

@@ -1,20 +1,20 @@
-//! What `templates render` is asked for.
+//! The requests of `templates render`.
 
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, Default)]
 pub struct RenderRequest {
-    /// The template, as `ai_ask`, `ai_ask_v2` or `ai_ask_v2.md`; without one, that of the action.
+    /// The template, such as `ai_ask`, `ai_ask_v2` or `ai_ask_v2.md`; by default, that of the action.
     pub name: Option<String>,
     pub scheme: Option<String>,
-    /// `--script`, with an `action`; without one, the template gets nothing but `variables` and `variables_file`.
+    /// `--script`, with an `action`; without a script, the template gets only `variables` and `variables_file`.
     pub script: Option<PathBuf>,
     pub action: Option<String>,
     pub variables: Vec<String>,
     pub variables_file: Option<PathBuf>,
-    /// `--round`: 1 is the opening, unless there is an answer to it.
+    /// `--round`: 1 is the opening, unless it has an answer.
     pub round: u32,
-    /// `--answer`, each: what the person said, the last one to the wanted round, the one before it to the round before.
+    /// `--answer`, repeatable: the last one belongs to the requested round, the one before it to the previous round.
     pub answers: Vec<String>,
     /// `--clock`, RFC 3339.
     pub clock: Option<String>,
@@ -24,14 +24,14 @@ pub struct RenderRequest {
 pub struct SentRequest {
     pub session: String,
     pub action: String,
-    /// Its instance path, where only one visit of the action is meant.
+    /// Its instance path, to select a single visit of the action.
     pub path: Option<String>,
-    /// Its round; without one, the last.
+    /// The round; by default, the last one.
     pub round: Option<u32>,
-    /// Which of the calls of that round, from 1; without one, the last.
+    /// The number of the call in that round, from 1; by default, the last one.
     pub call: Option<usize>,
-    /// The scheme whose templates count now; without one, that of the session.
+    /// The scheme of the current templates; by default, that of the session.
     pub scheme: Option<String>,
-    /// Whether the templates of the given project count, and not those of the project that the session was run in.
-    pub here: bool,
+    /// Whether to use the templates of the given project instead of those of the session's project.
+    pub use_given_project: bool,
 }

@@ -1,5 +1,5 @@
-//! What a kept session sent to models for its actions, in the order of its journal, with all that decided how it went on: the
-//! answers of the person, the monitors' advice that a turn used, the plans that changed a topic.
+//! Reads the model calls of a stored session from its journal, together with everything that affected its course: the
+//! answers of the person, the used advice of monitors, and the accepted plans.
 
 use bcc_lang::message::msg;
 use serde_json::{Map, Value};
@@ -11,21 +11,21 @@ use bcc_llm::reply::extract::object;
 use bcc_store::contract::Store;
 use bcc_store::rows::VariableRow;
 
-/// How many rows of a journal are read at a time: one may hold a prompt and a reply of megabytes.
+/// The number of journal rows per read: a row can contain a prompt and a reply of several megabytes.
 const PAGE: usize = 64;
 
 #[derive(Clone, Debug, Default)]
 pub struct SentCall {
     pub at: String,
-    /// When the event before its turn was.
+    /// The time of the event before its turn.
     pub before: String,
-    /// How long it took, in milliseconds.
+    /// The duration, in milliseconds.
     pub ms: u64,
-    /// What was sent, as it is kept: masked.
+    /// The prompt as stored: masked.
     pub prompt: Option<Vec<ChatMessage>>,
-    /// What came, likewise; none when nothing did.
+    /// The reply, masked as well; `None` if there was none.
     pub reply: Option<String>,
-    /// Whether the reply was mended to be read.
+    /// Whether the reply was repaired before it was parsed.
     pub repaired: bool,
     pub cut_off: bool,
 }
@@ -35,12 +35,12 @@ pub struct SentTurn {
     pub path: String,
     pub action: String,
     pub round: u32,
-    /// The calls: the first one, and those that asked again.
+    /// The first call and its repetitions.
     pub calls: Vec<SentCall>,
     /// The analysis whose advice was used.
     pub advice: Option<Value>,
-    /// What was said to the person because of it.
-    pub said: Option<String>,
+    /// The message that the turn sent to the person.
+    pub message: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -70,18 +70,19 @@ pub async fn steps(archive: &dyn Store, id: &str) -> Result<Vec<SentStep>, Engin
     }
 }
 
-/// Puts back into the replies what masks took out of them, as far as it is known: values that the session's variables still
-/// hold, and words that were said. Prompts stay as they are kept.
+/// Restores masked parts of replies as far as they are known: the current values of the session's variables, and the
+/// messages that were sent. Prompts stay as stored.
 pub fn unmask(steps: &mut [SentStep], variables: &[VariableRow]) {
     let mut replies: Vec<Masked<'_>> = Vec::new();
     for step in steps {
-        let SentStep::Turn(SentTurn { path, action, round, calls, said, .. }) = step else { continue };
+        let SentStep::Turn(SentTurn { path, action, round, calls, message, .. }) = step else { continue };
         for call in calls {
             let masked = call.reply.as_deref().filter(|text| text.contains(MASK));
             let Some(Ok(mut reply)) = masked.map(object) else { continue };
-            let words = reply.get_mut("content").filter(|words| words.as_str().is_some_and(|text| text.contains(MASK)));
-            if let (Some(words), Some(said)) = (words, said.as_deref()) {
-                *words = Value::from(said);
+            let content =
+                reply.get_mut("content").filter(|content| content.as_str().is_some_and(|text| text.contains(MASK)));
+            if let (Some(content), Some(message)) = (content, message.as_deref()) {
+                *content = Value::from(message);
             }
             replies.push(Masked { path, action, round: *round, reply, into: &mut call.reply });
         }
@@ -91,7 +92,7 @@ pub fn unmask(steps: &mut [SentStep], variables: &[VariableRow]) {
         let holds = |masked: &&mut Masked<'_>| masked.reply.get(&row.name).is_some_and(|value| !value.is_null());
         let holding: Vec<&mut Masked<'_>> = replies.iter_mut().filter(holds).collect();
         match value {
-            // As many elements as there were replies with one: each of them added its own (`append`).
+            // If there are as many elements as replies with this field, each reply appended its own (`append`).
             Value::Array(items) if items.len() > 1 && items.len() == holding.len() => {
                 holding.into_iter().zip(items).for_each(|(masked, item)| masked.put(&row.name, item));
             }
@@ -115,7 +116,7 @@ struct Masked<'a> {
 }
 
 impl Masked<'_> {
-    /// Whether a variable has its value from this reply.
+    /// Whether this reply set the value of a variable.
     fn is_of(&self, row: &VariableRow) -> bool {
         let visit = row.path.is_empty() || self.path.starts_with(&row.path);
         row.source == self.action && row.round == Some(self.round) && visit
@@ -133,8 +134,8 @@ fn add(steps: &mut Vec<SentStep>, event: &Value, before: &str) {
         "message" if text("/role") == "user" => steps.push(SentStep::Answer(text("/text").to_owned())),
         "message" => {
             let path = text("/location/path");
-            if let Some(turn) = last(steps).filter(|turn| turn.path == path && turn.said.is_none()) {
-                turn.said = Some(text("/text").to_owned());
+            if let Some(turn) = last(steps).filter(|turn| turn.path == path && turn.message.is_none()) {
+                turn.message = Some(text("/text").to_owned());
             }
         }
         "model_call" if text("/purpose") == "action" => call(steps, event, before),
@@ -162,9 +163,9 @@ fn call(steps: &mut Vec<SentStep>, event: &Value, before: &str) {
     let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
     let (prompt, reply) = debug_info(event);
-    let again = number("/reask") > 0;
-    // Without any reply the session stopped, and the turn was taken again later.
-    if !again && event.get("parse_retry_count").is_none_or(Value::is_null) {
+    let is_reask = number("/reask") > 0;
+    // Without any reply the session stopped, and the turn was repeated later.
+    if !is_reask && event.get("parse_retry_count").is_none_or(Value::is_null) {
         return;
     }
     let call = SentCall {
@@ -176,7 +177,7 @@ fn call(steps: &mut Vec<SentStep>, event: &Value, before: &str) {
         repaired: number("/parse_retry_count") == 4,
         cut_off: event.get("cut_off") == Some(&Value::Bool(true)),
     };
-    match last(steps).filter(|_| again) {
+    match last(steps).filter(|_| is_reask) {
         Some(turn) => turn.calls.push(call),
         None => steps.push(SentStep::Turn(SentTurn {
             path: text("/location/path"),
@@ -209,7 +210,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn calls_that_ask_again_belong_to_their_turn_and_one_without_a_reply_to_none() {
+    fn repeated_calls_belong_to_their_turn_and_a_call_without_a_reply_to_none() {
         let place = json!({ "path": "t/ask", "action_id": "ask", "round": 2 });
         let prompt = |text: &str| json!({ "llm_prompt": [{ "role": "user", "content": text }], "llm_response": "r" });
         let call = |reask: u64, read: Value, debug: Value| {
@@ -246,12 +247,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_still_known_is_put_back_into_masked_replies() {
+    fn values_that_are_still_known_are_put_back_into_masked_replies() {
         let turn = |action: &str, reply: Value| {
             let call = SentCall { reply: Some(reply.to_string()), ..SentCall::default() };
-            let said = Some("好的，小林".to_owned());
+            let message = Some("好的，小林".to_owned());
             let (path, action) = (format!("t#2/{action}"), action.to_owned());
-            SentStep::Turn(SentTurn { path, action, round: 2, calls: vec![call], said, ..SentTurn::default() })
+            SentStep::Turn(SentTurn { path, action, round: 2, calls: vec![call], message, ..SentTurn::default() })
         };
         let row = |name: &str, path: &str, value: Value| VariableRow {
             name: name.into(),

@@ -1,4 +1,4 @@
-//! The store that a kept session is looked at in: nothing is made, held or written, not even beside its file.
+//! Opens the store of a stored session read-only: nothing is created, locked or written, not even auxiliary files.
 
 use bcc_lang::message::msg;
 use std::path::Path;
@@ -7,11 +7,11 @@ use bcc_engine::engine::store_path;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::{Project, absolute};
-use bcc_store::sqlite::inspect::open_untouched;
+use bcc_store::sqlite::inspect::open_immutable;
 use bcc_store::sqlite::store::SqliteStore;
 
-/// Opens the store at `given`, else that of the project, for reading.
-/// Errors: `Usage` when there is none; else as the store says why it cannot be read.
+/// Opens the store at `given`, or that of the project, for reading.
+/// Errors: `Usage` if it does not exist; otherwise the error of the store.
 pub fn store(given: Option<&Path>, project: &Project, environment: &Environment) -> Result<SqliteStore, EngineError> {
     let path = match given {
         Some(path) => absolute(path),
@@ -21,5 +21,5 @@ pub fn store(given: Option<&Path>, project: &Project, environment: &Environment)
         return Err(EngineError::usage(msg!("there is no store at {path}", path = path.display()))
             .with_help("run a script first, or specify the store with `--store`"));
     }
-    Ok(open_untouched(&path)?)
+    Ok(open_immutable(&path)?)
 }

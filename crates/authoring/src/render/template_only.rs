@@ -1,4 +1,4 @@
-//! A template by itself: it gets the variables that it is given, and nothing of an engine or a script.
+//! Renders a template without a script: it gets only the given variables.
 
 use bcc_lang::message::ToMessage;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::render::missing_names;
 use crate::render::prompt::Prompt;
 use crate::render::request::RenderRequest;
-use crate::render::variables::alone;
+use crate::render::variables::only_given;
 use crate::templates::catalog::TemplateCatalog;
 use crate::templates::find::find;
 use bcc_engine::error::EngineError;
@@ -21,25 +21,25 @@ use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::templates::Templates;
 use bcc_runtime::program::messages::messages;
 
-/// The prompt of the template `name` with these variables only.
-/// Errors: `Usage` when there is no such template or scheme, or the variables cannot be read; `Failed` when it cannot be rendered.
-pub fn of_template(project: &Project, request: &RenderRequest, name: &str) -> Result<Prompt, EngineError> {
+/// The prompt of the template `name` with the given variables.
+/// Errors: `Usage` if there is no such template or scheme, or the variables cannot be read; `Failed` if it cannot be rendered.
+pub fn prompt_of_template(project: &Project, request: &RenderRequest, name: &str) -> Result<Prompt, EngineError> {
     let marks = Arc::new(Marks::default());
     let scheme = request.scheme.as_deref().or(project.config.project.scheme.as_deref());
-    let shelf = TemplateCatalog::of(&project.directory);
-    let served = find(&shelf, scheme.unwrap_or(DEFAULT_SCHEME), name, None)?;
-    let templates = templates(project, scheme)?.marking(Arc::clone(&marks));
-    let is_it = |loaded: &LoadedTemplate| loaded.place() == served.file.place && loaded.name() == served.name;
-    let template = templates.at(templates.files().iter().position(is_it).unwrap_or(usize::MAX))?;
-    let scopes = alone(request.variables_file.as_deref(), &request.variables)?;
+    let catalog = TemplateCatalog::of(&project.directory);
+    let served = find(&catalog, scheme.unwrap_or(DEFAULT_SCHEME), name, None)?;
+    let templates = templates(project, scheme)?.with_marks(Arc::clone(&marks));
+    let matches = |loaded: &LoadedTemplate| loaded.place() == served.file.place && loaded.name() == served.name;
+    let template = templates.at(templates.files().iter().position(matches).unwrap_or(usize::MAX))?;
+    let scopes = only_given(request.variables_file.as_deref(), &request.variables)?;
     let rendered = messages(&template, &TemplateNames::new(scopes)).map_err(|error| {
-        let failed = EngineError::failed(missing_names::told(error.to_message(), &marks));
+        let failed = EngineError::failed(missing_names::with_unknown_names(error.to_message(), &marks));
         match error.help {
             Some(help) => failed.with_help(help),
             None => failed,
         }
     })?;
-    let loaded = templates.rendered_last(&marks).and_then(|number| templates.files().get(number));
+    let loaded = templates.last_rendered(&marks).and_then(|number| templates.files().get(number));
     let mut prompt = loaded.map(Prompt::of).unwrap_or_default();
     prompt.messages = rendered;
     missing_names::note(&mut prompt, &templates, &marks);
@@ -52,15 +52,15 @@ pub fn of_template(project: &Project, request: &RenderRequest, name: &str) -> Re
     Ok(prompt)
 }
 
-/// The templates that a session of this scheme would begin with now; without one, of the project's.
-/// Errors: when there is no such scheme, or a file cannot be read.
+/// The templates of a new session with this scheme, or with that of the project.
+/// Errors: if there is no such scheme, or a file cannot be read.
 pub fn templates(project: &Project, scheme: Option<&str>) -> Result<Templates, EngineError> {
     let scheme = scheme.or(project.config.project.scheme.as_deref());
     let files = collect(&TemplateFolders::of(&project.directory), scheme)?;
     Ok(Templates::new(&files, &uuid::Uuid::now_v7().simple().to_string())?)
 }
 
-/// Whether a path is a file that could hold a script, so that NAME and `--script` are not mixed up.
+/// Whether a name looks like a script file, to detect that NAME and `--script` were confused.
 pub fn looks_like_a_script(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
 }

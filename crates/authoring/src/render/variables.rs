@@ -1,4 +1,4 @@
-//! The variables around an action before anything was said: what is declared, what is given, the first element of a list.
+//! The initial variables of an action: declared values, given values, and the first element of a list.
 
 use bcc_lang::message::msg;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::render::find_action::FoundAction;
 use bcc_engine::error::EngineError;
-use bcc_engine::variables::{fitting, from_file, pair_of};
+use bcc_engine::variables::{coerce_value, parse_pair, read_variables_file};
 use bcc_lang::source::near::near_miss;
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::{Declaration, DeclarationMap, Scope, ScopeLayer, Scopes, Stored};
@@ -16,30 +16,30 @@ use bcc_runtime::program::program::Program;
 use bcc_runtime::program::transcript::RecentTranscript;
 use bcc_runtime::program::turn::base_names;
 
-/// The variables that `found` sees: declared values, then those of `file`, then those of `pairs`.
-/// Errors: when a name is none that the action sees, or a value does not fit its declaration.
+/// The variables that are visible to `found`: declared values, overridden by those of `file`, then by those of `pairs`.
+/// Errors: if the action does not see a name, or a value does not match its declaration.
 pub fn scopes(
     program: &Program,
     found: &FoundAction<'_>,
     file: Option<&Path>,
     pairs: &[String],
 ) -> Result<Scopes, EngineError> {
-    let mut scopes = opened(program, found);
+    let mut scopes = initial_scopes(program, found);
     let mut given: Vec<(String, Value, bool)> = Vec::new();
     if let Some(path) = file {
-        given.extend(from_file(path)?.into_iter().map(|(name, value)| (name, value, false)));
+        given.extend(read_variables_file(path)?.into_iter().map(|(name, value)| (name, value, false)));
     }
     for pair in pairs {
-        let (name, text) = pair_of(pair)?;
+        let (name, text) = parse_pair(pair)?;
         given.push((name.to_owned(), Value::from(text), true));
     }
-    // The list is looked at when its topic begins; what is given for the element itself counts more.
+    // The list is evaluated when its topic starts; a given value of the element itself takes precedence.
     let element = found.topic.for_each.as_ref().filter(|_| found.skill.is_none());
     let (own, others): (Vec<_>, Vec<_>) =
         given.into_iter().partition(|(name, ..)| element.is_some_and(|each| each.element == *name));
     for (name, value, typed) in others {
         let declaration = scopes.declaration(&name).ok_or_else(|| unknown(&scopes, &name))?;
-        let value = fitting(declaration, value, typed)?;
+        let value = coerce_value(declaration, value, typed)?;
         write(&mut scopes, &name, value, None);
     }
     if let Some(each) = element {
@@ -51,7 +51,7 @@ pub fn scopes(
         };
         let own = own.into_iter().next_back();
         let value = match (own, scopes.declaration(&each.element)) {
-            (Some((_, value, typed)), Some(declaration)) => fitting(declaration, value, typed)?,
+            (Some((_, value, typed)), Some(declaration)) => coerce_value(declaration, value, typed)?,
             (Some((_, value, typed)), None) => {
                 let parsed = value.as_str().filter(|_| typed).and_then(|text| serde_json::from_str(text).ok());
                 parsed.unwrap_or(value)
@@ -63,7 +63,7 @@ pub fn scopes(
     Ok(scopes)
 }
 
-/// Whether the list of the action's topic has no element, or has none yet, so that the action would not run.
+/// Whether the list of the action's topic is empty or not set, so that the action would not run.
 pub fn is_empty_list(program: &Program, found: &FoundAction<'_>, scopes: &Scopes) -> bool {
     let Some(each) = found.topic.for_each.as_ref().filter(|_| found.skill.is_none()) else { return false };
     let names = base_names(program, Some(found.phase), Some(found.topic), &RecentTranscript::new(0, 0), scopes.clone());
@@ -74,14 +74,14 @@ pub fn is_empty_list(program: &Program, found: &FoundAction<'_>, scopes: &Scopes
     }
 }
 
-/// Only these variables, each as it is given.
-pub fn alone(file: Option<&Path>, pairs: &[String]) -> Result<Scopes, EngineError> {
+/// Only the given variables.
+pub fn only_given(file: Option<&Path>, pairs: &[String]) -> Result<Scopes, EngineError> {
     let mut layer = ScopeLayer::new(Scope::Session, "", Arc::new(DeclarationMap::new()));
     if let Some(path) = file {
-        from_file(path)?.into_iter().for_each(|(name, value)| layer.put(name, stored(value)));
+        read_variables_file(path)?.into_iter().for_each(|(name, value)| layer.put(name, stored(value)));
     }
     for pair in pairs {
-        let (name, text) = pair_of(pair)?;
+        let (name, text) = parse_pair(pair)?;
         layer.put(name, stored(Value::from(text)));
     }
     let mut scopes = Scopes::default();
@@ -89,7 +89,7 @@ pub fn alone(file: Option<&Path>, pairs: &[String]) -> Result<Scopes, EngineErro
     Ok(scopes)
 }
 
-/// Takes the values of sensitive variables out of what is shown.
+/// A masker for the values of sensitive variables.
 pub fn masker(scopes: &Scopes) -> Masker {
     let sensitive = |name: &str| {
         scopes.layers().any(|layer| layer.declaration(name).is_some_and(|declaration| declaration.sensitive))
@@ -98,7 +98,7 @@ pub fn masker(scopes: &Scopes) -> Masker {
     Masker::new(values.map(|(_, stored)| &stored.value).collect::<Vec<_>>())
 }
 
-fn opened(program: &Program, found: &FoundAction<'_>) -> Scopes {
+fn initial_scopes(program: &Program, found: &FoundAction<'_>) -> Scopes {
     let layer = |scope, path: &str, declarations: &Arc<DeclarationMap>| {
         let mut layer = ScopeLayer::new(scope, path, Arc::clone(declarations));
         let set = declarations.values().filter(|declaration| !declaration.value.is_null());
@@ -117,7 +117,7 @@ fn opened(program: &Program, found: &FoundAction<'_>) -> Scopes {
 }
 
 fn write(scopes: &mut Scopes, name: &str, value: Value, scope: Option<Scope>) {
-    // Every scope that an action sees is open here.
+    // All scopes that are visible to the action are open here.
     let _ = scopes.write(name, stored(value), scope);
 }
 

@@ -1,4 +1,4 @@
-//! Files that are to be written into a folder: all of them or none, and none in the place of another.
+//! Files to be created in a folder: all of them or none, without overwriting anything.
 
 use bcc_lang::message::msg;
 use std::fs;
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use bcc_engine::error::EngineError;
 use bcc_engine::files::create::create;
-use bcc_engine::files::write::name_beside;
+use bcc_engine::files::write::temporary_name;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileDraft {
-    /// Where, from the folder that it is written into, with `/`.
+    /// The path relative to the target folder, with `/`.
     pub path: String,
     pub text: String,
 }
@@ -22,20 +22,20 @@ impl FileDraft {
     }
 }
 
-/// What stands in the way of `drafts` below `base`: paths that something has already, and what is no folder, or leads out
-/// of `base`, where a folder is needed. Each once, in the order of the drafts.
-pub fn in_the_way(base: &Path, drafts: &[FileDraft]) -> io::Result<Vec<String>> {
+/// The paths below `base` that conflict with `drafts`: existing files, and paths that must be folders inside `base` but
+/// are not. Without duplicates, in the order of the drafts.
+pub fn conflicts(base: &Path, drafts: &[FileDraft]) -> io::Result<Vec<String>> {
     let real = base.canonicalize().unwrap_or_else(|_| base.to_path_buf());
     let mut found: Vec<String> = Vec::new();
     for draft in drafts {
         let parts: Vec<&str> = draft.path.split('/').collect();
         for length in 1..=parts.len() {
             let path = parts.iter().take(length).collect::<PathBuf>();
-            let (whole, is_file) = (base.join(&path), length == parts.len());
-            match whole.symlink_metadata() {
+            let (full_path, is_file) = (base.join(&path), length == parts.len());
+            match full_path.symlink_metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
                 Err(error) => return Err(error),
-                Ok(_) if !is_file && whole.is_dir() && whole.canonicalize()?.starts_with(&real) => {}
+                Ok(_) if !is_file && full_path.is_dir() && full_path.canonicalize()?.starts_with(&real) => {}
                 Ok(_) => {
                     let shown = path.display().to_string();
                     if !found.contains(&shown) {
@@ -49,92 +49,93 @@ pub fn in_the_way(base: &Path, drafts: &[FileDraft]) -> io::Result<Vec<String>> 
     Ok(found)
 }
 
-/// Writes `drafts` below `base` in their order, and makes what is missing of `base` and of the folders in it. A `base` that is
-/// not there comes into being with all of them at once. When something fails, what was made by then is taken away again.
-/// Errors: `Failed`, with what could not be taken away again, if anything.
+/// Writes `drafts` below `base` in order, and creates missing folders. A new `base` is created atomically with all of
+/// its files. If something fails, everything that was created is removed again.
+/// Errors: `Failed`, with the paths that could not be removed.
 pub fn write_all(base: &Path, drafts: &[FileDraft]) -> Result<(), EngineError> {
-    let mut made = Made::default();
+    let mut created = Created::default();
     let written = match base.symlink_metadata() {
-        Ok(_) => made.all(base, drafts),
-        Err(_) => made.whole(base, drafts),
+        Ok(_) => created.write_files(base, drafts),
+        Err(_) => created.create_directory(base, drafts),
     };
-    let Err(Torn { path, error }) = written else { return Ok(()) };
-    let left = made.undo();
-    let message = match left.as_slice() {
+    let Err(WriteFailure { path, error }) = written else { return Ok(()) };
+    let remaining = created.undo();
+    let message = match remaining.as_slice() {
         [] => msg!("{path} cannot be written: {error}; no files were left behind", path = path.display()),
-        left => {
-            let left: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
-            msg!("{} cannot be written: {error}; these could not be removed: {}", path.display(), left.join(", "))
+        remaining => {
+            let remaining: Vec<String> = remaining.iter().map(|path| path.display().to_string()).collect();
+            msg!("{} cannot be written: {error}; these could not be removed: {}", path.display(), remaining.join(", "))
         }
     };
     Err(EngineError::failed(message))
 }
 
-/// What was made, in that order.
+/// The created paths, in order.
 #[derive(Default)]
-struct Made {
+struct Created {
     folders: Vec<PathBuf>,
     files: Vec<PathBuf>,
 }
 
-/// What could not be made, and why.
-struct Torn {
+/// A path that could not be created, and the error.
+struct WriteFailure {
     path: PathBuf,
     error: io::Error,
 }
 
-impl Made {
-    /// A new folder with everything in it: under another name, until it is whole. Who is stopped in the middle can begin anew.
-    fn whole(&mut self, base: &Path, drafts: &[FileDraft]) -> Result<(), Torn> {
-        let torn = |error| Torn { path: base.to_path_buf(), error };
-        self.folder(base.parent().unwrap_or(Path::new("")))?;
-        let aside = name_beside(base).map_err(torn)?;
-        self.all(&aside, drafts).map_err(|Torn { path, error }| {
-            let path = path.strip_prefix(&aside).map(|inside| base.join(inside)).unwrap_or(path.clone());
-            Torn { path, error }
+impl Created {
+    /// Creates a new folder with all of its files. It has a temporary name until it is complete, so an interrupted run
+    /// can be repeated.
+    fn create_directory(&mut self, base: &Path, drafts: &[FileDraft]) -> Result<(), WriteFailure> {
+        let failure = |error| WriteFailure { path: base.to_path_buf(), error };
+        self.create_folder(base.parent().unwrap_or(Path::new("")))?;
+        let temporary = temporary_name(base).map_err(failure)?;
+        self.write_files(&temporary, drafts).map_err(|WriteFailure { path, error }| {
+            let path = path.strip_prefix(&temporary).map(|inside| base.join(inside)).unwrap_or(path.clone());
+            WriteFailure { path, error }
         })?;
-        fs::rename(&aside, base).map_err(torn)
+        fs::rename(&temporary, base).map_err(failure)
     }
 
-    fn all(&mut self, base: &Path, drafts: &[FileDraft]) -> Result<(), Torn> {
-        self.folder(base)?;
+    fn write_files(&mut self, base: &Path, drafts: &[FileDraft]) -> Result<(), WriteFailure> {
+        self.create_folder(base)?;
         drafts.iter().try_for_each(|draft| {
             let path = base.join(&draft.path);
-            self.folder(path.parent().unwrap_or(base))?;
-            self.file(path, &draft.text)
+            self.create_folder(path.parent().unwrap_or(base))?;
+            self.create_file(path, &draft.text)
         })
     }
 
-    fn folder(&mut self, folder: &Path) -> Result<(), Torn> {
+    fn create_folder(&mut self, folder: &Path) -> Result<(), WriteFailure> {
         let missing: Vec<&Path> = folder.ancestors().take_while(|one| !one.is_dir()).collect();
         for one in missing.into_iter().rev().filter(|one| !one.as_os_str().is_empty()) {
             match fs::create_dir(one) {
                 Ok(()) => self.folders.push(one.to_path_buf()),
-                // Somebody else was quicker.
+                // Another process created it first.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && one.is_dir() => {}
-                Err(error) => return Err(Torn { path: one.to_path_buf(), error }),
+                Err(error) => return Err(WriteFailure { path: one.to_path_buf(), error }),
             }
         }
         Ok(())
     }
 
-    fn file(&mut self, path: PathBuf, text: &str) -> Result<(), Torn> {
+    fn create_file(&mut self, path: PathBuf, text: &str) -> Result<(), WriteFailure> {
         match create(&path, text.as_bytes()) {
             Ok(true) => {
                 self.files.push(path);
                 Ok(())
             }
-            Ok(false) => Err(Torn { path, error: io::ErrorKind::AlreadyExists.into() }),
-            Err(error) => Err(Torn { path, error }),
+            Ok(false) => Err(WriteFailure { path, error: io::ErrorKind::AlreadyExists.into() }),
+            Err(error) => Err(WriteFailure { path, error }),
         }
     }
 
-    /// Takes everything away again, the deepest first. Gives what stays.
+    /// Removes everything that was created, deepest first. Returns what remains.
     fn undo(self) -> Vec<PathBuf> {
         let files = self.files.into_iter().rev().filter(|file| fs::remove_file(file).is_err());
-        let mut left: Vec<PathBuf> = files.collect();
-        left.extend(self.folders.into_iter().rev().filter(|folder| fs::remove_dir(folder).is_err()));
-        left
+        let mut remaining: Vec<PathBuf> = files.collect();
+        remaining.extend(self.folders.into_iter().rev().filter(|folder| fs::remove_dir(folder).is_err()));
+        remaining
     }
 }
 
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_has_the_name_of_a_new_file_stands_in_the_way() {
+    fn existing_paths_conflict_with_new_files() {
         let (root, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let at = |name: &str| root.path().join(name);
         fs::write(at("file"), "mine").unwrap();
@@ -184,13 +185,13 @@ mod tests {
             (vec!["inside/file"], vec!["inside/file"]),
         ];
         for (paths, expected) in table {
-            assert_eq!(in_the_way(root.path(), &drafts(&paths)).unwrap(), expected, "{paths:?}");
+            assert_eq!(conflicts(root.path(), &drafts(&paths)).unwrap(), expected, "{paths:?}");
         }
-        assert_eq!(in_the_way(&at("nothing"), &drafts(&["a"])).unwrap(), Vec::<String>::new());
+        assert_eq!(conflicts(&at("nothing"), &drafts(&["a"])).unwrap(), Vec::<String>::new());
     }
 
     #[test]
-    fn what_was_made_before_a_failure_is_taken_away_and_nothing_else() {
+    fn only_created_files_are_removed_after_a_failure() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("there")).unwrap();
         fs::write(root.path().join("there/mine"), "mine").unwrap();

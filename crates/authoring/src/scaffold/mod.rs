@@ -1,4 +1,4 @@
-//! What a new project, script, skill, test or scheme is made of, and how it is written without touching what is there.
+//! Creates new projects, scripts, skills and tests without changing existing files.
 
 pub mod draft;
 pub mod init;

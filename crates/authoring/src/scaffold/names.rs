@@ -1,42 +1,42 @@
-//! The names that new scripts, skills and tests may have: they become ids and names of files.
+//! Validates the names of new scripts, skills and tests, which become ids and file names.
 
 use bcc_engine::error::EngineError;
 use bcc_engine::portable::is_device;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 
-/// The longest name, in characters: as long as an id may be.
-const LONGEST: usize = 100;
+/// The maximum length of a name, in characters: the same as for an id.
+const MAX_CHARACTERS: usize = 100;
 
-/// The longest name of a file, in bytes, that every file system takes; the ending takes five of them.
-const MOST_BYTES: usize = 250;
+/// The maximum length of a file name, in bytes, that every file system supports; the extension takes five of them.
+const MAX_BYTES: usize = 250;
 
-/// What a name may be.
+/// The rule for names, as help text.
 const RULE: &str = "a name consists of letters, digits, `_` and `-`, as in `first_talk` or `初次访谈`";
 
-/// The name that `given` means: itself, without an ending `.yaml`.
-/// Errors: `Usage`, with what is wrong and, where there is one, a name that would do.
+/// Validates `given`, without the extension `.yaml`.
+/// Errors: `Usage`, with the reason and, if possible, a valid name.
 pub fn name(given: &str) -> Result<&str, EngineError> {
     let name = given.strip_suffix(".yaml").or_else(|| given.strip_suffix(".yml")).unwrap_or(given);
-    let refused = |why: Message| Err(EngineError::usage(why).with_help(RULE));
+    let reject = |reason: Message| Err(EngineError::usage(reason).with_help(RULE));
     let shown = name.escape_debug();
     if name.is_empty() {
-        return refused(msg!("a name is required, but this one is empty"));
+        return reject(msg!("a name is required, but this one is empty"));
     }
     if name.contains(['/', '\\']) {
-        return refused(msg!(
+        return reject(msg!(
             "`{shown}` is a path: specify only the name, because each kind of file has its own folder in the project"
         ));
     }
-    if name.chars().count() > LONGEST || name.len() > MOST_BYTES {
-        return refused(msg!("this name is too long: the maximum is {LONGEST} characters"));
+    if name.chars().count() > MAX_CHARACTERS || name.len() > MAX_BYTES {
+        return reject(msg!("this name is too long: the maximum is {LONGEST} characters", LONGEST = MAX_CHARACTERS));
     }
     if name.starts_with(['.', '-']) {
-        return refused(msg!("`{shown}` cannot be a name: it starts with `{}`", name.get(..1).unwrap_or_default()));
+        return reject(msg!("`{shown}` cannot be a name: it starts with `{}`", name.get(..1).unwrap_or_default()));
     }
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    if let Some(strange) = name.chars().find(|c| !fits(*c)) {
-        let error = EngineError::usage(msg!("`{shown}` cannot be a name: `{}` is not allowed", strange.escape_debug()));
+    if let Some(invalid) = name.chars().find(|c| !fits(*c)) {
+        let error = EngineError::usage(msg!("`{shown}` cannot be a name: `{}` is not allowed", invalid.escape_debug()));
         let words: Vec<&str> = name.split(|c| !fits(c)).filter(|word| !word.is_empty()).collect();
         let near = words.join("_");
         let help = if near.is_empty() || near.starts_with(['.', '-']) {
@@ -47,7 +47,7 @@ pub fn name(given: &str) -> Result<&str, EngineError> {
         return Err(error.with_help(help));
     }
     if is_device(name) {
-        return refused(msg!("`{shown}` cannot be a name: Windows reserves it for a device"));
+        return reject(msg!("`{shown}` cannot be a name: Windows reserves it for a device"));
     }
     Ok(name)
 }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_taken_without_its_ending() {
+    fn a_name_is_used_without_its_extension() {
         for (given, taken) in
             [("intake", "intake"), ("intake.yaml", "intake"), ("初次访谈.yml", "初次访谈"), ("a.b-c_2", "a.b-c_2")]
         {
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_could_be_no_id_or_no_file_is_refused_with_a_reason() {
+    fn a_name_that_is_no_valid_id_or_file_name_is_rejected_with_a_reason() {
         let long = "长".repeat(101);
         let table = [
             ("", "empty", "consists of letters"),

@@ -1,4 +1,4 @@
-//! What a script says before anybody answers: it is run with the built-in responder, in memory, up to its first question.
+//! Determines the opening messages of a script: runs it in memory with the built-in responder, up to the first question.
 
 use bcc_lang::message::msg;
 use std::path::Path;
@@ -16,28 +16,28 @@ use bcc_runtime::run::session::SessionPause;
 use bcc_store::contract::Store;
 use bcc_store::memory::MemoryStore;
 
-/// The id of the session, which nobody keeps.
+/// The id of the temporary session.
 const SESSION: &str = "opening";
 
-/// Where the clock of tests stands at first (docs/tests.md): texts may say the time.
+/// The default start of the clock in tests (docs/tests.md): messages may contain the time.
 const CLOCK: &str = "2026-01-01T09:00:00Z";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// What the AI says, message by message.
-    pub said: Vec<String>,
-    /// Whether it then waits for an answer; else it is over.
+    /// The messages of the AI.
+    pub messages: Vec<String>,
+    /// Whether the session then waits for an answer; otherwise it has ended.
     pub waits: bool,
 }
 
-struct Nobody;
+struct IgnoreDeltas;
 
-impl Observer for Nobody {
+impl Observer for IgnoreDeltas {
     fn delta(&self, _delta: &Delta<'_>) {}
 }
 
-/// The opening of the script at `file`.
-/// Errors: as [`Engine::run`] when it cannot be begun; `Failed` when it fails before anybody has said anything.
+/// Runs the opening of the script at `file`.
+/// Errors: as [`Engine::run`] if it cannot be started; `Failed` if it fails before the first message.
 pub async fn opening(project: Project, file: &Path, environment: &Environment) -> Result<Opening, EngineError> {
     let archive = Arc::new(MemoryStore::default());
     let engine = Engine::new(project, environment.clone(), Arc::clone(&archive) as Arc<dyn Store>);
@@ -48,7 +48,7 @@ pub async fn opening(project: Project, file: &Path, environment: &Environment) -
         clock: Some(CLOCK.to_owned()),
         ..RunRequest::default()
     };
-    let mut session = engine.run(&request, Arc::new(Nobody)).await?.session;
+    let mut session = engine.run(&request, Arc::new(IgnoreDeltas)).await?.session;
     let pause = session.advance().await?;
     drop(session);
     let rows = archive.journal(SESSION, 0, usize::MAX).await?;
@@ -56,18 +56,18 @@ pub async fn opening(project: Project, file: &Path, environment: &Environment) -
     let text = |event: &Value, name: &str| event.get(name).and_then(Value::as_str).map(str::to_owned);
     match pause {
         SessionPause::Waiting | SessionPause::Completed => {
-            let said = events.iter().filter(|event| text(event, "type").as_deref() == Some("message"));
-            let said = said.filter(|event| text(event, "role").as_deref() == Some("ai"));
-            let said = said.filter_map(|event| text(event, "text")).collect();
-            Ok(Opening { said, waits: pause == SessionPause::Waiting })
+            let messages = events.iter().filter(|event| text(event, "type").as_deref() == Some("message"));
+            let messages = messages.filter(|event| text(event, "role").as_deref() == Some("ai"));
+            let messages = messages.filter_map(|event| text(event, "text")).collect();
+            Ok(Opening { messages, waits: pause == SessionPause::Waiting })
         }
         SessionPause::Failed | SessionPause::Stopped => {
-            let why = events
+            let reason = events
                 .iter()
                 .rev()
                 .find_map(|event| text(event, "message").filter(|_| text(event, "type").as_deref() == Some("error")));
-            let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-            Err(EngineError::failed(msg!("the script fails before the first message{why}"))
+            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            Err(EngineError::failed(msg!("the script fails before the first message{reason}"))
                 .with_help("`bcc-script run` shows the details; a test can be created once the script starts"))
         }
     }

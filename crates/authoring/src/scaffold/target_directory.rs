@@ -1,4 +1,4 @@
-//! Where a project may begin: a directory that is there or can be made, with nothing in it that would be overwritten.
+//! Checks the directory of a new project: it must exist or be creatable.
 
 use bcc_lang::message::msg;
 use std::io;
@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use bcc_engine::error::EngineError;
 use bcc_engine::project::{CONFIG_FILE, absolute};
 
-/// The directory that a project may begin in, from the root, with the links resolved of what is there of it.
-/// Errors: `Usage` when it is no directory, leads nowhere, or has a name that is not UTF-8; `Failed` when it cannot be looked at.
-pub fn place(directory: &Path) -> Result<PathBuf, EngineError> {
+/// The absolute path of the directory of a new project; links are resolved as far as the path exists.
+/// Errors: `Usage` if it is not a directory, is a broken link, or has a name that is not UTF-8; `Failed` if it cannot
+/// be accessed.
+pub fn project_directory(directory: &Path) -> Result<PathBuf, EngineError> {
     let shown = directory.display();
     if directory.as_os_str().is_empty() {
         return Err(EngineError::usage("the directory name is empty").with_help("`.` is the current directory"));
@@ -21,7 +22,7 @@ pub fn place(directory: &Path) -> Result<PathBuf, EngineError> {
                 .with_help("specify the name of a directory; it is created if it does not exist"));
         }
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            nothing_else(directory)?
+            check_creatable(directory)?
         }
         Err(error) => return Err(EngineError::failed(msg!("{shown} cannot be accessed: {error}"))),
     }
@@ -33,8 +34,8 @@ pub fn place(directory: &Path) -> Result<PathBuf, EngineError> {
     Ok(real)
 }
 
-/// That what is missing of a directory can be made: nothing above it is a file or a link to nowhere.
-fn nothing_else(directory: &Path) -> Result<(), EngineError> {
+/// Checks that the missing part of a directory can be created: no ancestor is a file or a broken link.
+fn check_creatable(directory: &Path) -> Result<(), EngineError> {
     for part in directory.ancestors().filter(|part| !part.as_os_str().is_empty()) {
         let Ok(metadata) = part.symlink_metadata() else { continue };
         let shown = part.display();
@@ -50,17 +51,17 @@ fn nothing_else(directory: &Path) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// `path` from the root, with links resolved as far as it exists.
+/// The absolute path; links are resolved as far as it exists.
 fn resolved(path: &Path) -> PathBuf {
-    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-    let there = whole.ancestors().find(|part| part.exists()).unwrap_or(&whole);
-    match whole.strip_prefix(there) {
-        Ok(rest) if !rest.as_os_str().is_empty() => absolute(there).join(rest),
-        _ => absolute(&whole),
+    let absolute_path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let existing = absolute_path.ancestors().find(|part| part.exists()).unwrap_or(&absolute_path);
+    match absolute_path.strip_prefix(existing) {
+        Ok(rest) if !rest.as_os_str().is_empty() => absolute(existing).join(rest),
+        _ => absolute(&absolute_path),
     }
 }
 
-/// The project that lies around a directory, above it.
+/// The project that contains a directory.
 pub fn project_above(real: &Path) -> Option<&Path> {
     real.ancestors().skip(1).find(|above| above.join(CONFIG_FILE).is_file())
 }
@@ -74,7 +75,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn a_place_that_is_no_directory_and_can_be_none_is_refused_with_the_reason() {
+    fn a_path_that_cannot_be_a_directory_is_rejected_with_the_reason() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         fs::write(at("file"), "").unwrap();
@@ -90,26 +91,26 @@ mod tests {
             (strange.join("below"), "not UTF-8"),
         ];
         for (path, why) in table {
-            let error = place(&path).unwrap_err();
+            let error = project_directory(&path).unwrap_err();
             assert!(matches!(error, EngineError::Usage { .. }), "{error}");
             assert!(error.to_string().contains(why), "{error}");
         }
     }
 
     #[test]
-    fn a_place_is_known_by_its_real_path_whether_or_not_it_is_there() {
+    fn a_directory_is_resolved_whether_or_not_it_exists() {
         let root = tempfile::tempdir().unwrap();
         let real = absolute(root.path());
         fs::create_dir(root.path().join("folder")).unwrap();
         symlink("folder", root.path().join("link")).unwrap();
         let table = [("folder", "folder"), ("link", "folder"), ("link/new/deep", "folder/new/deep"), ("new", "new")];
         for (given, expected) in table {
-            assert_eq!(place(&root.path().join(given)).unwrap(), real.join(expected));
+            assert_eq!(project_directory(&root.path().join(given)).unwrap(), real.join(expected));
         }
     }
 
     #[test]
-    fn a_project_around_a_place_is_found_and_its_own_file_is_not_one() {
+    fn a_project_above_a_directory_is_found_and_its_own_file_does_not_count() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("a/b")).unwrap();
         fs::write(root.path().join("a").join(CONFIG_FILE), "").unwrap();

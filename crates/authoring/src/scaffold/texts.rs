@@ -1,11 +1,11 @@
-//! The texts of new files, in both languages: plain files beside this one, with places for names.
+//! The texts of new files, in both languages: plain files in this folder with placeholders for names.
 
 use crate::scaffold::draft::FileDraft;
 use crate::schemas;
 use bcc_lang::message::language::Language;
 use bcc_lang::template::builtin::BUILTINS;
 
-/// The schemas that a new project gets for editors, by the names that `schema` knows.
+/// The schemas that a new project gets for editors, by their names in `schema`.
 pub const SCHEMAS: [&str; 6] = ["script", "skill", "test", "document", "template", "config"];
 
 #[derive(Debug)]
@@ -17,11 +17,11 @@ pub struct ScaffoldTexts {
     small_step: &'static str,
     test_first_talk: &'static str,
     test_quiet_guest: &'static str,
-    /// A script that asks one thing; `@ID@` and `@NAME@` stand for its name.
+    /// A script with one question; `@ID@` and `@NAME@` are placeholders for its name.
     pub new_script: &'static str,
-    /// A skill that asks one thing; `@ID@` stands for its name.
+    /// A skill with one question; `@ID@` is a placeholder for its name.
     pub new_skill: &'static str,
-    /// A test; `@NAME@`, `@SCRIPT@`, `@SAID@` and `@STATUS@` stand for what it is about.
+    /// A test; `@NAME@`, `@SCRIPT@`, `@SAID@` and `@STATUS@` are placeholders.
     pub new_test: &'static str,
 }
 
@@ -52,7 +52,7 @@ pub fn texts(language: Language) -> &'static ScaffoldTexts {
     }
 }
 
-/// Where the built-in templates in `language` stand, as [`BUILTINS`] has it.
+/// The folder of the built-in templates in `language`, as in [`BUILTINS`].
 fn templates(language: Language) -> &'static str {
     match language {
         Language::English => "custom/english",
@@ -60,8 +60,7 @@ fn templates(language: Language) -> &'static str {
     }
 }
 
-/// Every file of a new project called `name`, whose templates stand in the scheme `scheme`: in the order in which a person
-/// is told of them.
+/// All files of a new project `name` with the scheme `scheme`, in the order in which they are listed for the user.
 pub fn project(language: Language, name: &str, scheme: &str) -> Vec<FileDraft> {
     let texts = texts(language);
     let filled = |text: &str| text.replace("@SCHEME@", scheme).replace("@NAME@", name);
@@ -93,7 +92,7 @@ mod tests {
     use bcc_engine::config::config::parse;
 
     #[test]
-    fn no_place_for_a_name_is_left_in_a_new_project() {
+    fn no_placeholder_is_left_in_a_new_project() {
         for language in [Language::English, Language::Chinese] {
             for draft in project(language, "heart", "own") {
                 assert!(!draft.text.contains("@SCHEME@") && !draft.text.contains("@NAME@"), "{}", draft.path);
@@ -102,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_two_languages_hold_the_same_files_and_no_text_of_one_is_the_others() {
+    fn both_languages_have_the_same_files_in_their_own_language() {
         let [english, chinese] =
             [Language::English, Language::Chinese].map(|language| project(language, "heart", "own"));
         let paths = |drafts: &[FileDraft]| drafts.iter().map(|draft| draft.path.clone()).collect::<Vec<_>>();
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_models_of_the_configuration_can_be_taken_as_they_stand() {
+    fn the_example_models_of_the_configuration_are_valid() {
         for language in [Language::English, Language::Chinese] {
             let config = texts(language).config.replace("@SCHEME@", "own");
             assert_eq!(parse("bcc-script.toml", &config).unwrap().models.len(), 1);

@@ -1,5 +1,5 @@
-//! The template files of a project and of the binary, each as its text or as what keeps it from being read, and which of them
-//! is served in which scheme (docs/templates.md).
+//! The templates of a project and the built-in ones, each with its text or its read error, and which file each scheme
+//! uses (docs/templates.md).
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -12,12 +12,12 @@ use bcc_engine::files::TemplateFolders;
 use bcc_engine::project::absolute;
 use bcc_lang::template::builtin::{BUILTINS, Builtin, schemes};
 use bcc_lang::template::layers::{
-    DEFAULT_SCHEME, MAX_FILES, TemplateFile, TemplateFolder, TemplateSource, is_scheme_name, is_template_name,
-    no_scheme, order, own_scheme, shown,
+    DEFAULT_SCHEME, MAX_FILES, TemplateFile, TemplateFolder, TemplateSource, display_name, is_scheme_name,
+    is_template_name, no_scheme, order, own_scheme,
 };
 
-/// The most schemes of a project that are looked into.
-const MOST_SCHEMES: usize = 200;
+/// The maximum number of schemes of a project that are read.
+const MAX_SCHEMES: usize = 200;
 
 #[derive(Clone, Debug)]
 pub struct CatalogEntry {
@@ -25,35 +25,35 @@ pub struct CatalogEntry {
     pub place: String,
     /// `ai_ask_v1.md`
     pub name: String,
-    /// What it holds, or why it cannot be read.
+    /// The text, or why it cannot be read.
     pub text: Result<String, Message>,
 }
 
 impl CatalogEntry {
-    /// Its path in the project as people are shown it; `built-in …` where the binary has it.
+    /// The displayed path in the project; `built-in …` for a built-in template.
     pub fn shown(&self) -> String {
-        shown(&self.place, &self.name)
+        display_name(&self.place, &self.name)
     }
 
     pub fn is_built_in(&self) -> bool {
         self.place.starts_with("builtin/")
     }
 
-    /// Errors: `Usage` when it cannot be read.
+    /// Errors: `Usage` if it cannot be read.
     pub fn readable(&self) -> Result<&str, EngineError> {
-        self.text.as_deref().map_err(|why| {
-            EngineError::usage(msg!("{} cannot be read: {why}", self.shown()))
+        self.text.as_deref().map_err(|reason| {
+            EngineError::usage(msg!("{} cannot be read: {reason}", self.shown()))
                 .with_help("fix or remove the file: sessions that need it cannot start")
         })
     }
 }
 
-/// What is wrong with a file or a folder of templates, beside what `validate` tells of the files that can be read.
+/// A problem of a template file or folder that `validate` does not report.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CatalogError {
     pub path: String,
-    pub why: Message,
-    /// Whether no session that needs it can begin.
+    pub reason: Message,
+    /// Whether sessions that need it cannot start.
     pub fatal: bool,
 }
 
@@ -61,27 +61,31 @@ pub struct CatalogError {
 pub struct TemplateCatalog {
     folders: TemplateFolders,
     files: Vec<CatalogEntry>,
-    faults: Vec<CatalogError>,
-    /// The schemes of the project that hold a template.
-    own: BTreeSet<String>,
+    errors: Vec<CatalogError>,
+    /// The schemes of the project that contain a template.
+    project_schemes: BTreeSet<String>,
 }
 
 impl TemplateCatalog {
-    /// Reads all layers of the project in this directory; it may have none. What cannot be read is among the files, and told
-    /// by [`faults`](Self::faults).
+    /// Reads all layers of the project in this directory, which may have none. Unreadable files are included, and
+    /// reported by [`errors`](Self::errors).
     pub fn of(project: &Path) -> Self {
         let folders = TemplateFolders::of(project);
-        let mut shelf = Self { folders, files: Vec::new(), faults: Vec::new(), own: BTreeSet::new() };
+        let mut catalog = Self { folders, files: Vec::new(), errors: Vec::new(), project_schemes: BTreeSet::new() };
         let root = absolute(project);
-        shelf.read(&root, TemplateFolder::Default, "default");
-        for scheme in shelf.schemes_of_project() {
-            let before = shelf.files.len();
+        catalog.read(&root, TemplateFolder::Default, "default");
+        for scheme in catalog.schemes_of_project() {
+            let before = catalog.files.len();
             let place = format!("custom/{scheme}");
-            shelf.read(&root, TemplateFolder::Scheme(&scheme), &place);
-            if shelf.files.len() > before {
-                shelf.own.insert(scheme);
-            } else if !shelf.faults.iter().any(|fault| fault.path == bare(&place)) {
-                shelf.fault(bare(&place), "it contains no template: there is no scheme with this name yet", false);
+            catalog.read(&root, TemplateFolder::Scheme(&scheme), &place);
+            if catalog.files.len() > before {
+                catalog.project_schemes.insert(scheme);
+            } else if !catalog.errors.iter().any(|error| error.path == folder_path(&place)) {
+                catalog.add_error(
+                    folder_path(&place),
+                    "it contains no template: there is no scheme with this name yet",
+                    false,
+                );
             }
         }
         let built_in = |file: &Builtin| CatalogEntry {
@@ -89,36 +93,36 @@ impl TemplateCatalog {
             name: file.name.to_owned(),
             text: Ok(file.text.to_owned()),
         };
-        shelf.files.extend(BUILTINS.iter().map(built_in));
-        shelf.faults.sort();
-        shelf
+        catalog.files.extend(BUILTINS.iter().map(built_in));
+        catalog.errors.sort();
+        catalog
     }
 
-    fn fault(&mut self, path: String, why: impl Into<Message>, fatal: bool) {
-        self.faults.push(CatalogError { path, why: why.into(), fatal });
+    fn add_error(&mut self, path: String, reason: impl Into<Message>, fatal: bool) {
+        self.errors.push(CatalogError { path, reason: reason.into(), fatal });
     }
 
     fn schemes_of_project(&mut self) -> Vec<String> {
         let mut names = Vec::new();
         for name in self.folders.schemes() {
-            let path = bare(&format!("custom/{name}"));
+            let path = folder_path(&format!("custom/{name}"));
             let real = self.folders.folder(TemplateFolder::Scheme(&name));
             if name.starts_with('.') || !real.is_dir() {
-                // Files beside the schemes are told by the rule for templates that no look-up finds.
+                // Files next to the schemes are reported by the rule for unused templates.
                 if real.is_symlink() && !real.exists() {
-                    self.fault(path, "it is a broken link", false);
+                    self.add_error(path, "it is a broken link", false);
                 }
             } else if name == DEFAULT_SCHEME {
-                let why = "it is ignored: `default` is the name of the templates in _system/config/default";
-                self.fault(path, why, false);
+                let reason = "it is ignored: `default` is the name of the templates in _system/config/default";
+                self.add_error(path, reason, false);
             } else if !is_scheme_name(&name) {
-                self.fault(
+                self.add_error(
                     path,
                     "this cannot be the name of a scheme: names consist of letters, digits, `_` and `-`",
                     false,
                 );
-            } else if names.len() == MOST_SCHEMES {
-                self.fault(path, msg!("there are more than {MOST_SCHEMES} schemes; this one was skipped"), false);
+            } else if names.len() == MAX_SCHEMES {
+                self.add_error(path, msg!("there are more than {MAX_SCHEMES} schemes; this one was skipped"), false);
                 break;
             } else {
                 names.push(name);
@@ -129,64 +133,70 @@ impl TemplateCatalog {
 
     fn read(&mut self, root: &Path, folder: TemplateFolder<'_>, place: &str) {
         let path = self.folders.folder(folder);
-        if let Some(why) = leads_out(root, &path) {
-            self.fault(bare(place), why, false);
+        if let Some(reason) = outside_link(root, &path) {
+            self.add_error(folder_path(place), reason, false);
         }
         let mut names = match self.folders.list(folder) {
             Ok(names) => names,
-            Err(why) => {
-                let why = if path.is_file() { msg!("it is a file, but a template folder was expected") } else { why };
-                self.fault(bare(place), msg!("it cannot be read: {why}"), true);
+            Err(reason) => {
+                let reason =
+                    if path.is_file() { msg!("it is a file, but a template folder was expected") } else { reason };
+                self.add_error(folder_path(place), msg!("it cannot be read: {reason}"), true);
                 return;
             }
         };
         names.retain(|name| is_template_name(name));
         if names.len() > MAX_FILES {
-            self.fault(bare(place), msg!("it contains more than {MAX_FILES} templates; the rest are not listed"), true);
+            self.add_error(
+                folder_path(place),
+                msg!("it contains more than {MAX_FILES} templates; the rest are not listed"),
+                true,
+            );
             names.truncate(MAX_FILES);
         }
         for name in names {
             let real = path.join(&name);
             let text = match self.folders.read(folder, &name) {
                 Ok(Some(text)) => Ok(text),
-                // Gone since it was listed.
+                // Deleted after it was listed.
                 Ok(None) => continue,
-                Err(why) => Err(plainer(&real, why)),
+                Err(reason) => Err(read_error_message(&real, reason)),
             };
-            if let Err(why) = &text {
-                self.fault(shown(place, &name), why.clone(), true);
-            } else if let Some(why) = leads_out(root, &real) {
-                self.fault(shown(place, &name), why, false);
+            if let Err(reason) = &text {
+                self.add_error(display_name(place, &name), reason.clone(), true);
+            } else if let Some(reason) = outside_link(root, &real) {
+                self.add_error(display_name(place, &name), reason, false);
             }
             self.files.push(CatalogEntry { place: place.to_owned(), name, text });
         }
     }
 
-    /// Every file, in no order that means anything.
+    /// All files, in no particular order.
     pub fn files(&self) -> &[CatalogEntry] {
         &self.files
     }
 
-    pub fn faults(&self) -> &[CatalogError] {
-        &self.faults
+    pub fn errors(&self) -> &[CatalogError] {
+        &self.errors
     }
 
-    /// The names of all schemes: the default one, those of the binary and those of the project.
+    /// The names of all schemes: the default one, the built-in ones and those of the project.
     pub fn schemes(&self) -> Vec<String> {
-        let mut named: BTreeSet<String> = self.own.clone();
+        let mut named: BTreeSet<String> = self.project_schemes.clone();
         named.extend(schemes().map(str::to_owned));
         std::iter::once(DEFAULT_SCHEME.to_owned()).chain(named).collect()
     }
 
     pub fn is_of_project(&self, scheme: &str) -> bool {
         match own_scheme(Some(scheme)) {
-            Some(scheme) => self.own.contains(scheme),
+            Some(scheme) => self.project_schemes.contains(scheme),
             None => self.files.iter().any(|file| file.place == DEFAULT_SCHEME),
         }
     }
 
-    /// Errors: `Usage`, with near names and what was tried.
-    pub fn known(&self, scheme: &str) -> Result<(), EngineError> {
+    /// Checks that a scheme exists.
+    /// Errors: `Usage`, with similar names and the searched locations.
+    pub fn check_scheme(&self, scheme: &str) -> Result<(), EngineError> {
         if self.schemes().iter().any(|known| known == scheme) {
             return Ok(());
         }
@@ -198,8 +208,8 @@ impl TemplateCatalog {
         Err(no_scheme(&self.folders, scheme).into())
     }
 
-    /// The templates of a scheme by the names of their files: for each, the file that is served, and behind it those that it
-    /// overrides, in the order of look-up. A scheme that there is not has those of the default one.
+    /// The templates of a scheme by file name: the file that is used, followed by the files that it overrides, in
+    /// lookup order. An unknown scheme has the templates of the default one.
     pub fn served(&self, scheme: &str) -> BTreeMap<&str, Vec<&CatalogEntry>> {
         let mut served: BTreeMap<&str, Vec<&CatalogEntry>> = BTreeMap::new();
         for place in order(Some(scheme)) {
@@ -210,7 +220,7 @@ impl TemplateCatalog {
         served
     }
 
-    /// The files of a scheme that can be read, as a session would pin them.
+    /// The readable files of a scheme, as a session would pin them.
     pub fn pinned(&self, scheme: &str) -> Vec<TemplateFile> {
         let mut pinned = Vec::new();
         for place in order(Some(scheme)) {
@@ -225,12 +235,12 @@ impl TemplateCatalog {
     }
 }
 
-fn bare(place: &str) -> String {
-    shown(place, "").trim_end_matches('/').to_owned()
+fn folder_path(place: &str) -> String {
+    display_name(place, "").trim_end_matches('/').to_owned()
 }
 
-/// Why a template cannot be read, in words of its own where those of the operating system say little.
-fn plainer(path: &Path, why: Message) -> Message {
+/// Why a template cannot be read, with a clearer message for common operating system errors.
+fn read_error_message(path: &Path, reason: Message) -> Message {
     if path.is_dir() {
         return msg!("it is a folder, but a template must be a file");
     }
@@ -238,12 +248,12 @@ fn plainer(path: &Path, why: Message) -> Message {
         Err(error) if path.is_symlink() && error.kind() == io::ErrorKind::NotFound => {
             msg!("it is a broken link")
         }
-        _ => why,
+        _ => reason,
     }
 }
 
-/// That a link leads out of the project, which is told because what it leads to is in no copy of the project.
-fn leads_out(root: &Path, path: &Path) -> Option<Message> {
+/// Reports a link to a target outside the project, because copies of the project do not contain it.
+fn outside_link(root: &Path, path: &Path) -> Option<Message> {
     if !path.is_symlink() {
         return None;
     }

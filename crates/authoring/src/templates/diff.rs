@@ -1,4 +1,4 @@
-//! How the templates of two schemes differ: line by line, and in what they ask of the model.
+//! Compares the templates of two schemes: their lines, and the fields and names that they use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,23 +17,23 @@ use bcc_lang::template::builtin::schemes;
 use bcc_lang::template::layers::{DEFAULT_SCHEME, TemplateFile};
 use bcc_lang::template::templates::Templates;
 
-/// Stands in the place of a file that one of the schemes does not have.
+/// The name in a diff for a file that one of the schemes does not have.
 const NO_FILE: &str = "/dev/null";
 
-/// Comparing one file takes no longer than this; what is left then counts as different.
+/// The timeout for comparing one file; the remainder counts as different.
 const LIMIT: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComparisonBase<'a> {
-    /// Another scheme, as it is served.
+    /// Another scheme, with the templates that it uses.
     Scheme(&'a str),
-    /// What the binary alone has for the same scheme.
+    /// The built-in templates of the same scheme.
     BuiltIn,
 }
 
 impl ComparisonBase<'_> {
-    /// What is compared with when nobody says: the default scheme; for that, the binary's.
-    pub fn usual(scheme: &str) -> Self {
+    /// The default comparison: with the default scheme; for that one, with the built-in templates.
+    pub fn default_for(scheme: &str) -> Self {
         if scheme == DEFAULT_SCHEME { Self::BuiltIn } else { Self::Scheme(DEFAULT_SCHEME) }
     }
 }
@@ -42,47 +42,46 @@ impl ComparisonBase<'_> {
 pub struct TemplateDifference {
     /// The name of the file: `ai_ask_v1.md`.
     pub name: String,
-    /// A unified diff; empty when nothing differs, or nothing but line ends.
+    /// A unified diff; empty if nothing differs except line endings.
     pub unified: String,
-    /// Whether the two files are the same, byte for byte.
+    /// Whether the two files are identical.
     pub same: bool,
-    /// The other file, as people are shown it; none where there is none.
+    /// The displayed path of the other file; `None` if there is none.
     pub other: Option<String>,
-    /// Fields of the reply that the other one asks for and this one does not.
-    pub lacks_fields: Vec<String>,
-    /// Names that the other one uses and this one does not.
-    pub lacks_names: Vec<String>,
-    /// Whether only one of the two ends its lines as Windows does.
+    /// Fields of the reply that only the other file asks for.
+    pub missing_fields: Vec<String>,
+    /// Names that only the other file uses.
+    pub missing_names: Vec<String>,
+    /// Whether only one of the two has Windows line endings.
     pub line_ends: bool,
-    /// Whether one of the two has a mistake, so that nobody knows what it lacks.
-    pub mistaken: bool,
-    pub fault: Option<String>,
+    /// Whether one of the two has an error, so that missing fields and names are unknown.
+    pub has_errors: bool,
+    pub error: Option<String>,
 }
 
-/// Compares a template of a scheme, named as people name it, or all that differ; of all, those that cannot be read are told with
-/// the rest.
-/// Errors: `Usage` for a scheme or a template that there is not, or a file that cannot be read.
+/// Compares one template of a scheme, or all that differ. When all are compared, unreadable files are part of the result.
+/// Errors: `Usage` if there is no such scheme or template, or if a file cannot be read.
 pub fn diff(
-    shelf: &TemplateCatalog,
+    catalog: &TemplateCatalog,
     scheme: &str,
     against: ComparisonBase<'_>,
     typed: Option<(&str, Option<u32>)>,
 ) -> Result<Vec<TemplateDifference>, EngineError> {
-    shelf.known(scheme)?;
-    let these = Side::of(shelf, scheme, false)?;
+    catalog.check_scheme(scheme)?;
+    let these = Side::of(catalog, scheme, false)?;
     let others = match against {
         ComparisonBase::Scheme(other) => {
-            shelf.known(other)?;
-            Side::of(shelf, other, false)?
+            catalog.check_scheme(other)?;
+            Side::of(catalog, other, false)?
         }
-        ComparisonBase::BuiltIn => Side::of(shelf, scheme, true)?,
+        ComparisonBase::BuiltIn => Side::of(catalog, scheme, true)?,
     };
     let one = typed.map(|(typed, version)| {
-        let here = find(shelf, scheme, typed, version);
+        let here = find(catalog, scheme, typed, version);
         let found = match (here, against) {
-            // The other scheme may have it alone.
-            (Err(_), ComparisonBase::Scheme(other)) if find(shelf, other, typed, version).is_ok() => {
-                find(shelf, other, typed, version)
+            // Only the other scheme may have it.
+            (Err(_), ComparisonBase::Scheme(other)) if find(catalog, other, typed, version).is_ok() => {
+                find(catalog, other, typed, version)
             }
             (here, _) => here,
         };
@@ -97,7 +96,7 @@ pub fn diff(
         let difference = match compare(name, &others, &these) {
             Err(error) if typed.is_none() => TemplateDifference {
                 name: name.to_owned(),
-                fault: Some(error.to_string()),
+                error: Some(error.to_string()),
                 ..TemplateDifference::default()
             },
             difference => difference?,
@@ -109,20 +108,20 @@ pub fn diff(
     Ok(differences)
 }
 
-/// How much nearer another scheme must be to be named, as shares of lines that are the same.
-const CLEARLY: f32 = 0.25;
+/// How much more similar another scheme must be to be suggested, as a share of equal lines.
+const MIN_DIFFERENCE: f32 = 0.25;
 
-/// The scheme of the binary that the project's own files of a scheme were probably copied from, where they are clearly nearer to it
-/// than to what is compared with when nobody says.
-pub fn nearer(shelf: &TemplateCatalog, scheme: &str) -> Option<String> {
-    let own: Vec<(&str, &str)> = shelf
+/// The built-in scheme that the project's files of a scheme were probably copied from, if they are clearly more similar
+/// to it than to the default scheme.
+pub fn likely_source(catalog: &TemplateCatalog, scheme: &str) -> Option<String> {
+    let own: Vec<(&str, &str)> = catalog
         .files()
         .iter()
         .filter(|file| file.place == format!("custom/{scheme}"))
         .filter_map(|file| Some((file.name.as_str(), file.text.as_deref().ok()?)))
         .collect();
-    let alike = |other: &str| -> f32 {
-        let served = shelf.served(other);
+    let similarity = |other: &str| -> f32 {
+        let served = catalog.served(other);
         let of = |(name, text): &(&str, &str)| {
             let other = served.get(name).and_then(|files| files.first())?.text.as_deref().ok()?;
             Some(TextDiff::configure().timeout(LIMIT).diff_lines(other, text).ratio())
@@ -130,10 +129,10 @@ pub fn nearer(shelf: &TemplateCatalog, scheme: &str) -> Option<String> {
         let shares: Vec<f32> = own.iter().filter_map(of).collect();
         if shares.is_empty() { 0.0 } else { shares.iter().sum::<f32>() / shares.len() as f32 }
     };
-    let (usual, mut best) = (alike(DEFAULT_SCHEME), None);
+    let (usual, mut best) = (similarity(DEFAULT_SCHEME), None);
     for other in schemes().filter(|other| *other != scheme) {
-        let share = alike(other);
-        if share > usual + CLEARLY && best.is_none_or(|(_, most)| share > most) {
+        let share = similarity(other);
+        if share > usual + MIN_DIFFERENCE && best.is_none_or(|(_, best_share)| share > best_share) {
             best = Some((other, share));
         }
     }
@@ -146,21 +145,21 @@ struct Side<'s> {
 }
 
 impl<'s> Side<'s> {
-    fn of(shelf: &'s TemplateCatalog, scheme: &str, built_in: bool) -> Result<Self, EngineError> {
-        let taken = |file: &&&CatalogEntry| !built_in || file.is_built_in();
-        let served = shelf.served(scheme).into_iter();
-        let files = served.filter_map(|(name, files)| Some((name, *files.iter().find(taken)?))).collect();
-        let mut pinned = shelf.pinned(scheme);
+    fn of(catalog: &'s TemplateCatalog, scheme: &str, built_in: bool) -> Result<Self, EngineError> {
+        let is_selected = |file: &&&CatalogEntry| !built_in || file.is_built_in();
+        let served = catalog.served(scheme).into_iter();
+        let files = served.filter_map(|(name, files)| Some((name, *files.iter().find(is_selected)?))).collect();
+        let mut pinned = catalog.pinned(scheme);
         pinned.retain(|file: &TemplateFile| !built_in || file.place.starts_with("builtin/"));
         Ok(Self { files, templates: Templates::new(&pinned, MARK)? })
     }
 
-    /// What the template says; nothing where that is not sure.
-    fn says(&self, name: &str) -> Option<WrittenField> {
+    /// The fields and names that a template uses; `None` if they cannot be determined.
+    fn written_fields(&self, name: &str) -> Option<WrittenField> {
         let number = self.templates.number(name)?;
         let (stem, version) = name_and_version(name)?;
         self.templates.get(stem, version).ok()?;
-        Some(WrittenField::by(&self.templates, number))
+        Some(WrittenField::collect(&self.templates, number))
     }
 }
 
@@ -169,8 +168,8 @@ fn compare(name: &str, others: &Side<'_>, these: &Side<'_>) -> Result<TemplateDi
     let text = |file: Option<&CatalogEntry>| file.map_or(Ok(String::new()), |file| file.readable().map(str::to_owned));
     let (before, after) = (text(other)?, text(this)?);
     let same = before == after && other.is_some() == this.is_some();
-    let windows = |text: &str| text.contains("\r\n");
-    let line_ends = other.is_some() && this.is_some() && windows(&before) != windows(&after);
+    let has_crlf = |text: &str| text.contains("\r\n");
+    let line_ends = other.is_some() && this.is_some() && has_crlf(&before) != has_crlf(&after);
     let (before, after) =
         if line_ends { (before.replace("\r\n", "\n"), after.replace("\r\n", "\n")) } else { (before, after) };
     let shown = |file: Option<&CatalogEntry>| file.map_or_else(|| NO_FILE.to_owned(), CatalogEntry::shown);
@@ -190,15 +189,16 @@ fn compare(name: &str, others: &Side<'_>, these: &Side<'_>) -> Result<TemplateDi
     if same || other.is_none() || this.is_none() || name_and_version(name).is_none() {
         return Ok(difference);
     }
-    difference.mistaken = true;
-    if let (Some(other), Some(this)) = (others.says(name), these.says(name)) {
-        difference.mistaken = false;
+    difference.has_errors = true;
+    if let (Some(other), Some(this)) = (others.written_fields(name), these.written_fields(name)) {
+        difference.has_errors = false;
         let kind = name_and_version(name).map(|(kind, _)| kind);
         if let Some(reply) = kind.and_then(embedded::reply).and_then(|text| serde_json::from_str::<Value>(text).ok()) {
             let here = this.fields(&reply);
-            difference.lacks_fields = other.fields(&reply).into_iter().filter(|field| !here.contains(field)).collect();
+            difference.missing_fields =
+                other.fields(&reply).into_iter().filter(|field| !here.contains(field)).collect();
         }
-        difference.lacks_names = other.names.difference(&this.names).cloned().collect();
+        difference.missing_names = other.names.difference(&this.names).cloned().collect();
     }
     Ok(difference)
 }

@@ -1,4 +1,4 @@
-//! One template by the name that a person types: `ai_ask`, `ai_ask_v1`, `ai_ask_v1.md`, `safety.md`, `default:safety.md`.
+//! Finds a template by a name that a user enters: `ai_ask`, `ai_ask_v1`, `ai_ask_v1.md`, `safety.md`, `default:safety.md`.
 
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
@@ -10,26 +10,26 @@ use bcc_lang::source::near::did_you_mean;
 use bcc_lang::template::layers::DEFAULT_SCHEME;
 use bcc_lang::template::loaded::{DEFAULT_PREFIX, is_outside};
 
-/// The file that serves a template in a scheme, with those behind it that it overrides.
+/// The template file that a scheme uses, with the files that it overrides.
 #[derive(Clone, Debug)]
 pub struct Served<'s> {
     /// The name of the file: `ai_ask_v1.md`.
     pub name: &'s str,
     pub file: &'s CatalogEntry,
-    /// What would be served without it, and so on.
+    /// The files that it overrides, in lookup order.
     pub overrides: Vec<&'s CatalogEntry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Typed<'t> {
-    /// `ai_ask`; the name of a part without its end.
+    /// `ai_ask`; for an include file, its name without the extension.
     pub name: &'t str,
-    /// The version, where it is typed too: `ai_ask_v2`.
+    /// The version, if the name contains one: `ai_ask_v2`.
     pub version: Option<u32>,
 }
 
-/// Reads what somebody typed for a template, `default:` in front or not.
-/// Errors: `Usage` for a path: templates are named by their file alone.
+/// Parses a template name that a user entered, with or without `default:`.
+/// Errors: `Usage` for a path: templates are specified by file name only.
 pub fn typed(typed: &str) -> Result<Typed<'_>, EngineError> {
     let bare = typed.strip_prefix(DEFAULT_PREFIX).unwrap_or(typed);
     if is_outside(bare) {
@@ -42,22 +42,22 @@ pub fn typed(typed: &str) -> Result<Typed<'_>, EngineError> {
     Ok(Typed { name, version })
 }
 
-/// The template that is meant by `typed` in a scheme. A name without a version means `version`, else version 1, which is what
-/// an action without `version` gets; else the lowest that there is.
-/// Errors: `Usage`: there is no such scheme, or no such template in it, with near names and the versions that there are.
+/// Finds the template `typed` in a scheme. A name without a version means `version`, or version 1, which actions
+/// without `version` use, or the lowest existing version.
+/// Errors: `Usage` if there is no such scheme or template, with similar names and the existing versions.
 pub fn find<'s>(
-    shelf: &'s TemplateCatalog,
+    catalog: &'s TemplateCatalog,
     scheme: &str,
     typed: &str,
     version: Option<u32>,
 ) -> Result<Served<'s>, EngineError> {
-    shelf.known(scheme)?;
+    catalog.check_scheme(scheme)?;
     let Typed { name: root, version: exact } = self::typed(typed)?;
     let (scheme, bare) = match typed.strip_prefix(DEFAULT_PREFIX) {
         Some(bare) => (DEFAULT_SCHEME, bare),
         None => (scheme, typed),
     };
-    let all = shelf.served(scheme);
+    let all = catalog.served(scheme);
     let stem = bare.strip_suffix(".md").unwrap_or(bare);
     let written = format!("{stem}.md");
     if let (Some(asked), Some(written)) = (version, exact)
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_and_a_version_are_read_from_what_is_typed_and_paths_are_refused() {
+    fn a_name_and_a_version_are_parsed_and_paths_are_rejected() {
         for (text, name, version) in [
             ("ai_ask", "ai_ask", None),
             ("ai_ask_v2", "ai_ask", Some(2)),

@@ -1,4 +1,4 @@
-//! Every template of a project in every scheme: which file serves it, what that overrides, and what is of no use.
+//! Lists the templates of a project in every scheme: the file that is used, the files that it overrides, and unused files.
 
 use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
@@ -14,8 +14,8 @@ use bcc_check::templates::template_set::LATER_TEMPLATES;
 use bcc_check::templates::unused::name_and_version;
 use bcc_engine::discovery::names::PathNames;
 use bcc_engine::error::EngineError;
-use bcc_lang::template::front_matter::cut_all;
-use bcc_lang::template::layers::{DEFAULT_SCHEME, TemplateLayer, shown};
+use bcc_lang::template::front_matter::split_all;
+use bcc_lang::template::layers::{DEFAULT_SCHEME, TemplateLayer, display_name};
 use bcc_runtime::actions::KINDS;
 use bcc_runtime::program::monitor::Monitor;
 use bcc_runtime::program::orchestration::ORCHESTRATOR;
@@ -23,19 +23,19 @@ use bcc_runtime::program::persona::PERSONA;
 
 #[derive(Clone, Debug)]
 pub struct TemplateListing {
-    /// The schemes that were asked for, the default one first.
+    /// The requested schemes, the default one first.
     pub schemes: Vec<SchemeEntry>,
-    /// Files of the project that are of no use, with the reason.
+    /// Unused files of the project, with the reason.
     pub unused: Vec<CatalogError>,
-    pub faults: Vec<CatalogError>,
+    pub errors: Vec<CatalogError>,
 }
 
 #[derive(Clone, Debug)]
 pub struct SchemeEntry {
     pub name: String,
     pub of_project: bool,
-    /// Whether `bcc-script.toml` or a script names it; none where not every script could be read. The default one is named by
-    /// whoever names none.
+    /// Whether `bcc-script.toml` or a script names it; `None` if some scripts could not be read. The default scheme is
+    /// always used.
     pub named: Option<bool>,
     pub templates: Vec<TemplateEntry>,
 }
@@ -44,24 +44,24 @@ pub struct SchemeEntry {
 pub struct TemplateEntry {
     /// `ai_ask_v1.md`
     pub file: String,
-    /// `ai_ask`; the name of the file without its end where it is a part of others.
+    /// `ai_ask`; for an include file, its name without the extension.
     pub name: String,
-    /// Its version; none for a part of others.
+    /// Its version; `None` for an include file.
     pub version: Option<u32>,
     pub layer: TemplateLayer,
-    /// The file, as people are shown it.
+    /// The displayed path of the file.
     pub path: String,
-    /// The files that it stands before, the nearest first.
+    /// The files that it overrides, in lookup order.
     pub overrides: Vec<String>,
     pub description: Option<String>,
-    pub pulls: Vec<String>,
-    pub pulled_by: Vec<String>,
-    /// Why nothing in this scheme needs it.
+    pub includes: Vec<String>,
+    pub included_by: Vec<String>,
+    /// Why nothing in this scheme uses it.
     pub unused: Option<Message>,
-    pub fault: Option<Message>,
+    pub error: Option<Message>,
 }
 
-/// The names with which the names of templates begin that this release asks for.
+/// The base names of the templates that this release uses.
 pub fn kinds() -> Vec<&'static str> {
     let own = KINDS.iter().filter(|kind| kind.prompt().is_some()).map(|kind| kind.name());
     let other = KINDS.iter().flat_map(|kind| kind.prompts()).map(|(name, _)| *name);
@@ -71,54 +71,56 @@ pub fn kinds() -> Vec<&'static str> {
 
 /// Lists the templates of the project in this directory: of one scheme, or of all. `chosen` is the scheme that its
 /// configuration names.
-/// Errors: `Usage` when there is no such scheme, or its files are more than a session can have.
+/// Errors: `Usage` if there is no such scheme, or it has more files than a session can have.
 pub fn list(directory: &Path, only: Option<&str>, chosen: Option<&str>) -> Result<TemplateListing, EngineError> {
-    let shelf = TemplateCatalog::of(directory);
+    let catalog = TemplateCatalog::of(directory);
     if let Some(only) = only {
-        shelf.known(only)?;
+        catalog.check_scheme(only)?;
     }
-    let asked = TemplateRequests::by(directory);
-    let all = shelf.schemes();
-    let mut pulls: BTreeMap<&str, IncludeGraph> = BTreeMap::new();
+    let requests = TemplateRequests::of_project(directory);
+    let all = catalog.schemes();
+    let mut graphs: BTreeMap<&str, IncludeGraph> = BTreeMap::new();
     for scheme in &all {
-        pulls.insert(scheme, IncludeGraph::of(&shelf, scheme)?);
+        graphs.insert(scheme, IncludeGraph::of(&catalog, scheme)?);
     }
     let named = |scheme: &str| match scheme {
         DEFAULT_SCHEME => Some(true),
-        _ if asked.schemes.contains(scheme) || chosen == Some(scheme) => Some(true),
-        _ => asked.whole.then_some(false),
+        _ if requests.schemes.contains(scheme) || chosen == Some(scheme) => Some(true),
+        _ => requests.complete.then_some(false),
     };
     let listed = |scheme: &String| SchemeEntry {
         name: scheme.clone(),
-        of_project: shelf.is_of_project(scheme),
+        of_project: catalog.is_of_project(scheme),
         named: named(scheme),
-        templates: match pulls.get(scheme.as_str()) {
-            Some(pulls) => shelf.served(scheme).values().filter_map(|files| template(files, pulls, &asked)).collect(),
+        templates: match graphs.get(scheme.as_str()) {
+            Some(graph) => {
+                catalog.served(scheme).values().filter_map(|files| template(files, graph, &requests)).collect()
+            }
             None => Vec::new(),
         },
     };
     let schemes = all.iter().map(listed).collect::<Vec<_>>();
-    let unused = unused(directory, &shelf, &schemes, pulls.values());
-    let mut faults = shelf.faults().to_vec();
-    let mistakes = pulls.values().flat_map(|pulls| &pulls.mistakes);
+    let unused = unused(directory, &catalog, &schemes, graphs.values());
+    let mut faults = catalog.errors().to_vec();
+    let mistakes = graphs.values().flat_map(|graph| &graph.errors);
     faults.extend(mistakes.filter(|((place, _), _)| !place.starts_with("builtin/")).map(|((place, name), mistake)| {
-        let why = msg!("{mistake} (run `bcc-script templates check` for details)");
-        CatalogError { path: shown(place, name), why, fatal: false }
+        let reason = msg!("{mistake} (run `bcc-script templates check` for details)");
+        CatalogError { path: display_name(place, name), reason, fatal: false }
     }));
     faults.sort();
     faults.dedup();
     let schemes = schemes.into_iter().filter(|scheme| only.is_none_or(|only| only == scheme.name)).collect();
-    Ok(TemplateListing { schemes, unused, faults })
+    Ok(TemplateListing { schemes, unused, errors: faults })
 }
 
-fn template(files: &[&CatalogEntry], pulls: &IncludeGraph, asked: &TemplateRequests) -> Option<TemplateEntry> {
+fn template(files: &[&CatalogEntry], includes: &IncludeGraph, requests: &TemplateRequests) -> Option<TemplateEntry> {
     let (file, overrides) = files.split_first()?;
     let parsed = name_and_version(&file.name);
     let stem = file.name.strip_suffix(".md").unwrap_or(&file.name);
     let (name, version) = parsed.map_or((stem, None), |(name, version)| (name, Some(version)));
-    let by = pulls.into.get(&(file.place.clone(), file.name.clone()));
+    let by = includes.included_by.get(&(file.place.clone(), file.name.clone()));
     let text = file.text.as_deref().unwrap_or_default();
-    let description = cut_all(text).0.front.description;
+    let description = split_all(text).0.front.description;
     Some(TemplateEntry {
         file: file.name.clone(),
         name: name.to_owned(),
@@ -127,15 +129,16 @@ fn template(files: &[&CatalogEntry], pulls: &IncludeGraph, asked: &TemplateReque
         path: file.shown(),
         overrides: overrides.iter().map(|file| file.shown()).collect(),
         description: description.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")),
-        pulls: pulls.by.get(&file.name).into_iter().flatten().cloned().collect(),
-        pulled_by: by.into_iter().flatten().cloned().collect(),
-        unused: needless(&file.name, asked).filter(|_| by.is_none() && !(version.is_none() && pulls.unsure)),
-        fault: file.text.as_ref().err().cloned(),
+        includes: includes.includes.get(&file.name).into_iter().flatten().cloned().collect(),
+        included_by: by.into_iter().flatten().cloned().collect(),
+        unused: unused_reason(&file.name, requests)
+            .filter(|_| by.is_none() && !(version.is_none() && includes.incomplete)),
+        error: file.text.as_ref().err().cloned(),
     })
 }
 
-/// Why nothing needs a file of this name that no other pulls in.
-fn needless(file: &str, asked: &TemplateRequests) -> Option<Message> {
+/// Why a file with this name is unused if no other template includes it.
+fn unused_reason(file: &str, requests: &TemplateRequests) -> Option<Message> {
     let Some((name, version)) = name_and_version(file) else {
         return Some(msg!("no other template includes it"));
     };
@@ -145,47 +148,47 @@ fn needless(file: &str, asked: &TemplateRequests) -> Option<Message> {
     if !kinds().contains(&name) {
         return Some(msg!("nothing uses a template `{name}`, and no other template includes it"));
     }
-    // Version 1 is what every action without `version` gets; only the kinds themselves can ask for another.
-    let never = version > 1 && asked.asks(name, version) == Some(false);
+    // Actions without `version` use version 1; only action types can request another one.
+    let never = version > 1 && requests.asks(name, version) == Some(false);
     never.then(|| msg!("no script of this project uses version {version} of `{name}`"))
 }
 
-/// The files of the project that no scheme needs, and those that no look-up finds.
+/// The files of the project that no scheme uses, and those that no lookup finds.
 fn unused<'p>(
     directory: &Path,
-    shelf: &TemplateCatalog,
+    catalog: &TemplateCatalog,
     schemes: &[SchemeEntry],
-    pulls: impl Iterator<Item = &'p IncludeGraph>,
+    graphs: impl Iterator<Item = &'p IncludeGraph>,
 ) -> Vec<CatalogError> {
-    // What some scheme pulls in is needed, though in another nothing does.
+    // A file that one scheme includes is used, even if others do not include it.
     let mut needed: BTreeSet<String> =
-        pulls.flat_map(|pulls| pulls.into.keys()).map(|(place, name)| shown(place, name)).collect();
+        graphs.flat_map(|graph| graph.included_by.keys()).map(|(place, name)| display_name(place, name)).collect();
     let mut reasons: BTreeMap<&str, &Message> = BTreeMap::new();
     for template in schemes.iter().flat_map(|scheme| &scheme.templates) {
         match &template.unused {
-            Some(why) => drop(reasons.insert(&template.path, why)),
+            Some(reason) => drop(reasons.insert(&template.path, reason)),
             None => drop(needed.insert(template.path.clone())),
         }
     }
     let own: BTreeSet<String> =
-        shelf.files().iter().filter(|file| !file.is_built_in()).map(CatalogEntry::shown).collect();
-    let idle = |(path, why): (&str, &Message)| {
-        let fault = || CatalogError { path: path.to_owned(), why: Message::clone(why), fatal: false };
-        (own.contains(path) && !needed.contains(path)).then(fault)
+        catalog.files().iter().filter(|file| !file.is_built_in()).map(CatalogEntry::shown).collect();
+    let unused_error = |(path, reason): (&str, &Message)| {
+        let error = || CatalogError { path: path.to_owned(), reason: Message::clone(reason), fatal: false };
+        (own.contains(path) && !needed.contains(path)).then(error)
     };
-    let mut unused: Vec<CatalogError> = reasons.into_iter().filter_map(idle).collect();
-    // What only looks like a template is told by the rule of `validate`, which knows what was meant.
-    for found in examine(directory, &PathNames::seen_from(directory.to_path_buf()), None, &|_| None) {
+    let mut unused: Vec<CatalogError> = reasons.into_iter().filter_map(unused_error).collect();
+    // Files that only look like templates are reported by a rule of `validate`, which suggests the intended name.
+    for found in examine(directory, &PathNames::relative_to(directory.to_path_buf()), None, &|_| None) {
         if found.rule != "unused-template" {
             continue;
         }
         let path = found.file.name().to_owned();
-        let why = match found.help {
+        let reason = match found.help {
             Some(help) => Message::list(Joint::Semicolon, [found.message, help]),
             None => found.message,
         };
-        unused.retain(|fault| fault.path != path);
-        unused.push(CatalogError { path, why, fatal: false });
+        unused.retain(|error| error.path != path);
+        unused.push(CatalogError { path, reason, fatal: false });
     }
     unused.sort();
     unused

@@ -1,4 +1,4 @@
-//! Templates for those who edit them: which there are, which layer serves each, how they differ, new schemes.
+//! Tools for template authors: list, find, check and compare templates, and create schemes.
 
 pub mod catalog;
 pub mod check;

@@ -1,5 +1,4 @@
-//! A new scheme: templates copied into `_system/config/custom/<scheme>/`, where they can be changed. Nothing that is there is
-//! ever overwritten.
+//! Creates a scheme: copies templates into `_system/config/custom/<scheme>/` for editing. Existing files are never overwritten.
 
 use bcc_lang::message::msg;
 use std::collections::BTreeSet;
@@ -10,12 +9,12 @@ use crate::scaffold::new::built_in_scheme;
 use crate::templates::catalog::{CatalogEntry, TemplateCatalog};
 use crate::templates::find::find;
 use crate::templates::includes::IncludeGraph;
-use crate::templates::scheme::may_be_made;
+use crate::templates::scheme::check_new_name;
 use bcc_check::templates::unused::name_and_version;
 use bcc_engine::error::EngineError;
 use bcc_engine::files::TemplateFolders;
 use bcc_engine::files::create::create_all;
-use bcc_engine::portable::differ_in_case_alone;
+use bcc_engine::portable::differ_only_in_case;
 use bcc_engine::project::{Project, absolute};
 use bcc_lang::message::language::Language;
 use bcc_lang::template::layers::{DEFAULT_SCHEME, TemplateFolder, is_template_name};
@@ -24,102 +23,107 @@ use bcc_lang::template::layers::{DEFAULT_SCHEME, TemplateFolder, is_template_nam
 pub struct NewScheme<'r> {
     pub project: &'r Path,
     pub scheme: &'r str,
-    /// The scheme whose templates are copied, as they are served there; `None` for the default one.
+    /// The scheme whose templates are copied; `None` for the default one.
     pub from: Option<&'r str>,
-    /// The templates to copy, as people name them; none for all.
+    /// The templates to copy, by the names that users enter; empty for all.
     pub names: &'r [String],
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MadeScheme {
-    /// The folder of the scheme, absolute.
+    /// The absolute path of the scheme's folder.
     pub folder: PathBuf,
-    /// The same in the project: `_system/config/custom/gentle`.
+    /// The displayed path in the project: `_system/config/custom/gentle`.
     pub shown: String,
     pub written: Vec<String>,
-    /// The names of those that were there before, and stay as they were.
-    pub kept: Vec<String>,
+    /// The names of existing files, which were not changed.
+    pub existing: Vec<String>,
 }
 
-/// The scheme whose templates are copied when nobody says: the project's own one, else the one of the binary that has the language
-/// of the project's prompts, so that a model is not asked in two languages at once.
-pub fn usual_source(project: &Project, scheme: &str) -> String {
-    let shelf = TemplateCatalog::of(&project.directory);
-    let own = project.config.project.scheme.clone().filter(|own| own != scheme && shelf.known(own).is_ok());
-    own.unwrap_or_else(|| match of_prompts(project) {
+/// The default source of a new scheme: the project's own scheme, or the built-in one in the language of the project's
+/// prompts, so that a model does not get prompts in two languages.
+pub fn default_source(project: &Project, scheme: &str) -> String {
+    let catalog = TemplateCatalog::of(&project.directory);
+    let own_scheme = project.config.project.scheme.clone();
+    let own_scheme = own_scheme.filter(|own| own != scheme && catalog.check_scheme(own).is_ok());
+    own_scheme.unwrap_or_else(|| match of_prompts(project) {
         Some(Language::English) => built_in_scheme(Language::English).to_owned(),
         Some(Language::Chinese) | None => DEFAULT_SCHEME.to_owned(),
     })
 }
 
-/// Copies templates into the folder of a scheme: all that its source serves, or those that are named with the parts that they
-/// pull in from the source's own folder. The folder comes into being with all of its files at once; in one that is there
-/// already, what has the name of a template stays. When something fails, nothing is left.
-/// Errors: `Usage` for a name that no new scheme may have, a source or a template that there is not, one that cannot be read, and a
-/// folder that a link leads out of the project; `Failed` when the files cannot be written.
+/// Copies templates into the folder of a scheme: all templates of the source, or the named ones with their includes
+/// from the source's own folder. A new folder is created atomically with all of its files; in an existing folder,
+/// existing files are kept. If something fails, nothing is left behind.
+/// Errors: `Usage` if the name is not allowed, if the source or a template does not exist or cannot be read, or if a
+/// link leads out of the project; `Failed` if the files cannot be written.
 pub fn new_scheme(request: &NewScheme<'_>) -> Result<MadeScheme, EngineError> {
     let NewScheme { project, scheme, from, names } = *request;
-    may_be_made(scheme)?;
-    let shelf = TemplateCatalog::of(project);
-    if let Some(known) = shelf.schemes().into_iter().find(|known| differ_in_case_alone(known, scheme)) {
+    check_new_name(scheme)?;
+    let catalog = TemplateCatalog::of(project);
+    if let Some(known) = catalog.schemes().into_iter().find(|known| differ_only_in_case(known, scheme)) {
         let message = msg!("the scheme `{known}` already exists, and its name differs from `{scheme}` only in case");
         return Err(EngineError::usage(message).with_help(
             "some systems cannot tell the two folders apart: choose another name, or use the same spelling",
         ));
     }
     let from = from.unwrap_or(DEFAULT_SCHEME);
-    shelf.known(from)?;
+    catalog.check_scheme(from)?;
     let mut files = Vec::new();
-    for file in wanted(&shelf, from, names)? {
+    for file in selected_files(&catalog, from, names)? {
         files.push((file.name.clone(), file.readable()?.as_bytes().to_vec()));
     }
     let folder = TemplateFolders::of(&absolute(project)).folder(TemplateFolder::Scheme(scheme));
     let shown = format!("_system/config/custom/{scheme}");
-    stays_inside(&absolute(project), &folder, &shown)?;
+    check_inside(&absolute(project), &folder, &shown)?;
     let created = create_all(&folder, &files)
         .map_err(|error| EngineError::failed(msg!("{shown} cannot be written: {error}; nothing was changed")))?;
-    Ok(MadeScheme { folder, shown, written: created.written, kept: created.kept })
+    Ok(MadeScheme { folder, shown, written: created.written, existing: created.existing })
 }
 
-fn wanted<'s>(shelf: &'s TemplateCatalog, from: &str, names: &[String]) -> Result<Vec<&'s CatalogEntry>, EngineError> {
-    let served = shelf.served(from);
-    let pulls = IncludeGraph::of(shelf, from)?;
+fn selected_files<'s>(
+    catalog: &'s TemplateCatalog,
+    from: &str,
+    names: &[String],
+) -> Result<Vec<&'s CatalogEntry>, EngineError> {
+    let served = catalog.served(from);
+    let includes = IncludeGraph::of(catalog, from)?;
     let mut next: Vec<&str> = Vec::new();
     for name in names {
-        next.push(find(shelf, from, name, None)?.name);
+        next.push(find(catalog, from, name, None)?.name);
     }
     if names.is_empty() {
         next = served.keys().copied().filter(|name| name_and_version(name).is_some()).collect();
     }
-    let asked: BTreeSet<&str> = next.iter().copied().collect();
-    let mut wanted: BTreeSet<&str> = BTreeSet::new();
+    let requested: BTreeSet<&str> = next.iter().copied().collect();
+    let mut selected: BTreeSet<&str> = BTreeSet::new();
     while let Some(name) = next.pop() {
         let Some((name, [file, ..])) = served.get_key_value(name).map(|(name, files)| (*name, files.as_slice())) else {
             continue;
         };
-        // What lies in the layers of all schemes is found from the new one too.
+        // Files in the shared layers are also found from the new scheme.
         let is_shared = matches!(file.place.as_str(), "default" | "builtin/default");
-        if (!names.is_empty() && is_shared && !asked.contains(name)) || !wanted.insert(name) {
+        if (!names.is_empty() && is_shared && !requested.contains(name)) || !selected.insert(name) {
             continue;
         }
-        // A name that skips the scheme is none of these, and is found from the new one too.
-        let parts = pulls.by.get(name).into_iter().flatten();
+        // A name that skips the scheme is not one of these, and is also found from the new scheme.
+        let parts = includes.includes.get(name).into_iter().flatten();
         next.extend(parts.filter_map(|part| served.get_key_value(part.as_str()).map(|(part, _)| *part)));
     }
-    // Which parts a computed name means is known when it runs only.
-    let all = served.iter().filter(|(name, _)| wanted.contains(*name) || pulls.unsure && names.is_empty());
+    // The targets of computed includes are known only at run time.
+    let all = served.iter().filter(|(name, _)| selected.contains(*name) || includes.incomplete && names.is_empty());
     Ok(all.filter_map(|(_, files)| files.first().copied()).filter(|file| is_template_name(&file.name)).collect())
 }
 
-/// That nothing is written outside of the project, wherever links lead.
-fn stays_inside(project: &Path, folder: &Path, shown: &str) -> Result<(), EngineError> {
-    let there = folder.ancestors().find(|one| one.symlink_metadata().is_ok()).unwrap_or(project);
-    if there.exists() && !there.is_dir() {
-        let name = there.strip_prefix(project).unwrap_or(there).display();
+/// Checks that nothing is written outside the project through links.
+fn check_inside(project: &Path, folder: &Path, shown: &str) -> Result<(), EngineError> {
+    let existing = folder.ancestors().find(|one| one.symlink_metadata().is_ok()).unwrap_or(project);
+    if existing.exists() && !existing.is_dir() {
+        let name = existing.strip_prefix(project).unwrap_or(existing).display();
         return Err(EngineError::usage(msg!("{shown} cannot be created: `{name}` is a file, but a folder is needed")));
     }
-    let leads_to = std::fs::canonicalize(there);
-    if leads_to.is_ok_and(|real| real.starts_with(project)) {
+    let target = std::fs::canonicalize(existing);
+    if target.is_ok_and(|real| real.starts_with(project)) {
         return Ok(());
     }
     Err(EngineError::usage(msg!("{shown} would be outside the project: a link points there")).with_help(
@@ -152,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_directory_gets_a_scheme_of_all_templates_of_the_binary() {
+    fn an_empty_directory_gets_a_scheme_with_all_built_in_templates() {
         let root = tempfile::tempdir().unwrap();
         let first = made(root.path(), "gentle", Some("english"), &[]).unwrap();
         assert_eq!(first.written.len(), 10);
@@ -167,21 +171,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_stays_and_is_told() {
+    fn existing_files_are_kept_and_reported() {
         let root = tempfile::tempdir().unwrap();
         put(root.path(), "_system/config/custom/gentle/ai_ask_v1.md", "mine");
         let second = made(root.path(), "gentle", None, &["ai_ask", "ai_say"]).unwrap();
         assert_eq!(
-            (second.written.as_slice(), second.kept.as_slice()),
+            (second.written.as_slice(), second.existing.as_slice()),
             (&["ai_say_v1.md".to_owned()][..], &["ai_ask_v1.md".to_owned()][..])
         );
         assert_eq!(fs::read_to_string(second.folder.join("ai_ask_v1.md")).unwrap(), "mine");
         let third = made(root.path(), "gentle", None, &["ai_ask", "ai_say"]).unwrap();
-        assert!(third.written.is_empty() && third.kept.len() == 2);
+        assert!(third.written.is_empty() && third.existing.len() == 2);
     }
 
     #[test]
-    fn parts_come_along_where_the_new_scheme_would_not_find_them() {
+    fn includes_are_copied_if_the_new_scheme_would_not_find_them() {
         let root = tempfile::tempdir().unwrap();
         let gentle = "_system/config/custom/gentle";
         put(root.path(), &format!("{gentle}/ai_ask_v1.md"), "{% include 'own.md' %}{% include 'shared.md' %}");
@@ -202,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_when_something_is_wrong() {
+    fn nothing_is_written_after_an_error() {
         let root = tempfile::tempdir().unwrap();
         put(root.path(), "_system/config/custom/torn/ai_ask_v1.md", [0xff, 0xfe]);
         put(root.path(), "_system/config/custom/Gentle/ai_ask_v1.md", "x");
@@ -224,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn no_link_leads_a_new_scheme_out_of_the_project() {
+    fn a_new_scheme_is_not_created_through_a_link_out_of_the_project() {
         let (root, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::create_dir_all(root.path().join("_system/config")).unwrap();
         symlink(other.path(), root.path().join("_system/config/custom")).unwrap();

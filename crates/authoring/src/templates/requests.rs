@@ -1,4 +1,4 @@
-//! What the documents of a project ask for: which kinds with which `version`, and which schemes.
+//! The template versions and schemes that the documents of a project use.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,65 +7,64 @@ use std::sync::Arc;
 use bcc_engine::discovery::names::PathNames;
 use bcc_engine::discovery::walk::{FileRole, walk};
 use bcc_engine::files::read_bounded;
-use bcc_lang::script::legacy_fields::todays_spelling;
+use bcc_lang::script::legacy_fields::current_spelling;
 use bcc_lang::script::read::scheme;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::text::{MAX_FILE_BYTES, SourceFile};
 use bcc_lang::source::yaml::YamlNode;
 
-/// How many nodes of one document are looked at: what it repeats by aliases may have more than a memory holds.
-const MOST_NODES: usize = 500_000;
+/// The maximum number of nodes per document: aliases can expand to more than fits in memory.
+const MAX_NODES: usize = 500_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TemplateRequests {
     pub versions: BTreeSet<(String, u32)>,
-    /// Every `template_scheme`.
+    /// The values of `template_scheme`.
     pub schemes: BTreeSet<String>,
     pub documents: usize,
-    /// Whether every document could be read, so that what is not here is asked for nowhere.
-    pub whole: bool,
+    /// Whether all documents could be read, so that the sets are complete.
+    pub complete: bool,
 }
 
 impl TemplateRequests {
-    /// Reads the documents of the project in this directory, wherever in it they lie: a script may be anywhere. The walk is that
-    /// of `validate`; where it could not see all, [`whole`](Self::whole) says so.
-    pub fn by(project: &Path) -> Self {
-        let walked = walk(&[project.to_path_buf()], &PathNames::seen_from(project.to_path_buf()));
-        let mut asked = Self { whole: walked.diagnostics.is_empty(), ..Self::default() };
+    /// Reads all documents in the project directory, with the same walk as `validate`. [`complete`](Self::complete) is
+    /// false if some of them could not be read.
+    pub fn of_project(project: &Path) -> Self {
+        let walked = walk(&[project.to_path_buf()], &PathNames::relative_to(project.to_path_buf()));
+        let mut requests = Self { complete: walked.diagnostics.is_empty(), ..Self::default() };
         for found in walked.found.iter().filter(|found| found.role == FileRole::Document) {
             let read = read_bounded(&found.path, MAX_FILE_BYTES as u64).ok();
             match read.and_then(|bytes| SourceFile::from_bytes(found.shown.as_str(), bytes).ok()) {
-                Some(file) => asked.document(&Arc::new(file)),
-                None => asked.whole = false,
+                Some(file) => requests.document(&Arc::new(file)),
+                None => requests.complete = false,
             }
         }
-        asked
+        requests
     }
 
-    /// Whether some action of this kind asks for this version; nobody says where not all could be read, or there is nothing
-    /// that asks.
+    /// Whether an action of this type uses this version; `None` if not all documents could be read, or if there are none.
     pub fn asks(&self, kind: &str, version: u32) -> Option<bool> {
         let known = self.versions.contains(&(kind.to_owned(), version));
-        (known || self.whole && self.documents > 0).then_some(known)
+        (known || self.complete && self.documents > 0).then_some(known)
     }
 
     fn document(&mut self, file: &Arc<SourceFile>) {
         let parsed = parse(file);
         let Some(root) = parsed.root else {
-            self.whole = false;
+            self.complete = false;
             return;
         };
         self.schemes.extend(scheme(&root).map(|scheme| scheme.value));
         let before = self.versions.len();
-        let (mut open, mut seen, mut actions) = (vec![root.as_ref()], 0, 0);
-        while let Some(node) = open.pop() {
-            seen += 1;
-            if seen > MOST_NODES {
-                self.whole = false;
+        let (mut pending, mut visited, mut actions) = (vec![root.as_ref()], 0, 0);
+        while let Some(node) = pending.pop() {
+            visited += 1;
+            if visited > MAX_NODES {
+                self.complete = false;
                 break;
             }
-            open.extend(node.as_sequence().into_iter().flatten().map(AsRef::as_ref));
-            open.extend(node.as_mapping().into_iter().flatten().map(|entry| entry.value.as_ref()));
+            pending.extend(node.as_sequence().into_iter().flatten().map(AsRef::as_ref));
+            pending.extend(node.as_mapping().into_iter().flatten().map(|entry| entry.value.as_ref()));
             actions += usize::from(self.action(node).is_some());
         }
         self.documents += usize::from(actions > 0 || self.versions.len() > before);
@@ -73,13 +72,13 @@ impl TemplateRequests {
 
     fn action(&mut self, node: &YamlNode) -> Option<()> {
         let field = |node: &YamlNode, name: &str| {
-            let named = |key: &str| key == name || todays_spelling(key).as_deref() == Some(name);
+            let named = |key: &str| key == name || current_spelling(key).as_deref() == Some(name);
             let entry = node.as_mapping()?.iter().find(|entry| named(&entry.key.value))?;
             Some(Arc::clone(&entry.value))
         };
         let kind = field(node, "action_type")?.as_scalar()?.text.clone();
         let version = field(node, "config").and_then(|config| field(&config, "version"));
-        // Without a sound version, version 1 is taken, as `ai_ask` does.
+        // Without a valid version, version 1 is used, as in `ai_ask`.
         let version = version.and_then(|node| node.to_json().as_u64()).and_then(|version| version.try_into().ok());
         self.versions.insert((kind, version.unwrap_or(1)));
         Some(())

@@ -1,4 +1,4 @@
-//! The names of template schemes (docs/templates.md): which a new one may have, and why another may not.
+//! Validates the names of new template schemes (docs/templates.md).
 
 use bcc_engine::error::EngineError;
 use bcc_engine::portable::is_device;
@@ -8,28 +8,28 @@ use bcc_lang::template::layers::{DEFAULT_SCHEME, MAX_SCHEME_BYTES, is_scheme_nam
 
 const RULE: &str = "the name of a scheme consists of letters, digits, `_` and `-`, as in `gentle` or `访谈_2`";
 
-/// Errors: `Usage`, with what is wrong: it is empty, a path, too long, holds other characters, or is kept for something else.
-pub fn may_be_made(name: &str) -> Result<(), EngineError> {
-    let refused = |why: Message| Err(EngineError::usage(why).with_help(RULE));
+/// Errors: `Usage`, with the reason: the name is empty, a path, too long, reserved, or contains other characters.
+pub fn check_new_name(name: &str) -> Result<(), EngineError> {
+    let reject = |reason: Message| Err(EngineError::usage(reason).with_help(RULE));
     let shown = name.escape_debug();
     if name.is_empty() {
-        return refused(msg!("a scheme needs a name, but this one is empty"));
+        return reject(msg!("a scheme needs a name, but this one is empty"));
     }
     if name.contains(['/', '\\']) || name == "." || name.contains("..") {
-        return refused(msg!(
+        return reject(msg!(
             "`{shown}` is a path: a scheme is a folder in _system/config/custom; specify only its name"
         ));
     }
     if name.len() > MAX_SCHEME_BYTES {
-        return refused(msg!("the name of a scheme must not be longer than {MAX_SCHEME_BYTES} bytes"));
+        return reject(msg!("the name of a scheme must not be longer than {MAX_SCHEME_BYTES} bytes"));
     }
     if !is_scheme_name(name) {
-        let strange = |c: &char| !(c.is_alphanumeric() || matches!(c, '_' | '-'));
-        let strange = name.chars().find(strange).map(|c| c.escape_debug().to_string()).unwrap_or_default();
-        return refused(msg!("`{shown}` cannot be the name of a scheme: `{strange}` is not allowed"));
+        let is_invalid = |c: &char| !(c.is_alphanumeric() || matches!(c, '_' | '-'));
+        let invalid = name.chars().find(is_invalid).map(|c| c.escape_debug().to_string()).unwrap_or_default();
+        return reject(msg!("`{shown}` cannot be the name of a scheme: `{invalid}` is not allowed"));
     }
     if name.starts_with('-') {
-        return refused(msg!("`{shown}` cannot be the name of a scheme: commands would interpret it as an option"));
+        return reject(msg!("`{shown}` cannot be the name of a scheme: commands would interpret it as an option"));
     }
     if name.to_lowercase() == DEFAULT_SCHEME {
         return Err(EngineError::usage(msg!(
@@ -38,7 +38,7 @@ pub fn may_be_made(name: &str) -> Result<(), EngineError> {
         .with_help("choose another name; to change those templates for all schemes, put files into that folder"));
     }
     if is_device(name) {
-        return refused(msg!("`{shown}` cannot be the name of a scheme: Windows reserves it for a device"));
+        return reject(msg!("`{shown}` cannot be the name of a scheme: Windows reserves it for a device"));
     }
     Ok(())
 }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_no_single_plain_component_is_refused_with_the_reason() {
+    fn a_name_that_is_no_single_plain_component_is_rejected_with_the_reason() {
         let table = [
             ("", "is empty"),
             ("..", "is a path"),
@@ -70,16 +70,16 @@ mod tests {
             (&"长".repeat(40), "longer than 100 bytes"),
         ];
         for (name, why) in table {
-            let error = may_be_made(name).unwrap_err();
+            let error = check_new_name(name).unwrap_err();
             assert!(error.to_string().contains(why), "{name:?}: {error}");
             assert!(error.help().is_some(), "{name:?}");
         }
     }
 
     #[test]
-    fn letters_of_any_script_digits_and_two_signs_make_a_name() {
+    fn letters_of_any_script_digits_hyphens_and_underscores_are_allowed() {
         for name in ["gentle", "焦虑-2_b", "english", "custom", "com", "lpt10", "defaults", "2"] {
-            may_be_made(name).unwrap();
+            check_new_name(name).unwrap();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The clock of a test: it begins where the test says, moves a millisecond an event, and with the test's own time.
+//! The clock of a test: it starts at a given time, advances one millisecond per event, and follows the virtual time of the test.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use bcc_engine::clock::FixedClock;
 use bcc_llm::providers::scripted::time::VirtualTime;
 use bcc_runtime::program::clock::Clock;
 
-/// When the clock of a test begins that says nothing about it.
+/// The default start time of a test.
 const USUAL_START: Timestamp = Timestamp::constant(1_767_258_000, 0);
 
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct TestClock {
 }
 
 impl TestClock {
-    /// A clock that begins at `start`, else on 2026-01-01 at nine in the morning.
+    /// A clock that starts at `start`, by default on 2026-01-01 at 09:00.
     pub fn new(start: Option<Timestamp>, time: Arc<VirtualTime>) -> Self {
         Self { start: start.unwrap_or(USUAL_START), time }
     }
@@ -38,8 +38,8 @@ impl Clock for TestClock {
         u64::try_from(self.time.now().as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn words(&self, seq: u64) -> String {
-        self.fixed().words(seq)
+    fn prompt_time(&self, seq: u64) -> String {
+        self.fixed().prompt_time(seq)
     }
 }
 
@@ -49,14 +49,14 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_clock_moves_with_events_and_with_what_a_test_lets_pass() {
+    fn the_clock_advances_with_events_and_with_virtual_time() {
         let time = Arc::new(VirtualTime::default());
         let clock = TestClock::new(None, Arc::clone(&time));
         assert_eq!(clock.at(0), "2026-01-01T09:00:00.000000Z");
-        time.move_to(Duration::from_secs(90));
+        time.advance_to(Duration::from_secs(90));
         assert_eq!(clock.at(2), "2026-01-01T09:01:30.002000Z");
         assert_eq!(clock.elapsed_ms(), 90_000);
         let own = TestClock::new(Some("2026-11-21T20:00:00Z".parse().unwrap()), time);
-        assert_eq!(own.words(0), "2026-11-21 20:01 (Saturday)");
+        assert_eq!(own.prompt_time(0), "2026-11-21 20:01 (Saturday)");
     }
 }

@@ -1,4 +1,4 @@
-//! One conversation of a test: its items are gone through one after the other, until something is not as expected.
+//! Runs one conversation of a test: the steps of its dialogue in order, until an expectation fails.
 
 use crate::test_runner::result::Shown;
 use bcc_lang::message::ToMessage;
@@ -15,7 +15,7 @@ use crate::test_runner::models::{TestModels, Watch};
 use crate::test_runner::result::{TestFailure, TranscriptLine};
 use crate::test_runner::scripts::LoadedScript;
 use crate::test_runner::stop_reasons;
-use bcc_engine::variables::given_value;
+use bcc_engine::variables::convert_value;
 use bcc_lang::message::message::Message;
 use bcc_lang::script::test::dialogue::{DialogueStep, Restart};
 use bcc_lang::script::test::test::WrittenTest;
@@ -37,30 +37,29 @@ use bcc_runtime::run::start::{NewSession, SessionParts};
 use bcc_store::contract::Store;
 use bcc_store::memory::MemoryStore;
 
-/// The id of the session; each test has a store of its own.
+/// The id of the session; each test has its own store.
 const SESSION: &str = "test";
 
-/// The most errors and warnings of a session that are told with a failure.
-const MOST_TROUBLES: usize = 10;
+/// The maximum number of errors and warnings of a session that are reported with a failure.
+const MAX_PROBLEMS: usize = 10;
 
-/// How often whoever runs beside the conversation is let go on before time may pass: each of these lets everybody do what
-/// can be done at once, and what one does may give another something to do.
-const ROUNDS_OF_WORK: u32 = 8;
+/// How often other tasks are given a chance to run before virtual time advances: one task may wake another.
+const MAX_YIELDS: u32 = 8;
 
 pub struct TestSetting<'t> {
     pub test: &'t WrittenTest,
     pub file: &'t Arc<SourceFile>,
-    pub tried: &'t LoadedScript,
+    pub script: &'t LoadedScript,
     pub models: Arc<TestModels>,
     pub watch: Arc<Watch>,
     pub time: Arc<VirtualTime>,
-    /// Whether it is one of several cases.
+    /// Whether the test has several cases.
     pub one_of_several: bool,
-    /// Who plays the simulated persons, in the order of the test.
+    /// The models of the simulated persons, in the order of the test.
     pub personas: VecDeque<Arc<dyn Provider>>,
 }
 
-/// A conversation while it goes on, and what came of it.
+/// A running conversation and its results.
 pub struct TestConversation<'t> {
     pub(crate) setting: TestSetting<'t>,
     archive: Arc<MemoryStore>,
@@ -68,20 +67,20 @@ pub struct TestConversation<'t> {
     services: Services,
     pub(crate) session: Option<Session>,
     pub lines: Vec<TranscriptLine>,
-    /// The events from which [`TestConversation::lines`] was read.
+    /// The number of events from which [`TestConversation::lines`] was read.
     read: usize,
-    /// The lines that the test has looked at, or passed over.
-    pub(crate) looked: usize,
-    /// The first event since the person's newest words.
+    /// The number of lines that the test has checked or skipped.
+    pub(crate) checked: usize,
+    /// The first event since the last input.
     pub(crate) since: usize,
-    /// The sensitive values of the session, while it is put down.
+    /// The sensitive values of the session while it is closed.
     masker: Masker,
-    /// Whether the test speaks of a session that fails or stops, since it went on for the last time.
-    pub(crate) spoke_of_trouble: bool,
+    /// Whether the test expects that the session fails or stops, since it last continued.
+    pub(crate) expects_failure: bool,
     pub failures: Vec<TestFailure>,
-    /// What is no failure and yet worth knowing.
+    /// Remarks that are not failures.
     pub notes: Vec<Message>,
-    /// How often the session was begun or taken up.
+    /// How often the session was started or resumed.
     pub sessions: u64,
     answers: u32,
 }
@@ -98,18 +97,18 @@ impl From<RunError> for ConversationEnd {
 }
 
 impl<'t> TestConversation<'t> {
-    /// A conversation that has not begun.
+    /// A conversation that has not started.
     pub fn new(setting: TestSetting<'t>) -> Self {
         let log = Arc::new(Log::default());
         let services = Services {
             models: Arc::clone(&setting.models) as Arc<_>,
             clock: Arc::new(TestClock::new(setting.test.clock, Arc::clone(&setting.time))),
             observer: Arc::clone(&log) as Arc<_>,
-            recheck: Arc::clone(&setting.tried.recheck),
+            recheck: Arc::clone(&setting.script.recheck),
             recorder: None,
-            outside: HostServices {
+            host: HostServices {
                 kernel: Arc::new(TestKernel::default()),
-                permits: Arc::clone(&setting.tried.outside.permits),
+                permissions: Arc::clone(&setting.script.services.permissions),
                 ..HostServices::default()
             },
         };
@@ -121,10 +120,10 @@ impl<'t> TestConversation<'t> {
             session: None,
             lines: vec![],
             read: 0,
-            looked: 0,
+            checked: 0,
             since: 0,
             masker: Masker::default(),
-            spoke_of_trouble: false,
+            expects_failure: false,
             failures: vec![],
             notes: vec![],
             sessions: 0,
@@ -132,47 +131,47 @@ impl<'t> TestConversation<'t> {
         }
     }
 
-    /// Errors: when something is not as expected (see [`TestConversation::failures`]), or the interpreter cannot go on.
-    pub async fn hold(&mut self) -> Result<(), ConversationEnd> {
-        self.begin().await?;
+    /// Errors: if an expectation fails (see [`TestConversation::failures`]), or if the interpreter cannot continue.
+    pub async fn run(&mut self) -> Result<(), ConversationEnd> {
+        self.start().await?;
         self.advance().await?;
         let test = self.setting.test;
         for step in &test.dialogue {
             match step {
-                DialogueStep::Ai(wording) => self.heard(wording).await?,
-                DialogueStep::User(words) => self.says(&words.text, words.node.span).await?,
+                DialogueStep::Ai(wording) => self.check_reply(wording).await?,
+                DialogueStep::User(words) => self.send_input(&words.text, words.node.span).await?,
                 DialogueStep::Persona(persona) => {
                     let Some(provider) = self.setting.personas.pop_front() else {
                         return Err(ConversationEnd::Broken(Message::word("there is no model for a simulated person")));
                     };
-                    self.played(persona, &provider).await?;
+                    self.run_persona(persona, &provider).await?;
                 }
-                DialogueStep::Expect(expect) => self.judged(expect, self.since)?,
+                DialogueStep::Expect(expect) => self.check_expect(expect, self.since)?,
                 DialogueStep::Wait(time, _) => self.wait(*time).await?,
                 DialogueStep::Restart(restart) => self.restart(restart).await?,
             }
         }
-        self.ended()
+        self.check_end()
     }
 
     fn parts(&self, lock: Box<dyn bcc_store::contract::SessionLock>, budget: Budget) -> SessionParts {
         SessionParts {
             id: SESSION.to_owned(),
-            program: Arc::clone(&self.setting.tried.program),
+            program: Arc::clone(&self.setting.script.program),
             services: self.services.clone(),
             archive: Arc::clone(&self.archive) as Arc<dyn Store>,
             lock,
-            script: self.setting.tried.program.id.clone(),
+            script: self.setting.script.program.id.clone(),
             model: self.setting.models.name.clone(),
             budget,
         }
     }
 
-    async fn begin(&mut self) -> Result<(), ConversationEnd> {
+    async fn start(&mut self) -> Result<(), ConversationEnd> {
         let test = self.setting.test;
         let mut given = Vec::with_capacity(test.vars.len());
         for (name, value) in &test.vars {
-            match given_value(&self.setting.tried.program, &name.value, value.clone()) {
+            match convert_value(&self.setting.script.program, &name.value, value.clone()) {
                 Ok(value) => given.push((name.value.clone(), value)),
                 Err(error) => {
                     let help = error.help().cloned();
@@ -187,7 +186,7 @@ impl<'t> TestConversation<'t> {
             }
         }
         let lock = self.archive.lock(SESSION, "a test").await.map_err(RunError::from)?;
-        let birth = NewSession {
+        let new_session = NewSession {
             user: test.user_id.clone().unwrap_or_else(|| "default".to_owned()),
             script_sha256: String::new(),
             settings: "{}".to_owned(),
@@ -195,25 +194,25 @@ impl<'t> TestConversation<'t> {
             documents: vec![],
             given,
         };
-        let session = Session::start(self.parts(lock, Budget::of(test.budget.as_ref())), birth).await?;
+        let session = Session::start(self.parts(lock, Budget::of(test.budget.as_ref())), new_session).await?;
         self.session = Some(session);
         self.sessions += 1;
         Ok(())
     }
 
-    /// Runs turns until the person is waited for or nothing can go on.
+    /// Runs turns until the session waits for input or cannot continue.
     async fn advance(&mut self) -> Result<(), ConversationEnd> {
         let time = Arc::clone(&self.setting.time);
-        self.spoke_of_trouble = false;
+        self.expects_failure = false;
         let Some(session) = &mut self.session else { return Ok(()) };
-        let _: SessionPause = in_time(&time, session.advance()).await?;
+        let _: SessionPause = with_virtual_time(&time, session.advance()).await?;
         self.settle().await?;
         self.read_lines();
-        stop_reasons::short(self)?;
+        stop_reasons::check_reply_count(self)?;
         match self.setting.watch.endless() {
-            Some(why) => {
+            Some(reason) => {
                 let span = self.setting.test.name.as_ref().map_or(Span::default(), |name| name.node.span);
-                let message = msg!("the conversation does not end: {why}");
+                let message = msg!("the conversation does not end: {why}", why = reason);
                 let help = Message::word("check whether routes form a loop, or raise `turns:` in the test");
                 Err(self.failure(span, message, Message::default(), Message::default(), Some(help)))
             }
@@ -221,23 +220,23 @@ impl<'t> TestConversation<'t> {
         }
     }
 
-    /// Lets monitors that need no time come in, as at a terminal.
+    /// Accepts the results of monitors that need no time, as at a terminal.
     async fn settle(&mut self) -> Result<(), ConversationEnd> {
         loop {
-            work().await;
-            // What comes when the session is over is taken by nobody.
+            yield_to_tasks().await;
+            // Results that arrive after the end of the session are ignored.
             let Some(session) = self.session.as_mut().filter(|session| !session.status().is_final()) else {
                 return Ok(());
             };
-            let arrived = tokio::select! {
+            let has_arrived = tokio::select! {
                 biased;
-                () = session.arrived() => true,
+                () = session.wait_for_result() => true,
                 () = std::future::ready(()) => false,
             };
-            if !arrived {
+            if !has_arrived {
                 return Ok(());
             }
-            session.note_arrivals().await?;
+            session.commit_results().await?;
         }
     }
 
@@ -246,21 +245,23 @@ impl<'t> TestConversation<'t> {
         self.read = self.log.count();
     }
 
-    /// Takes up a session that stopped because its model gave no reply. Gives whether it did.
-    pub(crate) async fn go_on(&mut self) -> Result<bool, ConversationEnd> {
-        if self.status() != Some(SessionStatus::Stopped) || stop_reasons::is_short(self) || stop_reasons::is_spent(self)
+    /// Resumes a session that stopped because its model gave no reply. Returns whether it did.
+    pub(crate) async fn resume_if_stopped(&mut self) -> Result<bool, ConversationEnd> {
+        if self.status() != Some(SessionStatus::Stopped)
+            || stop_reasons::is_out_of_replies(self)
+            || stop_reasons::is_out_of_budget(self)
         {
             return Ok(false);
         }
-        self.take_up(Budget::default()).await?;
+        self.resume(Budget::default()).await?;
         self.advance().await?;
         Ok(true)
     }
 
-    async fn take_up(&mut self, budget: Budget) -> Result<(), ConversationEnd> {
-        // The old one must be gone before its lock is free.
-        self.put_down();
-        work().await;
+    async fn resume(&mut self, budget: Budget) -> Result<(), ConversationEnd> {
+        // The old session must be dropped before its lock is free.
+        self.close_session();
+        yield_to_tasks().await;
         let lock = self.archive.lock(SESSION, "a test").await.map_err(RunError::from)?;
         let session = Session::resume(self.parts(lock, budget)).await?;
         self.session = Some(session);
@@ -268,65 +269,65 @@ impl<'t> TestConversation<'t> {
         Ok(())
     }
 
-    /// Ends the session as a process that dies does; what is sensitive in it stays known.
-    fn put_down(&mut self) {
+    /// Ends the session as if its process had died; its sensitive values are kept for masking.
+    fn close_session(&mut self) {
         if let Some(session) = self.session.take() {
             self.masker = session.masker.clone();
         }
     }
 
-    /// What takes the sensitive values of the session out of texts.
+    /// The masker for the sensitive values of the session.
     pub fn masker(&self) -> &Masker {
         self.session.as_ref().map_or(&self.masker, |session| &session.masker)
     }
 
-    /// What the clock shows, as prompts have it.
+    /// The current time, in the format of prompts.
     pub(crate) fn clock_words(&self) -> String {
-        self.services.clock.words(self.session.as_ref().map_or(0, Session::last_seq))
+        self.services.clock.prompt_time(self.session.as_ref().map_or(0, Session::last_seq))
     }
 
     pub(crate) fn status(&self) -> Option<SessionStatus> {
         self.session.as_ref().map(Session::status)
     }
 
-    /// `ai`: the AI has said this.
-    async fn heard(&mut self, wording: &TextExpectation) -> Result<(), ConversationEnd> {
-        if self.takes(wording) {
+    /// `ai`: the AI must have sent this message.
+    async fn check_reply(&mut self, wording: &TextExpectation) -> Result<(), ConversationEnd> {
+        if self.take_match(wording) {
             return Ok(());
         }
-        if self.go_on().await? && self.takes(wording) {
+        if self.resume_if_stopped().await? && self.take_match(wording) {
             return Ok(());
         }
-        Err(stop_reasons::unheard(self, wording))
+        Err(stop_reasons::no_match_error(self, wording))
     }
 
-    /// Looks for a message that fits among those that nobody looked at, and takes it and all before it.
-    fn takes(&mut self, wording: &TextExpectation) -> bool {
-        let unlooked = |lines: &[TranscriptLine], from: usize| -> Vec<usize> {
+    /// Searches the unchecked messages for a match, and marks it and all messages before it as checked.
+    fn take_match(&mut self, wording: &TextExpectation) -> bool {
+        let unchecked = |lines: &[TranscriptLine], from: usize| -> Vec<usize> {
             let ai = |(_, line): &(usize, &TranscriptLine)| line.speaker == Speaker::Ai;
             lines.iter().enumerate().skip(from).filter(ai).map(|(at, _)| at).collect()
         };
-        let fits = |line: &TranscriptLine| wording.fault_said(&line.text, &line.action_id).is_none();
+        let fits = |line: &TranscriptLine| wording.mismatch_in_message(&line.text, &line.action_id).is_none();
         if wording.only_forbids() {
-            // It is about all that was said since the person's newest words, looked at or not.
+            // It applies to all messages since the last input, checked or not.
             let from = self.lines.iter().rposition(|line| line.speaker == Speaker::User).map_or(0, |at| at + 1);
-            return unlooked(&self.lines, from).iter().all(|at| self.lines.get(*at).is_some_and(fits));
+            return unchecked(&self.lines, from).iter().all(|at| self.lines.get(*at).is_some_and(fits));
         }
-        let waiting = unlooked(&self.lines, self.looked);
-        let most = if self.setting.test.strict { 1 } else { usize::MAX };
-        let found = waiting.into_iter().take(most).find(|at| self.lines.get(*at).is_some_and(fits));
+        let candidates = unchecked(&self.lines, self.checked);
+        let max_candidates = if self.setting.test.strict { 1 } else { usize::MAX };
+        let found = candidates.into_iter().take(max_candidates).find(|at| self.lines.get(*at).is_some_and(fits));
         if let Some(at) = found {
-            self.looked = at + 1;
+            self.checked = at + 1;
         }
         found.is_some()
     }
 
-    /// `user`: the person says this.
-    pub(crate) async fn says(&mut self, text: &str, span: Span) -> Result<(), ConversationEnd> {
-        stop_reasons::overlooked(self, span)?;
-        self.go_on().await?;
+    /// `user`: sends input of the person.
+    pub(crate) async fn send_input(&mut self, text: &str, span: Span) -> Result<(), ConversationEnd> {
+        stop_reasons::check_no_unchecked(self, span)?;
+        self.resume_if_stopped().await?;
         if self.status() != Some(SessionStatus::WaitingInput) {
-            return Err(stop_reasons::unawaited(self, text, span));
+            return Err(stop_reasons::unexpected_input_error(self, text, span));
         }
         self.answers += 1;
         if self.answers > self.setting.test.turns {
@@ -342,17 +343,17 @@ impl<'t> TestConversation<'t> {
                 let message = Message::word("the person's answer is longer than the limit for answers");
                 return Err(self.failure(span, message, Message::default(), Message::default(), None));
             }
-            TakenAnswer::Before | TakenAnswer::Unknown | TakenAnswer::NotAwaited => {
-                return Err(stop_reasons::unawaited(self, text, span));
+            TakenAnswer::AlreadyUsed | TakenAnswer::Unknown | TakenAnswer::NotAwaited => {
+                return Err(stop_reasons::unexpected_input_error(self, text, span));
             }
         }
         self.since = since;
         self.read_lines();
-        self.looked = self.lines.len();
+        self.checked = self.lines.len();
         self.advance().await
     }
 
-    pub(crate) fn judged(
+    pub(crate) fn check_expect(
         &mut self,
         expect: &bcc_lang::script::test::expect::Expect,
         since: usize,
@@ -368,22 +369,22 @@ impl<'t> TestConversation<'t> {
         };
         let failures = judge(expect, &judge_of);
         if failures.is_empty() {
-            self.spoke_of_trouble |= stop_reasons::is_about_trouble(expect);
+            self.expects_failure |= stop_reasons::expects_failure(expect);
             return Ok(());
         }
         self.failures.extend(failures);
         Err(ConversationEnd::Failed)
     }
 
-    /// `wait`: time passes, and whoever has slept so long comes in.
+    /// `wait`: advances virtual time, and runs the tasks that become due.
     async fn wait(&mut self, time: Duration) -> Result<(), ConversationEnd> {
         let clock = Arc::clone(&self.setting.time);
         let until = clock.now().saturating_add(time);
-        while let Some(next) = clock.next().filter(|next| *next <= until) {
-            clock.move_to(next);
+        while let Some(next) = clock.next_wakeup().filter(|next| *next <= until) {
+            clock.advance_to(next);
             self.settle().await?;
         }
-        clock.move_to(until);
+        clock.advance_to(until);
         self.settle().await
     }
 
@@ -393,55 +394,56 @@ impl<'t> TestConversation<'t> {
             let message = msg!("the session cannot be resumed: it is {status}");
             return Err(self.failure(restart.span, message, Message::default(), Message::default(), None));
         }
-        self.put_down();
-        work().await;
+        self.close_session();
+        yield_to_tasks().await;
         let time = &self.setting.time;
-        time.move_to(time.now().saturating_add(restart.after));
-        match self.take_up(Budget::of(restart.budget.as_ref())).await {
-            Err(ConversationEnd::Broken(why)) if restart.budget.is_some() => {
-                return Err(self.failure(restart.span, why, Message::default(), Message::default(), None));
+        time.advance_to(time.now().saturating_add(restart.after));
+        match self.resume(Budget::of(restart.budget.as_ref())).await {
+            Err(ConversationEnd::Broken(reason)) if restart.budget.is_some() => {
+                return Err(self.failure(restart.span, reason, Message::default(), Message::default(), None));
             }
             other => other?,
         }
         self.advance().await
     }
 
-    /// The dialogue is over: what must hold now?
-    fn ended(&mut self) -> Result<(), ConversationEnd> {
+    /// The dialogue is over: checks the final expectations.
+    fn check_end(&mut self) -> Result<(), ConversationEnd> {
         let test = self.setting.test;
         if let Some(expect) = &test.expect {
-            self.judged(expect, 0)?;
+            self.check_expect(expect, 0)?;
         }
-        stop_reasons::at_the_end(self)
+        stop_reasons::check_end(self)
     }
 
     pub fn turns(&self) -> u64 {
-        self.session.as_ref().map_or(0, |session| session.so_far().turns)
+        self.session.as_ref().map_or(0, |session| session.totals().turns)
     }
 
     pub fn model_calls(&self) -> u64 {
-        self.session.as_ref().map_or(0, |session| session.so_far().model_calls)
+        self.session.as_ref().map_or(0, |session| session.totals().model_calls)
     }
 
-    /// What a reader of a failure should know of the models: their errors, and what could not be read of their replies.
-    pub fn troubles(&self, status: crate::test_runner::result::TestStatus) -> Vec<Message> {
+    /// The errors and warnings of the models, for the report of a failure.
+    pub fn problems(&self, status: crate::test_runner::result::TestStatus) -> Vec<Message> {
         if status == crate::test_runner::result::TestStatus::Passed {
             return vec![];
         }
-        let mut troubles = Vec::new();
+        let mut problems = Vec::new();
         for (kind, errors) in [("error", true), ("warning", false)] {
             let codes = self.log.codes(errors, 0).into_iter();
-            // That the test has no reply is told by the failure itself.
-            let telling = codes.filter(|(_, message)| !is_no_reply(message));
-            troubles
-                .extend(telling.map(|(code, message)| msg!("{kind} {code}: {message}", kind = Message::word(kind))));
+            // The failure itself reports that the test has no reply.
+            let other_codes = codes.filter(|(_, message)| !is_no_reply(message));
+            problems.extend(
+                other_codes.map(|(code, message)| msg!("{kind} {code}: {message}", kind = Message::word(kind))),
+            );
         }
-        let more = troubles.len().saturating_sub(MOST_TROUBLES);
-        troubles.truncate(MOST_TROUBLES);
+        let more = problems.len().saturating_sub(MAX_PROBLEMS);
+        problems.truncate(MAX_PROBLEMS);
         if more > 0 {
-            troubles.push(msg!("and {more} more"));
+            problems.push(msg!("and {more} more"));
         }
-        troubles
+        problems
     }
 
     pub(crate) fn failure(
@@ -453,33 +455,42 @@ impl<'t> TestConversation<'t> {
         help: Option<Message>,
     ) -> ConversationEnd {
         let line = self.setting.file.line(span.start);
-        let said = self.lines.len();
+        let line_count = self.lines.len();
         let (expected, found) = (expected.shown(), found.shown());
-        self.failures.push(TestFailure { span, line, message, expected, exact: None, found, help, said });
+        self.failures.push(TestFailure {
+            span,
+            line,
+            message,
+            expected,
+            exact: None,
+            found,
+            help,
+            transcript_lines: line_count,
+        });
         ConversationEnd::Failed
     }
 }
 
-/// Lets everybody else do what can be done at once.
-async fn work() {
-    for _ in 0..ROUNDS_OF_WORK {
+/// Lets all other tasks run that are ready.
+async fn yield_to_tasks() {
+    for _ in 0..MAX_YIELDS {
         tokio::task::yield_now().await;
     }
 }
 
-/// Does `what`; when nothing can be done at once any more, the test's own time moves on to the next who waits for it.
-pub(crate) async fn in_time<T>(time: &VirtualTime, what: impl Future<Output = T>) -> T {
-    let mut what = std::pin::pin!(what);
+/// Runs `future`; whenever no task is ready, virtual time advances to the next timer.
+pub(crate) async fn with_virtual_time<T>(time: &VirtualTime, future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
     loop {
         tokio::select! {
             biased;
-            done = &mut what => return done,
-            () = work() => {}
+            done = &mut future => return done,
+            () = yield_to_tasks() => {}
         }
-        match time.next() {
-            Some(next) => time.move_to(next),
-            // A real model is waited for in real time.
-            None => return what.await,
+        match time.next_wakeup() {
+            Some(next) => time.advance_to(next),
+            // A real model is awaited in real time.
+            None => return future.await,
         }
     }
 }

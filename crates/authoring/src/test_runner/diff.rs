@@ -1,16 +1,16 @@
-//! How two texts differ, character by character, so that a reader sees the one word that is another.
+//! The difference of two texts, character by character.
 
 use std::time::Duration;
 
 use similar::{Algorithm, ChangeTag, TextDiff};
 
-/// Texts of more characters than these are compared line by line.
-const MOST_CHARACTERS: usize = 4_000;
+/// Texts with more characters are compared line by line.
+const MAX_CHARACTERS: usize = 4_000;
 
-/// The characters that are shown at each end of what is long.
-const AROUND: usize = 40;
+/// The number of characters that are shown at each end of a long equal piece.
+const CONTEXT_CHARACTERS: usize = 40;
 
-/// Comparing takes no longer than this; what is left then counts as different.
+/// The timeout for comparing; the remainder counts as different.
 const LIMIT: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum DiffPiece {
 pub fn difference(expected: &str, found: &str) -> Vec<DiffPiece> {
     let mut config = TextDiff::configure();
     config.algorithm(Algorithm::Myers).timeout(LIMIT);
-    let small = expected.chars().count().max(found.chars().count()) <= MOST_CHARACTERS;
+    let small = expected.chars().count().max(found.chars().count()) <= MAX_CHARACTERS;
     let diff = if small { config.diff_chars(expected, found) } else { config.diff_lines(expected, found) };
     let mut pieces: Vec<DiffPiece> = Vec::new();
     for change in diff.iter_all_changes() {
@@ -40,15 +40,15 @@ pub fn difference(expected: &str, found: &str) -> Vec<DiffPiece> {
     pieces
 }
 
-/// The pieces without the middle of what is long and the same, so that a reader need not look for what is not.
+/// Shortens long pieces to their start and end.
 pub fn condensed(pieces: Vec<DiffPiece>) -> Vec<DiffPiece> {
     let short = |text: String| {
         let count = text.chars().count();
-        if count <= 3 * AROUND {
+        if count <= 3 * CONTEXT_CHARACTERS {
             return text;
         }
-        let head: String = text.chars().take(AROUND).collect();
-        let tail: String = text.chars().skip(count - AROUND).collect();
+        let head: String = text.chars().take(CONTEXT_CHARACTERS).collect();
+        let tail: String = text.chars().skip(count - CONTEXT_CHARACTERS).collect();
         format!("{head}…{tail}")
     };
     let of = |piece: DiffPiece| match piece {
@@ -59,7 +59,7 @@ pub fn condensed(pieces: Vec<DiffPiece>) -> Vec<DiffPiece> {
     pieces.into_iter().map(of).collect()
 }
 
-/// The pieces as one text: `[-…-]` for what was expected and did not come, `{+…+}` for what came instead.
+/// The pieces as one text: `[-…-]` for expected text that is missing, `{+…+}` for text that was found instead.
 pub fn in_line(pieces: &[DiffPiece]) -> String {
     let mark = |piece: &DiffPiece| match piece {
         DiffPiece::Same(text) => text.clone(),
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_shows_the_characters_that_are_others() {
+    fn a_difference_shows_the_differing_characters() {
         let table = [
             ("你好，小林。", "你好，小李。", "你好，小[-林-]{+李+}。"),
             ("怎么称呼您？", "怎么称呼您？", "怎么称呼您？"),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_a_megabyte_are_compared_too() {
+    fn large_texts_are_compared() {
         let (one, other) = ("一二三\n".repeat(100_000), "三二一\n".repeat(100_000));
         assert!(!difference(&one, &other).is_empty());
     }

@@ -1,4 +1,4 @@
-//! Which tests: the files that are named, those below the folders that are named, else those in `tests/` of the project.
+//! Finds the tests: the given files, those below the given folders, or those in `tests/` of the project.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -12,7 +12,7 @@ use crate::validate::request::ValidateRequest;
 use crate::validate::roots::OwnFolders;
 use crate::validate::validate::validate_again;
 use bcc_engine::discovery::names::PathNames;
-use bcc_engine::discovery::walk::{FileRole, here, walk};
+use bcc_engine::discovery::walk::{FileRole, current_directory, walk};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::{absolute, given_directory, nearest};
@@ -24,19 +24,19 @@ use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::YamlNode;
 
-/// The folder of a project whose tests are run when nothing is named.
+/// The folder of a project whose tests are run by default.
 pub const USUAL_FOLDER: &str = "tests";
 
 #[derive(Clone, Debug)]
 pub struct TestFile {
     /// Its text, under the name that messages use.
     pub file: Arc<SourceFile>,
-    /// Where it really is.
+    /// The real path.
     pub real: PathBuf,
-    /// `test`: what it shows, as a sentence.
+    /// The value of `test`: a sentence that describes the test.
     pub name: String,
     pub root: Arc<YamlNode>,
-    /// Its cases; none for a test without `for`.
+    /// Its cases; `None` for a test without `for`.
     pub cases: Option<Vec<CaseValues>>,
     pub errors: usize,
 }
@@ -48,20 +48,20 @@ pub struct Tests {
     pub passed_over: usize,
 }
 
-/// Errors: `Usage` when there is nothing to test, `Failed` when a check breaks off.
+/// Errors: `Usage` if there is nothing to test, `Failed` if a check is aborted.
 pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, EngineError> {
-    let here = here()?;
-    let names = PathNames::seen_from(here.clone());
+    let here = current_directory()?;
+    let names = PathNames::relative_to(here.clone());
     let given = given_directory(request.project.as_deref(), environment)?;
     let project = given.clone().unwrap_or_else(|| nearest(&absolute(&here)));
     let roots = if request.paths.is_empty() { vec![project.join(USUAL_FOLDER)] } else { request.paths.clone() };
     if request.paths.is_empty() && !roots.iter().any(|root| root.is_dir()) {
         let message =
-            msg!("there is nothing to test: {path} has no folder {USUAL_FOLDER}/", path = names.shown(&project));
+            msg!("there is nothing to test: {path} has no folder {USUAL_FOLDER}/", path = names.display_name(&project));
         let help = "specify files or folders, as in `bcc-script test my_test.yaml`";
         return Err(EngineError::usage(message).with_help(help));
     }
-    // Read as `validate` reads what is named: a file that was found below a folder may be anything.
+    // The same rules as in `validate`: a file found below a folder may be unrelated.
     let asked =
         ValidateRequest { paths: roots.clone(), project: request.project.clone(), ..ValidateRequest::default() };
     let own = OwnFolders::of(&asked, given.as_deref(), &here);
@@ -87,9 +87,9 @@ pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, E
         match root {
             Some(root) if root_key(&root) == Some("test") => {
                 checked.push(found.path.clone());
-                tests.files.push(test_file(file, found.real, root));
+                tests.files.push(test_file(file, found.resolved, root));
             }
-            // Broken, or something else: when it was named, the check says what it is.
+            // An invalid or unrelated file: if it was given by name, the check reports it.
             Some(root) if found.named && root_key(&root).is_some() => {
                 let message = msg!("{} contains no test", found.shown);
                 let help = "a test starts with a `test:` line; `bcc-script validate` checks other files";
@@ -111,7 +111,7 @@ pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, E
         test.errors = tests.diagnostics.iter().filter(own).count();
     }
     if tests.files.is_empty() && tests.diagnostics.is_empty() {
-        let shown: Vec<String> = roots.iter().map(|root| names.shown(root)).collect();
+        let shown: Vec<String> = roots.iter().map(|root| names.display_name(root)).collect();
         let others = match tests.passed_over {
             0 => Message::default(),
             1 => msg!("; 1 other YAML file was skipped"),
@@ -123,7 +123,7 @@ pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, E
     Ok(tests)
 }
 
-/// Whether a text that is no YAML was meant as a test.
+/// Whether a text that is not valid YAML was meant as a test.
 fn seems_a_test(file: &SourceFile) -> bool {
     file.text().lines().any(|line| line.starts_with("test:"))
 }
@@ -136,7 +136,7 @@ fn test_file(file: Arc<SourceFile>, real: PathBuf, root: Arc<YamlNode>) -> TestF
 }
 
 impl Tests {
-    /// The names of files that are wrong and hold no test that could be run.
+    /// The number of files with errors that contain no test that could be run.
     pub fn unreadable(&self) -> usize {
         let known: HashSet<&str> = self.files.iter().map(|test| test.file.name()).collect();
         let wrong = self.diagnostics.iter().filter(|diagnostic| diagnostic.is_error());

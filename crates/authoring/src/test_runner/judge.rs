@@ -1,4 +1,4 @@
-//! Whether things stand as an `expect` says, and what is otherwise.
+//! Checks whether an `expect` is met, and reports the differences.
 
 use crate::test_runner::result::Shown;
 use bcc_lang::message::message::Joint;
@@ -14,7 +14,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::script::test::expect::{Codes, Expect, ExpectedEvent, ExpectedFeedback};
 use bcc_lang::script::test::expected_counts::ExpectedCounts;
 use bcc_lang::script::test::text_expectation::TextExpectation;
-use bcc_lang::script::test::value_expectation::{ValueExpectation, shown};
+use bcc_lang::script::test::value_expectation::{ValueExpectation, display_value};
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::value::mask::MASK;
@@ -24,8 +24,8 @@ use bcc_runtime::program::event::{Event, Speaker};
 use bcc_runtime::program::outcome::Outcome;
 use bcc_runtime::run::session::Session;
 
-/// Kinds of actions that no conversation is about: why they ended is asked for by their ids only.
-const SILENT: [&str; 2] = ["set", "condition"];
+/// Action types that send no messages: their exit reasons are checked only by id.
+const NON_CONVERSATION_ACTIONS: [&str; 2] = ["set", "condition"];
 
 pub struct Judge<'j> {
     pub file: &'j Arc<SourceFile>,
@@ -33,16 +33,16 @@ pub struct Judge<'j> {
     pub log: &'j Log,
     pub lines: &'j [TranscriptLine],
     pub watch: &'j Watch,
-    /// The first event that counts for what is about events: the person's newest words, or the beginning.
+    /// The first event that counts for event expectations: since the last input, or since the start.
     pub since: usize,
 }
 
-/// Everything that is not as `expect` says.
+/// All differences from `expect`.
 pub fn judge(expect: &Expect, judge: &Judge<'_>) -> Vec<TestFailure> {
     let mut failures = Vec::new();
     judge.variables(expect, &mut failures);
     judge.outcomes(expect, &mut failures);
-    judge.standing(expect, &mut failures);
+    judge.status_and_location(expect, &mut failures);
     judge.events(expect, &mut failures);
     judge.calls(expect, &mut failures);
     judge.prompts(expect, &mut failures);
@@ -55,8 +55,8 @@ pub fn judge(expect: &Expect, judge: &Judge<'_>) -> Vec<TestFailure> {
         }
     }
     judge.routes(expect, &mut failures);
-    if let Some(said) = &expect.said {
-        judge.said(said, &mut failures);
+    if let Some(wording) = &expect.messages {
+        judge.messages(wording, &mut failures);
     }
     failures.sort_by_key(|failure| failure.span.start);
     failures
@@ -64,19 +64,19 @@ pub fn judge(expect: &Expect, judge: &Judge<'_>) -> Vec<TestFailure> {
 
 impl Judge<'_> {
     fn failure(&self, span: Span, message: Message, expected: impl Shown, found: impl Shown) -> TestFailure {
-        let (line, said) = (self.file.line(span.start), self.lines.len());
+        let (line, line_count) = (self.file.line(span.start), self.lines.len());
         let (expected, found) = (expected.shown(), found.shown());
-        TestFailure { span, line, message, expected, exact: None, found, help: None, said }
+        TestFailure { span, line, message, expected, exact: None, found, help: None, transcript_lines: line_count }
     }
 
-    /// A value that is another than the one that was wanted; texts can then be compared character by character.
+    /// A value that differs from the expected one; texts can be compared character by character.
     fn compared(&self, wanted: &ValueExpectation, message: Message, value: &Value) -> TestFailure {
         match (wanted.exact_text(), value.as_str()) {
             (Some(exact), Some(text)) => TestFailure {
                 exact: Some(exact.to_owned()),
-                ..self.failure(wanted.span, message, wanted.told(), Message::text(text.to_owned()))
+                ..self.failure(wanted.span, message, wanted.describe(), Message::text(text.to_owned()))
             },
-            _ => self.failure(wanted.span, message, wanted.told(), shown(value)),
+            _ => self.failure(wanted.span, message, wanted.describe(), display_value(value)),
         }
     }
 
@@ -94,10 +94,10 @@ impl Judge<'_> {
                 }),
             };
             let value = found.map(|stored| &stored.value);
-            if !wanted.fits_there(value) {
+            if !wanted.matches_optional(value) {
                 let message = absent_or_other("variable", "has no value", &name.value, value);
                 let mut failure = self.compared(wanted, message, value.unwrap_or(&Value::Null));
-                // A value may be too short to be found in texts, as an age is: it is hidden here.
+                // A value may be too short to be masked in texts, such as an age: it is hidden here.
                 if value.is_some_and(|value| !value.is_null()) && self.is_sensitive(own) {
                     failure.found = Message::text(MASK);
                 }
@@ -111,13 +111,13 @@ impl Judge<'_> {
         layers.any(|layer| layer.declaration(name).is_some_and(|declaration| declaration.sensitive))
     }
 
-    /// What `read` takes of the newest outcome: of the action of this id, else of any that a conversation is about.
+    /// What `read` returns for the newest outcome: of the given action, or of any action that sends messages.
     fn outcome<T>(&self, action: Option<&Spanned<String>>, read: impl Fn(&str, &Outcome) -> Option<T>) -> Option<T> {
         self.log.newest(|row| {
             let Event::Outcome { action_type, outcome } = &row.event else { return None };
             let fits = match action {
                 Some(action) => row.action() == action.value,
-                None => !SILENT.contains(action_type),
+                None => !NON_CONVERSATION_ACTIONS.contains(action_type),
             };
             if fits { read(row.action(), outcome) } else { None }
         })
@@ -140,7 +140,7 @@ impl Judge<'_> {
                     reason.span,
                     message,
                     reason.value.clone(),
-                    theirs_or(found, "(still running)"),
+                    found_or(found, "(still running)"),
                 ));
             }
         }
@@ -148,7 +148,7 @@ impl Judge<'_> {
             let found = self.outcome(action.as_ref(), |_, outcome| Some(outcome.progress_suggestion.name()));
             if found != Some(suggestion.value.as_str()) {
                 let message = msg!("{} has a different progress suggestion", of(action));
-                let found = theirs_or(found, "(none)");
+                let found = found_or(found, "(none)");
                 failures.push(self.failure(suggestion.span, message, Message::text(suggestion.value.clone()), found));
             }
         }
@@ -159,25 +159,26 @@ impl Judge<'_> {
         let metrics = self.outcome(None, |_, outcome| metrics(outcome)).unwrap_or_default();
         for (name, wanted) in &expect.metrics {
             let value = metrics.get(&name.value);
-            if !wanted.fits_there(value) {
+            if !wanted.matches_optional(value) {
                 let message = absent_or_other("metric", "is missing", &name.value, value);
                 failures.push(self.compared(wanted, message, value.unwrap_or(&Value::Null)));
             }
         }
     }
 
-    fn standing(&self, expect: &Expect, failures: &mut Vec<TestFailure>) {
+    fn status_and_location(&self, expect: &Expect, failures: &mut Vec<TestFailure>) {
         if let Some(status) = &expect.status {
             let found = self.session.status().name();
             if found != status.value {
                 let error = self.log.newest_error().unwrap_or_default();
-                let why = if matches!(found, "failed" | "stopped") { msg!(" ({error})") } else { Message::default() };
+                let reason =
+                    if matches!(found, "failed" | "stopped") { msg!(" ({error})") } else { Message::default() };
                 let message = Message::word("the session has a different status");
                 failures.push(self.failure(
                     status.span,
                     message,
                     Message::text(status.value.clone()),
-                    msg!("{found}{why}"),
+                    msg!("{found}{why}", why = reason),
                 ));
             }
         }
@@ -185,13 +186,13 @@ impl Judge<'_> {
             return;
         }
         let place = self.session.place();
-        let here: Vec<&str> =
+        let current: Vec<&str> =
             [&place.phase_id, &place.topic_id, &place.action_id].into_iter().flatten().map(String::as_str).collect();
         for id in &expect.location {
-            if !here.contains(&id.value.as_str()) {
-                let found = match here.as_slice() {
+            if !current.contains(&id.value.as_str()) {
+                let found = match current.as_slice() {
                     [] => msg!("nowhere: the session is {}", Message::word(self.session.status().name()),),
-                    here => Message::text(here.join(" / ")),
+                    current => Message::text(current.join(" / ")),
                 };
                 let message = Message::word("the conversation is at a different location");
                 failures.push(self.failure(id.span, message, Message::text(id.value.clone()), found));
@@ -222,7 +223,7 @@ impl Judge<'_> {
                 failures.push(self.failure(
                     wanted.kind.span,
                     message,
-                    told(wanted),
+                    event_message(wanted),
                     kinds.get(at..).unwrap_or_default().join(", "),
                 ));
                 return;
@@ -263,16 +264,16 @@ impl Judge<'_> {
         count: &dyn Fn(&str) -> usize,
         failures: &mut Vec<TestFailure>,
     ) {
-        let mut hold = |wanted: &ValueExpectation, of: Message, found: usize| {
-            if !wanted.fits(&Value::from(found)) {
-                failures.push(self.failure(wanted.span, of, wanted.told(), found.to_string()));
+        let mut check = |wanted: &ValueExpectation, of: Message, found: usize| {
+            if !wanted.matches(&Value::from(found)) {
+                failures.push(self.failure(wanted.span, of, wanted.describe(), found.to_string()));
             }
         };
         if let Some(wanted) = &counts.total {
-            hold(wanted, msg!("the number of {of} differs", of = Message::word(what)), total);
+            check(wanted, msg!("the number of {of} differs", of = Message::word(what)), total);
         }
         for (name, wanted) in &counts.by {
-            hold(
+            check(
                 wanted,
                 msg!("the number of {what} `{}` differs", name.value, what = Message::word(what_of)),
                 count(&name.value),
@@ -290,21 +291,21 @@ impl Judge<'_> {
                 },
             };
             let name = asker.as_ref().map_or(Message::word("the last caller"), |asker| msg!("`{}`", asker.value));
-            let Some(asked) = self.watch.newest(purpose, id) else {
+            let Some(call) = self.watch.newest(purpose, id) else {
                 let message = msg!("no model was asked by {name}");
-                failures.push(self.failure(wording.span, message, wording.told(), Message::default()));
+                failures.push(self.failure(wording.span, message, wording.describe(), Message::default()));
                 continue;
             };
-            let text = asked.messages.iter().map(|message| message.content.as_str()).collect::<Vec<_>>().join("\n\n");
-            if let Some(fault) = wording.fault(&text) {
-                let message = msg!("the prompt of {name} does not match: {fault}");
-                failures.push(self.failure(wording.span, message, wording.told(), text));
+            let text = call.messages.iter().map(|message| message.content.as_str()).collect::<Vec<_>>().join("\n\n");
+            if let Some(mismatch) = wording.mismatch_in_text(&text) {
+                let message = msg!("the prompt of {name} does not match: {mismatch}");
+                failures.push(self.failure(wording.span, message, wording.describe(), text));
             }
         }
     }
 
     fn feedback(&self, wanted: &ExpectedFeedback, failures: &mut Vec<TestFailure>) {
-        let said = |all: bool| {
+        let feedback = |all: bool| {
             self.log.read(self.since, |row| {
                 let Event::MonitorFeedback { action_id, used, analysis, .. } = &row.event else { return None };
                 let fits = wanted.action.as_ref().is_none_or(|action| *action_id == action.value)
@@ -312,41 +313,42 @@ impl Judge<'_> {
                 (all || fits).then(|| analysis.to_string())
             })
         };
-        let of = said(false);
+        let matching = feedback(false);
         if wanted.none {
-            if !of.is_empty() {
+            if !matching.is_empty() {
                 let message = Message::word("a monitor gave feedback");
-                failures.push(self.failure(wanted.span, message, Message::word("nothing"), of.join("\n")));
+                failures.push(self.failure(wanted.span, message, Message::word("nothing"), matching.join("\n")));
             }
             return;
         }
-        let fits = |analysis: &String| wanted.wording.fault(analysis).is_none();
-        // Words that must not be there are in none of them; where there is none at all, nothing was shown.
+        let fits = |analysis: &String| wanted.wording.mismatch_in_text(analysis).is_none();
+        // A forbidden text must be in no feedback; without any feedback, nothing was tested.
         let forbids = wanted.wording.only_forbids() && !wanted.wording.not_contains.is_empty();
-        if of.iter().any(fits) && (!forbids || of.iter().all(fits)) {
+        if matching.iter().any(fits) && (!forbids || matching.iter().all(fits)) {
             return;
         }
-        let (message, found) = if forbids && !of.is_empty() {
-            (Message::word("a monitor gave feedback that it must not give"), of.join("\n"))
-        } else if of.is_empty() {
+        let (message, found) = if forbids && !matching.is_empty() {
+            (Message::word("a monitor gave feedback that it must not give"), matching.join("\n"))
+        } else if matching.is_empty() {
             let used = Message::word(if wanted.used == Some(true) { " that a turn used" } else { "" });
-            (msg!("no monitor gave feedback{used}"), said(true).join("\n"))
+            (msg!("no monitor gave feedback{used}"), feedback(true).join("\n"))
         } else {
-            (Message::word("no monitor gave such feedback"), of.join("\n"))
+            (Message::word("no monitor gave such feedback"), matching.join("\n"))
         };
-        failures.push(self.failure(wanted.span, message, wanted.wording.told(), found));
+        failures.push(self.failure(wanted.span, message, wanted.wording.describe(), found));
     }
 
     fn codes(&self, codes: &Codes, kind: &'static str, failures: &mut Vec<TestFailure>) {
         let events = self.log.codes(kind == "error", self.since);
         let found: Vec<&str> = events.iter().map(|(code, _)| *code).collect();
         if codes.codes.is_empty() && !found.is_empty() {
-            let told = events.iter().map(|(code, message)| format!("{code}: {message}")).collect::<Vec<_>>().join("\n");
+            let messages =
+                events.iter().map(|(code, message)| format!("{code}: {message}")).collect::<Vec<_>>().join("\n");
             failures.push(self.failure(
                 codes.span,
                 Message::word(if kind == "error" { "there are errors" } else { "there are warnings" }),
                 Message::word("none"),
-                told,
+                messages,
             ));
         }
         for code in &codes.codes {
@@ -375,7 +377,7 @@ impl Judge<'_> {
             plain.split_whitespace().map(str::to_owned).collect()
         };
         for (reason, route) in &expect.routes {
-            // What is not written of a route, as its `then`, is not looked at; a word that is written is the whole word.
+            // Parts of a route that are not given, such as `then`, are ignored; a given word must match completely.
             let wanted = words(&route.value);
             let fits = |(of, to): &(String, String)| *of == reason.value && words(to).starts_with(&wanted);
             if !taken.iter().any(fits) {
@@ -387,7 +389,7 @@ impl Judge<'_> {
         }
     }
 
-    fn said(&self, wording: &TextExpectation, failures: &mut Vec<TestFailure>) {
+    fn messages(&self, wording: &TextExpectation, failures: &mut Vec<TestFailure>) {
         let after = if self.since == 0 {
             0
         } else {
@@ -395,7 +397,7 @@ impl Judge<'_> {
         };
         let lines: Vec<&TranscriptLine> =
             self.lines.iter().skip(after).filter(|line| line.speaker == Speaker::Ai).collect();
-        let fits = |line: &&&TranscriptLine| wording.fault_said(&line.text, &line.action_id).is_none();
+        let fits = |line: &&&TranscriptLine| wording.mismatch_in_message(&line.text, &line.action_id).is_none();
         let holds = if wording.only_forbids() {
             lines.iter().all(|line| fits(&line))
         } else {
@@ -408,12 +410,12 @@ impl Judge<'_> {
                 "the AI did not say this"
             };
             let found = lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n");
-            failures.push(self.failure(wording.span, Message::word(message), wording.told(), found));
+            failures.push(self.failure(wording.span, Message::word(message), wording.describe(), found));
         }
     }
 }
 
-/// That a variable or a metric is not as wanted.
+/// The message for a variable or a metric that is not as expected.
 fn absent_or_other(what: &'static str, absent: &'static str, name: &str, value: Option<&Value>) -> Message {
     let how = if value.is_some() { "has a different value" } else { absent };
     msg!("the {what} `{name}` {how}", what = Message::word(what), how = Message::word(how))
@@ -422,19 +424,19 @@ fn absent_or_other(what: &'static str, absent: &'static str, name: &str, value: 
 fn fits(wanted: &ExpectedEvent, event: &Value) -> bool {
     wanted.fields.iter().all(|(name, wanted)| {
         let value = event.get(&name.value).or_else(|| event.pointer("/location")?.get(&name.value));
-        wanted.fits_there(value)
+        wanted.matches_optional(value)
     })
 }
 
-fn told(wanted: &ExpectedEvent) -> Message {
+fn event_message(wanted: &ExpectedEvent) -> Message {
     let field = |(name, wanted): &(Spanned<String>, ValueExpectation)| {
-        msg!("{name}: {value}", name = name.value, value = wanted.told())
+        msg!("{name}: {value}", name = name.value, value = wanted.describe())
     };
     Message::list(Joint::Comma, [Message::text(&wanted.kind.value)].into_iter().chain(wanted.fields.iter().map(field)))
 }
 
-/// What was found, or our word for that nothing was.
-fn theirs_or(found: Option<&str>, nothing: &'static str) -> Message {
+/// The found value, or our word for its absence.
+fn found_or(found: Option<&str>, nothing: &'static str) -> Message {
     found.map_or(Message::word(nothing), Message::text)
 }
 

@@ -1,5 +1,4 @@
-//! The kernel of conversation tests: no code runs in them, wherever they run and whatever the project allows. Every cell ends
-//! well and gives nothing.
+//! The kernel of conversation tests: it runs no code, whatever the project allows. Every cell succeeds without output.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,7 +9,7 @@ use serde_json::Map;
 use bcc_runtime::notebook::cell::CellEnd;
 use bcc_runtime::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
 
-/// A kernel that takes code and runs none of it.
+/// A kernel that accepts code and runs none of it.
 #[derive(Debug, Default)]
 pub struct TestKernel {
     count: AtomicU64,
@@ -18,11 +17,11 @@ pub struct TestKernel {
 
 #[async_trait]
 impl Kernel for TestKernel {
-    fn permitted(&self) -> Result<(), KernelError> {
+    fn check_permission(&self) -> Result<(), KernelError> {
         Ok(())
     }
 
-    fn ran(&self) -> u64 {
+    fn executed_cells(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
@@ -33,7 +32,7 @@ impl Kernel for TestKernel {
             execution_count: Some(count),
             ended: CellEnd::Ok,
             ms: 0,
-            left_out: 0,
+            omitted_bytes: 0,
             variables: Map::new(),
         })
     }

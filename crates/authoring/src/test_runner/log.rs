@@ -9,7 +9,6 @@ use crate::test_runner::result::TranscriptLine;
 use bcc_runtime::program::event::{Committed, Event, Observer};
 use bcc_runtime::program::location::EventLocation;
 
-/// One event.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub seq: u64,
@@ -18,7 +17,6 @@ pub struct Row {
     line: String,
 }
 
-/// The events of one conversation so far.
 #[derive(Debug, Default)]
 pub struct Log {
     rows: Mutex<Vec<Row>>,
@@ -32,7 +30,7 @@ impl Observer for Log {
 }
 
 impl Row {
-    /// The id of the action in which it happened; empty outside of any.
+    /// The id of the action of the event; empty if there is none.
     pub fn action(&self) -> &str {
         self.place.action_id.as_deref().unwrap_or_default()
     }
@@ -43,17 +41,16 @@ impl Log {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many there are.
     pub fn count(&self) -> usize {
         self.rows().len()
     }
 
-    /// What `read` takes of the events from the `from`-th on.
+    /// The results of `read` for the events from index `from` on.
     pub fn read<T>(&self, from: usize, read: impl Fn(&Row) -> Option<T>) -> Vec<T> {
         self.rows().iter().skip(from).filter_map(read).collect()
     }
 
-    /// What `read` takes of the newest event of which it takes anything.
+    /// The result of `read` for the newest event for which it is `Some`.
     pub fn newest<T>(&self, read: impl Fn(&Row) -> Option<T>) -> Option<T> {
         self.rows().iter().rev().find_map(read)
     }
@@ -66,7 +63,7 @@ impl Log {
         })
     }
 
-    /// The codes and messages of warnings, or of errors, from the `from`-th event on.
+    /// The codes and messages of warnings, or of errors, from index `from` on.
     pub fn codes(&self, errors: bool, from: usize) -> Vec<(&'static str, Message)> {
         self.read(from, |row| match &row.event {
             Event::Warning { code, message, .. } if !errors => Some((*code, message.clone())),
@@ -75,12 +72,12 @@ impl Log {
         })
     }
 
-    /// The `at`-th event as `--json` writes it, in which a test names its fields.
+    /// The event at index `at` in the format of `--json`, which defines the field names in tests.
     pub fn event(&self, at: usize) -> Option<Value> {
         self.rows().get(at).and_then(|row| serde_json::from_str(&row.line).ok())
     }
 
-    /// What was said from the `from`-th event on.
+    /// The messages from index `from` on.
     pub fn lines(&self, from: usize) -> Vec<TranscriptLine> {
         self.read(from, |row| match &row.event {
             Event::Message { role, text, .. } => Some(TranscriptLine {
@@ -93,7 +90,7 @@ impl Log {
         })
     }
 
-    /// All of them as they were written.
+    /// Takes all events as JSON lines.
     pub fn journal(&self) -> Vec<String> {
         std::mem::take(&mut *self.rows()).into_iter().map(|row| row.line).collect()
     }

@@ -1,4 +1,4 @@
-//! Conversation tests (docs/tests.md): found, run and told.
+//! Conversation tests (docs/tests.md): finds, runs and reports them.
 
 pub mod clock;
 pub mod conversation;

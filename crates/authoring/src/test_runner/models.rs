@@ -1,4 +1,4 @@
-//! The models of a test: written replies, the offline responder or a configured one; and what they were asked.
+//! The models of a test: scripted replies, the offline responder or a configured model. Records their requests.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -13,8 +13,8 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::models::choose::{RequestedModel, choose};
 use bcc_engine::models::shared::SharedModels;
-use bcc_lang::script::test::replies::{Asker, Model, Replies, Sent, WrittenReply};
-use bcc_lang::script::test::scripted_error::{ScriptedError, Slow};
+use bcc_lang::script::test::replies::{Asker, Model, Replies, SentReply, WrittenReply};
+use bcc_lang::script::test::scripted_error::{ScriptedError, TimeoutKind};
 use bcc_lang::script::test::test::WrittenTest;
 use bcc_llm::model::error::{ModelError, TimeoutPhase};
 use bcc_llm::model::message::ChatMessage;
@@ -29,7 +29,7 @@ use bcc_runtime::program::models::ModelProviders;
 
 const OFFLINE: &str = "offline";
 
-/// The most calls of a model for each turn that a test allows: a loop that never waits for the person ends with it.
+/// The maximum number of model calls per allowed turn: it ends a loop that never waits for input.
 const CALLS_PER_TURN: u64 = 10;
 
 #[derive(Clone, Debug)]
@@ -40,29 +40,29 @@ pub struct CapturedCall {
 }
 
 #[derive(Debug, Default)]
-struct SoFar {
+struct CallHistory {
     calls: u64,
-    /// Of each asker the newest, with its number; a conversation may be long, and nobody looks at the others.
+    /// The newest call of each caller, with its number; older ones are not needed, and a conversation may be long.
     newest: HashMap<(Purpose, String), (u64, CapturedCall)>,
 }
 
-/// What the models of one conversation were asked, and how long that may go on.
+/// Records the model calls of one conversation, and limits their number and time.
 #[derive(Debug)]
 pub struct Watch {
-    asked: Mutex<SoFar>,
+    asked: Mutex<CallHistory>,
     remember: bool,
-    most: u64,
-    until: Instant,
+    max_calls: u64,
+    deadline: Instant,
 }
 
 impl Watch {
-    /// Watches a conversation of so many turns, for so long; prompts are remembered where somebody will look at them.
+    /// Watches a conversation with a maximum number of turns and a time limit. Prompts are recorded only if `remember` is set.
     pub fn new(turns: u32, limit: Duration, remember: bool) -> Self {
-        let most = u64::from(turns).saturating_mul(CALLS_PER_TURN);
-        Self { asked: Mutex::default(), remember, most, until: Instant::now() + limit }
+        let max_calls = u64::from(turns).saturating_mul(CALLS_PER_TURN);
+        Self { asked: Mutex::default(), remember, max_calls, deadline: Instant::now() + limit }
     }
 
-    /// The newest prompt of this purpose and action; of any action without one.
+    /// The newest prompt with this purpose and action, or of any action.
     pub fn newest(&self, purpose: Purpose, action_id: Option<&str>) -> Option<CapturedCall> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |asked: &CapturedCall| asked.purpose == purpose && action_id.is_none_or(|id| id == asked.action_id);
@@ -70,13 +70,13 @@ impl Watch {
         newest.map(|(_, asked)| asked.clone())
     }
 
-    /// Why the conversation does not come to an end, when it does not.
+    /// Why the conversation does not end, if it exceeded a limit.
     pub fn endless(&self) -> Option<Message> {
         let calls = self.asked.lock().unwrap_or_else(PoisonError::into_inner).calls;
-        if calls > self.most {
-            return Some(msg!("the models were asked more than {} times", self.most));
+        if calls > self.max_calls {
+            return Some(msg!("the models were asked more than {} times", self.max_calls));
         }
-        (Instant::now() > self.until).then(|| Message::word("it takes too long"))
+        (Instant::now() > self.deadline).then(|| Message::word("it takes too long"))
     }
 
     fn note(&self, request: &ModelRequest) -> Result<(), ModelError> {
@@ -93,7 +93,9 @@ impl Watch {
             }
         }
         match self.endless() {
-            Some(why) => Err(ModelError::Config { message: msg!("the conversation does not end: {why}") }),
+            Some(reason) => {
+                Err(ModelError::Config { message: msg!("the conversation does not end: {why}", why = reason) })
+            }
             None => Ok(()),
         }
     }
@@ -113,10 +115,11 @@ enum Inner {
 }
 
 impl TestModels {
-    /// The models of `test`, with what is shared with other conversations. `asked` (`--model`) stands in the place of a model that is not written out.
+    /// The models of `test`. Shared state is used by all conversations. `asked` (`--model`) replaces a model that is
+    /// not scripted.
     pub fn of(
         test: &WrittenTest,
-        tried: &LoadedScript,
+        script: &LoadedScript,
         asked: Option<&str>,
         (environment, shared): (&Environment, &Arc<SharedModels>),
         time: &Arc<VirtualTime>,
@@ -136,11 +139,12 @@ impl TestModels {
         let (inner, name) = if named == OFFLINE {
             (Inner::One(Arc::new(Offline) as Arc<dyn Provider>), OFFLINE.to_owned())
         } else {
-            let wanted = RequestedModel { asked: Some(named), stored: None, script: tried.program.model.as_deref() };
-            let chosen = choose(&tried.project, environment, shared, wanted)?;
+            let wanted =
+                RequestedModel { requested: Some(named), stored: None, script: script.program.model.as_deref() };
+            let chosen = choose(&script.project, environment, shared, wanted)?;
             (Inner::Configured(Box::new(chosen.models)), chosen.name)
         };
-        // Monitors may be written out where the model is not.
+        // Monitors may be scripted even if the model is not.
         let scripted = (!test.monitor.is_empty()).then(scripted);
         Ok(Self { inner, monitors: test.monitors, watch, name, scripted })
     }
@@ -185,8 +189,8 @@ impl Provider for Watched {
         self.provider.answers(purpose, action_id)
     }
 
-    fn manners(&self) -> ReplyPolicy {
-        self.provider.manners()
+    fn reply_policy(&self) -> ReplyPolicy {
+        self.provider.reply_policy()
     }
 
     async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
@@ -195,7 +199,7 @@ impl Provider for Watched {
     }
 }
 
-/// Written replies as a scripted model has them; the numbers of its lists are those of [`WrittenTest::replies`].
+/// Scripted replies for the scripted model; the indexes of its lists are those of [`WrittenTest::replies`].
 fn list(replies: &Replies) -> ReplyList {
     let key = match &replies.asker {
         Asker::Anyone => ReplyKey::Anyone,
@@ -213,26 +217,26 @@ fn entry(written: &WrittenReply) -> ReplyEntry {
         round: written.round,
         answered: written.answered,
         after: Duration::from_millis(written.after_ms),
-        come: come(&written.sent),
+        reply: next_reply(&written.sent),
     }
 }
 
-fn come(sent: &Sent) -> NextReply {
+fn next_reply(sent: &SentReply) -> NextReply {
     match sent {
-        Sent::Value(value) => NextReply::Value(value.clone()),
-        Sent::Text(text) => NextReply::Text(text.clone()),
-        Sent::Cut(characters, whole) => {
-            NextReply::Cut(usize::try_from(*characters).unwrap_or(usize::MAX), Box::new(come(whole)))
+        SentReply::Value(value) => NextReply::Value(value.clone()),
+        SentReply::Text(text) => NextReply::Text(text.clone()),
+        SentReply::Cut(characters, reply) => {
+            NextReply::Cut(usize::try_from(*characters).unwrap_or(usize::MAX), Box::new(next_reply(reply)))
         }
-        Sent::Fault(ScriptedError::Http { status, retry_after, message }) => {
+        SentReply::Error(ScriptedError::Http { status, retry_after, message }) => {
             NextReply::Http { status: *status, retry_after: *retry_after, message: message.clone() }
         }
-        Sent::Fault(ScriptedError::Timeout(slow)) => NextReply::Timeout(match slow {
-            Slow::FirstToken => TimeoutPhase::FirstToken,
-            Slow::Idle => TimeoutPhase::Idle,
-            Slow::Total => TimeoutPhase::Total,
+        SentReply::Error(ScriptedError::Timeout(slow)) => NextReply::Timeout(match slow {
+            TimeoutKind::FirstToken => TimeoutPhase::FirstToken,
+            TimeoutKind::Idle => TimeoutPhase::Idle,
+            TimeoutKind::Total => TimeoutPhase::Total,
         }),
-        Sent::Fault(ScriptedError::Unreachable) => NextReply::Unreachable,
+        SentReply::Error(ScriptedError::Unreachable) => NextReply::Unreachable,
     }
 }
 
@@ -243,7 +247,7 @@ mod tests {
     use bcc_llm::model::request::Task;
 
     #[test]
-    fn the_prompt_of_an_asker_is_the_newest_however_many_there_were() {
+    fn the_newest_prompt_of_each_caller_is_returned() {
         let watch = Watch::new(10_000, Duration::from_secs(600), true);
         for call in 0..5_000 {
             let task = Task {

@@ -1,5 +1,4 @@
-//! The simulated person of a test (docs/tests.md): a model answers each question until the session ends or its turns are
-//! used up.
+//! The simulated person of a test (docs/tests.md): a model answers each question until the session ends or its turns are used up.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
@@ -13,7 +12,7 @@ use crate::test_runner::result::TranscriptLine;
 use crate::test_runner::scripts::LoadedScript;
 use bcc_engine::environment::Environment;
 use bcc_engine::models::choose::{RequestedModel, choose};
-use bcc_engine::models::environment::key_alone;
+use bcc_engine::models::environment::environment_key;
 use bcc_engine::models::shared::SharedModels;
 use bcc_lang::script::test::dialogue::{DialogueStep, Persona};
 use bcc_lang::script::test::test::WrittenTest;
@@ -25,37 +24,37 @@ use bcc_runtime::program::persona::{PERSONA, prompt};
 use bcc_runtime::program::transcript::{RecentTranscript, TranscriptEntry};
 use bcc_runtime::run::head::SessionStatus;
 
-/// The longest words of a person, in characters; what is longer is no answer but an essay, and is cut.
-const LONGEST: usize = 2_000;
+/// The maximum length of an answer, in characters; longer answers are truncated.
+const MAX_INPUT_CHARACTERS: usize = 2_000;
 
-/// So often in a row the same words are a person who is stuck.
-const SAME_WORDS: usize = 3;
+/// After this number of identical answers in a row, the person is stuck.
+const MAX_REPEATS: usize = 3;
 
-/// The most tokens of an answer, where the template does not say.
-const MOST_TOKENS: u32 = 600;
+/// The maximum number of tokens of an answer, if the template does not specify it.
+const MAX_TOKENS: u32 = 600;
 
-/// The name of the built-in responder, which cannot play anybody.
+/// The name of the built-in responder, which cannot play a person.
 const OFFLINE: &str = "offline";
 
-/// What an error is about.
+/// The subject of error messages.
 const WHO: &str = "the model of the simulated person";
 
-/// Why nobody plays a simulated person, in words.
+/// Why there is no model for a simulated person.
 #[derive(Clone, Debug)]
 pub enum PersonaSkipped {
     /// No model is configured: the test is skipped.
     Nobody(Message),
-    /// The model that should play it cannot be used: the test is broken.
+    /// The selected model cannot be used: the test is broken.
     Wrong(Message),
 }
 
-/// The model that plays `persona`: the test's written replies when they have some for it; else the one that it names, the one
-/// of `--model`, the test's or the configured one.
-/// Errors: Why there is none, in words.
+/// The model of `persona`: the scripted replies of the test if there are any for it; otherwise the model that it names,
+/// that of `--model`, or the configured one.
+/// Errors: why there is none.
 pub fn model(
     persona: &Persona,
     models: &TestModels,
-    tried: &LoadedScript,
+    script: &LoadedScript,
     asked: Option<&str>,
     (environment, shared): (&Environment, &Arc<SharedModels>),
 ) -> Result<Arc<dyn Provider>, PersonaSkipped> {
@@ -66,17 +65,17 @@ pub fn model(
     let none = Message::word(
         "a simulated person needs a configured model: specify one with `model:` under `user:`, or with `--model`",
     );
-    let wanted = RequestedModel { asked: named, stored: None, script: tried.program.model.as_deref() };
-    let chosen = choose(&tried.project, environment, shared, wanted);
-    // A name that is mistyped or a key that is missing is a mistake; that there is nothing at all is none.
-    let nothing = || {
-        let config = &tried.project.config;
+    let wanted = RequestedModel { requested: named, stored: None, script: script.program.model.as_deref() };
+    let chosen = choose(&script.project, environment, shared, wanted);
+    // A misspelled name or a missing key is an error; having no configuration at all is not.
+    let is_unconfigured = || {
+        let config = &script.project.config;
         let named = named.or(environment.get("BCC_MODEL")).is_some();
-        !named && config.models.is_empty() && key_alone(config, environment).is_none()
+        !named && config.models.is_empty() && environment_key(config, environment).is_none()
     };
     let chosen = chosen.map_err(|error| {
         let help = error.help().map(|help| msg!(" ({help})")).unwrap_or_default();
-        if nothing() {
+        if is_unconfigured() {
             PersonaSkipped::Nobody(none.clone())
         } else {
             PersonaSkipped::Wrong(msg!("{WHO}: {error}{help}", WHO = Message::word(WHO)))
@@ -89,16 +88,16 @@ pub fn model(
     if provider.name() == OFFLINE { Err(PersonaSkipped::Nobody(none.clone())) } else { Ok(provider) }
 }
 
-/// [`model`] of every simulated person of a test, in its order.
+/// [`model`] for every simulated person of a test, in order.
 pub fn models(
     test: &WrittenTest,
     models: &TestModels,
-    tried: &LoadedScript,
+    script: &LoadedScript,
     asked: Option<&str>,
     (environment, shared): (&Environment, &Arc<SharedModels>),
 ) -> Result<VecDeque<Arc<dyn Provider>>, PersonaSkipped> {
     let persona = |step: &DialogueStep| match step {
-        DialogueStep::Persona(persona) => Some(model(persona, models, tried, asked, (environment, shared))),
+        DialogueStep::Persona(persona) => Some(model(persona, models, script, asked, (environment, shared))),
         _ => None,
     };
     test.dialogue.iter().filter_map(persona).collect()
@@ -122,8 +121,8 @@ impl PersonaCost {
         }
     }
 
-    /// In words: `the simulated person: 5 calls of openai:qwen3, 1200 + 90 tokens, 0.0031 USD`.
-    fn told(&self, model: &str) -> Message {
+    /// As text: `simulated person: 5 calls to openai:qwen3, 1200 + 90 tokens, 0.0031 USD`.
+    fn summary(&self, model: &str) -> Message {
         let calls = if self.calls == 1 { Message::word("1 call") } else { msg!("{} calls", self.calls) };
         let costs: String = self.costs.iter().map(|(currency, amount)| format!(", {amount:.4} {currency}")).collect();
         msg!("simulated person: {calls} to {model}, {} + {} tokens{costs}", self.tokens_in, self.tokens_out)
@@ -131,36 +130,36 @@ impl PersonaCost {
 }
 
 impl TestConversation<'_> {
-    /// The person answers each question, until the session ends or the turns are used up.
-    /// Errors: a failure when the turns are used up (unless `bound: ok`), the person says nothing or the same again and again; broken when
-    /// the model cannot be reached.
-    pub(crate) async fn played(
+    /// Answers each question with the model, until the session ends or the turns are used up.
+    /// Errors: a failure if the turns are used up (unless `bound: ok`), or if an answer is empty or repeated too often;
+    /// broken if the model cannot be reached.
+    pub(crate) async fn run_persona(
         &mut self,
         persona: &Persona,
         provider: &Arc<dyn Provider>,
     ) -> Result<(), ConversationEnd> {
-        let mut spent = PersonaCost::default();
-        let played = self.answers_all(persona, provider.as_ref(), &mut spent).await;
-        if spent.calls > 0 {
-            self.notes.push(spent.told(provider.name()));
+        let mut cost = PersonaCost::default();
+        let played = self.answer_all(persona, provider.as_ref(), &mut cost).await;
+        if cost.calls > 0 {
+            self.notes.push(cost.summary(provider.name()));
         }
         played
     }
 
-    async fn answers_all(
+    async fn answer_all(
         &mut self,
         persona: &Persona,
         provider: &dyn Provider,
-        spent: &mut PersonaCost,
+        cost: &mut PersonaCost,
     ) -> Result<(), ConversationEnd> {
-        let mut said: Vec<String> = Vec::new();
+        let mut inputs: Vec<String> = Vec::new();
         loop {
-            self.go_on().await?;
+            self.resume_if_stopped().await?;
             if self.status() != Some(SessionStatus::WaitingInput) {
                 return Ok(());
             }
-            if said.len() >= persona.turns as usize {
-                if persona.bound_is_ok {
+            if inputs.len() >= persona.turns as usize {
+                if persona.limit_is_ok {
                     return Ok(());
                 }
                 let message =
@@ -169,47 +168,47 @@ impl TestConversation<'_> {
                     Message::word("raise `turns:`, or write `bound: ok` if the conversation does not have to end");
                 return Err(self.failure(persona.span, message, Message::default(), Message::default(), Some(help)));
             }
-            let words = self.asks(persona, provider, said.len(), spent).await?;
-            if words.is_empty() {
+            let input = self.ask_model(persona, provider, inputs.len(), cost).await?;
+            if input.is_empty() {
                 let message = Message::word("the simulated person said nothing");
                 let help = Message::word(
                     "its model returned an empty reply: does the persona describe how this person talks?",
                 );
                 return Err(self.failure(persona.span, message, Message::default(), Message::default(), Some(help)));
             }
-            let again = said.iter().rev().take_while(|before| **before == words).count() + 1;
-            if again >= SAME_WORDS {
-                let message = msg!("the simulated person said the same thing {again} times in a row");
+            let repeats = inputs.iter().rev().take_while(|before| **before == input).count() + 1;
+            if repeats >= MAX_REPEATS {
+                let message = msg!("the simulated person said the same thing {repeats} times in a row");
                 let help = Message::word(
                     "more turns would not test anything new: change the persona, its `goal` or its model",
                 );
-                return Err(self.failure(persona.span, message, Message::default(), words, Some(help)));
+                return Err(self.failure(persona.span, message, Message::default(), input, Some(help)));
             }
-            self.says(&words, persona.span).await?;
-            said.push(words);
+            self.send_input(&input, persona.span).await?;
+            inputs.push(input);
         }
     }
 
-    async fn asks(
+    async fn ask_model(
         &mut self,
         persona: &Persona,
         provider: &dyn Provider,
         before: usize,
-        spent: &mut PersonaCost,
+        cost: &mut PersonaCost,
     ) -> Result<String, ConversationEnd> {
-        let program = Arc::clone(&self.setting.tried.program);
-        let talk = talk_of(&self.lines, program.history_messages, program.history_chars);
-        let who = (persona.persona.text.as_str(), persona.goal.as_ref().map(|goal| goal.text.as_str()));
+        let program = Arc::clone(&self.setting.script.program);
+        let transcript = recent_transcript(&self.lines, program.history_messages, program.history_chars);
+        let profile = (persona.persona.text.as_str(), persona.goal.as_ref().map(|goal| goal.text.as_str()));
         let time = self.clock_words();
-        let prompt =
-            prompt(&program, who, &talk, &time).map_err(|error| ConversationEnd::Broken(error.to_message()))?;
+        let prompt = prompt(&program, profile, &transcript, &time)
+            .map_err(|error| ConversationEnd::Broken(error.to_message()))?;
         let place = self.session.as_ref().map(bcc_runtime::run::session::Session::place).unwrap_or_default();
         let call = u32::try_from(before).unwrap_or(u32::MAX);
         let request = ModelRequest {
             messages: prompt.messages,
             schema: None,
             temperature: prompt.temperature,
-            max_tokens: Some(prompt.max_tokens.unwrap_or(MOST_TOKENS)),
+            max_tokens: Some(prompt.max_tokens.unwrap_or(MAX_TOKENS)),
             task: Task {
                 purpose: Purpose::Persona,
                 kind: PERSONA.to_owned(),
@@ -226,45 +225,48 @@ impl TestConversation<'_> {
         };
         let time = Arc::clone(&self.setting.time);
         let reply =
-            crate::test_runner::conversation::in_time(&time, provider.complete(&request, &mut NoLiveOutput)).await;
-        crate::test_runner::stop_reasons::short(self)?;
+            crate::test_runner::conversation::with_virtual_time(&time, provider.complete(&request, &mut NoLiveOutput))
+                .await;
+        crate::test_runner::stop_reasons::check_reply_count(self)?;
         let reply = reply.map_err(|error| ConversationEnd::Broken(msg!("{WHO}: {error}", WHO = Message::word(WHO))))?;
-        spent.add(&reply);
-        let words = words(&reply.text, &program.user);
-        if words.chars().count() > LONGEST {
-            self.notes
-                .push(msg!("a message of the simulated person was longer than {LONGEST} characters and was truncated"));
-            return Ok(words.chars().take(LONGEST).collect());
+        cost.add(&reply);
+        let input = clean_input(&reply.text, &program.user);
+        if input.chars().count() > MAX_INPUT_CHARACTERS {
+            self.notes.push(msg!(
+                "a message of the simulated person was longer than {LONGEST} characters and was truncated",
+                LONGEST = MAX_INPUT_CHARACTERS
+            ));
+            return Ok(input.chars().take(MAX_INPUT_CHARACTERS).collect());
         }
-        Ok(words)
+        Ok(input)
     }
 }
 
-fn talk_of(lines: &[TranscriptLine], messages: usize, chars: usize) -> RecentTranscript {
+fn recent_transcript(lines: &[TranscriptLine], messages: usize, chars: usize) -> RecentTranscript {
     let mut recent = RecentTranscript::new(messages, chars);
     lines.iter().for_each(|line| recent.push(TranscriptEntry { speaker: line.speaker, text: line.text.clone() }));
     recent
 }
 
-/// What was said of what the model wrote: without its thinking, its own name before it, and quotation marks around all of it.
-fn words(reply: &str, user: &str) -> String {
+/// Extracts the answer from a reply: removes thinking, the speaker's name, and surrounding quotation marks.
+fn clean_input(reply: &str, user: &str) -> String {
     let reply = reply.rsplit_once("</think>").map_or(reply, |(_, after)| after);
-    // Thinking that has no end has no words after it.
+    // Unfinished thinking is followed by no answer.
     let reply = reply.split_once("<think>").map_or(reply, |(before, _)| before);
-    let mut words = reply.trim();
+    let mut input = reply.trim();
     for name in [user, "user", "User"] {
-        let after = words.strip_prefix(name).map(str::trim_start);
+        let after = input.strip_prefix(name).map(str::trim_start);
         if let Some(after) = after.and_then(|after| after.strip_prefix([':', '：'])) {
-            words = after.trim_start();
+            input = after.trim_start();
         }
     }
     for (open, close) in [('"', '"'), ('“', '”'), ('「', '」')] {
-        let inner = words.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
+        let inner = input.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
         if let Some(inner) = inner.filter(|inner| !inner.contains([open, close])) {
-            words = inner.trim();
+            input = inner.trim();
         }
     }
-    words.to_owned()
+    input.to_owned()
 }
 
 #[cfg(test)]
@@ -273,7 +275,7 @@ mod tests {
     use bcc_runtime::program::event::Speaker;
 
     #[test]
-    fn what_a_model_writes_around_the_words_is_not_said() {
+    fn text_around_the_answer_of_a_model_is_removed() {
         let table = [
             ("还行吧……", "还行吧……"),
             ("  来访者：还行吧。\n", "还行吧。"),
@@ -285,13 +287,13 @@ mod tests {
             ("<think>没有完", ""),
             ("用户体验：很好", "用户体验：很好"),
         ];
-        for (reply, said) in table {
-            assert_eq!(words(reply, "来访者"), said, "{reply}");
+        for (reply, expected) in table {
+            assert_eq!(clean_input(reply, "来访者"), expected, "{reply}");
         }
     }
 
     #[test]
-    fn the_prompt_shows_the_talk_and_the_persona_and_nothing_else() {
+    fn the_prompt_contains_only_the_transcript_and_the_persona() {
         use crate::test_runner::played::play;
         let script = "session:
   session_id: s
@@ -315,8 +317,9 @@ mod tests {
                 action_id: "a".to_owned(),
                 seq: 1,
             };
-            let talk = talk_of(&[line], 20, 8000);
-            let prompt = prompt(&played.program, ("话不多的程序员", Some("说说失眠")), &talk, "2026-01-01").unwrap();
+            let transcript = recent_transcript(&[line], 20, 8000);
+            let prompt =
+                prompt(&played.program, ("话不多的程序员", Some("说说失眠")), &transcript, "2026-01-01").unwrap();
             let all: String = prompt.messages.iter().map(|message| message.content.as_str()).collect();
             for part in ["话不多的程序员", "说说失眠", "林老师: 最近睡得怎么样？", "小周"] {
                 assert!(all.contains(part), "{scheme}: {part}\n{all}");

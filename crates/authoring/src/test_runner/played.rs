@@ -1,4 +1,4 @@
-//! Sessions for the tests of this room: a project of a few files, what the model writes, what the person answers.
+//! Test support: runs sessions of small projects with scripted replies and answers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,16 +21,16 @@ pub(crate) struct Played {
     pub(crate) events: Vec<Value>,
 }
 
-struct Nobody;
+struct IgnoreDeltas;
 
-impl Observer for Nobody {
+impl Observer for IgnoreDeltas {
     fn delta(&self, _delta: &Delta<'_>) {}
 }
 
 /// The id of every session.
 pub(crate) const SESSION: &str = "s";
 
-/// Runs `script.yaml` of these files with these replies (as a file for `replay:` has them, written as YAML) and answers.
+/// Runs `script.yaml` of these files with these replies (YAML in the format of `replay:` files) and answers.
 pub(crate) fn play(files: &[(&str, &str)], replies: &str, answers: &[&str]) -> Played {
     let directory = tempfile::tempdir().unwrap();
     for (path, text) in files {
@@ -56,7 +56,7 @@ pub(crate) fn play_file(script: &Path, replies: &Path, answers: &[&str]) -> Play
             clock: Some("2026-11-21T20:00:00Z".to_owned()),
             ..RunRequest::default()
         };
-        let opened = engine.run(&request, Arc::new(Nobody)).await.unwrap_or_else(|error| match error {
+        let opened = engine.run(&request, Arc::new(IgnoreDeltas)).await.unwrap_or_else(|error| match error {
             EngineError::Invalid(found) => panic!("{}", human(&found, false)),
             error => panic!("{error}"),
         });

@@ -1,11 +1,11 @@
-//! What came of a test without the sensitive values of its session: reports are kept, sent around and read by others.
+//! Masks the sensitive values in the result of a test, because reports are stored and shared.
 
 use crate::test_runner::result::TestResult;
 use bcc_lang::message::message::Message;
 use bcc_lang::value::mask::Masker;
 
-/// Masks sensitive values (docs/language.md "Variables") in all that reports show of what came: the talk, what was found, notes. What
-/// the author wrote as expected is the author's own and stays.
+/// Masks sensitive values (docs/language.md "Variables") in everything that a report shows of the results: transcript,
+/// found values, notes. The author's expected values stay unchanged.
 pub fn mask(ran: &mut TestResult, masker: &Masker) {
     if masker.is_empty() {
         return;
@@ -19,5 +19,5 @@ pub fn mask(ran: &mut TestResult, masker: &Masker) {
     }
     ran.transcript.iter_mut().for_each(|line| text(&mut line.text));
     ran.notes.iter_mut().for_each(hide);
-    ran.why.iter_mut().for_each(hide);
+    ran.reason.iter_mut().for_each(hide);
 }

@@ -1,26 +1,26 @@
-//! What `test` is asked for.
+//! The request of `test`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long one conversation may take when only written replies answer, and when a real model does.
+/// The time limit of a conversation with scripted replies only, and of one with a real model.
 pub const USUAL_LIMIT: Duration = Duration::from_secs(60);
 /// See [`USUAL_LIMIT`].
 pub const LIMIT_OF_REAL_MODELS: Duration = Duration::from_secs(900);
 
 #[derive(Clone, Debug, Default)]
 pub struct TestRequest {
-    /// Files and folders; none for `tests/` of the project around the current directory.
+    /// Files and folders; empty for `tests/` of the project around the current directory.
     pub paths: Vec<PathBuf>,
-    /// `--project`: the project of all scripts; without one, each script belongs to the nearest above it.
+    /// `--project`: the project of all scripts; by default, the nearest ancestor of each script.
     pub project: Option<PathBuf>,
-    /// `--filter`: only tests whose name, case or file has this in it, in any case of letters.
+    /// `--filter`: only tests whose name, case or file contains this, ignoring case.
     pub filter: Option<String>,
-    /// `--model`: the model of tests that do not write out what it says.
+    /// `--model`: the model of tests without scripted replies.
     pub model: Option<String>,
-    /// `--jobs`: how many conversations are held at the same time; without it, one for each processor.
+    /// `--jobs`: the number of conversations that run in parallel; by default, one per processor.
     pub jobs: Option<usize>,
-    /// `--fail-fast`: after the first failure no other conversation begins.
+    /// `--fail-fast`: no further conversation starts after the first failure.
     pub fail_fast: bool,
     pub trust: bool,
     pub update: bool,

@@ -1,4 +1,4 @@
-//! What came of one case of a conversation test: all that its readers (the terminal, JUnit, coverage) need.
+//! The result of one case of a conversation test, for all reports (terminal, JUnit, coverage).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use bcc_runtime::program::program::Program;
 pub enum TestStatus {
     Passed,
     Failed,
-    /// It was not run, for a reason that is none of its own.
+    /// Not run, for an external reason.
     Skipped,
-    /// It could not be run: the test or its script is wrong, or something broke inside of the interpreter.
+    /// It could not be run: the test or its script has errors, or the interpreter failed.
     Broken,
 }
 
@@ -37,13 +37,13 @@ impl TestStatus {
 pub struct TranscriptLine {
     pub speaker: Speaker,
     pub text: String,
-    /// The action in which it was said; empty outside of any.
+    /// The action that sent it; empty outside of actions.
     pub action_id: String,
     /// The `seq` of its event.
     pub seq: u64,
 }
 
-/// What a failure shows as expected or found: a message, or a text as it is.
+/// A value that a failure shows as expected or found: a message, or a plain text.
 pub(crate) trait Shown {
     fn shown(self) -> Message;
 }
@@ -60,61 +60,61 @@ impl Shown for String {
     }
 }
 
-/// Something that was not as expected.
+/// An expectation that was not met.
 #[derive(Clone, Debug)]
 pub struct TestFailure {
-    /// The place in the test's file that expected it.
+    /// The position of the expectation in the test file.
     pub span: Span,
-    /// The line of that place, from 1.
+    /// Its line, from 1.
     pub line: usize,
-    /// What is wrong, as a sentence.
+    /// The problem, as a sentence.
     pub message: Message,
-    /// What was expected, in words or as it is written.
+    /// The expected value, as a description or as written.
     pub expected: Message,
-    /// The text that was expected word for word, where it was: it can be compared with [`TestFailure::found`].
+    /// The exact expected text, if there is one: it can be compared with [`TestFailure::found`].
     pub exact: Option<String>,
     pub found: Message,
     pub help: Option<Message>,
-    /// How many lines of [`TestResult::transcript`] were said by then.
-    pub said: usize,
+    /// The number of lines of [`TestResult::transcript`] at the time of the failure.
+    pub transcript_lines: usize,
 }
 
-/// One case that was run, or could not be.
+/// The result of a case, whether it was run or not.
 #[derive(Clone)]
 pub struct TestResult {
     pub file: Arc<SourceFile>,
-    /// Where that file really is.
+    /// The real path of the file.
     pub real: PathBuf,
-    /// `test`: what it shows.
+    /// The value of `test`: the name of the test.
     pub test: String,
     pub case: Option<String>,
-    /// The number of the case in its file, from 0.
+    /// The index of the case in its file, from 0.
     pub number: usize,
     pub status: TestStatus,
-    pub why: Option<Message>,
-    /// What was not as expected, in the order in which it was found.
+    pub reason: Option<Message>,
+    /// The failures, in the order in which they were found.
     pub failures: Vec<TestFailure>,
-    /// What somebody should know though it is no failure: replies that nobody asked for, errors of the model.
+    /// Remarks that are not failures: unused replies, errors of the model.
     pub notes: Vec<Message>,
-    /// The file of its snapshot, when it asks for one.
+    /// The file of its snapshot, if the test has one.
     pub snapshot: Option<PathBuf>,
     pub transcript: Vec<TranscriptLine>,
-    /// The journal of its session: each event as its JSON line. [`TestResult::events`] reads them.
+    /// The journal of its session: each event as a JSON line. [`TestResult::events`] parses them.
     pub journal: Vec<String>,
-    /// What it ran; none when nothing could be run. Cases of one script share it.
+    /// The program; `None` if nothing could be run. Cases of one script share it.
     pub program: Option<Arc<Program>>,
-    /// The file of the script, where it really is.
+    /// The real path of the script file.
     pub script: Option<PathBuf>,
     pub turns: u64,
     pub model_calls: u64,
-    /// How often its session was begun or taken up.
+    /// How often its session was started or resumed.
     pub sessions: u64,
-    /// How long it really took.
+    /// The real duration.
     pub took: Duration,
 }
 
 impl TestResult {
-    /// The events of its session, in their order.
+    /// The events of its session, in order.
     pub fn events(&self) -> Vec<Value> {
         self.journal.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }

@@ -1,4 +1,4 @@
-//! Runs tests: each case a conversation of its own, several at the same time, reported in the order of the files.
+//! Runs tests: each case is a separate conversation; several run in parallel, and results are in the order of the files.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -17,7 +17,7 @@ use crate::test_runner::request::{LIMIT_OF_REAL_MODELS, TestRequest, USUAL_LIMIT
 use crate::test_runner::result::{TestResult, TestStatus};
 use crate::test_runner::scripts::{LoadedScript, ScriptError, Scripts};
 use crate::test_runner::snapshots::conversation::{snapshot, stale};
-use bcc_engine::discovery::written_path::place;
+use bcc_engine::discovery::written_path::resolve;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::given_directory;
@@ -25,24 +25,23 @@ use bcc_lang::script::findings::Findings;
 use bcc_lang::script::test::cases::CaseValues;
 use bcc_lang::script::test::dialogue::DialogueStep;
 use bcc_lang::script::test::replies::Model;
-use bcc_lang::script::test::test::{WrittenTest, one};
+use bcc_lang::script::test::test::{WrittenTest, read_case};
 use bcc_llm::providers::scripted::time::VirtualTime;
 
-/// As deep as `validate` may go: a plan is checked like a script.
+/// The same stack size as for `validate`, because a plan is checked like a script.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 pub struct TestReport {
-    /// Every case, in the order of the files and of their cases.
-    pub ran: Vec<TestResult>,
-    /// Scripts that could not be read or are not sound, each once.
-    pub untried: Vec<ScriptError>,
-    /// Files of snapshots that no test asks for any more, by the names that messages use; none are looked for where only some
-    /// tests were run.
+    /// All cases, in the order of the files and of their cases.
+    pub results: Vec<TestResult>,
+    /// Scripts with errors or that could not be read, without duplicates.
+    pub script_errors: Vec<ScriptError>,
+    /// Snapshot files that no test uses, by the names that messages use; empty if only some tests were run.
     pub stale: Vec<String>,
 }
 
-/// Runs the tests that were found. `told` is given each case as soon as it and all before it are done.
-/// Errors: `Usage` when the given project does not exist; `Failed` when threads cannot be started.
+/// Runs the given tests.
+/// Errors: `Usage` if the given project does not exist; `Failed` if threads cannot be started.
 pub fn run(tests: &Tests, request: &TestRequest, environment: &Environment) -> Result<TestReport, EngineError> {
     let given = given_directory(request.project.as_deref(), environment)?;
     let scripts = Scripts::new(given, request.trust, environment.clone());
@@ -88,7 +87,7 @@ pub fn run(tests: &Tests, request: &TestRequest, environment: &Environment) -> R
     results.sort_unstable_by_key(|(index, _)| *index);
     let ran: Vec<TestResult> = results.into_iter().map(|(_, ran)| ran).collect();
     let stale = if wanted.is_none() { stale(tests, &ran) } else { vec![] };
-    Ok(TestReport { ran, untried: scripts.untried(), stale })
+    Ok(TestReport { results: ran, script_errors: scripts.untried(), stale })
 }
 
 struct Runner<'r> {
@@ -99,7 +98,7 @@ struct Runner<'r> {
 
 impl Runner<'_> {
     fn case(&self, test: &TestFile, number: usize, case: Option<&CaseValues>) -> TestResult {
-        let began = Instant::now();
+        let started = Instant::now();
         let blank = TestResult {
             file: Arc::clone(&test.file),
             real: test.real.clone(),
@@ -107,7 +106,7 @@ impl Runner<'_> {
             case: case.map(|case| case.name.clone()),
             number,
             status: TestStatus::Broken,
-            why: None,
+            reason: None,
             failures: vec![],
             notes: vec![],
             snapshot: None,
@@ -122,58 +121,58 @@ impl Runner<'_> {
         };
         if self.request.fail_fast && self.stop.load(Ordering::Relaxed) {
             let why = Some(Message::word("not run: another test already failed (--fail-fast)"));
-            return TestResult { status: TestStatus::Skipped, why, ..blank };
+            return TestResult { status: TestStatus::Skipped, reason: why, ..blank };
         }
         let mut ran = blank.clone();
-        // What goes wrong inside of the interpreter is one test's misfortune.
-        let caught = catch_unwind(AssertUnwindSafe(|| self.converse(test, case, &mut ran)));
-        let ran = match caught {
+        // A panic in the interpreter fails only this test.
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.converse(test, case, &mut ran)));
+        let ran = match outcome {
             Ok(()) => ran,
-            Err(panic) => TestResult { why: Some(broke_off(panic.as_ref())), ..blank },
+            Err(panic) => TestResult { reason: Some(panic_message(panic.as_ref())), ..blank },
         };
         if ran.failed() {
             self.stop.store(true, Ordering::Relaxed);
         }
-        TestResult { took: began.elapsed(), ..ran }
+        TestResult { took: started.elapsed(), ..ran }
     }
 
     fn converse(&self, test: &TestFile, case: Option<&CaseValues>, ran: &mut TestResult) {
         if test.errors > 0 {
             let many = if test.errors == 1 { Message::word("an error") } else { msg!("{} errors", test.errors) };
-            ran.why = Some(msg!("the test has {many}"));
+            ran.reason = Some(msg!("the test has {many}"));
             return;
         }
         let findings = Findings::new();
-        let written = one(&test.root, case, &test.file, &findings).filter(|_| !findings.has_errors());
+        let written = read_case(&test.root, case, &test.file, &findings).filter(|_| !findings.has_errors());
         let Some(written) = written else {
             let first = findings.into_vec().into_iter().find(|found| found.is_error());
-            ran.why = Some(first.map_or(Message::word("the test cannot be read"), |found| found.message.clone()));
+            ran.reason = Some(first.map_or(Message::word("the test cannot be read"), |found| found.message.clone()));
             return;
         };
-        let path = written.script.as_ref().map(|path| place(&path.value, &test.real));
+        let path = written.script.as_ref().map(|path| resolve(&path.value, &test.real));
         let Some(Ok(path)) = path else {
-            ran.why = Some(Message::word("its script does not exist"));
+            ran.reason = Some(Message::word("its script does not exist"));
             return;
         };
         let scheme = written.scheme.as_ref().map(|scheme| scheme.value.as_str());
-        let tried = match self.scripts.get(&path, scheme) {
-            Ok(tried) => tried,
-            Err(untried) => {
-                ran.why = Some(untried.why);
+        let script = match self.scripts.get(&path, scheme) {
+            Ok(script) => script,
+            Err(error) => {
+                ran.reason = Some(error.why);
                 return;
             }
         };
-        ran.program = Some(Arc::clone(&tried.program));
-        ran.script = Some(tried.path.clone());
-        self.hold(test, case, &written, &tried, ran);
+        ran.program = Some(Arc::clone(&script.program));
+        ran.script = Some(script.path.clone());
+        self.run_conversation(test, case, &written, &script, ran);
     }
 
-    fn hold(
+    fn run_conversation(
         &self,
         test: &TestFile,
         case: Option<&CaseValues>,
         written: &WrittenTest,
-        tried: &LoadedScript,
+        script: &LoadedScript,
         ran: &mut TestResult,
     ) {
         let persona = |step: &DialogueStep| matches!(step, DialogueStep::Persona(_));
@@ -184,76 +183,76 @@ impl Runner<'_> {
         let time = Arc::new(VirtualTime::default());
         let asked = self.request.model.as_deref();
         let shared = self.scripts.shared();
-        let around = (self.scripts.environment(), &shared);
-        let models = TestModels::of(written, tried, asked, around, &time, Arc::clone(&watch));
+        let context = (self.scripts.environment(), &shared);
+        let models = TestModels::of(written, script, asked, context, &time, Arc::clone(&watch));
         let models = match models {
             Ok(models) => Arc::new(models),
             Err(error) => {
                 let help = error.help().map(|help| msg!(" ({help})")).unwrap_or_default();
-                ran.why = Some(msg!("{error}{help}"));
+                ran.reason = Some(msg!("{error}{help}"));
                 return;
             }
         };
-        let personas = match persona::models(written, &models, tried, asked, around) {
+        let personas = match persona::models(written, &models, script, asked, context) {
             Ok(personas) => personas,
-            Err(unplayed) => {
-                (ran.status, ran.why) = match unplayed {
-                    PersonaSkipped::Nobody(why) => (TestStatus::Skipped, Some(why)),
-                    PersonaSkipped::Wrong(why) => (TestStatus::Broken, Some(why)),
+            Err(skipped) => {
+                (ran.status, ran.reason) = match skipped {
+                    PersonaSkipped::Nobody(reason) => (TestStatus::Skipped, Some(reason)),
+                    PersonaSkipped::Wrong(reason) => (TestStatus::Broken, Some(reason)),
                 };
                 return;
             }
         };
         fastrand::seed(u64::from(written.seed.unwrap_or(0)));
         let mut builder = tokio::runtime::Builder::new_current_thread();
-        // Programs that the script runs need more than time, too.
-        let outside = !tried.outside.permits.allowed.is_empty();
-        let runtime = if real || outside { builder.enable_all().build() } else { builder.enable_time().build() };
+        // Programs that the script runs need I/O as well as timers.
+        let has_services = !script.services.permissions.allowed.is_empty();
+        let runtime = if real || has_services { builder.enable_all().build() } else { builder.enable_time().build() };
         let runtime = match runtime {
             Ok(runtime) => runtime,
             Err(error) => {
-                ran.why = Some(msg!("the runtime cannot be started: {error}"));
+                ran.reason = Some(msg!("the runtime cannot be started: {error}"));
                 return;
             }
         };
-        let mut talk = TestConversation::new(TestSetting {
+        let mut conversation = TestConversation::new(TestSetting {
             test: written,
             file: &test.file,
-            tried,
+            script,
             models,
             watch,
             time,
             one_of_several: case.is_some(),
             personas,
         });
-        let held = runtime.block_on(async {
-            match tokio::time::timeout(limit, talk.hold()).await {
-                Ok(held) => held,
+        let result = runtime.block_on(async {
+            match tokio::time::timeout(limit, conversation.run()).await {
+                Ok(result) => result,
                 Err(_) => Err(ConversationEnd::Broken(msg!("it did not finish within {} s", limit.as_secs()))),
             }
         });
-        let (status, why) = match held {
+        let (status, reason) = match result {
             Ok(()) => (TestStatus::Passed, None),
             Err(ConversationEnd::Failed) => (TestStatus::Failed, None),
-            Err(ConversationEnd::Broken(why)) => (TestStatus::Broken, Some(why)),
+            Err(ConversationEnd::Broken(reason)) => (TestStatus::Broken, Some(reason)),
         };
-        (ran.status, ran.why) = (status, why);
-        ran.turns = talk.turns();
-        ran.model_calls = talk.model_calls();
-        ran.sessions = talk.sessions;
-        ran.failures = std::mem::take(&mut talk.failures);
-        ran.notes = std::mem::take(&mut talk.notes);
-        ran.notes.extend(talk.troubles(ran.status));
-        ran.transcript = std::mem::take(&mut talk.lines);
-        ran.journal = talk.log.journal();
+        (ran.status, ran.reason) = (status, reason);
+        ran.turns = conversation.turns();
+        ran.model_calls = conversation.model_calls();
+        ran.sessions = conversation.sessions;
+        ran.failures = std::mem::take(&mut conversation.failures);
+        ran.notes = std::mem::take(&mut conversation.notes);
+        ran.notes.extend(conversation.problems(ran.status));
+        ran.transcript = std::mem::take(&mut conversation.lines);
+        ran.journal = conversation.log.journal();
         if ran.status == TestStatus::Passed
-            && let Some(session) = &talk.session
+            && let Some(session) = &conversation.session
         {
             snapshot(test, written, session, self.request.update, ran);
         }
-        mask(ran, talk.masker());
-        // Monitors that are still under way end here, inside of their runtime.
-        runtime.block_on(async { drop(talk) });
+        mask(ran, conversation.masker());
+        // Pending monitors are dropped here, inside their runtime.
+        runtime.block_on(async { drop(conversation) });
     }
 }
 
@@ -266,8 +265,8 @@ fn is_real(test: &WrittenTest, asked: Option<&str>) -> bool {
     asked.or(named).is_some_and(|name| name != "offline")
 }
 
-fn broke_off(panic: &(dyn std::any::Any + Send)) -> Message {
-    let said = panic.downcast_ref::<&str>().map(|said| (*said).to_owned());
-    let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    msg!("the interpreter stopped because of an internal error: {said}")
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> Message {
+    let message = panic.downcast_ref::<&str>().map(|message| (*message).to_owned());
+    let message = message.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    msg!("the interpreter stopped because of an internal error: {message}")
 }

@@ -1,4 +1,4 @@
-//! The scripts that tests are about, each read and checked once, whatever number of cases it serves.
+//! The scripts of the tests, each loaded and checked once for all of its cases.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use bcc_engine::engine::RunRequest;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
-use bcc_engine::host_services::outside;
+use bcc_engine::host_services::host_services;
 use bcc_engine::loaded::LoadedProgram;
 use bcc_engine::models::shared::SharedModels;
 use bcc_engine::project::{Project, absolute};
@@ -22,10 +22,10 @@ use bcc_runtime::program::recheck::Recheck;
 
 pub struct LoadedScript {
     pub program: Arc<Program>,
-    /// The script, to be checked again with other actions.
+    /// Checks the script again with other actions.
     pub recheck: Arc<dyn Recheck>,
-    /// What it may touch beyond models: programs alone. Each conversation has a kernel of its own, or none.
-    pub outside: HostServices,
+    /// The services besides models: only programs. Each conversation has its own kernel, or none.
+    pub services: HostServices,
     pub project: Project,
     pub path: PathBuf,
 }
@@ -36,19 +36,19 @@ pub struct ScriptError {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// One place for each script and scheme, filled by whoever comes first; the others wait for it.
-type Place = Arc<OnceLock<Result<Arc<LoadedScript>, ScriptError>>>;
+/// A slot for each script and scheme, filled by the first thread that needs it while others wait.
+type ScriptSlot = Arc<OnceLock<Result<Arc<LoadedScript>, ScriptError>>>;
 
 pub struct Scripts {
     given: Option<PathBuf>,
     trust: bool,
     environment: Environment,
     shared: SharedModels,
-    known: Mutex<HashMap<(PathBuf, Option<String>), Place>>,
+    known: Mutex<HashMap<(PathBuf, Option<String>), ScriptSlot>>,
 }
 
 impl Scripts {
-    /// No script yet. `given` is the project of all of them, `trust` whether every configuration is trusted.
+    /// No scripts yet. `given` is the project of all of them; `trust` means that every configuration is trusted.
     pub fn new(given: Option<PathBuf>, trust: bool, environment: Environment) -> Self {
         Self { given, trust, environment, shared: SharedModels::default(), known: Mutex::default() }
     }
@@ -57,29 +57,29 @@ impl Scripts {
         &self.environment
     }
 
-    /// What a conversation shares with all others: the limits of models, and no connection.
+    /// The model limits that all conversations share, without connections.
     pub fn shared(&self) -> Arc<SharedModels> {
-        Arc::new(self.shared.apart())
+        Arc::new(self.shared.with_own_connections())
     }
 
-    /// The script at `path`, with the templates of this scheme, else of its own.
-    /// Errors: when it cannot be read, or is not sound.
+    /// The script at `path`, with the templates of this scheme or of its own.
+    /// Errors: if it cannot be read, or has errors.
     pub fn get(&self, path: &Path, scheme: Option<&str>) -> Result<Arc<LoadedScript>, ScriptError> {
         let key = (absolute(path), scheme.map(str::to_owned));
-        let place = {
+        let slot = {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(known.entry(key).or_default())
         };
-        place.get_or_init(|| self.load(path, scheme)).clone()
+        slot.get_or_init(|| self.load(path, scheme)).clone()
     }
 
-    /// Every script that could not be tried, once.
+    /// Every script that could not be loaded, once.
     pub fn untried(&self) -> Vec<ScriptError> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut untried: Vec<(&PathBuf, ScriptError)> =
-            known.iter().filter_map(|((path, _), place)| Some((path, place.get()?.as_ref().err()?.clone()))).collect();
-        untried.sort_by_key(|(path, _)| *path);
-        untried.into_iter().map(|(_, untried)| untried).collect()
+        let mut errors: Vec<(&PathBuf, ScriptError)> =
+            known.iter().filter_map(|((path, _), slot)| Some((path, slot.get()?.as_ref().err()?.clone()))).collect();
+        errors.sort_by_key(|(path, _)| *path);
+        errors.into_iter().map(|(_, error)| error).collect()
     }
 
     fn load(&self, path: &Path, scheme: Option<&str>) -> Result<Arc<LoadedScript>, ScriptError> {
@@ -100,14 +100,14 @@ impl Scripts {
         let file = path.to_path_buf();
         let request = RunRequest { file, scheme: scheme.map(str::to_owned), ..RunRequest::default() };
         let (pinned, program) = LoadedProgram::of(&project, &request).map_err(failed)?.into_parts();
-        let outside = outside(&project, &self.environment);
-        // Commands run in tests as they do in sessions; the code of cells does not.
-        if let Err(refused) = outside.permits.may(COMMAND)
+        let services = host_services(&project, &self.environment);
+        // Commands run in tests as in sessions; code cells do not.
+        if let Err(denied) = services.permissions.check(COMMAND)
             && program.needs.contains_key(COMMAND)
         {
-            return Err(failed(EngineError::usage(refused.message).with_help(refused.help)));
+            return Err(failed(EngineError::usage(denied.message).with_help(denied.help)));
         }
         let recheck: Arc<dyn Recheck> = Arc::new(PinnedScript::new(Arc::new(pinned)));
-        Ok(Arc::new(LoadedScript { program: Arc::new(program), recheck, outside, project, path: absolute(path) }))
+        Ok(Arc::new(LoadedScript { program: Arc::new(program), recheck, services, project, path: absolute(path) }))
     }
 }

@@ -1,4 +1,4 @@
-//! Why a conversation cannot go on as its test has it, told so that its author sees what to do.
+//! Reports why a conversation cannot continue as its test describes, with help for the author.
 
 use bcc_lang::message::msg;
 use serde_json::Value;
@@ -15,29 +15,30 @@ use bcc_llm::providers::scripted::MissingReply;
 use bcc_runtime::program::event::Speaker;
 use bcc_runtime::run::head::SessionStatus;
 
-/// The most characters of a text that a message quotes.
-const QUOTED: usize = 80;
+/// The maximum number of characters of a quoted text.
+const MAX_QUOTED_CHARACTERS: usize = 80;
 
-/// Fails when an action asked for more replies than its list has.
-pub(crate) fn short(talk: &mut TestConversation<'_>) -> Result<(), ConversationEnd> {
-    let Some((missing, list)) = missing(talk).into_iter().find_map(|missing| Some((missing.clone(), missing.list?)))
+/// Fails if an action requested more replies than its list has.
+pub(crate) fn check_reply_count(conversation: &mut TestConversation<'_>) -> Result<(), ConversationEnd> {
+    let Some((missing, list)) =
+        missing(conversation).into_iter().find_map(|missing| Some((missing.clone(), missing.list?)))
     else {
         return Ok(());
     };
-    let test = talk.setting.test;
+    let test = conversation.setting.test;
     let Some(replies) = test.replies().nth(list) else { return Ok(()) };
     let (span, has) = (replies.span, replies.entries.len());
     let message = msg!(
         "`{}` asked the model {}, but the test has {}",
         missing.action_id,
-        times(missing.asked),
+        times(missing.requests),
         if has == 1 { Message::word("1 reply for it") } else { msg!("{has} replies for it") }
     );
-    let faulty = replies.entries.last().is_some_and(|entry| {
-        use bcc_lang::script::test::replies::Sent;
-        matches!(entry.sent, Sent::Fault(_) | Sent::Cut(..))
+    let is_error = replies.entries.last().is_some_and(|entry| {
+        use bcc_lang::script::test::replies::SentReply;
+        matches!(entry.sent, SentReply::Error(_) | SentReply::Cut(..))
     });
-    let help = if faulty {
+    let help = if is_error {
         Message::word("an error applies to one attempt, and a model call has up to four attempts: add the next reply")
     } else {
         msg!(
@@ -50,13 +51,14 @@ pub(crate) fn short(talk: &mut TestConversation<'_>) -> Result<(), ConversationE
         1 => Message::word("at most 1 request"),
         _ => msg!("at most {has} requests"),
     };
-    let found = msg!("request {} in round {}", missing.asked, missing.round);
-    Err(talk.failure(span, message, expected, found, Some(help)))
+    let found = msg!("request {} in round {}", missing.requests, missing.round);
+    Err(conversation.failure(span, message, expected, found, Some(help)))
 }
 
-/// The actions that asked in vain. A monitor whose replies are used up has nothing more to say, and nobody waits for it.
-fn missing(talk: &TestConversation<'_>) -> Vec<MissingReply> {
-    let mut missing = talk.setting.models.scripted.as_ref().map(|scripted| scripted.missing()).unwrap_or_default();
+/// The action calls without a reply. A monitor without replies is not an error.
+fn missing(conversation: &TestConversation<'_>) -> Vec<MissingReply> {
+    let mut missing =
+        conversation.setting.models.scripted.as_ref().map(|scripted| scripted.missing()).unwrap_or_default();
     missing.retain(|missing| missing.purpose == Purpose::Action);
     missing
 }
@@ -69,49 +71,50 @@ fn times(count: usize) -> Message {
     }
 }
 
-/// Whether the session stopped where the test has no replies any more.
-pub(crate) fn is_short(talk: &TestConversation<'_>) -> bool {
-    !missing(talk).is_empty()
+/// Whether the session stopped because the test has no more replies.
+pub(crate) fn is_out_of_replies(conversation: &TestConversation<'_>) -> bool {
+    !missing(conversation).is_empty()
 }
 
 /// Whether the session stopped because its budget is used up.
-pub(crate) fn is_spent(talk: &TestConversation<'_>) -> bool {
-    talk.session.as_ref().is_some_and(|session| session.larger_budget().is_some())
+pub(crate) fn is_out_of_budget(conversation: &TestConversation<'_>) -> bool {
+    conversation.session.as_ref().is_some_and(|session| session.larger_budget().is_some())
 }
 
-/// `ai` found nothing that fits.
-pub(crate) fn unheard(talk: &mut TestConversation<'_>, wording: &TextExpectation) -> ConversationEnd {
-    let expected = wording.told();
-    let said = |lines: &[TranscriptLine], from: usize| -> Vec<TranscriptLine> {
+/// The error for an `ai` without a matching message.
+pub(crate) fn no_match_error(conversation: &mut TestConversation<'_>, wording: &TextExpectation) -> ConversationEnd {
+    let expected = wording.describe();
+    let ai_lines = |lines: &[TranscriptLine], from: usize| -> Vec<TranscriptLine> {
         lines.iter().skip(from).filter(|line| line.speaker == Speaker::Ai).cloned().collect()
     };
-    let from = talk.lines.iter().rposition(|line| line.speaker == Speaker::User).map_or(0, |at| at + 1);
-    let (all, left) = (said(&talk.lines, from), said(&talk.lines, talk.looked));
+    let from = conversation.lines.iter().rposition(|line| line.speaker == Speaker::User).map_or(0, |at| at + 1);
+    let (all, unchecked) = (ai_lines(&conversation.lines, from), ai_lines(&conversation.lines, conversation.checked));
     if wording.only_forbids() {
-        let wrong = all.iter().find_map(|line| Some((line.clone(), wording.fault_said(&line.text, &line.action_id)?)));
-        let (line, why) = wrong.unwrap_or_else(|| (nothing(), Message::default()));
-        return talk.failure(
+        let wrong =
+            all.iter().find_map(|line| Some((line.clone(), wording.mismatch_in_message(&line.text, &line.action_id)?)));
+        let (line, reason) = wrong.unwrap_or_else(|| (empty_line(), Message::default()));
+        return conversation.failure(
             wording.span,
-            msg!("the AI said something that it must not say: {why}"),
+            msg!("the AI said something that it must not say: {reason}"),
             expected,
             line.text,
             None,
         );
     }
-    match left.as_slice() {
+    match unchecked.as_slice() {
         [] => {
             let message = match all.is_empty() {
                 true => Message::word("the AI said nothing"),
                 false => Message::word("the AI said nothing more"),
             };
-            let (why, help) = state(talk);
-            talk.failure(wording.span, msg!("{message}{why}"), expected, Message::default(), help)
+            let (reason, help) = state(conversation);
+            conversation.failure(wording.span, msg!("{message}{why}", why = reason), expected, Message::default(), help)
         }
         [only] => {
-            let why = wording.fault_said(&only.text, &only.action_id).unwrap_or_default();
-            let message = msg!("the AI said something else: {why}");
-            let end = talk.failure(wording.span, message, expected, only.text.clone(), None);
-            if let Some(failure) = talk.failures.last_mut() {
+            let reason = wording.mismatch_in_message(&only.text, &only.action_id).unwrap_or_default();
+            let message = msg!("the AI said something else: {reason}");
+            let end = conversation.failure(wording.span, message, expected, only.text.clone(), None);
+            if let Some(failure) = conversation.failures.last_mut() {
                 failure.exact = wording.exact_text().map(str::to_owned);
             }
             end
@@ -119,120 +122,127 @@ pub(crate) fn unheard(talk: &mut TestConversation<'_>, wording: &TextExpectation
         several => {
             let shown: Vec<&str> = several.iter().map(|line| line.text.as_str()).collect();
             let message = msg!("none of the {} messages match", several.len());
-            let help = talk.setting.test.strict.then(|| Message::word("with `strict`, the next message must match"));
-            talk.failure(wording.span, message, expected, shown.join("\n"), help)
+            let help =
+                conversation.setting.test.strict.then(|| Message::word("with `strict`, the next message must match"));
+            conversation.failure(wording.span, message, expected, shown.join("\n"), help)
         }
     }
 }
 
-fn nothing() -> TranscriptLine {
+fn empty_line() -> TranscriptLine {
     TranscriptLine { speaker: Speaker::Ai, text: String::new(), action_id: String::new(), seq: 0 }
 }
 
-/// `user` came when nobody waits for it.
-pub(crate) fn unawaited(talk: &mut TestConversation<'_>, text: &str, span: Span) -> ConversationEnd {
-    let (why, help) = state(talk);
-    let message = msg!("the person cannot say 「{}」{why}", quoted(text));
-    talk.failure(span, message, Message::default(), Message::default(), help)
+/// The error for a `user` when the session is not waiting for input.
+pub(crate) fn unexpected_input_error(
+    conversation: &mut TestConversation<'_>,
+    text: &str,
+    span: Span,
+) -> ConversationEnd {
+    let (reason, help) = state(conversation);
+    let message = msg!("the person cannot say 「{}」{reason}", quoted(text));
+    conversation.failure(span, message, Message::default(), Message::default(), help)
 }
 
-/// How the session stands, as the end of a sentence, with what to do about it.
-fn state(talk: &TestConversation<'_>) -> (Message, Option<Message>) {
-    if let Some(missing) = missing(talk).first() {
-        let why = msg!(
+/// The state of the session as the end of a sentence, with a help text.
+fn state(conversation: &TestConversation<'_>) -> (Message, Option<Message>) {
+    if let Some(missing) = missing(conversation).first() {
+        let reason = msg!(
             ": the conversation stopped because `{}` asked the model and the test has no replies for it",
             missing.action_id
         );
         let help = msg!("add `{}: [ … ]` under `model`", missing.action_id);
-        return (why, Some(help));
+        return (reason, Some(help));
     }
-    match talk.status() {
+    match conversation.status() {
         Some(SessionStatus::Completed) => (Message::word(": the conversation is over"), None),
-        Some(SessionStatus::Failed) => (msg!(": the session failed{}", newest_error(talk)), None),
-        Some(SessionStatus::Stopped) if is_spent(talk) => (
+        Some(SessionStatus::Failed) => (msg!(": the session failed{}", newest_error(conversation)), None),
+        Some(SessionStatus::Stopped) if is_out_of_budget(conversation) => (
             Message::word(": the session stopped because its budget is used up"),
             Some(Message::word("`- restart: { budget: { … } }` resumes it with a larger budget")),
         ),
-        Some(SessionStatus::Stopped) => (msg!(": the session stopped{}", newest_error(talk)), None),
+        Some(SessionStatus::Stopped) => (msg!(": the session stopped{}", newest_error(conversation)), None),
         Some(SessionStatus::WaitingInput) => (Message::word(": it is waiting for the person"), None),
         _ => (Message::default(), None),
     }
 }
 
-fn newest_error(talk: &TestConversation<'_>) -> Message {
-    talk.log.newest_error().map(|message| msg!(" ({message})")).unwrap_or_default()
+fn newest_error(conversation: &TestConversation<'_>) -> Message {
+    conversation.log.newest_error().map(|message| msg!(" ({message})")).unwrap_or_default()
 }
 
 fn quoted(text: &str) -> String {
-    match text.char_indices().nth(QUOTED) {
+    match text.char_indices().nth(MAX_QUOTED_CHARACTERS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
     }
 }
 
-/// With `strict`, fails when somebody speaks on though messages were not looked at.
-pub(crate) fn overlooked(talk: &mut TestConversation<'_>, span: Span) -> Result<(), ConversationEnd> {
-    if !talk.setting.test.strict {
+/// With `strict`, fails if there are unchecked messages before the next input.
+pub(crate) fn check_no_unchecked(conversation: &mut TestConversation<'_>, span: Span) -> Result<(), ConversationEnd> {
+    if !conversation.setting.test.strict {
         return Ok(());
     }
-    let unlooked = talk.lines.iter().skip(talk.looked).find(|line| line.speaker == Speaker::Ai).cloned();
-    match unlooked {
+    let unchecked =
+        conversation.lines.iter().skip(conversation.checked).find(|line| line.speaker == Speaker::Ai).cloned();
+    match unchecked {
         Some(line) => {
             let message =
                 Message::word("the AI sent a message that no `ai` of the test checks, and the test is `strict`");
             let help = Message::word("add an `ai` for it, or remove `strict`");
-            Err(talk.failure(span, message, Message::default(), line.text, Some(help)))
+            Err(conversation.failure(span, message, Message::default(), line.text, Some(help)))
         }
         None => Ok(()),
     }
 }
 
-/// Whether this `expect`, when it holds, says that the session failed or stopped, or that there was an error.
-pub(crate) fn is_about_trouble(expect: &Expect) -> bool {
-    let trouble =
+/// Whether this `expect` implies that the session failed or stopped, or that there was an error.
+pub(crate) fn expects_failure(expect: &Expect) -> bool {
+    let is_failure =
         |kind: &Spanned<String>| ["session_failed", "session_stopped", "error"].contains(&kind.value.as_str());
     let counts = expect.event_counts.iter().flat_map(|counts| &counts.by);
     expect.status.as_ref().is_some_and(|status| matches!(status.value.as_str(), "failed" | "stopped"))
         || expect.errors.as_ref().is_some_and(|errors| !errors.codes.is_empty())
-        || expect.events.iter().any(|event| trouble(&event.kind))
-        || counts.into_iter().any(|(kind, count)| trouble(kind) && !count.fits(&Value::from(0)))
+        || expect.events.iter().any(|event| is_failure(&event.kind))
+        || counts.into_iter().any(|(kind, count)| is_failure(kind) && !count.matches(&Value::from(0)))
 }
 
-/// The dialogue is over: nothing must have gone wrong that the test does not speak of.
-pub(crate) fn at_the_end(talk: &mut TestConversation<'_>) -> Result<(), ConversationEnd> {
-    let test = talk.setting.test;
+/// The dialogue is over: fails if an error occurred that the test does not expect.
+pub(crate) fn check_end(conversation: &mut TestConversation<'_>) -> Result<(), ConversationEnd> {
+    let test = conversation.setting.test;
     let end = test.dialogue.last().map(|step| step.span());
     let end = end.or(test.name.as_ref().map(|name| name.node.span)).unwrap_or_default();
-    overlooked(talk, end)?;
-    let bad = match talk.status() {
+    check_no_unchecked(conversation, end)?;
+    let failed_status = match conversation.status() {
         Some(SessionStatus::Failed) => Some("failed"),
-        Some(SessionStatus::Stopped) if !is_short(talk) => Some("stopped"),
+        Some(SessionStatus::Stopped) if !is_out_of_replies(conversation) => Some("stopped"),
         _ => None,
     };
-    if let Some(what) = bad.filter(|_| !talk.spoke_of_trouble) {
-        let message = msg!("the session {what}{}", newest_error(talk), what = Message::word(what));
-        let help = msg!("if the test expects this, write `expect: {{ status: {what} }}`");
-        return Err(talk.failure(end, message, Message::default(), what.to_owned(), Some(help)));
+    if let Some(status) = failed_status.filter(|_| !conversation.expects_failure) {
+        let message = msg!("the session {what}{}", newest_error(conversation), what = Message::word(status));
+        let help = msg!("if the test expects this, write `expect: {{ status: {status} }}`");
+        return Err(conversation.failure(end, message, Message::default(), status.to_owned(), Some(help)));
     }
     let used = |count: usize| msg!("{} used", count);
-    let left = talk.setting.models.scripted.as_ref().map(|scripted| scripted.left_over()).unwrap_or_default();
-    for left in left {
-        let Some(replies) = test.replies().nth(left.list) else { continue };
+    let unused = conversation.setting.models.scripted.as_ref().map(|scripted| scripted.unused()).unwrap_or_default();
+    for unused in unused {
+        let Some(replies) = test.replies().nth(unused.list) else { continue };
         let span = replies.span;
         let asker = match &replies.asker {
             Asker::Anyone => Message::word("`*`"),
             asker => msg!("`{}`", asker.written()),
         };
-        let message = msg!("{} of the {} replies for {asker} were never used", left.of - left.used, left.of);
+        let message =
+            msg!("{} of the {} replies for {asker} were never used", unused.total - unused.used, unused.total);
         if test.strict {
-            return Err(talk.failure(span, message, used(left.of), used(left.used), None));
+            return Err(conversation.failure(span, message, used(unused.total), used(unused.used), None));
         }
-        // Each case of a test takes a way of its own, and leaves what others need.
-        if talk.setting.one_of_several {
+        // The cases of a test may take different paths, and leave replies for other cases.
+        if conversation.setting.one_of_several {
             continue;
         }
-        let line = talk.setting.file.line(span.start);
-        talk.notes.push(msg!("line {line}: {message}"));
+        let line = conversation.setting.file.line(span.start);
+        conversation.notes.push(msg!("line {line}: {message}"));
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! A project as its files are checked against it: configuration, reply schemas and the templates of each scheme, read once,
-//! with what is wrong with them. Nothing that is wrong here keeps the rest from being checked.
+//! A project that files are checked against: its configuration, reply schemas and the templates of each scheme, read
+//! once, with their findings. Errors here do not prevent other checks.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -10,21 +10,21 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use serde_json::Value;
 
 use crate::validate::configuration::{BROKEN, configuration, levels};
-use crate::validate::read_file::refused;
+use crate::validate::read_file::read_failure;
 use crate::validate::tested_scripts::TestedScripts;
 use bcc_check::document_paths::DocumentPathError;
 use bcc_check::levels::RuleLevels;
 use bcc_check::library::SkillLibrary;
 use bcc_check::secrets::secrets;
 use bcc_check::test::{ScriptOutline, TestedScript};
-use bcc_engine::config::config::{Config, place as place_in};
+use bcc_engine::config::config::{Config, value_span as place_in};
 use bcc_engine::config::kinds::kinds;
 use bcc_engine::discovery::names::PathNames;
 use bcc_engine::discovery::skills;
 use bcc_engine::discovery::walk::unreadable;
-use bcc_engine::discovery::written_path::place;
+use bcc_engine::discovery::written_path::resolve;
 use bcc_engine::files::{TemplateFolders, reply_schema_files};
-use bcc_engine::pin::own_schemas;
+use bcc_engine::pin::builtin_reply_schemas;
 use bcc_engine::project::{absolute, is_marked};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::{Span, Spanned};
@@ -38,17 +38,17 @@ use bcc_runtime::program::custom::CustomKind;
 pub struct CheckedProject {
     /// The directory, absolute.
     pub directory: PathBuf,
-    /// Its configuration; the default one when it has none that can be read.
+    /// Its configuration; the default one if there is none or it cannot be read.
     pub config: Config,
-    /// The names of its models; none when the configuration cannot be read.
+    /// The names of its models; `None` if the configuration cannot be read.
     pub models: Option<Vec<String>>,
     pub kinds: BTreeMap<String, CustomKind>,
-    /// The schemas of replies: those of this release, and the project's own before them.
+    /// The reply schemas of this release, overridden by those of the project.
     pub reply_schemas: BTreeMap<String, Value>,
     pub diagnostics: Vec<Diagnostic>,
-    /// What its configuration and the command line set rules to.
+    /// The rule levels of the configuration and the command line.
     pub levels: RuleLevels,
-    /// The configuration file, when it is a text.
+    /// The configuration file, if it is valid text.
     config_file: Option<Arc<SourceFile>>,
     names: PathNames,
     stamp: Option<u64>,
@@ -60,17 +60,17 @@ pub struct CheckedProject {
 /// The templates that scripts of one scheme are checked against.
 #[derive(Debug)]
 pub struct Scheme {
-    /// The same compiled; none when nothing could be made of them.
+    /// The compiled templates; `None` if they cannot be used.
     pub templates: Option<Arc<Templates>>,
-    /// Their texts, in look-up order.
+    /// Their texts, in lookup order.
     pub files: Vec<TemplateFile>,
     pub diagnostics: Vec<Diagnostic>,
-    /// Why there is no such scheme, and what to do; the templates are then those without one.
+    /// Why there is no such scheme, and the help text; `templates` are then those of the default scheme.
     pub missing: Option<(Message, Message)>,
 }
 
 impl CheckedProject {
-    /// The project in `directory`; `rules` are set after those of its configuration, and `stamp` was taken before.
+    /// The project in `directory`. `rules` are applied after those of its configuration; `stamp` was computed before.
     pub fn of(directory: PathBuf, names: &PathNames, rules: &[(String, String)], stamp: Option<u64>) -> Self {
         let mut diagnostics = Vec::new();
         let (config, config_file) = configuration(&directory, names, &mut diagnostics);
@@ -79,10 +79,11 @@ impl CheckedProject {
         let reply_schemas = schemas(&directory, names, &mut diagnostics);
         let levels = levels(&config, config_file.as_ref(), rules, &mut diagnostics);
         let mut keys: Vec<Diagnostic> = config_file.iter().flat_map(secrets).collect();
-        // What is told of them already says that a key does not stand here.
+        // The errors of these lines already say that a key is not allowed there.
         let line = |found: &Diagnostic| found.file.line(found.span.start);
-        let told: Vec<usize> = diagnostics.iter().filter(|told| told.rule == BROKEN).map(line).collect();
-        keys.retain(|key| !told.contains(&line(key)));
+        let reported_lines: Vec<usize> =
+            diagnostics.iter().filter(|finding| finding.rule == BROKEN).map(line).collect();
+        keys.retain(|key| !reported_lines.contains(&line(key)));
         diagnostics.extend(levels.apply(keys));
         let (names, library, schemes) = (names.clone(), OnceLock::new(), Mutex::default());
         let tested = TestedScripts::default();
@@ -105,21 +106,21 @@ impl CheckedProject {
 
     /// The templates of a scheme; `None` is the default one.
     pub fn scheme(&self, scheme: Option<&str>) -> Arc<Scheme> {
-        // Whoever else wants one waits: it is made once, and all need it.
+        // The lock is held while loading, so that each scheme is loaded once.
         let mut schemes = self.schemes.lock().unwrap_or_else(PoisonError::into_inner);
         let made = schemes.entry(scheme.map(str::to_owned)).or_insert_with(|| Arc::new(self.load(scheme)));
         Arc::clone(made)
     }
 
-    /// The number for all that its scripts depend on ([`stamp`](crate::validate::cache::stamp)), as it was before any
-    /// of that was read; none where nobody remembers what was found.
+    /// The hash of everything that its scripts depend on ([`stamp`](crate::validate::cache::stamp)), computed before
+    /// any of it was read; `None` without a cache.
     pub fn stamp(&self) -> Option<u64> {
         self.stamp
     }
 
-    /// Whether its documents may name this file, whose path is absolute.
+    /// Whether its documents may refer to this file, whose path is absolute.
     pub fn may_hold(&self, file: &Path) -> bool {
-        // Where nothing marks a project, it is taken for the folder of a document, and others lie beside that.
+        // Without a project marker, the directory is just the folder of a document, and other files may be next to it.
         !is_marked(&self.directory) || file.starts_with(absolute(&self.directory))
     }
 
@@ -127,22 +128,22 @@ impl CheckedProject {
         self.library.get_or_init(|| skills::library(&self.directory, &self.names))
     }
 
-    /// Its skills, and before them those that a script at `real` names by these paths.
+    /// Its skills, after those that the script at `real` names by these paths.
     pub fn library_with<'p>(&self, paths: impl Iterator<Item = &'p str>, real: &Path) -> SkillLibrary {
         skills::with_paths(self.library(), paths, (real, &self.directory), &self.names)
     }
 
-    /// The script that a test at `test` names by this path ([`TestedScripts::look`]).
+    /// The script that the test at `test` names by this path ([`TestedScripts::get`]).
     pub fn tested(
         &self,
         path: &str,
         test: &Path,
         outline: impl FnOnce(&Arc<SourceFile>, &YamlNode) -> Option<ScriptOutline>,
     ) -> TestedScript {
-        match place(path, test) {
-            Ok(real) if self.may_hold(&real) => self.tested.look(&real, &self.names, outline),
-            Ok(_) => TestedScript::Refused(DocumentPathError::Outside),
-            Err(refused) => TestedScript::Refused(refused),
+        match resolve(path, test) {
+            Ok(real) if self.may_hold(&real) => self.tested.get(&real, &self.names, outline),
+            Ok(_) => TestedScript::Unusable(DocumentPathError::Outside),
+            Err(error) => TestedScript::Unusable(error),
         }
     }
 
@@ -150,7 +151,7 @@ impl CheckedProject {
         self.schemes.lock().unwrap_or_else(PoisonError::into_inner).values().map(Arc::clone).collect()
     }
 
-    /// The finding that the scheme of the configuration does not exist, at its place there.
+    /// The finding for an unknown scheme in the configuration.
     pub fn wrong_scheme_of_config(&self, message: Message, help: Message) -> Option<Diagnostic> {
         let file = self.config_file.as_ref()?;
         let place = place_in(file.text(), "project", "scheme")?;
@@ -159,7 +160,7 @@ impl CheckedProject {
     }
 
     fn load(&self, scheme: Option<&str>) -> Scheme {
-        let folders = Lenient {
+        let folders = LenientFolders {
             folders: TemplateFolders::of(&self.directory),
             names: &self.names,
             diagnostics: Mutex::default(),
@@ -172,13 +173,13 @@ impl CheckedProject {
             collect(&folders, None)
         });
         let mut diagnostics = folders.diagnostics.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // Nobody can write a line that is taken for a role marker without knowing this.
+        // A random marker, so that no text can contain a line that is taken for a role marker.
         let mark = uuid::Uuid::now_v7().simple().to_string();
         let made = files.and_then(|files| Ok((Arc::new(Templates::new(&files, &mark)?), files)));
         let (templates, files) = match made {
             Ok((templates, files)) => (Some(templates), files),
             Err(error) => {
-                let folder = self.names.shown(&self.directory.join("_system/config"));
+                let folder = self.names.display_name(&self.directory.join("_system/config"));
                 diagnostics.push(unreadable(&folder, msg!("the templates cannot be used: {error}")));
                 (None, Vec::new())
             }
@@ -187,32 +188,32 @@ impl CheckedProject {
     }
 }
 
-/// Template folders in which what cannot be read is not there, and is told at the end.
-struct Lenient<'n> {
+/// Template folders that skip unreadable files and collect findings for them.
+struct LenientFolders<'n> {
     folders: TemplateFolders,
     names: &'n PathNames,
     diagnostics: Mutex<Vec<Diagnostic>>,
 }
 
-impl Lenient<'_> {
-    fn tell(&self, finding: Diagnostic) {
+impl LenientFolders<'_> {
+    fn report(&self, finding: Diagnostic) {
         self.diagnostics.lock().unwrap_or_else(PoisonError::into_inner).push(finding);
     }
 }
 
-impl TemplateSource for Lenient<'_> {
+impl TemplateSource for LenientFolders<'_> {
     fn read(&self, place: TemplateFolder<'_>, file: &str) -> Result<Option<String>, Message> {
-        Ok(self.folders.read(place, file).unwrap_or_else(|why| {
+        Ok(self.folders.read(place, file).unwrap_or_else(|reason| {
             let path = self.folders.folder(place).join(file);
-            self.tell(refused(&path, &self.names.shown(&path), why));
+            self.report(read_failure(&path, &self.names.display_name(&path), reason));
             None
         }))
     }
 
     fn list(&self, place: TemplateFolder<'_>) -> Result<Vec<String>, Message> {
-        Ok(self.folders.list(place).unwrap_or_else(|why| {
-            let shown = self.names.shown(&self.folders.folder(place));
-            self.tell(unreadable(&shown, msg!("{shown} cannot be read: {why}")));
+        Ok(self.folders.list(place).unwrap_or_else(|reason| {
+            let shown = self.names.display_name(&self.folders.folder(place));
+            self.report(unreadable(&shown, msg!("{shown} cannot be read: {reason}")));
             Vec::new()
         }))
     }
@@ -223,14 +224,15 @@ impl TemplateSource for Lenient<'_> {
 }
 
 fn schemas(directory: &Path, names: &PathNames, diagnostics: &mut Vec<Diagnostic>) -> BTreeMap<String, Value> {
-    let parsed = own_schemas().filter_map(|(name, text)| Some((name.to_owned(), serde_json::from_str(text).ok()?)));
+    let parsed =
+        builtin_reply_schemas().filter_map(|(name, text)| Some((name.to_owned(), serde_json::from_str(text).ok()?)));
     let mut schemas: BTreeMap<String, Value> = parsed.collect();
     for (path, name, text) in reply_schema_files(directory) {
-        let shown = names.shown(&path);
+        let shown = names.display_name(&path);
         let text = match text {
             Ok(text) => text,
-            Err(why) => {
-                diagnostics.push(refused(&path, &shown, why));
+            Err(reason) => {
+                diagnostics.push(read_failure(&path, &shown, reason));
                 continue;
             }
         };
@@ -256,7 +258,7 @@ fn schemas(directory: &Path, names: &PathNames, diagnostics: &mut Vec<Diagnostic
     schemas
 }
 
-/// The finding that the scheme which a script names does not exist.
+/// The finding for an unknown scheme in a script.
 pub fn wrong_scheme_of_script(
     message: &Message,
     help: &Message,

@@ -1,4 +1,4 @@
-//! The projects of the files that are checked, each loaded once and shared between files and threads.
+//! The projects of the checked files, each loaded once and shared between files and threads.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use bcc_engine::project::nearest;
 
 #[derive(Debug)]
 pub struct CheckedProjects {
-    /// The one project of all files, when it was given.
+    /// The project of all files, if it was given.
     given: Option<PathBuf>,
     names: PathNames,
     rules: Vec<(String, String)>,
@@ -21,19 +21,19 @@ pub struct CheckedProjects {
 
 #[derive(Debug, Default)]
 struct Loaded {
-    /// By the folder that a file lies in.
+    /// By the folder of a file.
     folders: HashMap<PathBuf, Arc<CheckedProject>>,
     /// By their own directories.
     projects: HashMap<PathBuf, Arc<CheckedProject>>,
 }
 
 impl CheckedProjects {
-    /// No projects yet. All files belong to `given`, when there is one; `rules` count in each.
+    /// No projects yet. All files belong to `given`, if it is set; `rules` apply to each project.
     pub fn new(given: Option<PathBuf>, names: PathNames, rules: Vec<(String, String)>) -> Self {
         Self { given, names, rules, stamped: false, loaded: Mutex::default() }
     }
 
-    /// The same, which give their projects a stamp ([`CheckedProject::stamp`]) or do not.
+    /// Sets whether projects get a stamp ([`CheckedProject::stamp`]).
     pub fn stamped(self, stamped: bool) -> Self {
         Self { stamped, ..self }
     }
@@ -46,13 +46,13 @@ impl CheckedProjects {
     pub fn of_file(&self, real: &Path) -> Arc<CheckedProject> {
         let folder = real.parent().unwrap_or(real);
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(home) = loaded.folders.get(folder) {
-            return Arc::clone(home);
+        if let Some(project) = loaded.folders.get(folder) {
+            return Arc::clone(project);
         }
         let directory = self.given.clone().unwrap_or_else(|| nearest(folder));
-        let home = self.load(&mut loaded, directory);
-        loaded.folders.insert(folder.to_path_buf(), Arc::clone(&home));
-        home
+        let project = self.load(&mut loaded, directory);
+        loaded.folders.insert(folder.to_path_buf(), Arc::clone(&project));
+        project
     }
 
     pub fn of_directory(&self, directory: &Path) -> Arc<CheckedProject> {
@@ -60,17 +60,17 @@ impl CheckedProjects {
         self.load(&mut loaded, directory.to_path_buf())
     }
 
-    /// All that were asked for, by their directories.
+    /// All loaded projects, by directory.
     pub fn all(&self) -> Vec<Arc<CheckedProject>> {
         let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut homes: Vec<Arc<CheckedProject>> = loaded.projects.values().map(Arc::clone).collect();
-        homes.sort_by(|a, b| a.directory.cmp(&b.directory));
-        homes
+        let mut projects: Vec<Arc<CheckedProject>> = loaded.projects.values().map(Arc::clone).collect();
+        projects.sort_by(|a, b| a.directory.cmp(&b.directory));
+        projects
     }
 
     fn load(&self, loaded: &mut Loaded, directory: PathBuf) -> Arc<CheckedProject> {
         let made = loaded.projects.entry(directory).or_insert_with_key(|directory| {
-            // Before anything of it is read: what changes in between has another stamp the next time.
+            // Computed before reading: a change in between results in another stamp the next time.
             let stamp = self.stamped.then(|| stamp(directory, &self.names));
             Arc::new(CheckedProject::of(directory.clone(), &self.names, &self.rules, stamp))
         });
@@ -83,15 +83,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_found_in_a_project_bears_the_stamp_of_before_it_was_read() {
+    fn a_project_has_the_stamp_from_before_it_was_read() {
         let project = tempfile::tempdir().unwrap();
-        let names = PathNames::seen_from(project.path().to_path_buf());
-        let homes = CheckedProjects::new(None, names.clone(), vec![]);
-        assert_eq!(homes.of_directory(project.path()).stamp(), None, "nobody needs one");
+        let names = PathNames::relative_to(project.path().to_path_buf());
+        let projects = CheckedProjects::new(None, names.clone(), vec![]);
+        assert_eq!(projects.of_directory(project.path()).stamp(), None, "nobody needs one");
         let before = stamp(project.path(), &names);
-        let home = CheckedProjects::new(None, names.clone(), vec![]).stamped(true).of_directory(project.path());
+        let checked = CheckedProjects::new(None, names.clone(), vec![]).stamped(true).of_directory(project.path());
         std::fs::write(project.path().join("bcc-script.toml"), "[project]\n").unwrap();
-        assert_eq!(home.stamp(), Some(before));
+        assert_eq!(checked.stamp(), Some(before));
         assert_ne!(before, stamp(project.path(), &names));
     }
 }

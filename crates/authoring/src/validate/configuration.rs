@@ -1,4 +1,4 @@
-//! The `bcc-script.toml` of a project, with what is wrong with it as findings at their places.
+//! Reads the `bcc-script.toml` of a project, and reports its errors as findings.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bcc_check::levels::RuleLevels;
-use bcc_engine::config::config::{Config, advice, message as config_message, place, read};
+use bcc_engine::config::config::{Config, advice, message as config_message, read, value_span};
 use bcc_engine::config::places::{ConfigError, ConfigSource};
 use bcc_engine::config::secrets::masked;
-use bcc_engine::config::validation::faults;
+use bcc_engine::config::validation::errors;
 use bcc_engine::discovery::names::PathNames;
 use bcc_engine::discovery::walk::unreadable;
 use bcc_engine::project::{CONFIG_FILE, config_bytes};
@@ -18,17 +18,16 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 
-/// The most that are told of one file.
-const MOST_MISTAKES: usize = 20;
+/// The maximum number of findings per file.
+const MAX_REPORTED: usize = 20;
 
-/// The configuration of the project in `directory`, and its file when that is a text. What is wrong with it goes to
-/// `diagnostics`, and stands for nothing.
+/// The configuration of the project in `directory`, and its file if it is valid text. Errors are added to `diagnostics`.
 pub fn configuration(
     directory: &Path,
     names: &PathNames,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> (Config, Option<Arc<SourceFile>>) {
-    let shown = names.shown(&directory.join(CONFIG_FILE));
+    let shown = names.display_name(&directory.join(CONFIG_FILE));
     let file = match config_bytes(directory) {
         Ok(None) => return (Config::default(), None),
         Ok(Some(bytes)) => SourceFile::from_bytes(shown, bytes).map_err(|diagnostic| *diagnostic),
@@ -43,7 +42,7 @@ pub fn configuration(
     };
     match read(file.text()) {
         Ok(config) => {
-            diagnostics.extend(contradictions(&file, faults(&config)));
+            diagnostics.extend(contradictions(&file, errors(&config)));
             (config, Some(file))
         }
         Err(error) => {
@@ -53,22 +52,22 @@ pub fn configuration(
     }
 }
 
-/// The slug of what is wrong with a configuration.
+/// The rule of findings in a configuration.
 pub const BROKEN: &str = "broken-configuration";
 
-/// What is wrong, as far as lines that are wrong can be left out to see what is wrong with the rest.
+/// The errors of a configuration: each invalid line is removed in turn to find further errors.
 fn mistakes(file: &Arc<SourceFile>, error: toml::de::Error) -> Vec<Diagnostic> {
     let mut found = vec![mistake(file, &error)];
     let mut text = file.text().to_owned();
     let mut next = Some(error);
-    while let Some(error) = next.take().filter(|_| found.len() < MOST_MISTAKES) {
+    while let Some(error) = next.take().filter(|_| found.len() < MAX_REPORTED) {
         let Some(rest) = error.span().and_then(|span| without_line(&text, span.start)) else { break };
         text = rest;
-        // What is missing may have stood in a line that was left out.
+        // A missing value may have been in a removed line.
         match read(&text) {
             Ok(config) => {
-                let told = faults(&config).into_iter().filter(|fault| fault.at.len() > 2);
-                found.extend(contradictions(file, told.collect()));
+                let errors = errors(&config).into_iter().filter(|fault| fault.path.len() > 2);
+                found.extend(contradictions(file, errors.collect()));
             }
             Err(error) if error.message().starts_with("missing field") => {}
             Err(error) => {
@@ -80,7 +79,7 @@ fn mistakes(file: &Arc<SourceFile>, error: toml::de::Error) -> Vec<Diagnostic> {
     found
 }
 
-/// The same text with spaces in the place of the line that `at` lies in, when it gives a key its value and the rest is TOML.
+/// The text with the line at `at` replaced by spaces, if it is a key-value line and the result is valid TOML.
 fn without_line(text: &str, at: usize) -> Option<String> {
     let at = text.floor_char_boundary(at);
     let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
@@ -96,26 +95,26 @@ fn mistake(file: &Arc<SourceFile>, error: &toml::de::Error) -> Diagnostic {
     Diagnostic::error("broken-configuration", message, &shown(file), span).with_help(advice(error))
 }
 
-/// What is wrong with a configuration that can be read. What it says of everything else counts all the same.
-fn contradictions(file: &Arc<SourceFile>, faults: Vec<ConfigError>) -> Vec<Diagnostic> {
-    if faults.is_empty() {
+/// The errors of a configuration that can be read. Its other settings still apply.
+fn contradictions(file: &Arc<SourceFile>, errors: Vec<ConfigError>) -> Vec<Diagnostic> {
+    if errors.is_empty() {
         return Vec::new();
     }
     let (places, shown) = (ConfigSource::of(file.text()), shown(file));
-    let told = faults.into_iter().take(MOST_MISTAKES).map(|fault| {
-        let place = places.as_ref().map_or(0..0, |places| places.span(&fault.at));
-        Diagnostic::error(BROKEN, fault.message, &shown, Span::new(place.start, place.end)).with_help(fault.help)
+    let findings = errors.into_iter().take(MAX_REPORTED).map(|error| {
+        let place = places.as_ref().map_or(0..0, |places| places.span(&error.path));
+        Diagnostic::error(BROKEN, error.message, &shown, Span::new(place.start, place.end)).with_help(error.help)
     });
-    told.collect()
+    findings.collect()
 }
 
-/// The file as reports may show it: a key that does not look like one is none that they mask by themselves.
+/// The file for reports, with keys masked that reports do not recognize themselves.
 fn shown(file: &Arc<SourceFile>) -> Arc<SourceFile> {
     let masked = masked(file.text());
     if masked == file.text() { Arc::clone(file) } else { Arc::new(SourceFile::new(file.name(), masked)) }
 }
 
-/// The levels that are set. A setting that cannot be is told, and the others count.
+/// The configured rule levels. Invalid settings are reported, and the others apply.
 pub fn levels(
     config: &Config,
     file: Option<&Arc<SourceFile>>,
@@ -128,7 +127,7 @@ pub fn levels(
         match (wrong, file) {
             (None, _) => set.push((slug, level)),
             (Some(error), Some(file)) => {
-                let place = place(file.text(), "rules", slug).unwrap_or_default();
+                let place = value_span(file.text(), "rules", slug).unwrap_or_default();
                 let span = Span::new(place.start, place.end);
                 let diagnostic = Diagnostic::error(BROKEN, error.to_message(), file, span);
                 diagnostics.push(diagnostic.with_help(error.help()));
@@ -137,6 +136,6 @@ pub fn levels(
         }
     }
     set.extend(rules.iter().map(|(slug, level)| (slug.as_str(), level.as_str())));
-    // Each pair was looked at before: those of the file above, those of the command line where it is read.
+    // Each pair was already validated: those of the file above, those of the command line when it was parsed.
     RuleLevels::parse(set).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! `validate`: which files, read and checked in parallel, each against its own project.
+//! `validate`: finds the files, then reads and checks them in parallel, each against its own project.
 
 pub mod cache;
 pub mod checked_project;

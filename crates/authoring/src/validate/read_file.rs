@@ -1,4 +1,4 @@
-//! One file from the disk, whatever it turns out to be: a text, one of nobody's business, or a finding of its own.
+//! Reads one file: the result is its text, a skipped file, or a finding.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::validate::roots::OwnFolders;
-use bcc_engine::discovery::documents::seems_ours;
+use bcc_engine::discovery::documents::is_document;
 use bcc_engine::discovery::walk::FoundFile;
 use bcc_engine::discovery::walk::unreadable;
-use bcc_engine::files::{MOST_TEMPLATE_BYTES, read_bounded};
+use bcc_engine::files::{MAX_TEMPLATE_BYTES, read_bounded};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
@@ -19,19 +19,19 @@ use bcc_lang::source::text::{MAX_FILE_BYTES, SourceFile};
 #[derive(Debug)]
 pub enum FileRead {
     Text(Arc<SourceFile>),
-    /// It was not named, and is no document of the language.
+    /// It was not given by name, and is not a document of the language.
     PassedOver,
     Wrong(Box<Diagnostic>),
 }
 
-/// Reads a document. A file that was found below a folder is passed over when it does not seem to be one, unless it lies in a
-/// folder where nothing else belongs.
+/// Reads a document. A file found below a folder is skipped if it does not look like a document, unless it is in a
+/// folder that contains only documents.
 pub fn document(found: &FoundFile, own: &OwnFolders) -> FileRead {
     let bytes = match read_bounded(&found.path, MAX_FILE_BYTES as u64) {
         Ok(bytes) => bytes,
         Err(error) => return FileRead::Wrong(Box::new(not_read(found, &error))),
     };
-    if !found.named && !seems_ours(&bytes) && !own.have(&found.real) {
+    if !found.named && !is_document(&bytes) && !own.contains(&found.resolved) {
         return FileRead::PassedOver;
     }
     match SourceFile::from_bytes(found.shown.as_str(), bytes) {
@@ -40,25 +40,25 @@ pub fn document(found: &FoundFile, own: &OwnFolders) -> FileRead {
     }
 }
 
-/// The finding about a file that is not there or cannot be told to be; none when it can be opened, as far as its path says.
+/// The finding for a file that does not exist or cannot be accessed; `None` if its metadata can be read.
 pub fn absent(found: &FoundFile) -> Option<Diagnostic> {
     std::fs::metadata(&found.path).err().map(|error| not_read(found, &error))
 }
 
-/// The finding about a template or a schema that was refused, by what is wrong with it; `why` is what was said before.
-pub fn refused(path: &Path, shown: &str, why: impl Into<Message>) -> Diagnostic {
-    let why = why.into();
-    match read_bounded(path, MOST_TEMPLATE_BYTES) {
-        Ok(bytes) if bytes.len() as u64 > MOST_TEMPLATE_BYTES => {
+/// The finding for a template or a schema that could not be read; `why` is the original error.
+pub fn read_failure(path: &Path, shown: &str, reason: impl Into<Message>) -> Diagnostic {
+    let reason = reason.into();
+    match read_bounded(path, MAX_TEMPLATE_BYTES) {
+        Ok(bytes) if bytes.len() as u64 > MAX_TEMPLATE_BYTES => {
             let file = Arc::new(SourceFile::new(shown, ""));
-            let most = MOST_TEMPLATE_BYTES / (1024 * 1024);
-            let message = msg!("{shown} is larger than {most} MiB, the limit for templates and schemas");
+            let limit = MAX_TEMPLATE_BYTES / (1024 * 1024);
+            let message = msg!("{shown} is larger than {limit} MiB, the limit for templates and schemas");
             Diagnostic::error("file-too-large", message, &file, Span::default())
                 .with_help("check that this is the right file; move text that the template does not need elsewhere")
         }
         Ok(bytes) => match SourceFile::from_bytes(shown, bytes) {
             Err(diagnostic) => *diagnostic,
-            Ok(_) => unreadable(shown, msg!("{shown} could not be read: {why}")),
+            Ok(_) => unreadable(shown, msg!("{shown} could not be read: {reason}")),
         },
         Err(error) => {
             unreadable(shown, msg!("{shown} cannot be read: {error}", error = Message::text(error.to_string())))
@@ -82,7 +82,7 @@ fn not_read(found: &FoundFile, error: &io::Error) -> Diagnostic {
     }
 }
 
-/// The file in the same folder whose name is nearest.
+/// The file in the same folder with the most similar name.
 pub fn sibling(path: &Path) -> Option<String> {
     let typed = path.file_name()?.to_str()?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -99,10 +99,15 @@ mod tests {
     use bcc_engine::discovery::walk::FileRole;
 
     #[test]
-    fn a_file_that_is_gone_since_it_was_found_is_told_so() {
+    fn a_file_that_was_deleted_after_it_was_found_is_reported() {
         let path = tempfile::tempdir().unwrap().path().join("gone.yaml");
-        let found =
-            FoundFile { real: path.clone(), path, shown: "gone.yaml".into(), named: false, role: FileRole::Document };
+        let found = FoundFile {
+            resolved: path.clone(),
+            path,
+            shown: "gone.yaml".into(),
+            named: false,
+            role: FileRole::Document,
+        };
         let own = OwnFolders::of(&ValidateRequest::default(), None, Path::new("/"));
         let FileRead::Wrong(diagnostic) = document(&found, &own) else { panic!("it was read") };
         assert_eq!(diagnostic.rule, "unreadable-file");

@@ -1,4 +1,4 @@
-//! What `validate` is asked for, and what it gives.
+//! The request and the report of `validate`.
 
 use std::path::PathBuf;
 
@@ -6,20 +6,20 @@ use bcc_lang::source::diagnostic::Diagnostic;
 
 #[derive(Clone, Debug, Default)]
 pub struct ValidateRequest {
-    /// Files and folders; none for the usual folders of the project around the current directory.
+    /// Files and folders; empty for the usual folders of the project around the current directory.
     pub paths: Vec<PathBuf>,
-    /// `--project`: the project of all files; without one, each file belongs to the nearest above it.
+    /// `--project`: the project of all files; by default, the nearest ancestor of each file.
     pub project: Option<PathBuf>,
-    /// `--scheme`: the template scheme to check against, in the place of what scripts and projects say.
+    /// `--scheme`: the template scheme to check against, instead of those of scripts and projects.
     pub scheme: Option<String>,
-    /// `--rule NAME=off|warn|error`, each; they count after `[rules]` of the projects.
+    /// `--rule NAME=off|warn|error`, repeatable; applied after `[rules]` of the projects.
     pub rules: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct ValidateReport {
     pub files: usize,
-    /// How many YAML files below the folders are none of the language's documents and were passed over.
+    /// The number of skipped YAML files below the folders that are not documents of the language.
     pub passed_over: usize,
     /// The findings, by file and position.
     pub diagnostics: Vec<Diagnostic>,

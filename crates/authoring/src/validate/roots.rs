@@ -1,4 +1,4 @@
-//! Where the walk begins: what was named, else the usual folders of the project.
+//! The start of the file walk: the given paths, or the usual folders of the project.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 use crate::validate::request::ValidateRequest;
 use bcc_engine::discovery::names::PathNames;
-use bcc_engine::discovery::walk::{USUAL_FOLDERS, here};
+use bcc_engine::discovery::walk::{USUAL_FOLDERS, current_directory};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::{absolute, given_directory, nearest};
 
-/// What of a project is for documents of the language alone: every YAML file in it is meant as one.
+/// The folders of a project that contain only documents of the language.
 const OWN_FOLDERS: [&str; 2] = ["scripts", "skills"];
 
-/// What is to be walked: what was named, else the usual folders of the project.
-/// Errors: when nothing was named and there is none of them.
+/// The paths to walk: the given ones, or the usual folders of the project.
+/// Errors: if no paths are given and none of these folders exists.
 pub fn roots(request: &ValidateRequest, given: Option<&Path>, here: &Path) -> Result<Vec<PathBuf>, EngineError> {
     if !request.paths.is_empty() {
         return Ok(request.paths.clone());
@@ -34,12 +34,12 @@ pub fn roots(request: &ValidateRequest, given: Option<&Path>, here: &Path) -> Re
     Ok(roots)
 }
 
-/// The error that no file is to be checked in what was named; `passed_over` YAML files are no documents of the language.
+/// The error for paths without a file to check; `passed_over` is the number of skipped YAML files.
 pub fn nothing(request: &ValidateRequest, environment: &Environment, passed_over: usize) -> EngineError {
-    let names = here().and_then(|here| {
+    let names = current_directory().and_then(|here| {
         let given = given_directory(request.project.as_deref(), environment)?;
-        let names = PathNames::seen_from(here.clone());
-        Ok(roots(request, given.as_deref(), &here)?.iter().map(|root| names.shown(root)).collect::<Vec<_>>())
+        let names = PathNames::relative_to(here.clone());
+        Ok(roots(request, given.as_deref(), &here)?.iter().map(|root| names.display_name(root)).collect::<Vec<_>>())
     });
     let names = names.unwrap_or_default().join(", ");
     let others = match passed_over {
@@ -57,10 +57,10 @@ pub fn nothing(request: &ValidateRequest, environment: &Environment, passed_over
     EngineError::usage(message).with_help(help)
 }
 
-/// The folders in which no YAML file is another program's.
+/// The folders that contain only documents of the language.
 #[derive(Clone, Debug)]
 pub struct OwnFolders {
-    /// The project whose usual folders are walked; none where files and folders were named.
+    /// The project whose usual folders are walked; `None` if paths were given.
     project: Option<PathBuf>,
 }
 
@@ -70,9 +70,9 @@ impl OwnFolders {
         Self { project: given.map(Path::to_path_buf).or_else(usual) }
     }
 
-    /// Whether a file, whose path is absolute, lies in one: in `scripts/` or `skills/` of the project of the call, or of the
-    /// one that is marked as a project around the file.
-    pub fn have(&self, real: &Path) -> bool {
+    /// Whether a file, whose path is absolute, is in such a folder: in `scripts/` or `skills/` of the given project, or
+    /// of the marked project around the file.
+    pub fn contains(&self, real: &Path) -> bool {
         let inside = |project: &Path| {
             let mut parts = real.strip_prefix(project).ok().into_iter().flat_map(Path::components);
             let first = parts.next();

@@ -1,4 +1,4 @@
-//! The scripts that tests are about, each looked at once.
+//! The scripts that tests use, each read once.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,24 +7,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::validate::read_file::sibling;
 use bcc_check::document_paths::DocumentPathError;
 use bcc_check::test::{ScriptOutline, TestedScript};
-use bcc_engine::discovery::documents::seems_ours;
+use bcc_engine::discovery::documents::is_document;
 use bcc_engine::discovery::names::PathNames;
 use bcc_engine::discovery::walk::is_yaml;
-use bcc_engine::discovery::written_path::bytes;
+use bcc_engine::discovery::written_path;
 use bcc_lang::script::read::root_key;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::YamlNode;
 
-/// The scripts that were looked at, by their real paths.
+/// The scripts by their real paths.
 #[derive(Debug, Default)]
 pub struct TestedScripts {
     known: Mutex<HashMap<PathBuf, TestedScript>>,
 }
 
 impl TestedScripts {
-    /// What stands at `real`. `outline` makes what tests must know of a parsed script.
-    pub fn look(
+    /// The script at `real`. `outline` extracts what tests need from a parsed script.
+    pub fn get(
         &self,
         real: &Path,
         names: &PathNames,
@@ -35,7 +35,7 @@ impl TestedScripts {
             return tested.clone();
         }
         let tested = match read(real, names, outline) {
-            TestedScript::Refused(DocumentPathError::Absent) => {
+            TestedScript::Unusable(DocumentPathError::Absent) => {
                 TestedScript::Absent(sibling(real).filter(|near| is_yaml(Path::new(near))))
             }
             tested => tested,
@@ -50,13 +50,13 @@ fn read(
     names: &PathNames,
     outline: impl FnOnce(&Arc<SourceFile>, &YamlNode) -> Option<ScriptOutline>,
 ) -> TestedScript {
-    let bytes = match bytes(real) {
+    let bytes = match written_path::read(real) {
         Ok(bytes) => bytes,
-        Err(refused) => return TestedScript::Refused(refused),
+        Err(error) => return TestedScript::Unusable(error),
     };
-    // What is broken and was meant as a script is told where it stands.
-    let broken = if seems_ours(&bytes) { TestedScript::Unreadable } else { TestedScript::Other };
-    let Ok(file) = SourceFile::from_bytes(names.shown(real), bytes) else { return broken };
+    // A broken script is reported in its own check.
+    let broken = if is_document(&bytes) { TestedScript::Unreadable } else { TestedScript::Other };
+    let Ok(file) = SourceFile::from_bytes(names.display_name(real), bytes) else { return broken };
     let file = Arc::new(file);
     let Some(root) = parse(&file).root else { return broken };
     match root_key(&root) {

@@ -1,4 +1,4 @@
-//! One piece of work for each of many things, on all processors, with the depth of stack that documents need.
+//! Runs work in parallel on all processors, with a stack size that is sufficient for documents.
 
 use bcc_lang::message::msg;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,11 +6,11 @@ use std::thread;
 
 use bcc_engine::error::EngineError;
 
-/// Documents may nest 128 deep, and each level is a call or several of the walk: more than a thread gets by itself.
+/// Documents may nest 128 levels deep, and each level needs one or more calls: more than the default stack allows.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
-/// What `work` makes of each of `things`, in their order, on as many threads as there are processors.
-/// Errors: when threads cannot be started, or one broke off.
+/// Applies `work` to each of `things` in parallel, with one thread per processor. Results are in order.
+/// Errors: if threads cannot be started, or one panicked.
 pub fn on_threads<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Result<Vec<R>, EngineError> {
     let workers = thread::available_parallelism().map_or(1, usize::from).min(things.len());
     let next = AtomicUsize::new(0);

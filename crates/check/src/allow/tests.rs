@@ -1,12 +1,12 @@
-//! Tests of `check::allow`: what is silenced, what is not, and what is said of comments that silence nothing.
+//! Tests of `check::allow`: what is silenced, what is not, and the reports about comments that silence nothing.
 
 use proptest::prelude::*;
 
 use super::*;
 use bcc_lang::source::render::{github::github, human, json::json, sarif::sarif};
 
-/// A finding of `rule` where each `«` stands in the text, which the file does not hold.
-fn file_of(name: &str, marked: &str) -> (Arc<SourceFile>, Vec<usize>) {
+/// A file with `marked` as its text, without the `«`, and the positions of the `«`.
+fn marked_file(name: &str, marked: &str) -> (Arc<SourceFile>, Vec<usize>) {
     let mut places = Vec::new();
     let mut text = String::new();
     for character in marked.chars() {
@@ -19,13 +19,14 @@ fn file_of(name: &str, marked: &str) -> (Arc<SourceFile>, Vec<usize>) {
     (Arc::new(SourceFile::new(name, text)), places)
 }
 
-/// What remains of findings of `deprecated-field` at the marks: their lines, and the messages of useless comments.
+/// The findings of `deprecated-field` at the marks that are not silenced: their lines, and the messages of useless comments.
 fn remaining_in(name: &str, marked: &str) -> (Vec<usize>, Vec<String>) {
-    let (file, places) = file_of(name, marked);
+    let (file, places) = marked_file(name, marked);
     let found = places.iter().map(|place| Diagnostic::warning("deprecated-field", "m", &file, Span::point(*place)));
-    let kept = allow(&file, found.collect());
-    let lines = kept.iter().filter(|found| found.rule == "deprecated-field").map(|found| file.line(found.span.start));
-    let useless = kept.iter().filter(|found| found.rule == "useless-allow").map(|found| found.message.clone());
+    let findings = allow(&file, found.collect());
+    let lines =
+        findings.iter().filter(|found| found.rule == "deprecated-field").map(|found| file.line(found.span.start));
+    let useless = findings.iter().filter(|found| found.rule == "useless-allow").map(|found| found.message.clone());
     (lines.collect(), useless.map(String::from).collect())
 }
 
@@ -34,8 +35,8 @@ fn remaining(marked: &str) -> (Vec<usize>, Vec<String>) {
 }
 
 #[test]
-fn a_comment_silences_what_begins_in_its_line_or_below_it() {
-    let silent = [
+fn a_comment_silences_findings_on_its_line_or_the_next() {
+    let silenced = [
         "«a: b # bcc: allow(deprecated-field)\n",
         "a: «b   #bcc:allow( deprecated-field ) the host still reads it\n",
         "# bcc: allow(deprecated-field)\n«a: «b\n",
@@ -44,37 +45,37 @@ fn a_comment_silences_what_begins_in_its_line_or_below_it() {
         "\u{feff}# bcc: allow(deprecated-field)\r\n«a: b\r\n",
         "# bcc: allow(deprecated-field)\n# bcc: allow(deprecated-placeholder)\n«a: b\n",
     ];
-    for text in silent {
+    for text in silenced {
         assert_eq!(remaining(text).0, Vec::<usize>::new(), "{text}");
     }
-    let told = [
+    let reported = [
         ("«a: b\nc: d # bcc: allow(deprecated-field)\n", 1),
         ("c: d # bcc: allow(deprecated-field)\n«a: b\n", 2),
         ("# bcc: allow(deprecated-field)\nc: d\n«a: b\n", 3),
         ("«a: b # bcc: allow(deprecated-placeholder)\n", 1),
     ];
-    for (text, line) in told {
+    for (text, line) in reported {
         let (lines, useless) = remaining(text);
         assert_eq!((lines, useless.len()), (vec![line], 1), "{text}");
     }
 }
 
 #[test]
-fn what_begins_inside_a_long_text_is_silenced_where_the_text_begins() {
-    let silent = [
+fn findings_in_a_long_text_are_silenced_where_the_text_starts() {
+    let silenced = [
         "a: | # bcc: allow(deprecated-field)\n\n  x\n  «y\n",
         "# bcc: allow(deprecated-field)\na: >-\n  x\n  «y\n",
         "# bcc: allow(deprecated-field)\na: \"x\n  «y\"\n",
         "# bcc: allow(deprecated-field)\na: x\n  «y\n",
     ];
-    for text in silent {
+    for text in silenced {
         assert_eq!(remaining(text), (vec![], vec![]), "{text}");
     }
     assert_eq!(remaining("a: |\n  x\n# bcc: allow(deprecated-field)\n«b: y\n"), (vec![], vec![]));
 }
 
 #[test]
-fn a_hash_in_a_text_is_no_comment() {
+fn a_hash_in_a_text_is_not_a_comment() {
     let texts = [
         "«a: 'b # bcc: allow(deprecated-field)'\n",
         "«a: b#bcc: allow(deprecated-field)\n",
@@ -93,13 +94,13 @@ fn a_hash_in_a_text_is_no_comment() {
 
 #[test]
 fn templates_have_comments_of_their_own() {
-    let silent = [
+    let silenced = [
         "«Say {name}. <!-- bcc: allow(deprecated-field) -->\n",
         "<!-- bcc: allow(deprecated-field) -->\n\n<!-- system -->\n«Say {name}.\n",
         "{# bcc: allow(deprecated-field) #}\n«Say {name}.\n",
         "«Say {name}. {#bcc:allow(deprecated-field) we do#} and more\n",
     ];
-    for text in silent {
+    for text in silenced {
         assert_eq!(remaining_in("_system/a.md", text), (vec![], vec![]), "{text}");
     }
     assert_eq!(remaining_in("a.MD", "«a # bcc: allow(deprecated-field)\n"), (vec![1], vec![]));
@@ -108,8 +109,8 @@ fn templates_have_comments_of_their_own() {
     assert_eq!(remaining("«a: 1 # <!-- bcc: allow(deprecated-field) -->\n"), (vec![1], vec![]));
 }
 
-/// The text after the first fix of the only finding.
-fn mended(file: &Arc<SourceFile>, found: &Diagnostic, fix: usize) -> String {
+/// The text after applying a fix of a finding.
+fn fixed_text(file: &Arc<SourceFile>, found: &Diagnostic, fix: usize) -> String {
     let [edit] = found.fixes[fix].edits.as_slice() else { panic!("{:?}", found.fixes) };
     let mut text = file.text().to_owned();
     text.replace_range(edit.span.range(), &edit.text);
@@ -117,7 +118,7 @@ fn mended(file: &Arc<SourceFile>, found: &Diagnostic, fix: usize) -> String {
 }
 
 #[test]
-fn a_comment_that_silences_nothing_is_told_with_its_remedy() {
+fn a_comment_that_silences_nothing_is_reported_with_a_fix() {
     let table = [
         ("a: b   # bcc: allow(deprecated-field)\nc: d\n", "no `deprecated-field` on line 1", "a: b\nc: d\n"),
         ("x: y\n  # bcc: allow(deprecated-field)\na: b\n", "on line 3", "x: y\na: b\n"),
@@ -146,19 +147,19 @@ fn a_comment_that_silences_nothing_is_told_with_its_remedy() {
         let [found] = found.as_slice() else { panic!("{text}: {found:?}") };
         assert_eq!(found.rule, "useless-allow");
         assert!(found.message.to_string().contains(message) && found.help.is_some(), "{text}: {}", found.message);
-        assert_eq!(mended(&file, found, 0), expected);
+        assert_eq!(fixed_text(&file, found, 0), expected);
     }
 }
 
 #[test]
-fn of_several_names_only_the_useless_ones_are_taken_out() {
+fn only_useless_names_are_removed() {
     let text = "a: b # bcc: allow(xyz, deprecated-field, unknown-kind) why\n";
     let file = Arc::new(SourceFile::new("a.yaml", text));
     let found = allow(&file, vec![Diagnostic::warning("deprecated-field", "m", &file, Span::point(0))]);
-    let mended: Vec<String> = found.iter().map(|found| mended(&file, found, 0)).collect();
+    let fixed: Vec<String> = found.iter().map(|found| fixed_text(&file, found, 0)).collect();
     let expected =
         ["a: b # bcc: allow(deprecated-field, unknown-kind) why\n", "a: b # bcc: allow(xyz, deprecated-field) why\n"];
-    assert_eq!(mended, expected);
+    assert_eq!(fixed, expected);
 }
 
 #[test]
@@ -170,21 +171,21 @@ fn what_cannot_be_switched_off_is_not_silenced() {
         Diagnostic::warning("not-supported-yet", "m", &file, Span::point(0)),
     ];
     let rules: Vec<&str> = allow(&file, given).iter().map(|found| found.rule).collect();
-    // Nothing is said of `deprecated-field`: what was broken may have kept it from being found.
+    // `deprecated-field` is not reported as useless: the error may have kept it from being found.
     assert_eq!(rules, ["unknown-kind", "not-supported-yet", "useless-allow", "useless-allow"]);
 }
 
 #[test]
-fn findings_about_other_files_pass() {
+fn findings_about_other_files_are_kept() {
     let file = Arc::new(SourceFile::new("a.yaml", "a: b # bcc: allow(deprecated-field)\n"));
     let other = Arc::new(SourceFile::new("b.yaml", "a: b\n"));
-    let kept = allow(&file, vec![Diagnostic::warning("deprecated-field", "m", &other, Span::point(0))]);
-    assert_eq!(kept.iter().map(|found| found.rule).collect::<Vec<_>>(), ["useless-allow", "deprecated-field"]);
+    let findings = allow(&file, vec![Diagnostic::warning("deprecated-field", "m", &other, Span::point(0))]);
+    assert_eq!(findings.iter().map(|found| found.rule).collect::<Vec<_>>(), ["useless-allow", "deprecated-field"]);
 }
 
 #[test]
-fn thousands_of_comments_are_read_at_once() {
-    // Whatever took more than linear time here would not come to an end.
+fn thousands_of_comments_are_read_in_linear_time() {
+    // An algorithm slower than linear would not finish here.
     let table = [
         ("a.yaml", "# bcc: allow(deprecated-field)\n".repeat(20_000) + "a: b\n", 20_000),
         ("a.md", "{#".repeat(500_000) + "bcc", 0),
@@ -242,17 +243,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_text_brings_it_down_and_every_fix_fits(text in pieces(), name in "a\\.(yaml|md)", places in prop::collection::vec(0usize..200, 0..5)) {
+    fn no_text_panics_and_every_fix_is_valid(text in pieces(), name in "a\\.(yaml|md)", places in prop::collection::vec(0usize..200, 0..5)) {
         let file = Arc::new(SourceFile::new(name, text));
         let found: Vec<_> = places.iter().map(|at| Diagnostic::warning("deprecated-field", "m", &file, Span::point(*at))).collect();
-        let kept = allow(&file, found);
-        for edit in kept.iter().flat_map(|found| &found.fixes).flat_map(|fix| &fix.edits) {
+        let findings = allow(&file, found);
+        for edit in findings.iter().flat_map(|found| &found.fixes).flat_map(|fix| &fix.edits) {
             prop_assert!(file.text().get(edit.span.range()).is_some(), "{edit:?}");
         }
-        let formats = [human::report(&kept, &human::Options::default()), json(1, &kept), github(&kept), sarif(&kept, &[])];
+        let formats = [human::report(&findings, &human::Options::default()), json(1, &findings), github(&findings), sarif(&findings, &[])];
         for (index, text) in formats.iter().enumerate() {
             prop_assert!(!text.contains('\u{1b}'), "{index}");
         }
-        prop_assert_eq!(formats[2].lines().count(), kept.len());
+        prop_assert_eq!(formats[2].lines().count(), findings.len());
     }
 }

@@ -1,11 +1,11 @@
-//! `broken-placeholder`: braces around a name that are no placeholder, so that they stay in the text as they stand.
+//! `broken-placeholder`: braces around a name that are not a placeholder, so that they remain in the text.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::collected::TextFact;
+use crate::collected::CollectedText;
 use crate::placeholders::end_of_tag;
 use crate::repairs::fix;
 use crate::rules::rule::Rule;
@@ -17,108 +17,108 @@ use bcc_lang::source::near::near_miss;
 use bcc_lang::template::unknown::SourceRepair;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
-/// For so many names that are not known a near one is looked for.
-const MOST_ADVISED: usize = 200;
+/// The maximum number of unknown names for which a similar one is searched.
+const MAX_SUGGESTIONS: usize = 200;
 
-/// Shorter names are near to too many others (in characters).
-const SHORTEST_NEAR: usize = 4;
+/// The minimum length of a name for which a similar one is searched, in characters: shorter names have too many.
+const MIN_NAME_CHARS: usize = 4;
 
 pub static RULE: Rule = Rule { slugs: &["broken-placeholder"], essential: false, check };
 
-fn check(facts: &SemanticModel<'_>, findings: &Findings) {
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
     let mut near: HashMap<String, Option<String>> = HashMap::new();
-    for fact in &facts.seen.texts {
-        let Some(scalar) = fact.node.as_scalar() else { continue };
+    for entry in &model.collected.texts {
+        let Some(scalar) = entry.node.as_scalar() else { continue };
         for braced in braced(&scalar.text) {
-            if let Some(diagnostic) = judge(facts, fact, &scalar.text, &braced, &mut near) {
+            if let Some(diagnostic) = check_braced(model, entry, &scalar.text, &braced, &mut near) {
                 findings.report(diagnostic);
             }
         }
     }
 }
 
-fn judge(
-    facts: &SemanticModel<'_>,
-    fact: &TextFact,
+fn check_braced(
+    model: &SemanticModel<'_>,
+    entry: &CollectedText,
     text: &str,
     braced: &Braced<'_>,
     near: &mut HashMap<String, Option<String>>,
 ) -> Option<Diagnostic> {
     let name = braced.name;
     let written = text.get(braced.range.clone())?;
-    let today = |name: &str| format!("{{{{ {name} }}}}");
+    let modern = |name: &str| format!("{{{{ {name} }}}}");
     let report = |message: Message, help: Message, meant: Option<&str>| {
-        let span = locate_bytes(facts.file, &fact.node, braced.range.clone());
-        let diagnostic = Diagnostic::warning("broken-placeholder", message, facts.file, span).with_help(help);
+        let span = locate_bytes(model.file, &entry.node, braced.range.clone());
+        let diagnostic = Diagnostic::warning("broken-placeholder", message, model.file, span).with_help(help);
         let Some(meant) = meant else { return diagnostic };
-        let repair = SourceRepair::one(msg!("write `{}`", today(meant)), braced.range.clone(), today(meant));
-        // Today the braces are a part of the text, and may be meant so.
-        diagnostic.with_fixes(fix(facts.file, &fact.node, 0, &repair))
+        let repair = SourceRepair::one(msg!("write `{}`", modern(meant)), braced.range.clone(), modern(meant));
+        // The braces are part of the text now, and may be intended.
+        diagnostic.with_fixes(fix(model.file, &entry.node, 0, &repair))
     };
     let stays = "so it remains in the text unchanged";
-    if known(facts, name) {
-        if braced.form == BraceForm::Older {
-            // Where the name is known it was read as a placeholder.
-            let read = fact.text.names().iter().any(|used| used.name == name);
+    if known(model, name) {
+        if braced.form == BraceForm::Legacy {
+            // Where the name is known, this form is read as a placeholder.
+            let read = entry.text.names().iter().any(|used| used.name == name);
             let message = || {
                 msg!(
                     "`{written}` is not a placeholder here, because `{name}` is not known at this point, {stays}",
                     stays = Message::word(stays)
                 )
             };
-            let help = msg!("assign a value to `{name}` before this point, and write `{}`", today(name));
+            let help = msg!("assign a value to `{name}` before this point, and write `{}`", modern(name));
             return (!read).then(|| report(message(), help, None));
         }
         let message = match braced.form {
             BraceForm::Unclosed => msg!("`{written}` lacks its closing brace, {stays}", stays = Message::word(stays)),
             _ => msg!("`{written}` looks like a placeholder but is not one, {stays}", stays = Message::word(stays)),
         };
-        return Some(report(message, msg!("write `{}`", today(name)), Some(name)));
+        return Some(report(message, msg!("write `{}`", modern(name)), Some(name)));
     }
-    if !matches!(braced.form, BraceForm::Older | BraceForm::Odd) || name.chars().nth(SHORTEST_NEAR - 1).is_none() {
+    if !matches!(braced.form, BraceForm::Legacy | BraceForm::Odd) || name.chars().nth(MIN_NAME_CHARS - 1).is_none() {
         return None;
     }
     if !near.contains_key(name) {
-        if near.len() >= MOST_ADVISED {
+        if near.len() >= MAX_SUGGESTIONS {
             return None;
         }
-        let names = facts.names().iter().filter(|(_, places)| !places.definitions.is_empty()).map(|(name, _)| name);
+        let names = model.names().iter().filter(|(_, places)| !places.definitions.is_empty()).map(|(name, _)| name);
         let found = near_miss(name, names.chain(ENGINE_NAMES)).map(str::to_owned);
         near.insert(name.to_owned(), found);
     }
     let meant = near.get(name)?.as_deref()?;
     let message =
         msg!("`{written}` is not a placeholder, because `{name}` is not known, {stays}", stays = Message::word(stays));
-    Some(report(message, msg!("did you mean `{}`?", today(meant)), Some(meant)))
+    Some(report(message, msg!("did you mean `{}`?", modern(meant)), Some(meant)))
 }
 
-fn known(facts: &SemanticModel<'_>, name: &str) -> bool {
-    ENGINE_NAMES.contains(&name) || facts.names().places(name).is_some_and(|places| !places.definitions.is_empty())
+fn known(model: &SemanticModel<'_>, name: &str) -> bool {
+    ENGINE_NAMES.contains(&name) || model.names().places(name).is_some_and(|places| !places.definitions.is_empty())
 }
 
-/// How a name stands in braces.
+/// The form of braces around a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BraceForm {
-    /// `{x}`, which is read as a placeholder where `x` is known.
-    Older,
+    /// `{x}`, which is a placeholder where `x` is known.
+    Legacy,
     /// `｛x｝`, `{ x }`, `{ { x } }`.
     Odd,
-    /// `【x】`, which is also how headings are written.
+    /// `【x】`, which is also used for headings.
     Lenticular,
-    /// `{x`, and nothing closes it on its line.
+    /// `{x` without a closing brace on its line.
     Unclosed,
 }
 
-/// A name in braces that are no placeholder of today.
+/// A name in braces that are not a placeholder of the current syntax.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Braced<'t> {
     pub name: &'t str,
-    /// Where it stands with its braces, in bytes.
+    /// Its range with the braces, in bytes.
     pub range: Range<usize>,
     pub form: BraceForm,
 }
 
-/// The names in braces outside of `{{ }}`, `{% %}` and `{# #}`, in their order.
+/// The names in braces outside `{{ }}`, `{% %}` and `{# #}`, in order.
 pub fn braced(text: &str) -> Vec<Braced<'_>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -127,7 +127,7 @@ pub fn braced(text: &str) -> Vec<Braced<'_>> {
             at = end;
             continue;
         }
-        match one(text, open) {
+        match braced_at(text, open) {
             Some(braced) => {
                 at = braced.range.end;
                 found.push(braced);
@@ -138,58 +138,58 @@ pub fn braced(text: &str) -> Vec<Braced<'_>> {
     found
 }
 
-fn one(text: &str, open: usize) -> Option<Braced<'_>> {
+fn braced_at(text: &str, open: usize) -> Option<Braced<'_>> {
     let rest = text.get(open..)?;
     if let Some(inner) = rest.strip_prefix('【') {
-        let name = name_of(inner);
+        let name = leading_name(inner);
         let sure = name.is_ascii() && name.contains('_') && inner.get(name.len()..)?.starts_with('】');
         let end = open + '【'.len_utf8() + name.len() + '】'.len_utf8();
         return sure.then_some(Braced { name, range: open..end, form: BraceForm::Lenticular });
     }
-    let inside = open + run(rest, ['{', '｛']);
-    let gap = blank(text.get(inside..)?);
-    let name = name_of(text.get(inside + gap..)?);
+    let inside = open + braces_len(rest, ['{', '｛']);
+    let gap = spaces_len(text.get(inside..)?);
+    let name = leading_name(text.get(inside + gap..)?);
     if name.is_empty() {
         return None;
     }
-    let behind = inside + gap + name.len();
-    let after = text.get(behind..)?;
-    let space = blank(after);
-    let close = run(after.get(space..)?, ['}', '｝']);
+    let name_end = inside + gap + name.len();
+    let after = text.get(name_end..)?;
+    let space = spaces_len(after);
+    let close = braces_len(after.get(space..)?, ['}', '｝']);
     let opening = text.get(open..inside)?;
     if close == 0 {
         let line = after.split('\n').next().unwrap_or_default();
         let ends = after.chars().next().is_none_or(|c| c.is_whitespace() || "，。！？；、!?".contains(c));
         let alone = gap == 0 && matches!(opening, "{" | "｛") && ends && !line.contains(['}', '｝']);
-        return alone.then_some(Braced { name, range: open..behind, form: BraceForm::Unclosed });
+        return alone.then_some(Braced { name, range: open..name_end, form: BraceForm::Unclosed });
     }
-    let end = behind + space + close;
-    let older = opening == "{" && gap == 0 && space == 0 && text.get(behind..end)? == "}";
-    let form = if older { BraceForm::Older } else { BraceForm::Odd };
+    let end = name_end + space + close;
+    let legacy = opening == "{" && gap == 0 && space == 0 && text.get(name_end..end)? == "}";
+    let form = if legacy { BraceForm::Legacy } else { BraceForm::Odd };
     let dollar = text.get(..open)?.ends_with('$');
-    // `${x}` is a placeholder whatever `x` is.
-    if dollar && older {
+    // `${x}` is a placeholder for any `x`.
+    if dollar && legacy {
         return None;
     }
     Some(Braced { name, range: if dollar { open - 1 } else { open }..end, form })
 }
 
-/// How long the one or two braces are with which the text begins, and the spaces between them.
-fn run(text: &str, braces: [char; 2]) -> usize {
+/// The length of the one or two braces at the start of the text, with the spaces between them.
+fn braces_len(text: &str, braces: [char; 2]) -> usize {
     let Some(first) = text.chars().next().filter(|c| braces.contains(c)).map(char::len_utf8) else { return 0 };
     let rest = text.get(first..).unwrap_or_default();
-    let gap = blank(rest);
+    let gap = spaces_len(rest);
     let second = rest.get(gap..).and_then(|rest| rest.chars().next()).filter(|c| braces.contains(c));
     second.map_or(first, |second| first + gap + second.len_utf8())
 }
 
-/// How long the spaces are with which the text begins.
-fn blank(text: &str) -> usize {
+/// The length of the spaces at the start of the text.
+fn spaces_len(text: &str) -> usize {
     text.len() - text.trim_start_matches([' ', '\u{3000}']).len()
 }
 
-/// The name with which the text begins; empty when it begins with none.
-fn name_of(text: &str) -> &str {
+/// The name at the start of the text; empty if there is none.
+fn leading_name(text: &str) -> &str {
     let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
     let name = text.get(..end).unwrap_or_default();
     if name.starts_with(|c: char| c.is_alphabetic() || c == '_') { name } else { "" }
@@ -212,7 +212,7 @@ mod tests {
                     ("｛a}", BraceForm::Odd),
                 ],
             ),
-            ("{a}{{ a }}{% if a %}{# {a} #}${a}", &[("{a}", BraceForm::Older)]),
+            ("{a}{{ a }}{% if a %}{# {a} #}${a}", &[("{a}", BraceForm::Legacy)]),
             ("【user_name】【年龄】【重点】", &[("【user_name】", BraceForm::Lenticular)]),
             ("您好，{a，请说\n{a: 1} {a", &[("{a", BraceForm::Unclosed), ("{a", BraceForm::Unclosed)]),
             ("{\"a\": 1} {} {1} { a, b } { a b } x{2,3}", &[]),

@@ -1,4 +1,4 @@
-//! `budget-too-small`: no way through the script keeps within its budget.
+//! `budget-too-small`: every path through the script exceeds its budget.
 
 use crate::edges::graph;
 use crate::graph::NodeWork;
@@ -14,11 +14,11 @@ const SLUG: &str = "budget-too-small";
 
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
-fn check(facts: &SemanticModel<'_>, findings: &Findings) {
-    let Some(script) = facts.script.filter(|_| facts.whole()) else { return };
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    let Some(script) = model.script.filter(|_| model.is_complete()) else { return };
     let Some(budget) = &script.budget else { return };
     let described = |work| match work {
-        NodeWork::Action(action) => facts.seen.actions.get(action).and_then(|action| action.described.as_ref()),
+        NodeWork::Action(action) => model.collected.actions.get(action).and_then(|action| action.described.as_ref()),
         _ => None,
     };
     let report =
@@ -26,13 +26,13 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
             if let (Some(limit), Some(least)) = (limit, least)
                 && u64::from(limit.value) < least
             {
-                let diagnostic = Diagnostic::warning(SLUG, message(least), facts.file, limit.span);
+                let diagnostic = Diagnostic::warning(SLUG, message(least), model.file, limit.span);
                 findings.report(diagnostic.with_help(help));
             }
         };
     if budget.turns.is_some() {
-        // Whatever else counts, each answer takes one.
-        let turns = |work| described(work).map_or(0, |described| u64::from(described.listens));
+        // Each answer takes at least one turn.
+        let turns = |work| described(work).map_or(0, |described| u64::from(described.needs_answer));
         let message = |least: u64| {
             msg!(
                 "the shortest path through this script waits for {least} answers, more than the number of turns in its budget"
@@ -40,19 +40,19 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
         };
         report(
             &budget.turns,
-            graph(facts).cheapest(turns),
+            graph(model).cheapest(turns),
             &message,
             "raise it: longer conversations take several times as many",
         );
     }
     if budget.model_calls.is_some() {
-        let calls = |work| described(work).map_or(0, |described| u64::from(described.least_calls));
+        let calls = |work| described(work).map_or(0, |described| u64::from(described.min_calls));
         let message = |least: u64| {
             msg!("the shortest path through this script calls a model {least} times, more than its budget allows")
         };
         report(
             &budget.model_calls,
-            graph(facts).cheapest(calls),
+            graph(model).cheapest(calls),
             &message,
             "raise it: an `ai_ask` of N rounds takes up to N + 1 calls",
         );
@@ -70,6 +70,6 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
                 "the topics are planned to take {least} minutes in total (`time_budget`), more than the budget of the session"
             )
         };
-        report(&budget.minutes, graph(facts).cheapest(minutes), &message, "raise it, or give topics less time");
+        report(&budget.minutes, graph(model).cheapest(minutes), &message, "raise it, or give topics less time");
     }
 }

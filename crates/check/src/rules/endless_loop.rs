@@ -1,4 +1,4 @@
-//! `endless-loop`: routes that lead in a circle in which nobody is listened to.
+//! `endless-loop`: routes that form a loop which never waits for an answer.
 
 use crate::edges::graph;
 use crate::rules::rule::Rule;
@@ -11,32 +11,32 @@ const SLUG: &str = "endless-loop";
 
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
-fn check(facts: &SemanticModel<'_>, findings: &Findings) {
-    // What is missing might leave the loop.
-    if !facts.whole() || facts.seen.routes.is_empty() && facts.seen.gotos.is_empty() {
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    // A missing part might leave the loop.
+    if !model.is_complete() || model.collected.routes.is_empty() && model.collected.gotos.is_empty() {
         return;
     }
-    // Triggers are looked at after every turn, and one that fires leaves the circle (docs/triggers.md).
-    if facts.seen.triggers.iter().any(|trigger| trigger.ends || trigger.insert.is_some()) {
+    // Triggers are evaluated after every turn, and one that fires leaves the loop (docs/triggers.md).
+    if model.collected.triggers.iter().any(|trigger| trigger.ends || trigger.insert.is_some()) {
         return;
     }
-    for mut routes in graph(facts).endless() {
+    for mut routes in graph(model).endless() {
         routes.sort_unstable();
         routes.dedup();
-        // The one that leads back stands last.
+        // The last route closes the loop.
         let Some((back, others)) = routes.split_last() else { continue };
-        findings.report(report(facts, *back, others));
+        findings.report(report(model, *back, others));
     }
 }
 
-fn report(facts: &SemanticModel<'_>, back: Span, others: &[Span]) -> Diagnostic {
-    const MOST: usize = 8;
+fn report(model: &SemanticModel<'_>, back: Span, others: &[Span]) -> Diagnostic {
+    const MAX_RELATED: usize = 8;
     let message =
         "from here, the conversation loops forever: nothing in the loop waits for an answer, and nothing leaves it";
     let help = "have an action in the loop ask something, give one a `condition`, or change this route; after 100 routes without an answer, the session fails";
-    let mut diagnostic = Diagnostic::error(SLUG, message, facts.file, back).with_help(help);
-    for other in others.iter().take(MOST) {
-        diagnostic = diagnostic.with_related("the loop continues here", facts.file, *other);
+    let mut diagnostic = Diagnostic::error(SLUG, message, model.file, back).with_help(help);
+    for other in others.iter().take(MAX_RELATED) {
+        diagnostic = diagnostic.with_related("the loop continues here", model.file, *other);
     }
     diagnostic
 }

@@ -1,11 +1,11 @@
-//! `type-mismatch`, `never-equal`, `constant-condition`, `condition-not-boolean`: what can never come right in an expression, by
-//! what its names are declared as (docs/language.md "Texts").
+//! `type-mismatch`, `never-equal`, `constant-condition`, `condition-not-boolean`: type errors in expressions, based on the
+//! declarations of their names (docs/language.md "Texts").
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::collected::{AssignmentKind, ExpressionFact, ExpressionRole};
+use crate::collected::{AssignmentKind, CollectedExpression, ExpressionRole};
 use crate::repairs::fix;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
@@ -20,17 +20,17 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-fn check(facts: &SemanticModel<'_>, findings: &Findings) {
-    let shadowed = shadowed(facts);
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    let shadowed = shadowed(model);
     // For each `condition` action, the last of its cases.
     let mut last_case: BTreeMap<usize, usize> = BTreeMap::new();
-    for (number, expression) in facts.seen.expressions.iter().enumerate() {
-        if let Some(action) = case_of(facts, number, expression) {
+    for (number, expression) in model.collected.expressions.iter().enumerate() {
+        if let Some(action) = case_of(model, number, expression) {
             last_case.insert(action, number);
         }
     }
-    let inserted: BTreeSet<&str> = facts.inserts().into_iter().map(|(id, _)| id.value.as_str()).collect();
-    for (number, expression) in facts.seen.expressions.iter().enumerate() {
+    let inserted: BTreeSet<&str> = model.inserts().into_iter().map(|(id, _)| id.value.as_str()).collect();
+    for (number, expression) in model.collected.expressions.iter().enumerate() {
         let found = if expression.at.action.is_none()
             && expression.declared.keys().any(|name| shadowed.contains(name.as_str()))
         {
@@ -40,77 +40,86 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
         } else {
             analyse(&expression.expression, expression.role, &expression.declared)
         };
-        let case = case_of(facts, number, expression);
+        let case = case_of(model, number, expression);
         for found in found {
-            let mut diagnostic = diagnostic(facts, expression, &found);
+            let mut diagnostic = diagnostic(model, expression, &found);
             let all = found.range.len() == expression.expression.source().trim().len();
-            // `condition: false` keeps an action for where it is inserted.
-            if found.fault == TypeMistake::Constant(false) && all && is_of(facts, number, expression, &inserted) {
+            // An action with `condition: false` may exist only to be inserted elsewhere.
+            if found.mistake == TypeMistake::Constant(false)
+                && all
+                && is_condition_of(model, number, expression, &inserted)
+            {
                 continue;
             }
-            if let (TypeMistake::Constant(true), true, Some(action)) = (found.fault, all, case) {
-                diagnostic = after_it(diagnostic, facts, last_case.get(&action).filter(|last| **last > number));
+            if let (TypeMistake::Constant(true), true, Some(action)) = (found.mistake, all, case) {
+                diagnostic =
+                    with_unreachable_cases(diagnostic, model, last_case.get(&action).filter(|last| **last > number));
             }
             findings.report(diagnostic);
         }
     }
 }
 
-/// Names that are declared in several places. What stands beside the actions (a trigger, the routes of a phase) is looked at
-/// wherever the session is then, so which of the declarations counts is not known.
-fn shadowed<'a>(facts: &'a SemanticModel<'_>) -> BTreeSet<&'a str> {
+/// Names that are declared in several places. Expressions outside actions (in a trigger, in the routes of a phase) are
+/// evaluated at various positions, so it is unknown which declaration applies.
+fn shadowed<'a>(model: &'a SemanticModel<'_>) -> BTreeSet<&'a str> {
     let mut seen = BTreeSet::new();
-    let declared = facts
-        .seen
+    let declared = model
+        .collected
         .definitions
         .iter()
         .filter(|definition| definition.how == AssignmentKind::Declared || definition.scope.is_some());
     declared.map(|definition| definition.name.as_str()).filter(|name| !seen.insert(*name)).collect()
 }
 
-/// Whether the expression is the condition of one of these actions.
-fn is_of(facts: &SemanticModel<'_>, number: usize, expression: &ExpressionFact, ids: &BTreeSet<&str>) -> bool {
-    let action = expression.at.action.and_then(|action| facts.seen.actions.get(action));
+/// Whether the expression is the condition of an action with one of these ids.
+fn is_condition_of(
+    model: &SemanticModel<'_>,
+    number: usize,
+    expression: &CollectedExpression,
+    ids: &BTreeSet<&str>,
+) -> bool {
+    let action = expression.at.action.and_then(|action| model.collected.actions.get(action));
     action.is_some_and(|action| action.condition == Some(number) && ids.contains(action.id.value.as_str()))
 }
 
-/// The action of kind `condition` of which the expression is the `when` of a case.
-fn case_of(facts: &SemanticModel<'_>, number: usize, expression: &ExpressionFact) -> Option<usize> {
+/// The action of kind `condition` that has the expression as the `when` of a case.
+fn case_of(model: &SemanticModel<'_>, number: usize, expression: &CollectedExpression) -> Option<usize> {
     let index = expression.at.action?;
-    let action = facts.seen.actions.get(index)?;
+    let action = model.collected.actions.get(index)?;
     let when = action.kind.value == "condition"
         && expression.role == ExpressionRole::Condition
         && action.condition != Some(number);
     when.then_some(index)
 }
 
-/// The finding about a case that always holds says what never happens.
-fn after_it(diagnostic: Diagnostic, facts: &SemanticModel<'_>, last: Option<&usize>) -> Diagnostic {
+/// Extends the finding about a case that is always true: names what is never reached.
+fn with_unreachable_cases(diagnostic: Diagnostic, model: &SemanticModel<'_>, last: Option<&usize>) -> Diagnostic {
     let help = "write what it does under `else`, after all other cases";
-    match last.and_then(|last| facts.seen.expressions.get(*last)) {
+    match last.and_then(|last| model.collected.expressions.get(*last)) {
         Some(last) => {
             let range = 0..last.expression.source().len();
-            let span = last.span(facts.file, &range);
+            let span = last.span(model.file, &range);
             let message = msg!("{}, so the cases after it are never reached", diagnostic.message);
-            Diagnostic { message, ..diagnostic }.with_help(help).with_related("never reached", facts.file, span)
+            Diagnostic { message, ..diagnostic }.with_help(help).with_related("never reached", model.file, span)
         }
         None => diagnostic.with_help(msg!("{help}; an `else` next to it is never reached", help = Message::word(help))),
     }
 }
 
-fn diagnostic(facts: &SemanticModel<'_>, expression: &ExpressionFact, found: &TypeFinding) -> Diagnostic {
-    let span = expression.span(facts.file, &found.range);
+fn diagnostic(model: &SemanticModel<'_>, expression: &CollectedExpression, found: &TypeFinding) -> Diagnostic {
+    let span = expression.span(model.file, &found.range);
     let message = found.message.clone();
-    let diagnostic = match found.fault {
-        TypeMistake::Mismatch => Diagnostic::error("type-mismatch", message, facts.file, span),
-        TypeMistake::NeverEqual => Diagnostic::warning("never-equal", message, facts.file, span),
-        TypeMistake::Constant(_) => Diagnostic::warning("constant-condition", message, facts.file, span),
-        TypeMistake::NotBoolean => Diagnostic::error("condition-not-boolean", message, facts.file, span),
+    let diagnostic = match found.mistake {
+        TypeMistake::Mismatch => Diagnostic::error("type-mismatch", message, model.file, span),
+        TypeMistake::NeverEqual => Diagnostic::warning("never-equal", message, model.file, span),
+        TypeMistake::Constant(_) => Diagnostic::warning("constant-condition", message, model.file, span),
+        TypeMistake::NotBoolean => Diagnostic::error("condition-not-boolean", message, model.file, span),
     };
     let repair = found.repair.as_ref();
-    let fix = repair.and_then(|repair| fix(facts.file, &expression.node, expression.start, repair));
-    // A help that says what the fix does is said once.
+    let fix = repair.and_then(|repair| fix(model.file, &expression.node, expression.start, repair));
+    // If the help describes the fix, it is shown once.
     let fix =
-        fix.map(|fix| if found.help.begins_with(&fix.title) { Fix { title: found.help.clone(), ..fix } } else { fix });
+        fix.map(|fix| if found.help.starts_with(&fix.title) { Fix { title: found.help.clone(), ..fix } } else { fix });
     diagnostic.with_help(found.help.clone()).with_fixes(fix)
 }

@@ -1,7 +1,6 @@
-//! `hidden-variable`: a variable that seems meant for templates, in which the engine gives something else under its name.
+//! `hidden-variable`: a variable that seems meant for templates, where the engine provides another value under its name.
 //!
-//! In the texts and expressions of the script such a variable is an ordinary one, so it is reported only where nothing there
-//! uses it.
+//! In texts and expressions of the script such a variable works normally, so it is reported only if none of them uses it.
 
 use bcc_lang::message::msg;
 use std::collections::BTreeSet;
@@ -16,28 +15,28 @@ use bcc_lang::source::span::Span;
 use bcc_lang::value::scopes::Scope;
 use bcc_runtime::program::exchange::PROMPT_NAMES;
 
-/// Whether prompts of every kind get something under this name.
+/// Whether prompts of all kinds have a value with this name.
 pub fn is_prompt_name(name: &str) -> bool {
     PROMPT_NAMES.contains(&name)
 }
 
 pub static RULE: Rule = Rule { slugs: &["hidden-variable"], essential: false, check };
 
-fn check(facts: &SemanticModel<'_>, findings: &Findings) {
-    if !facts.whole() {
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    if !model.is_complete() {
         return;
     }
-    let seen = &facts.seen;
-    let set: BTreeSet<Span> = seen.sets.iter().map(|set| set.name.span).collect();
+    let collected = &model.collected;
+    let set: BTreeSet<Span> = collected.sets.iter().map(|set| set.name.span).collect();
     let extracted =
         |definition: &Definition| definition.how != AssignmentKind::Declared && !set.contains(&definition.span);
-    for (name, places) in facts.names().iter().filter(|(name, _)| is_prompt_name(name)) {
-        let own_use = places.used(seen).any(|used| used.by != UseKind::Prompt);
-        let kept = |definition: &Definition| extracted(definition) || definition.to == Scope::Global;
-        if own_use || places.defined(seen).any(kept) {
+    for (name, places) in model.names().iter().filter(|(name, _)| is_prompt_name(name)) {
+        let own_use = places.used(collected).any(|used| used.by != UseKind::Prompt);
+        let is_exported = |definition: &Definition| extracted(definition) || definition.to == Scope::Global;
+        if own_use || places.defined(collected).any(is_exported) {
             continue;
         }
-        let Some(first) = places.defined(seen).next() else { continue };
+        let Some(first) = places.defined(collected).next() else { continue };
         let name = shortened(name);
         let message = msg!(
             "nothing in the script uses `{name}`, and no template can show it: in templates, the engine provides something else under that name"
@@ -48,7 +47,7 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
             }
             _ => msg!("rename the variable, and use the new name in the template"),
         };
-        let diagnostic = Diagnostic::warning("hidden-variable", message, facts.file, first.span);
+        let diagnostic = Diagnostic::warning("hidden-variable", message, model.file, first.span);
         findings.report(diagnostic.with_help(help));
     }
 }

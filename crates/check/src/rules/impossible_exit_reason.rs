@@ -1,4 +1,4 @@
-//! `impossible-exit-reason`: a route for a reason that no action under it ever gives.
+//! `impossible-exit-reason`: a route for a reason with which no action in its part ever ends.
 
 use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
@@ -6,7 +6,7 @@ use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 
 use crate::collected::CalleeBody;
-use crate::reasons::{ERROR, REASONS, possible};
+use crate::reasons::{ERROR, REASONS, possible_reasons};
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
 use bcc_lang::script::findings::Findings;
@@ -15,7 +15,7 @@ use bcc_lang::source::diagnostic::Diagnostic;
 
 const SLUG: &str = "impossible-exit-reason";
 
-/// The reasons that may be given, as one bit each.
+/// A set of reasons, one bit each.
 type Reasons = u16;
 
 fn bit(reason: &str) -> Reasons {
@@ -24,37 +24,37 @@ fn bit(reason: &str) -> Reasons {
 
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
-fn check(facts: &SemanticModel<'_>, findings: &Findings) {
-    if facts.seen.routes.is_empty() {
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    if model.collected.routes.is_empty() {
         return;
     }
     let mut session: Reasons = 0;
     let (mut phases, mut topics) = (BTreeMap::<usize, Reasons>::new(), BTreeMap::<(usize, usize), Reasons>::new());
-    for action in &facts.seen.actions {
-        // What a broken action would give is not known.
-        let given = if action.sound { possible(facts, action).map(bit).sum() } else { Reasons::MAX };
+    for action in &model.collected.actions {
+        // The reasons of a broken action are unknown.
+        let given = if action.sound { possible_reasons(model, action).map(bit).sum() } else { Reasons::MAX };
         if let CalleeBody::Topic(phase, topic) = action.body {
             *topics.entry((phase, topic)).or_default() |= given;
             *phases.entry(phase).or_default() |= given;
             session |= given;
         }
     }
-    // A plan may put other actions into a topic. Skills ask no table around them: their callers do, as every action.
-    for (phase, topic) in orchestrated(facts) {
+    // A plan may add other actions to a topic. Skills use no tables of the document: their callers do, like every action.
+    for (phase, topic) in orchestrated(model) {
         topics.insert((phase, topic), Reasons::MAX);
         phases.insert(phase, Reasons::MAX);
         session = Reasons::MAX;
     }
-    let talks = ["max_rounds_reached", "user_blocked", "off_topic"];
-    for table in &facts.seen.routes {
-        let action = table.at.action.and_then(|number| facts.seen.actions.get(number));
+    let dialog_reasons = ["max_rounds_reached", "user_blocked", "off_topic"];
+    for table in &model.collected.routes {
+        let action = table.at.action.and_then(|number| model.collected.actions.get(number));
         let (given, what) = match (action, table.at.body) {
             (Some(action), _) if action.sound => {
                 let kind = msg!("this `{}`", action.kind.value);
-                (possible(facts, action).map(bit).sum(), kind)
+                (possible_reasons(model, action).map(bit).sum(), kind)
             }
             (Some(_), _) | (None, CalleeBody::Skill(_)) => continue,
-            (None, _) if !facts.whole() => continue,
+            (None, _) if !model.is_complete() => continue,
             (None, CalleeBody::Topic(phase, topic)) => {
                 (topics.get(&(phase, topic)).copied().unwrap_or(Reasons::MAX), msg!("no action of this topic"))
             }
@@ -78,29 +78,29 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
                 Some(_) if !others.is_empty() => {
                     msg!("{}; this one ends with {}", why(reason), Message::list(Joint::Or, others))
                 }
-                // Who writes such a route may well think of what is called.
-                None if !facts.seen.calls.is_empty() && talks.contains(&reason) => {
+                // The author of such a route may be thinking of the called skills.
+                None if !model.collected.calls.is_empty() && dialog_reasons.contains(&reason) => {
                     msg!("{}; the actions of a skill have routes of their own", why(reason))
                 }
                 _ => why(reason),
             };
             let help = msg!("{why}; remove the route, or move it to where it can take effect");
-            findings.report(Diagnostic::warning(SLUG, message, facts.file, route.reason.span).with_help(help));
+            findings.report(Diagnostic::warning(SLUG, message, model.file, route.reason.span).with_help(help));
         }
     }
 }
 
-/// The topics that may be changed while they run.
-fn orchestrated(facts: &SemanticModel<'_>) -> Vec<(usize, usize)> {
-    let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
+/// The topics that may change while they run.
+fn orchestrated(model: &SemanticModel<'_>) -> Vec<(usize, usize)> {
+    let phases = model.script.map(|script| script.phases.as_slice()).unwrap_or_default();
     let topics = phases.iter().enumerate().flat_map(|(phase, written)| {
         written.topics.iter().enumerate().map(move |(topic, written)| (phase, topic, written))
     });
-    let changes = |topic: &WrittenTopic| topic.strategy.as_ref().is_some_and(|strategy| strategy.orchestration);
-    topics.filter(|(.., topic)| changes(topic)).map(|(phase, topic, _)| (phase, topic)).collect()
+    let is_orchestrated = |topic: &WrittenTopic| topic.strategy.as_ref().is_some_and(|strategy| strategy.orchestration);
+    topics.filter(|(.., topic)| is_orchestrated(topic)).map(|(phase, topic, _)| (phase, topic)).collect()
 }
 
-/// When the reason is given.
+/// When an action ends with the reason.
 fn why(reason: &str) -> Message {
     Message::word(match reason {
         "max_rounds_reached" => "only an action that judges answers can end this way, in its last round",

@@ -1,4 +1,4 @@
-//! `unknown-where-inserted`: an action that is inserted elsewhere uses what only its own topic or phase knows.
+//! `unknown-where-inserted`: an action inserted elsewhere uses a name that only its own topic or phase knows.
 
 use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,39 +16,39 @@ const SLUG: &str = "unknown-where-inserted";
 
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
-fn check(facts: &SemanticModel<'_>, findings: &Findings) {
-    if !facts.whole() {
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    if !model.is_complete() {
         return;
     }
-    let callables = facts.callables();
-    let triggers = facts.seen.triggers.iter().filter_map(|trigger| trigger.insert.as_ref());
+    let callables = model.callables();
+    let triggers = model.collected.triggers.iter().filter_map(|trigger| trigger.insert.as_ref());
     let triggers: BTreeSet<Span> = triggers.map(|insert| insert.span).collect();
-    // What was found out is kept: one action may be inserted at thousands of places.
+    // Results are cached: an action may be inserted in thousands of places.
     let mut needs: BTreeMap<usize, Vec<(&Use, &Definition)>> = BTreeMap::new();
-    let mut others: BTreeMap<CalleeBody, Vec<CalleeBody>> = BTreeMap::new();
+    let mut trigger_topics: BTreeMap<CalleeBody, Vec<CalleeBody>> = BTreeMap::new();
     let mut holders: BTreeMap<&str, BTreeSet<CalleeBody>> = BTreeMap::new();
-    // What the table of a phase or of the session inserts may never come elsewhere; what a trigger inserts does.
-    for (id, from) in facts.inserts().into_iter().filter(|(_, from)| !matches!(from, CalleeBody::Phase(_))) {
+    // An insertion by the table of a phase or of the session may never happen elsewhere; one by a trigger does.
+    for (id, from) in model.inserts().into_iter().filter(|(_, from)| !matches!(from, CalleeBody::Phase(_))) {
         if callables.skill(&id.value).is_some() {
             continue;
         }
         let Some(number) = callables.action(&id.value) else { continue };
-        let Some(action) = facts.seen.actions.get(number) else { continue };
+        let Some(action) = model.collected.actions.get(number) else { continue };
         if action.body == from || !can_insert(from, action) {
             continue;
         }
         let places = match from {
             CalleeBody::Session if triggers.contains(&id.span) => {
-                others.entry(action.body).or_insert_with(|| listening(facts, action.body)).clone()
+                trigger_topics.entry(action.body).or_insert_with(|| topics_with_answers(model, action.body)).clone()
             }
             CalleeBody::Topic(..) => vec![from],
             _ => continue,
         };
-        let needs = needs.entry(number).or_insert_with(|| needed(facts, number));
+        let needs = needs.entry(number).or_insert_with(|| needed(model, number));
         for (used, _) in needs.iter() {
             holders.entry(&used.name).or_insert_with(|| {
-                let places = facts.names().places(&used.name);
-                places.into_iter().flat_map(|places| places.defined(&facts.seen)).map(Definition::holder).collect()
+                let places = model.names().places(&used.name);
+                places.into_iter().flat_map(|places| places.defined(&model.collected)).map(Definition::holder).collect()
             });
         }
         let missing = needs.iter().find_map(|(used, definition)| {
@@ -60,36 +60,36 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
             places.iter().find(|place| !known(**place)).map(|place| (*used, *definition, *place))
         });
         if let Some((used, definition, place)) = missing {
-            findings.report(report(facts, id, used, definition, place));
+            findings.report(report(model, id, used, definition, place));
         }
     }
 }
 
-/// The first topic of each phase, besides this one, in which an answer is waited for: there a trigger may fire.
-fn listening(facts: &SemanticModel<'_>, own: CalleeBody) -> Vec<CalleeBody> {
-    let listens = facts.seen.actions.iter().filter(|action| {
+/// The first topic of each phase, except `own`, that waits for an answer: a trigger may fire there.
+fn topics_with_answers(model: &SemanticModel<'_>, own: CalleeBody) -> Vec<CalleeBody> {
+    let waiting = model.collected.actions.iter().filter(|action| {
         action.body != own
             && matches!(action.body, CalleeBody::Topic(..))
-            && action.described.as_ref().is_some_and(|described| described.listens)
+            && action.described.as_ref().is_some_and(|described| described.needs_answer)
     });
-    let mut bodies: Vec<CalleeBody> = listens.map(|action| action.body).collect();
+    let mut bodies: Vec<CalleeBody> = waiting.map(|action| action.body).collect();
     bodies.dedup_by_key(|body| body.phase());
     bodies
 }
 
-/// The names that an action needs, does not give a value itself, and only its topic or its phase knows.
-fn needed<'f>(facts: &'f SemanticModel<'_>, number: usize) -> Vec<(&'f Use, &'f Definition)> {
-    let seen = &facts.seen;
-    let Some(action) = seen.actions.get(number) else { return vec![] };
-    let first = seen.uses.partition_point(|used| used.order < action.order.start);
-    let uses = seen.uses.iter().skip(first).take_while(|used| used.order < action.order.end);
+/// The names that an action needs but does not set, and that only its topic or its phase knows.
+fn needed<'f>(model: &'f SemanticModel<'_>, number: usize) -> Vec<(&'f Use, &'f Definition)> {
+    let collected = &model.collected;
+    let Some(action) = collected.actions.get(number) else { return vec![] };
+    let first = collected.uses.partition_point(|used| used.order < action.order.start);
+    let uses = collected.uses.iter().skip(first).take_while(|used| used.order < action.order.end);
     let mut found: BTreeMap<&str, (&Use, &Definition)> = BTreeMap::new();
     for used in uses.filter(|used| !used.optional && used.by != UseKind::Prompt) {
         if found.contains_key(used.name.as_str()) {
             continue;
         }
-        let Some(places) = facts.names().places(&used.name) else { continue };
-        let visible = || places.defined(seen).filter(|definition| definition.seen_from(action.body));
+        let Some(places) = model.names().places(&used.name) else { continue };
+        let visible = || places.defined(collected).filter(|definition| definition.visible_from(action.body));
         let wide = visible().any(|definition| definition.holder() == CalleeBody::Session);
         let own = visible().any(|definition| action.order.contains(&definition.order));
         if let Some(definition) = visible().next().filter(|_| !wide && !own) {
@@ -100,7 +100,7 @@ fn needed<'f>(facts: &'f SemanticModel<'_>, number: usize) -> Vec<(&'f Use, &'f 
 }
 
 fn report(
-    facts: &SemanticModel<'_>,
+    model: &SemanticModel<'_>,
     id: &Spanned<String>,
     used: &Use,
     definition: &Definition,
@@ -110,8 +110,8 @@ fn report(
     let message = msg!(
         "`{}` needs `{name}`, which is not available in {}: it belongs to {}",
         shortened(&id.value),
-        facts.part_name(place),
-        facts.part_name(definition.holder())
+        model.part_name(place),
+        model.part_name(definition.holder())
     );
     let help = match definition.how {
         AssignmentKind::Element => {
@@ -121,7 +121,7 @@ fn report(
             "declare `{name}` in the session, so that it is available wherever the action is inserted; or insert another action here"
         ),
     };
-    let diagnostic = Diagnostic::warning(SLUG, message, facts.file, id.span).with_help(help);
-    let diagnostic = diagnostic.with_related("it is needed here", facts.file, used.place.span(facts.file));
-    diagnostic.with_related("it is available from here on", facts.file, definition.span)
+    let diagnostic = Diagnostic::warning(SLUG, message, model.file, id.span).with_help(help);
+    let diagnostic = diagnostic.with_related("it is needed here", model.file, used.place.span(model.file));
+    diagnostic.with_related("it is available from here on", model.file, definition.span)
 }

@@ -1,4 +1,4 @@
-//! The rules, one file each, and [`RULES`], the one list of them.
+//! The rules, one file each, and their list [`RULES`].
 
 pub mod broken_placeholder;
 pub mod budget_too_small;
@@ -34,7 +34,7 @@ pub mod value_type_conflict;
 
 use crate::rules::rule::Rule;
 
-/// Every rule. A new one is a file, two lines here, a line in [`crate::diagnostics`] and a page.
+/// All rules. A new one needs a file, two lines here, a line in [`crate::diagnostics`] and a page.
 pub static RULES: &[&Rule] = &[
     &broken_placeholder::RULE,
     &budget_too_small::RULE,

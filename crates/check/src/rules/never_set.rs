@@ -1,9 +1,9 @@
-//! `never-set`: a variable that is declared without a value and has none yet where it is used, whichever way the
-//! conversation went.
+//! `never-set`: a variable that is declared without a value and has no value yet where it is used, on any path of the
+//! conversation.
 //!
-//! `--var` may give a variable of the session: one that nothing writes at all is an input, and one that is written may have
-//! come so before; only where an expression fails without it is it spoken of. What is only asked for (`x is none`,
-//! `{% if x %}`, `x | default('…')`) may well be empty. So only uses are reported that show nothing, or that must fail.
+//! `--var` may set a variable of the session: one that nothing writes is an input, and one that is written may have been set
+//! before. It is reported only if an expression fails without it. A use that only tests the variable (`x is none`,
+//! `{% if x %}`, `x | default('…')`) accepts an empty one. So only uses that show nothing or must fail are reported.
 
 use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -21,37 +21,38 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::yaml::YamlNode as Scalar;
 use bcc_lang::value::scopes::Scope;
 
-/// A place in the file: the scalar, and the byte of its text at which a use begins.
+/// A place in the file: the scalar, and the byte of its text at which a use starts.
 type Spot = (*const Scalar, usize);
 
 pub static RULE: Rule = Rule { slugs: &["never-set"], essential: false, check };
 
-fn check(facts: &SemanticModel<'_>, findings: &Findings) {
-    if !facts.whole() {
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    if !model.is_complete() {
         return;
     }
-    let seen = &facts.seen;
-    let needed = needed_operands(facts);
-    for (_, places) in facts.names().iter() {
+    let collected = &model.collected;
+    let needed = needed_operands(model);
+    for (_, places) in model.names().iter() {
         let empty = |definition: &Definition| definition.how == AssignmentKind::Declared && !definition.has_value;
-        if !places.defined(seen).any(empty) {
+        if !places.defined(collected).any(empty) {
             continue;
         }
-        let declarations = places.declarations(seen);
-        let writers: Vec<&Definition> = places.defined(seen).filter(|definition| definition.writes()).collect();
-        // The table of a phase or of the session may write into a narrower scope.
-        let anywhere = writers.iter().any(|writer| writer.at.action.is_none() && writer.how == AssignmentKind::Written);
-        if anywhere {
+        let declarations = places.declarations(collected);
+        let writers: Vec<&Definition> = places.defined(collected).filter(|definition| definition.writes()).collect();
+        // The table of a phase or of the session may write into an inner scope.
+        let written_by_table =
+            writers.iter().any(|writer| writer.at.action.is_none() && writer.how == AssignmentKind::Written);
+        if written_by_table {
             continue;
         }
-        // By the part that holds what is written: from when on it may be there.
+        // By the part in which the variable lives: the first tick at which it may have a value.
         let mut written: BTreeMap<CalleeBody, usize> = BTreeMap::new();
         for writer in &writers {
-            let first = facts.paths().first(writer.order);
+            let first = model.paths().first_reachable(writer.order);
             written.entry(writer.holder()).and_modify(|known| *known = first.min(*known)).or_insert(first);
         }
         let mut in_scalar: HashMap<*const Scalar, usize> = HashMap::new();
-        for used in places.used(seen) {
+        for used in places.used(collected) {
             if let UseLocation::Within(node, _) = &used.place {
                 *in_scalar.entry(Arc::as_ptr(node)).or_default() += 1;
             }
@@ -60,48 +61,48 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
             UseLocation::Within(node, _) => in_scalar.get(&Arc::as_ptr(node)) == Some(&1),
             UseLocation::Whole(_) => true,
         };
-        let mut told: BTreeSet<(CalleeBody, Scope)> = BTreeSet::new();
-        for used in places.used(seen).filter(|used| !used.optional && alone(used) && is_needed(used, &needed)) {
-            let Some(declared) = never(facts, used, &declarations, &written) else { continue };
-            // One report says it.
-            if told.insert((declared.holder(), declared.to)) {
-                findings.report(report(facts, used, declared, &writers));
+        let mut reported: BTreeSet<(CalleeBody, Scope)> = BTreeSet::new();
+        for used in places.used(collected).filter(|used| !used.optional && alone(used) && is_needed(used, &needed)) {
+            let Some(declared) = never_set(model, used, &declarations, &written) else { continue };
+            // Report each declaration once.
+            if reported.insert((declared.holder(), declared.to)) {
+                findings.report(report(model, used, declared, &writers));
             }
         }
     }
 }
 
-/// The declaration of what is used, when it cannot have got a value by then.
-fn never<'s>(
-    facts: &SemanticModel<'_>,
+/// The declaration of a used name, if the name cannot have a value at that point.
+fn never_set<'s>(
+    model: &SemanticModel<'_>,
     used: &Use,
     declarations: &DeclarationTable<'s>,
     written: &BTreeMap<CalleeBody, usize>,
 ) -> Option<&'s Definition> {
-    let declared = declarations.seen_from(used.at.body).next()?;
-    let outside = declared.has_value || declared.how != AssignmentKind::Declared || declared.to == Scope::Global;
-    let given = declared.to == Scope::Session && (written.is_empty() || used.by != UseKind::Expression);
-    if outside || given {
+    let declared = declarations.visible_from(used.at.body).next()?;
+    let not_applicable = declared.has_value || declared.how != AssignmentKind::Declared || declared.to == Scope::Global;
+    let may_be_given = declared.to == Scope::Session && (written.is_empty() || used.by != UseKind::Expression);
+    if not_applicable || may_be_given {
         return None;
     }
     let body = used.at.body;
     let holders = [Some(CalleeBody::Session), body.phase().map(CalleeBody::Phase), Some(body)];
-    let latest = used.latest(&facts.seen);
+    let latest = used.latest(&model.collected);
     let before = |holder: CalleeBody| written.get(&holder).is_some_and(|first| *first <= latest);
     (!holders.into_iter().flatten().any(before)).then_some(declared)
 }
 
-fn report(facts: &SemanticModel<'_>, used: &Use, declared: &Definition, writers: &[&Definition]) -> Diagnostic {
+fn report(model: &SemanticModel<'_>, used: &Use, declared: &Definition, writers: &[&Definition]) -> Diagnostic {
     let name = shortened(&used.name);
-    let span = used.place.span(facts.file);
-    let writer = writers.iter().find(|writer| writer.seen_from(used.at.body));
+    let span = used.place.span(model.file);
+    let writer = writers.iter().find(|writer| writer.visible_from(used.at.body));
     let (message, help) = match writer {
         Some(_) => (
             msg!("`{name}` is still empty here: it is set only later"),
             msg!("move the part that sets it before this point, or declare `{name}` with a `value`"),
         ),
         None => (
-            msg!("`{name}` is always empty here: nothing in {} gives it a value", facts.part_name(declared.holder())),
+            msg!("`{name}` is always empty here: nothing in {} gives it a value", model.part_name(declared.holder())),
             msg!("declare `{name}` with a `value`, or extract it in an action before this point"),
         ),
     };
@@ -110,14 +111,14 @@ fn report(facts: &SemanticModel<'_>, used: &Use, declared: &Definition, writers:
         _ if declared.to == Scope::Session => msg!("{help}; this is not a problem if `--var` always sets it"),
         _ => help,
     };
-    let diagnostic = Diagnostic::warning("never-set", message, facts.file, span).with_help(help);
+    let diagnostic = Diagnostic::warning("never-set", message, model.file, span).with_help(help);
     match writer {
-        Some(writer) => diagnostic.with_related("it is assigned here", facts.file, writer.span),
-        None => diagnostic.with_related("declared here, without a value", facts.file, declared.span),
+        Some(writer) => diagnostic.with_related("it is assigned here", model.file, writer.span),
+        None => diagnostic.with_related("declared here, without a value", model.file, declared.span),
     }
 }
 
-/// Whether a use makes no sense without a value.
+/// Whether a use is meaningless without a value.
 fn is_needed(used: &Use, operands: &BTreeSet<Spot>) -> bool {
     match (&used.place, used.by) {
         (_, UseKind::Field) => true,
@@ -125,21 +126,21 @@ fn is_needed(used: &Use, operands: &BTreeSet<Spot>) -> bool {
             let text = node.as_scalar().map(|scalar| scalar.text.as_str()).unwrap_or_default();
             let before = text.get(..range.start).unwrap_or_default().trim_end();
             let after = text.get(range.end..).unwrap_or_default().trim_start();
-            let whole = text.get(range.clone()).is_some_and(|older| older.ends_with('}'));
-            whole || (before.ends_with("{{") && after.starts_with("}}"))
+            let is_legacy = text.get(range.clone()).is_some_and(|placeholder| placeholder.ends_with('}'));
+            is_legacy || (before.ends_with("{{") && after.starts_with("}}"))
         }
         (UseLocation::Within(node, range), UseKind::Expression) => operands.contains(&(Arc::as_ptr(node), range.start)),
         _ => false,
     }
 }
 
-/// The names that stand at the side of an operator which null cannot meet.
-fn needed_operands(facts: &SemanticModel<'_>) -> BTreeSet<Spot> {
+/// The names that are operands of operators which do not accept null.
+fn needed_operands(model: &SemanticModel<'_>) -> BTreeSet<Spot> {
     let mut spots = BTreeSet::new();
-    for fact in &facts.seen.expressions {
+    for entry in &model.collected.expressions {
         let mut names = Vec::new();
-        operands(fact.expression.root(), &mut names);
-        spots.extend(names.into_iter().map(|start| (Arc::as_ptr(&fact.node), start + fact.start)));
+        operands(entry.expression.root(), &mut names);
+        spots.extend(names.into_iter().map(|start| (Arc::as_ptr(&entry.node), start + entry.start)));
     }
     spots
 }
@@ -172,7 +173,7 @@ fn operands(node: &ExprNode, found: &mut Vec<usize>) {
                 left = right;
             }
         }
-        // What stands behind may never be looked at.
+        // The second operand may not be evaluated.
         ExprKind::And(first, _) | ExprKind::Or(first, _) => operands(first, found),
         ExprKind::Not(inner) => operands(inner, found),
         ExprKind::Negate(inner) => {

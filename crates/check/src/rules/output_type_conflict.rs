@@ -1,10 +1,10 @@
-//! `output-type-conflict`: an output asks for what its variable cannot hold, so that it would never be written.
+//! `output-type-conflict`: an output has a type or values that its variable does not allow, so it would never be written.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde_json::Value;
 
-use crate::collected::OutputFact;
+use crate::collected::CollectedOutput;
 use crate::listing::values;
 use crate::name_table::NearestDeclarations;
 use crate::rules::rule::Rule;
@@ -16,22 +16,22 @@ use bcc_lang::value::declared::DeclaredType;
 
 pub static RULE: Rule = Rule { slugs: &["output-type-conflict"], essential: false, check };
 
-fn check(facts: &SemanticModel<'_>, findings: &Findings) {
-    let mut declarations = NearestDeclarations::of(facts.names(), &facts.seen);
-    for fact in &facts.seen.outputs {
-        let Some((message, help)) = conflict(fact) else { continue };
-        let mut diagnostic = Diagnostic::error("output-type-conflict", message, facts.file, fact.span).with_help(help);
-        if let Some(declaration) = declarations.nearest(&fact.output.get, fact.at.body) {
-            diagnostic = diagnostic.with_related("declared here", facts.file, declaration.span);
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    let mut declarations = NearestDeclarations::of(model.names(), &model.collected);
+    for entry in &model.collected.outputs {
+        let Some((message, help)) = conflict(entry) else { continue };
+        let mut diagnostic = Diagnostic::error("output-type-conflict", message, model.file, entry.span).with_help(help);
+        if let Some(declaration) = declarations.nearest(&entry.output.get, entry.at.body) {
+            diagnostic = diagnostic.with_related("declared here", model.file, declaration.span);
         }
         findings.report(diagnostic);
     }
 }
 
-/// What is wrong with an output, and what to do.
-fn conflict(fact: &OutputFact) -> Option<(Message, Message)> {
-    let (declared, choices) = fact.declared.as_ref()?;
-    let (output, name) = (&fact.output, shortened(&fact.output.get));
+/// The conflict of an output with its declaration: the message and the help.
+fn conflict(entry: &CollectedOutput) -> Option<(Message, Message)> {
+    let (declared, choices) = entry.declared.as_ref()?;
+    let (output, name) = (&entry.output, shortened(&entry.output.get));
     if output.append {
         let declared = declared.filter(|declared| *declared != DeclaredType::List)?;
         let message =
@@ -39,7 +39,7 @@ fn conflict(fact: &OutputFact) -> Option<(Message, Message)> {
         return Some((message, msg!("declare it with `type: list`, or remove `append`")));
     }
     if let (Some(asked), Some(declared)) = (output.declared, declared)
-        && !may_become(asked, *declared)
+        && !can_coerce(asked, *declared)
     {
         let (asked, declared) = (asked.name(), declared.name());
         let message =
@@ -51,29 +51,31 @@ fn conflict(fact: &OutputFact) -> Option<(Message, Message)> {
     if choices.is_empty() {
         return None;
     }
-    let held = |choice: &&Value| {
+    let is_allowed = |choice: &&Value| {
         let value = declared.map_or_else(|| Some((*choice).clone()), |declared| declared.coerce(choice));
         choice.is_null() || value.is_some_and(|value| choices.contains(&value))
     };
-    let lost: Vec<Value> = output.choices.iter().filter(|choice| !held(choice)).cloned().collect();
-    if lost.is_empty() {
+    let rejected: Vec<Value> = output.choices.iter().filter(|choice| !is_allowed(choice)).cloned().collect();
+    if rejected.is_empty() {
         return None;
     }
-    let message =
-        msg!("the declared `enum` of `{name}` does not contain {}: such a value would never be written", values(&lost));
+    let message = msg!(
+        "the declared `enum` of `{name}` does not contain {}: such a value would never be written",
+        values(&rejected)
+    );
     let help = "omit `enum` here, so that the output uses the one in the declaration; or add the missing values there";
     Some((message, Message::word(help)))
 }
 
-/// Whether some value of the one type can be held as the other without a loss (docs/replies.md).
-fn may_become(asked: DeclaredType, declared: DeclaredType) -> bool {
+/// Whether some value of the type `output` can be coerced to `declared` without loss (docs/replies.md).
+fn can_coerce(output: DeclaredType, declared: DeclaredType) -> bool {
     use DeclaredType::{Boolean, Date, Integer, List, Number, Object, String};
     match declared {
-        String => !matches!(asked, List | Object),
-        Number | Integer => matches!(asked, Number | Integer | String),
-        Boolean => matches!(asked, Boolean | String),
-        Date => matches!(asked, Date | String),
-        List => asked == List,
-        Object => asked == Object,
+        String => !matches!(output, List | Object),
+        Number | Integer => matches!(output, Number | Integer | String),
+        Boolean => matches!(output, Boolean | String),
+        Date => matches!(output, Date | String),
+        List => output == List,
+        Object => output == Object,
     }
 }

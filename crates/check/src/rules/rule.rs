@@ -1,17 +1,17 @@
-//! What a rule is.
+//! The type of rules.
 
 use crate::semantic_model::SemanticModel;
 use bcc_lang::script::findings::Findings;
 
-/// One rule: it looks at what the walk over a document saw and reports what it finds wrong, each under its own slug.
+/// A rule checks the semantic model of a document and reports problems, each under its own slug.
 ///
-/// A rule speaks only where it is sure, and is silent about what was reported already: [`SemanticModel::whole`] says whether
-/// something is missing from the facts, [`crate::collected::ActionFact::sound`] whether an action was read to its end.
+/// A rule reports only what is certain and was not reported before: [`SemanticModel::is_complete`] tells whether the model
+/// is complete, [`crate::collected::CollectedAction::sound`] whether an action could be read completely.
 pub struct Rule {
-    /// What it reports under.
+    /// The slugs of its findings.
     pub slugs: &'static [&'static str],
-    /// Whether `run` asks it too. Such a rule reports errors that leave nothing to run: a name, an id or a skill that is nowhere. What can
-    /// begin, and then surely fails where it gets to, is an error of `validate` alone: whoever runs a script in parts can go on.
+    /// Whether `run` applies it too. Such a rule reports errors that prevent a start: a name, an id or a skill that does not
+    /// exist. A script that can start but certainly fails later is an error only for `validate`, so that parts of it can run.
     pub essential: bool,
     pub check: fn(&SemanticModel<'_>, &Findings),
 }

@@ -1,10 +1,10 @@
-//! `shadowed-variable`: one name in two scopes, of which the narrower hides the wider.
+//! `shadowed-variable`: a name in two scopes, where the inner variable hides the outer one.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 
-use crate::collected::{AssignmentKind, CalleeBody, Definition, OutputFact};
+use crate::collected::{AssignmentKind, CalleeBody, CollectedOutput, Definition};
 use crate::name_table::DeclarationTable;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
@@ -15,70 +15,75 @@ use bcc_lang::value::scopes::Scope;
 
 pub static RULE: Rule = Rule { slugs: &["shadowed-variable"], essential: false, check };
 
-fn check(facts: &SemanticModel<'_>, findings: &Findings) {
-    let seen = &facts.seen;
-    let mut outputs: BTreeMap<&str, Vec<&OutputFact>> = BTreeMap::new();
-    for fact in seen.outputs.iter().filter(|fact| fact.output.scope.is_some()) {
-        outputs.entry(&fact.output.get).or_default().push(fact);
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    let collected = &model.collected;
+    let mut outputs: BTreeMap<&str, Vec<&CollectedOutput>> = BTreeMap::new();
+    for entry in collected.outputs.iter().filter(|entry| entry.output.scope.is_some()) {
+        outputs.entry(&entry.output.get).or_default().push(entry);
     }
-    for (name, places) in facts.names().iter().filter(|(_, places)| places.definitions.len() > 1) {
-        let declarations = places.declarations(seen);
-        // In a skill there is one scope, whatever an output says.
-        let wide = |fact: &&&OutputFact| !matches!(fact.at.body, CalleeBody::Skill(_));
-        for fact in outputs.get(name).into_iter().flatten().filter(wide) {
-            past(facts, fact, &declarations, findings);
+    for (name, places) in model.names().iter().filter(|(_, places)| places.definitions.len() > 1) {
+        let declarations = places.declarations(collected);
+        // A skill has one scope, regardless of the scope of an output.
+        let outside_skill = |entry: &&&CollectedOutput| !matches!(entry.at.body, CalleeBody::Skill(_));
+        for entry in outputs.get(name).into_iter().flatten().filter(outside_skill) {
+            check_output(model, entry, &declarations, findings);
         }
         let name = shortened(name);
         for inner in places
-            .defined(seen)
+            .defined(collected)
             .filter(|definition| matches!(definition.how, AssignmentKind::Declared | AssignmentKind::Element))
         {
             let wider = |outer: &&Definition| outer.to < inner.to;
-            let Some(outer) = declarations.seen_from(inner.at.body).find(wider) else { continue };
-            let place = named(facts, inner.holder(), inner.to);
+            let Some(outer) = declarations.visible_from(inner.at.body).find(wider) else { continue };
+            let place = scope_name(model, inner.holder(), inner.to);
             let message = match inner.how {
                 AssignmentKind::Element => msg!(
                     "the element `{name}` of `for_each` hides the variable `{name}` of {}",
-                    named(facts, outer.holder(), outer.to)
+                    scope_name(model, outer.holder(), outer.to)
                 ),
                 _ => msg!(
                     "`{name}` is declared for both {place} and {}: the first hides the second",
-                    named(facts, outer.holder(), outer.to)
+                    scope_name(model, outer.holder(), outer.to)
                 ),
             };
             let help = match inner.how {
                 AssignmentKind::Element => "give the element another name",
                 _ => "give one of them another name; or, if they are meant to be the same, remove this one",
             };
-            let diagnostic = Diagnostic::warning("shadowed-variable", message, facts.file, inner.span);
+            let diagnostic = Diagnostic::warning("shadowed-variable", message, model.file, inner.span);
             findings.report(diagnostic.with_help(help).with_related(
                 "this is the hidden variable",
-                facts.file,
+                model.file,
                 outer.span,
             ));
         }
     }
 }
 
-/// Reports an output that goes past the declaration of its variable.
-fn past(facts: &SemanticModel<'_>, fact: &OutputFact, declarations: &DeclarationTable<'_>, findings: &Findings) {
-    let (Some(scope), Some(declared)) = (fact.output.scope, declarations.seen_from(fact.at.body).next()) else {
+/// Reports an output whose scope differs from that of its variable's declaration.
+fn check_output(
+    model: &SemanticModel<'_>,
+    entry: &CollectedOutput,
+    declarations: &DeclarationTable<'_>,
+    findings: &Findings,
+) {
+    let (Some(scope), Some(declared)) = (entry.output.scope, declarations.visible_from(entry.at.body).next()) else {
         return;
     };
     if declared.to == scope || declared.how != AssignmentKind::Declared {
         return;
     }
-    let name = shortened(&fact.output.get);
+    let name = shortened(&entry.output.get);
     let message = msg!(
         "`{name}` is declared for {}, but this output writes another `{name}`, in the {scope} scope",
-        named(facts, declared.holder(), declared.to),
+        scope_name(model, declared.holder(), declared.to),
         scope = Message::word(scope.name())
     );
     let help = "omit `scope`: an output is written where its variable is declared; or give it a different name";
-    let diagnostic = Diagnostic::warning("shadowed-variable", message, facts.file, fact.span).with_help(help);
-    findings.report(diagnostic.with_related("declared here", facts.file, declared.span));
+    let diagnostic = Diagnostic::warning("shadowed-variable", message, model.file, entry.span).with_help(help);
+    findings.report(diagnostic.with_related("declared here", model.file, declared.span));
 }
 
-fn named(facts: &SemanticModel<'_>, holder: CalleeBody, scope: Scope) -> Message {
-    if scope == Scope::Global { msg!("all sessions (`scope: global`)") } else { facts.part_name(holder) }
+fn scope_name(model: &SemanticModel<'_>, holder: CalleeBody, scope: Scope) -> Message {
+    if scope == Scope::Global { msg!("all sessions (`scope: global`)") } else { model.part_name(holder) }
 }

@@ -1,5 +1,5 @@
-//! Skills have a scope of their own: `scope-in-skill`, for an output that seems to be meant for outside, and
-//! `input-left-empty`, for an insertion, which gives a skill none of its inputs.
+//! `scope-in-skill`: an output in a skill that seems meant for the caller, although a skill has its own scope.
+//! `input-left-empty`: an inserted skill, which receives no inputs.
 
 use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,66 +17,66 @@ use bcc_lang::value::scopes::Scope;
 
 pub static RULE: Rule = Rule { slugs: &["input-left-empty", "scope-in-skill"], essential: false, check };
 
-fn check(facts: &SemanticModel<'_>, findings: &Findings) {
-    for fact in &facts.seen.outputs {
-        let CalleeBody::Skill(number) = fact.at.body else { continue };
-        let Some(scope) = fact.output.scope.filter(|scope| *scope != Scope::Topic) else { continue };
-        let name = shortened(&fact.output.get);
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    for entry in &model.collected.outputs {
+        let CalleeBody::Skill(number) = entry.at.body else { continue };
+        let Some(scope) = entry.output.scope.filter(|scope| *scope != Scope::Topic) else { continue };
+        let name = shortened(&entry.output.get);
         let message = msg!("`scope: {scope}` has no effect in a skill: variables that a skill sets stay in the skill");
-        let listed = facts
+        let listed = model
             .skills
             .get(number)
-            .is_some_and(|skill| skill.outputs.iter().any(|output| output.value == fact.output.get));
+            .is_some_and(|skill| skill.outputs.iter().any(|output| output.value == entry.output.get));
         let help = match listed {
             true => msg!("remove `scope`; a caller gets `{name}` through `output:` of its `use_skill`"),
             false => msg!(
                 "remove `scope`, list `{name}` under `outputs:` of the skill, and get it through `output:` of a `use_skill`"
             ),
         };
-        findings.report(Diagnostic::warning("scope-in-skill", message, facts.file, fact.span).with_help(help));
+        findings.report(Diagnostic::warning("scope-in-skill", message, model.file, entry.span).with_help(help));
     }
-    let inserts = facts.inserts();
+    let inserts = model.inserts();
     if inserts.is_empty() {
         return;
     }
-    let idle = idle_inputs(facts);
+    let idle = idle_inputs(model);
     let own: BTreeMap<Span, usize> =
-        facts.skills.iter().enumerate().map(|(number, skill)| (skill.id.span, number)).collect();
+        model.skills.iter().enumerate().map(|(number, skill)| (skill.id.span, number)).collect();
     let mut empty: BTreeMap<&str, Vec<&SkillInput>> = BTreeMap::new();
     for (id, _) in inserts {
-        let Some(skill) = facts.callables().skill(&id.value) else { continue };
+        let Some(skill) = model.callables().skill(&id.value) else { continue };
         let empty = empty.entry(&id.value).or_insert_with(|| {
-            let own = own.get(&skill.span).filter(|_| skill.is_at(facts.file, skill.span));
+            let own = own.get(&skill.span).filter(|_| skill.is_at(model.file, skill.span));
             let needed = skill.inputs.iter().filter(|input| input.needed);
             needed.filter(|input| own.is_none_or(|own| !idle.contains(&(*own, input.name.as_str())))).collect()
         });
         if !empty.is_empty() {
-            findings.report(left_empty(id, skill, empty, facts));
+            findings.report(left_empty(id, skill, empty, model));
         }
     }
 }
 
-/// Those of the inputs of the document's skills that nothing needs to have a value.
-fn idle_inputs<'f>(facts: &'f SemanticModel<'_>) -> BTreeSet<(usize, &'f str)> {
+/// The inputs of the document's skills whose value is never required.
+fn idle_inputs<'f>(model: &'f SemanticModel<'_>) -> BTreeSet<(usize, &'f str)> {
     let skill = |body| match body {
         CalleeBody::Skill(number) => Some(number),
         _ => None,
     };
-    let needed = facts.seen.uses.iter().filter(|used| !used.optional);
+    let needed = model.collected.uses.iter().filter(|used| !used.optional);
     let needed: BTreeSet<(usize, &str)> =
         needed.filter_map(|used| Some((skill(used.at.body)?, used.name.as_str()))).collect();
-    let skills = facts.skills.iter().enumerate();
+    let skills = model.skills.iter().enumerate();
     let inputs = skills
         .flat_map(|(number, skill)| skill.inputs.iter().map(move |input| (number, input.declaration.name.as_str())));
-    // What could not be read may need it.
-    inputs.filter(|input| facts.whole() && !needed.contains(input)).collect()
+    // An unreadable part may need it.
+    inputs.filter(|input| model.is_complete() && !needed.contains(input)).collect()
 }
 
 fn left_empty(
     id: &Spanned<String>,
     skill: &SkillOutline,
     empty: &[&SkillInput],
-    facts: &SemanticModel<'_>,
+    model: &SemanticModel<'_>,
 ) -> Diagnostic {
     let names = || empty.iter().map(|input| input.name.as_str());
     let (names, skill_id) = (and(names()), shortened(&skill.id));
@@ -90,7 +90,7 @@ fn left_empty(
             "give the inputs a `value` in the skill, or call the skill with `use_skill`, which has `input:`",
         ),
     };
-    let mut diagnostic = Diagnostic::warning("input-left-empty", message, facts.file, id.span).with_help(help);
+    let mut diagnostic = Diagnostic::warning("input-left-empty", message, model.file, id.span).with_help(help);
     for input in empty.iter().take(3) {
         diagnostic = diagnostic.with_related("the input", &skill.file, input.span);
     }

@@ -1,4 +1,4 @@
-//! `template-language`: texts in one language under prompts in another.
+//! `template-language`: texts and prompts in different languages.
 
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
@@ -7,9 +7,9 @@ use bcc_lang::script::findings::Findings;
 
 pub static RULE: Rule = Rule { slugs: &["template-language"], essential: false, check };
 
-fn check(facts: &SemanticModel<'_>, findings: &Findings) {
-    let Some(script) = facts.script else { return };
-    let texts = facts.seen.texts.iter().map(|text| text.text.source());
-    let prompts = facts.seen.prompts.iter().map(|prompt| (prompt.name, prompt.version));
-    findings.extend(language::check(script, texts, prompts, facts.templates));
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    let Some(script) = model.script else { return };
+    let texts = model.collected.texts.iter().map(|text| text.text.source());
+    let prompts = model.collected.prompts.iter().map(|prompt| (prompt.name, prompt.version));
+    findings.extend(language::check(script, texts, prompts, model.templates));
 }

@@ -1,4 +1,4 @@
-//! `text-cut-by-comment`: ` #` in a text without quotes begins a comment, and what follows is lost.
+//! `text-cut-by-comment`: ` #` in a text without quotes starts a comment, so the rest of the text is lost.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,47 +14,55 @@ use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::ScalarStyle;
 
-/// Fields whose value is a text. Behind other keys without a value a comment is a comment.
+/// Fields whose value is a text. After other keys without a value, a comment is assumed to be intended.
 const TEXT_KEYS: [&str; 6] = ["content", "exit", "tone", "goal", "strategy", "define"];
 
 const HELP: &str = "put quotes around the whole text; if it is a comment, add a space after the `#`";
 
 pub static RULE: Rule = Rule { slugs: &["text-cut-by-comment"], essential: false, check };
 
-fn check(facts: &SemanticModel<'_>, findings: &Findings) {
-    let file = facts.file;
-    let report = |lost: Span, whole: Option<Span>, message: &'static str| {
-        let diagnostic = Diagnostic::warning("text-cut-by-comment", message, file, lost).with_help(HELP);
-        // A comment may be meant.
-        findings.report(diagnostic.with_fixes(whole.map(|whole| quote(file, whole).only_sure_if(false))));
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    let file = model.file;
+    let report = |comment: Span, full_text: Option<Span>, message: &'static str| {
+        let diagnostic = Diagnostic::warning("text-cut-by-comment", message, file, comment).with_help(HELP);
+        // A comment may be intended.
+        findings.report(diagnostic.with_fixes(full_text.map(|full_text| quote(file, full_text).only_sure_if(false))));
     };
-    // What an alias names stands in one place.
+    // Aliases repeat a text of one place.
     let mut seen = HashSet::new();
-    for fact in &facts.seen.texts {
-        let span = fact.node.span;
-        let plain = fact.node.as_scalar().is_some_and(|scalar| scalar.style == ScalarStyle::Plain);
+    for entry in &model.collected.texts {
+        let span = entry.node.span;
+        let plain = entry.node.as_scalar().is_some_and(|scalar| scalar.style == ScalarStyle::Plain);
         if !plain || span.is_empty() || !seen.insert(span.start) {
             continue;
         }
-        let Some(lost) = lost_behind(file, span.end) else { continue };
+        let Some(comment) = comment_after(file, span.end) else { continue };
         let before = file.slice(Span::new(SourceLine::at(file, span.start).span().start, span.start));
-        // Inside of brackets nobody can say where the text was meant to end.
-        let whole = (!before.contains(['{', '['])).then(|| Span::new(span.start, lost.end));
-        report(lost, whole, "` #` starts a comment, so the text ends before it and the rest of the line is lost");
+        // Inside brackets, the intended end of the text is unknown.
+        let full_text = (!before.contains(['{', '['])).then(|| Span::new(span.start, comment.end));
+        report(
+            comment,
+            full_text,
+            "` #` starts a comment, so the text ends before it and the rest of the line is lost",
+        );
     }
-    for lost in empty(file) {
-        report(lost, Some(lost), "a `#` after a space starts a comment, so this text is lost and the field is empty");
+    for comment in comments_in_empty_fields(file) {
+        report(
+            comment,
+            Some(comment),
+            "a `#` after a space starts a comment, so this text is lost and the field is empty",
+        );
     }
 }
 
-/// The comment that follows at `end` on the line, where it is probably meant as text: no space follows its `#`.
-fn lost_behind(file: &SourceFile, end: usize) -> Option<Span> {
+/// The comment after `end` on the line, if it is probably meant as text: no space follows its `#`.
+fn comment_after(file: &SourceFile, end: usize) -> Option<Span> {
     let line = SourceLine::at(file, end).span();
     let rest = file.slice(Span::new(end, line.end));
-    let lost = rest.trim();
+    let comment = rest.trim();
     let start = end + (rest.len() - rest.trim_start().len());
-    // A comment needs white space before it.
-    (start > end && is_text(lost)).then(|| Span::new(start, start + lost.len()))
+    // A comment requires white space before it.
+    (start > end && is_text(comment)).then(|| Span::new(start, start + comment.len()))
 }
 
 /// Whether a comment is probably meant as text.
@@ -65,8 +73,8 @@ fn is_text(comment: &str) -> bool {
         && !rest.to_ascii_lowercase().starts_with("bcc")
 }
 
-/// The comments behind fields of text that have nothing else for a value.
-fn empty(file: &Arc<SourceFile>) -> Vec<Span> {
+/// The comments after text fields that have no other value.
+fn comments_in_empty_fields(file: &Arc<SourceFile>) -> Vec<Span> {
     let mut found = Vec::new();
     let mut number = 1;
     while let Some(line) = file.line_span(number) {
@@ -77,8 +85,8 @@ fn empty(file: &Arc<SourceFile>) -> Vec<Span> {
         }
         let body = SourceLine::at(file, line.start).body();
         let Some((key, value)) = file.slice(body).split_once(':') else { continue };
-        let lost = value.trim_start();
-        if !TEXT_KEYS.contains(&key) || lost.len() == value.len() || !is_text(lost) {
+        let comment = value.trim_start();
+        if !TEXT_KEYS.contains(&key) || comment.len() == value.len() || !is_text(comment) {
             continue;
         }
         let column = body.start - line.start;
@@ -88,14 +96,14 @@ fn empty(file: &Arc<SourceFile>) -> Vec<Span> {
             !text.is_empty() && !text.starts_with('#')
         });
         if !below.is_some_and(deeper) {
-            found.push(Span::new(body.end - lost.len(), body.end));
+            found.push(Span::new(body.end - comment.len(), body.end));
         }
     }
     if found.is_empty() {
         return found;
     }
-    // In a text over several lines it is no comment.
+    // In a multi-line text it is not a comment.
     let comments: HashSet<usize> = comments(file).comments.iter().map(|span| span.start).collect();
-    found.retain(|lost| comments.contains(&lost.start));
+    found.retain(|comment| comments.contains(&comment.start));
     found
 }

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 const SLUG: &str = "unknown-exit-reason";
 
-/// What people write for a reason that is called otherwise.
-const OTHER_NAMES: [(&str, &str); 15] = [
+/// Common wrong names of reasons.
+const REASON_ALIASES: [(&str, &str); 15] = [
     ("completed", "exit_criteria_met"),
     ("complete", "exit_criteria_met"),
     ("success", "exit_criteria_met"),
@@ -35,13 +35,13 @@ const OTHER_NAMES: [(&str, &str); 15] = [
 
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: true, check };
 
-fn check(facts: &SemanticModel<'_>, findings: &Findings) {
-    for route in facts.seen.routes.iter().flat_map(|table| &table.on_exit.routes) {
-        findings.extend(unknown(&route.reason, facts.file));
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    for route in model.collected.routes.iter().flat_map(|table| &table.on_exit.routes) {
+        findings.extend(unknown(&route.reason, model.file));
     }
 }
 
-/// The finding that there is no such reason, when there is none.
+/// Reports the reason if it does not exist.
 pub fn unknown(reason: &Spanned<String>, file: &Arc<SourceFile>) -> Option<Diagnostic> {
     let written = reason.value.as_str();
     if REASONS.contains(&written) {
@@ -50,7 +50,7 @@ pub fn unknown(reason: &Spanned<String>, file: &Arc<SourceFile>) -> Option<Diagn
     let message = msg!("there is no exit reason `{}`", shortened(written));
     let diagnostic = Diagnostic::error(SLUG, message, file, reason.span);
     let plain = written.to_lowercase().replace(['-', ' '], "_");
-    let other = OTHER_NAMES.iter().find(|(other, _)| *other == plain).map(|(_, ours)| *ours);
+    let other = REASON_ALIASES.iter().find(|(other, _)| *other == plain).map(|(_, ours)| *ours);
     let listed = || msg!("available exit reasons: {}", REASONS.map(|name| format!("`{name}`")).join(", "));
-    Some(diagnostic.with_near(other.or_else(|| near_miss(written, REASONS)), listed))
+    Some(diagnostic.with_suggestion_or(other.or_else(|| near_miss(written, REASONS)), listed))
 }

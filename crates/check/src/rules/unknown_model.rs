@@ -1,4 +1,4 @@
-//! `unknown-model`: a script asks for a model that the project's configuration does not have.
+//! `unknown-model`: a script specifies a model that the project's configuration does not have.
 
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
@@ -10,16 +10,16 @@ use bcc_lang::source::near::near_miss;
 
 const SLUG: &str = "unknown-model";
 
-/// Models that there are without a configuration.
+/// The models that exist without a configuration.
 const BUILT_IN: [&str; 2] = ["default", "offline"];
 
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
-fn check(facts: &SemanticModel<'_>, findings: &Findings) {
-    let (Some(models), Some(model)) = (facts.models, facts.script.and_then(|script| script.model.as_ref())) else {
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    let (Some(models), Some(requested)) = (model.models, model.script.and_then(|script| script.model.as_ref())) else {
         return;
     };
-    let name = model.value.as_str();
+    let name = requested.value.as_str();
     if BUILT_IN.contains(&name) || models.iter().any(|known| known == name) {
         return;
     }
@@ -36,6 +36,6 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
         }
     };
     let message = msg!("there is no model `{}` in this project", shortened(name));
-    let diagnostic = Diagnostic::warning(SLUG, message, facts.file, model.span).with_help(help);
+    let diagnostic = Diagnostic::warning(SLUG, message, model.file, requested.span).with_help(help);
     findings.report(diagnostic.with_replacement(near));
 }

@@ -1,4 +1,4 @@
-//! `unknown-skill-file`: a path in `skills` leads to no skill.
+//! `unknown-skill-file`: a path in `skills` does not lead to a skill.
 
 use crate::callables::paths;
 use crate::library::SkillPathTarget;
@@ -13,19 +13,19 @@ const SLUG: &str = "unknown-skill-file";
 
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: true, check };
 
-fn check(facts: &SemanticModel<'_>, findings: &Findings) {
-    for path in facts.script.into_iter().flat_map(paths) {
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    for path in model.script.into_iter().flat_map(paths) {
         let shown = shortened(&path.value);
-        let (message, help) = match facts.library.named(&path.value) {
+        let (message, help) = match model.library.path_target(&path.value) {
             None | Some(SkillPathTarget::Skill(_) | SkillPathTarget::Unreadable) => continue,
-            Some(SkillPathTarget::Refused(refused)) => {
-                refused.words(&shown, "skill", "script", "../skills/comfort.yaml")
+            Some(SkillPathTarget::Unusable(error)) => {
+                error.message_and_help(&shown, "skill", "script", "../skills/comfort.yaml")
             }
             Some(SkillPathTarget::Other) => (
                 msg!("the file `{shown}` does not contain a skill"),
                 msg!("a skill file starts with `skill:`; write the path of such a file"),
             ),
         };
-        findings.report(Diagnostic::error(SLUG, message, facts.file, path.span).with_help(help));
+        findings.report(Diagnostic::error(SLUG, message, model.file, path.span).with_help(help));
     }
 }

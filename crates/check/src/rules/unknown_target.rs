@@ -1,4 +1,4 @@
-//! `unknown-target`: a `goto` leads to no topic and no phase of the session.
+//! `unknown-target`: the target of a `goto` is not a topic or phase of the session.
 
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
@@ -17,33 +17,33 @@ const SLUG: &str = "unknown-target";
 
 pub static RULE: Rule = Rule { slugs: &[SLUG], essential: true, check };
 
-fn check(facts: &SemanticModel<'_>, findings: &Findings) {
-    let gotos = facts.gotos();
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    let gotos = model.gotos();
     if gotos.is_empty() {
         return;
     }
-    let places = Places::of(facts);
+    let places = Places::of(model);
     for (id, span, at) in gotos {
         if matches!(at.body, CalleeBody::Skill(_)) {
             let message = msg!("`goto` jumps out of the skill, to `{}`", shortened(id));
             let help = "a skill can be called from anywhere and does not know the script around it: let the skill end, and write the `goto` in the script that calls it";
-            findings.report(Diagnostic::error(SLUG, message, facts.file, span).with_help(help));
+            findings.report(Diagnostic::error(SLUG, message, model.file, span).with_help(help));
         } else if !places.targets.contains_key(id) {
-            findings.report(places.unknown(id, span, facts, findings.may_advise()));
+            findings.report(places.unknown(id, span, model, findings.may_suggest()));
         }
     }
 }
 
 struct Places<'f> {
-    /// Topics and phases, in the order of the file, and where each stands.
+    /// Topics and phases, each with its place.
     targets: BTreeMap<&'f str, Span>,
     /// Actions, each with its topic and its place.
     actions: BTreeMap<&'f str, (&'f str, Span)>,
 }
 
 impl<'f> Places<'f> {
-    fn of(facts: &'f SemanticModel<'_>) -> Self {
-        let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
+    fn of(model: &'f SemanticModel<'_>) -> Self {
+        let phases = model.script.map(|script| script.phases.as_slice()).unwrap_or_default();
         let ids = phases
             .iter()
             .flat_map(|phase| std::iter::once(&phase.id).chain(phase.topics.iter().map(|topic| &topic.id)));
@@ -54,25 +54,28 @@ impl<'f> Places<'f> {
             }
             _ => "",
         };
-        let actions =
-            facts.seen.actions.iter().map(|action| (action.id.value.as_str(), (topic(action.body), action.id.span)));
+        let actions = model
+            .collected
+            .actions
+            .iter()
+            .map(|action| (action.id.value.as_str(), (topic(action.body), action.id.span)));
         Self { targets, actions: actions.collect() }
     }
 
-    fn unknown(&self, id: &str, span: Span, facts: &SemanticModel<'_>, advise: bool) -> Diagnostic {
+    fn unknown(&self, id: &str, span: Span, model: &SemanticModel<'_>, advise: bool) -> Diagnostic {
         if let Some((topic, place)) = self.actions.get(id) {
             let message = msg!("`{}` is an action, but `goto` can jump only to topics and phases", shortened(id));
             let help = match *topic {
                 "" => msg!("write the id of a topic or a phase"),
                 topic => msg!("write `{topic}`, the topic that contains it, or move it to a topic of its own"),
             };
-            let diagnostic = Diagnostic::error(SLUG, message, facts.file, span).with_help(help);
-            return diagnostic.with_related("the action", facts.file, *place);
+            let diagnostic = Diagnostic::error(SLUG, message, model.file, span).with_help(help);
+            return diagnostic.with_related("the action", model.file, *place);
         }
         let message = msg!("there is no topic or phase `{}`", shortened(id));
         let known = || self.targets.keys().copied().filter(|id| !id.is_empty());
-        let diagnostic = Diagnostic::error(SLUG, message, facts.file, span);
+        let diagnostic = Diagnostic::error(SLUG, message, model.file, span);
         let near = advise.then(|| near_miss(id, known())).flatten();
-        diagnostic.with_near(near, || msg!("`goto` can jump to {}", or(known())))
+        diagnostic.with_suggestion_or(near, || msg!("`goto` can jump to {}", or(known())))
     }
 }

@@ -1,8 +1,8 @@
-//! `unused-variable`: what is declared, or set, and never used.
+//! `unused-variable`: a variable that is declared or set but never used.
 //!
-//! What an action extracts is the yield of an interview, whether or not the script reads it again, and so is what the author
-//! declares and a `set` fills: the export holds them, those of a topic or phase that is over too. What is only declared tells
-//! nobody anything, and what is set under a name that is declared nowhere is most often a misspelt one.
+//! Extracted values are the result of an interview, even if the script never reads them, and so are declared variables that
+//! a `set` fills: the export contains them, including those of completed topics and phases. A variable that is only declared
+//! is useless, and a variable that is set without a declaration is usually misspelled.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -19,45 +19,45 @@ use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
 use bcc_lang::value::scopes::Scope;
 
-/// Near names are looked for at most this often: each look goes through all of them.
-const MOST_LOOKS: usize = 100;
+/// The maximum number of searches for similar names: each search compares all names.
+const MAX_SEARCHES: usize = 100;
 
 pub static RULE: Rule = Rule { slugs: &["unused-variable"], essential: false, check };
 
-fn check(facts: &SemanticModel<'_>, findings: &Findings) {
-    if !facts.whole() {
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    if !model.is_complete() {
         return;
     }
-    let seen = &facts.seen;
-    let shown = shown_by_templates(facts);
-    let set: BTreeSet<Span> = seen.sets.iter().map(|set| set.name.span).collect();
-    let undeclared: Vec<&str> = facts
+    let collected = &model.collected;
+    let shown = shown_by_templates(model);
+    let set: BTreeSet<Span> = collected.sets.iter().map(|set| set.name.span).collect();
+    let undeclared: Vec<&str> = model
         .names()
         .iter()
-        .filter(|(_, places)| places.defined(seen).all(Definition::writes))
-        .filter(|(_, places)| places.defined(seen).next().is_some())
+        .filter(|(_, places)| places.defined(collected).all(Definition::writes))
+        .filter(|(_, places)| places.defined(collected).next().is_some())
         .map(|(name, _)| name)
         .collect();
-    let mut looks = 0;
-    // What a template shows under such a name is not the variable: that is a finding of its own.
-    for (name, places) in facts.names().iter().filter(|(name, _)| !is_prompt_name(name)) {
+    let mut searches = 0;
+    // In templates, such a name is not the variable: another rule reports that.
+    for (name, places) in model.names().iter().filter(|(name, _)| !is_prompt_name(name)) {
         let mut areas: BTreeMap<Option<usize>, Vec<&Definition>> = BTreeMap::new();
-        for definition in places.defined(seen) {
+        for definition in places.defined(collected) {
             areas.entry(skill_of(definition.at.body)).or_default().push(definition);
         }
         for (skill, definitions) in areas {
             let used = shown.contains(name)
-                || places.used(seen).any(|used| skill_of(used.at.body) == skill)
-                || gives_out(facts, skill, name);
+                || places.used(collected).any(|used| skill_of(used.at.body) == skill)
+                || is_output(model, skill, name);
             if used {
                 continue;
             }
             let Some((definition, message)) = unused(&definitions, &set) else { continue };
-            looks += 1;
+            searches += 1;
             let set_only = definition.how == AssignmentKind::Written && definition.to == Scope::Session;
             let near = match () {
-                () if looks > MOST_LOOKS => None,
-                () if set_only => near_miss(name, facts.names().iter().map(|(name, _)| name)),
+                () if searches > MAX_SEARCHES => None,
+                () if set_only => near_miss(name, model.names().iter().map(|(name, _)| name)),
                 () if definition.how == AssignmentKind::Declared => near_miss(name, undeclared.iter().copied()),
                 () => None,
             };
@@ -73,22 +73,22 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
                 ),
                 None => msg!("use it in a text or a condition, or remove it"),
             };
-            let diagnostic = Diagnostic::warning("unused-variable", message, facts.file, definition.span);
+            let diagnostic = Diagnostic::warning("unused-variable", message, model.file, definition.span);
             findings.report(diagnostic.with_help(help));
         }
     }
 }
 
-/// Which of the definitions of one name in one area to speak of, and what to say.
+/// The definition to report among those of one name in one area, and the message.
 fn unused<'s>(definitions: &[&'s Definition], set: &BTreeSet<Span>) -> Option<(&'s Definition, Message)> {
-    // What a later session may read is never unused.
+    // A later session may read a global variable.
     if definitions.iter().any(|definition| definition.to == Scope::Global) {
         return None;
     }
     let first = *definitions.first()?;
     let name = shortened(&first.name);
     if let Some(declared) = definitions.iter().copied().find(|definition| !definition.writes()) {
-        // What is declared and written is meant for the export.
+        // A variable that is declared and written is meant for the export.
         return match declared.how {
             _ if has_writer(definitions) => None,
             AssignmentKind::Input => Some((declared, msg!("the input `{name}` of this skill is never used"))),
@@ -115,16 +115,16 @@ fn skill_of(body: CalleeBody) -> Option<usize> {
     }
 }
 
-/// Whether a skill gives the name to its callers.
-fn gives_out(facts: &SemanticModel<'_>, skill: Option<usize>, name: &str) -> bool {
-    let skill = skill.and_then(|number| facts.skills.get(number));
+/// Whether the name is an output of a skill.
+fn is_output(model: &SemanticModel<'_>, skill: Option<usize>, name: &str) -> bool {
+    let skill = skill.and_then(|number| model.skills.get(number));
     skill.is_some_and(|skill| skill.outputs.iter().any(|output| output.value == name))
 }
 
-/// Every name that a template of the document mentions, also where it was not known yet.
-fn shown_by_templates<'f>(facts: &'f SemanticModel<'_>) -> BTreeSet<&'f str> {
+/// All names that the templates of the document mention, even where they were not known yet.
+fn shown_by_templates<'f>(model: &'f SemanticModel<'_>) -> BTreeSet<&'f str> {
     let prompts: BTreeSet<(&str, u32)> =
-        facts.seen.prompts.iter().map(|prompt| (prompt.name, prompt.version)).collect();
-    let templates = prompts.into_iter().filter_map(|(name, version)| facts.templates.get(name, version).ok());
+        model.collected.prompts.iter().map(|prompt| (prompt.name, prompt.version)).collect();
+    let templates = prompts.into_iter().filter_map(|(name, version)| model.templates.get(name, version).ok());
     templates.flat_map(|template| template.mentioned().map(|(name, _)| name).collect::<Vec<_>>()).collect()
 }

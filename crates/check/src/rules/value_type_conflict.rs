@@ -1,4 +1,4 @@
-//! `value-type-conflict`: a variable is set to a constant that its declaration cannot hold, which fails when it is run.
+//! `value-type-conflict`: a variable is set to a constant that its declaration does not allow, which fails at run time.
 
 use crate::collected::CalleeBody;
 use crate::listing::values;
@@ -12,26 +12,26 @@ use bcc_lang::source::diagnostic::Diagnostic;
 
 pub static RULE: Rule = Rule { slugs: &["value-type-conflict"], essential: false, check };
 
-fn check(facts: &SemanticModel<'_>, findings: &Findings) {
-    let seen = &facts.seen;
-    let mut declarations = NearestDeclarations::of(facts.names(), seen);
-    for set in &seen.sets {
+fn check(model: &SemanticModel<'_>, findings: &Findings) {
+    let collected = &model.collected;
+    let mut declarations = NearestDeclarations::of(model.names(), collected);
+    for set in &collected.sets {
         let (Some(constant), Some((declared, choices))) = (&set.constant, &set.declared) else { continue };
         if constant.is_null() {
             continue;
         }
-        // A table beside the topics may set what a topic declares otherwise.
+        // A table of a phase or of the session may set a variable that a topic declares differently.
         let wide = set.at.action.is_none() && !matches!(set.at.body, CalleeBody::Topic(..) | CalleeBody::Skill(_));
-        let places = facts.names().places(&set.name.value);
+        let places = model.names().places(&set.name.value);
         if wide && places.is_some_and(|places| places.declared.len() > 1) {
             continue;
         }
         let name = shortened(&set.name.value);
-        let held = match declared {
+        let coerced = match declared {
             Some(declared) => declared.coerce(constant),
             None => Some(constant.clone()),
         };
-        let (message, help) = match (held, declared) {
+        let (message, help) = match (coerced, declared) {
             (None, Some(declared)) if let Some(text) = calculation(constant) => (
                 msg!("`{name}` is declared as {} and cannot hold this text", declared.name()),
                 msg!("if it should be calculated, write `\"{{{{ {text} }}}}\"`"),
@@ -40,21 +40,21 @@ fn check(facts: &SemanticModel<'_>, findings: &Findings) {
                 msg!("`{name}` is declared as {} and cannot hold this value", declared.name()),
                 msg!("give it a value of type {}, or change its `type` where it is declared", declared.name()),
             ),
-            (Some(held), _) if !choices.is_empty() && !choices.contains(&held) => (
+            (Some(coerced), _) if !choices.is_empty() && !choices.contains(&coerced) => (
                 msg!("this value is not in the `enum` of `{name}`"),
                 msg!("use one of {}, or add this value to the `enum`", values(choices)),
             ),
             _ => continue,
         };
-        let mut diagnostic = Diagnostic::error("value-type-conflict", message, facts.file, set.span).with_help(help);
+        let mut diagnostic = Diagnostic::error("value-type-conflict", message, model.file, set.span).with_help(help);
         if let Some(declaration) = declarations.nearest(&set.name.value, set.at.body) {
-            diagnostic = diagnostic.with_related("declared here", facts.file, declaration.span);
+            diagnostic = diagnostic.with_related("declared here", model.file, declaration.span);
         }
         findings.report(diagnostic);
     }
 }
 
-/// The text of a constant that looks like a calculation: names or numbers with a sign of arithmetic between them.
+/// The text of a constant that looks like a calculation: names or numbers with arithmetic operators between them.
 fn calculation(constant: &serde_json::Value) -> Option<&str> {
     let text = constant.as_str()?.trim();
     let parts: Vec<&str> = text.split(['+', '-', '*', '/']).map(str::trim).collect();

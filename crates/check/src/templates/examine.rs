@@ -1,4 +1,4 @@
-//! From the files below `_system/` to what is wrong in them: lays them out as sessions would find them, and asks each rule.
+//! Checks the files below `_system/`: assigns them to layers as sessions do, and runs each rule.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -21,40 +21,40 @@ use bcc_runtime::program::kind::Kind;
 use bcc_runtime::program::orchestration::ORCHESTRATOR;
 use bcc_runtime::program::orchestration::plan_prompt::ORCHESTRATOR_NAMES;
 use bcc_runtime::program::persona::{PERSONA, PERSONA_NAMES};
-use bcc_runtime::program::prompt::PromptOf;
+use bcc_runtime::program::prompt::PromptNames;
 
-/// What stands in the place of the guarded role markers: nothing is rendered here.
+/// The replacement for guarded role markers: nothing is rendered here.
 const MARK: &str = "00000000000000000000000000000000";
 
-/// What is known of a project when its templates are examined.
+/// The data of a project that the check of its templates needs.
 pub struct TemplateProject<'a> {
     pub files: &'a [SystemFile],
     pub kinds: &'a [&'a dyn Kind],
-    /// The project's own reply schemas by name (`summary` of `schemas/replies/summary.json`), under the names that people
-    /// are shown.
+    /// The project's own reply schemas by name (`summary` of `schemas/replies/summary.json`), with their display names.
     pub schemas: &'a BTreeMap<String, Arc<SourceFile>>,
-    /// Every name that a script of the project declares, extracts or sets; `None` when its scripts were not read, and an
+    /// All names that the scripts of the project declare, extract or set; `None` if the scripts were not read, so that an
     /// unknown name may be a variable of one of them.
     pub variables: Option<&'a BTreeSet<String>>,
 }
 
-/// Everything that is wrong in the templates of a project and in its reply schemas, each once, in the order of the files.
+/// All problems in the templates and reply schemas of a project, without duplicates, in the order of the files.
 ///
-/// A file that no kind asks for and no template pulls in (a README.md, say) is only looked at for its name.
+/// Of a file that no kind uses and no template includes, such as a README.md, only the name is checked.
 pub fn examine(project: &TemplateProject<'_>) -> Vec<Diagnostic> {
     let layout = Layout::of(project.files);
     let own = |kind: &dyn Kind| Some(TemplateConsumer { kind: kind.name(), prompt: kind.prompt()? });
-    let watching = |kind: &dyn Kind| kind.monitor().map(|by| TemplateConsumer { kind: by.name(), prompt: by.prompt() });
-    let mut asking: Vec<TemplateConsumer> = project.kinds.iter().filter_map(|kind| own(*kind)).collect();
+    let monitor_consumer =
+        |kind: &dyn Kind| kind.monitor().map(|by| TemplateConsumer { kind: by.name(), prompt: by.prompt() });
+    let mut consumers: Vec<TemplateConsumer> = project.kinds.iter().filter_map(|kind| own(*kind)).collect();
     let other = project.kinds.iter().flat_map(|kind| kind.prompts());
-    asking.extend(other.map(|(name, prompt)| TemplateConsumer { kind: name, prompt: *prompt }));
-    asking.extend(project.kinds.iter().filter_map(|kind| watching(*kind)));
-    let planning = PromptOf { common: &ORCHESTRATOR_NAMES, names: &[], outputs: false };
-    asking.push(TemplateConsumer { kind: ORCHESTRATOR, prompt: planning });
-    let playing = PromptOf { common: &PERSONA_NAMES, names: &[], outputs: false };
-    asking.push(TemplateConsumer { kind: PERSONA, prompt: playing });
-    let schemas = Schemas::read(project.schemas, &asking);
-    let mut found: Vec<Diagnostic> = schemas.faults().to_vec();
+    consumers.extend(other.map(|(name, prompt)| TemplateConsumer { kind: name, prompt: *prompt }));
+    consumers.extend(project.kinds.iter().filter_map(|kind| monitor_consumer(*kind)));
+    let orchestrator_prompt = PromptNames { common: &ORCHESTRATOR_NAMES, names: &[], outputs: false };
+    consumers.push(TemplateConsumer { kind: ORCHESTRATOR, prompt: orchestrator_prompt });
+    let persona_prompt = PromptNames { common: &PERSONA_NAMES, names: &[], outputs: false };
+    consumers.push(TemplateConsumer { kind: PERSONA, prompt: persona_prompt });
+    let schemas = Schemas::read(project.schemas, &consumers);
+    let mut found: Vec<Diagnostic> = schemas.errors().to_vec();
     found.extend(project.files.iter().filter(|file| file.readable).filter_map(too_large));
     found.extend(project.files.iter().filter(|file| file.readable).flat_map(|file| secrets(&file.source)));
     let mut used: HashSet<String> = HashSet::new();
@@ -63,7 +63,7 @@ pub fn examine(project: &TemplateProject<'_>) -> Vec<Diagnostic> {
         let (files, sources) = layout.set(scheme);
         let Ok(templates) = Templates::new(&files, MARK) else { continue };
         let set = TemplateSet { templates: &templates, sources: &sources };
-        let roots = roots(&set, &asking);
+        let roots = roots(&set, &consumers);
         let reached = reached(&set, roots.iter().map(|(number, _)| *number));
         for number in &reached {
             let Some(loaded) = templates.files().get(*number) else { continue };
@@ -71,35 +71,37 @@ pub fn examine(project: &TemplateProject<'_>) -> Vec<Diagnostic> {
             let is_computed = |target: &Target| target.name.is_none() && quotes::unquoted(loaded, target).is_none();
             computed |= loaded.uses().targets.iter().any(is_computed);
             let Some(source) = set.own(*number) else { continue };
-            found.extend(templates.mistakes(*number).iter().filter_map(|error| mistakes::told(loaded, error, source)));
+            found.extend(
+                templates.mistakes(*number).iter().filter_map(|error| mistakes::diagnostic(loaded, error, source)),
+            );
             found.extend(quotes::check(loaded, source));
             found.extend(markers::check(loaded, source));
         }
-        names::check(&set, &roots, &asking, project.variables, &mut found);
-        for (root, asking) in &roots {
-            let (Some(asking), Some(loaded)) = (asking, templates.files().get(*root)) else { continue };
+        names::check(&set, &roots, &consumers, project.variables, &mut found);
+        for (root, consumer) in &roots {
+            let (Some(consumer), Some(loaded)) = (consumer, templates.files().get(*root)) else { continue };
             if let Some(source) = set.own(*root) {
-                found.extend(schemas.of_template(loaded, asking, source));
+                found.extend(schemas.of_template(loaded, consumer, source));
             }
-            found.extend(fields::check(&set, *root, asking, schemas.reply(loaded, asking)));
+            found.extend(fields::check(&set, *root, consumer, schemas.reply(loaded, consumer)));
         }
     }
-    found.extend(unused::check(&layout, &asking, &used, computed));
-    once(found)
+    found.extend(unused::check(&layout, &consumers, &used, computed));
+    without_duplicates(found)
 }
 
-/// The templates that kinds ask for, with the kind; without one where the kind comes with a later release.
-fn roots(set: &TemplateSet<'_>, asking: &[TemplateConsumer]) -> Vec<(usize, Option<TemplateConsumer>)> {
+/// The templates that kinds use, each with its kind; without one for kinds of later releases.
+fn roots(set: &TemplateSet<'_>, consumers: &[TemplateConsumer]) -> Vec<(usize, Option<TemplateConsumer>)> {
     let root = |(number, loaded): (usize, &LoadedTemplate)| {
         let (name, _) = unused::name_and_version(loaded.name())?;
-        let looked_up = set.templates.number(loaded.name()) == Some(number);
-        let kind = asking.iter().find(|asking| asking.kind == name).copied();
-        (looked_up && (kind.is_some() || LATER_TEMPLATES.contains(&name))).then_some((number, kind))
+        let is_looked_up = set.templates.number(loaded.name()) == Some(number);
+        let kind = consumers.iter().find(|consumer| consumer.kind == name).copied();
+        (is_looked_up && (kind.is_some() || LATER_TEMPLATES.contains(&name))).then_some((number, kind))
     };
     set.templates.files().iter().enumerate().filter_map(root).collect()
 }
 
-/// The templates that the roots pull in, wherever in them, and the roots.
+/// The roots and the templates that they include, directly or indirectly.
 fn reached(set: &TemplateSet<'_>, roots: impl Iterator<Item = usize>) -> BTreeSet<usize> {
     let mut reached = BTreeSet::new();
     let mut next: Vec<usize> = roots.collect();
@@ -123,8 +125,8 @@ fn too_large(file: &SystemFile) -> Option<Diagnostic> {
     })
 }
 
-/// Sorted, and each finding once: one file may belong to several schemes.
-fn once(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+/// Sorts the findings and removes duplicates: a file may belong to several schemes.
+fn without_duplicates(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     sort(&mut found);
     let mut seen: HashMap<(String, Span, &'static str), HashSet<Message>> = HashMap::new();
     found.retain(|finding| {

@@ -1,4 +1,4 @@
-//! `template-language`: texts in Chinese characters under prompts in Latin letters, and the reverse.
+//! `template-language`: texts in Chinese characters with prompts in Latin letters, or the reverse.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -10,17 +10,17 @@ use bcc_lang::template::layers::TemplateLayer;
 use bcc_lang::template::mentions::visit;
 use bcc_lang::template::templates::Templates;
 
-/// Fewer words than these say nothing about a language. (A Chinese character counts as a word.)
-const ENOUGH_WORDS: usize = 40;
+/// The minimum number of words to determine the language. (A Chinese character counts as a word.)
+const MIN_WORDS: usize = 40;
 
-/// Where all words are of one kind, these are enough: two short sentences, as a first script has them.
-const ENOUGH_OF_ONE_KIND: usize = 8;
+/// The minimum if all words use the same writing system: two short sentences, as in a first script.
+const MIN_WORDS_OF_ONE_KIND: usize = 8;
 
-/// Of this many words in a hundred, the others of a script may be.
-const MOST_OTHERS: usize = 10;
+/// The maximum percentage of other words in a script.
+const MAX_OTHER_PERCENT: usize = 10;
 
-/// The same for templates, which name the fields of replies in Latin letters.
-const MOST_OTHERS_IN_TEMPLATES: usize = 35;
+/// The same for templates, which contain the names of reply fields in Latin letters.
+const MAX_OTHER_PERCENT_IN_TEMPLATES: usize = 35;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WritingSystem {
@@ -37,7 +37,7 @@ impl WritingSystem {
     }
 }
 
-/// What words of texts were counted.
+/// The numbers of words in texts, by writing system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WordCounts {
     han: usize,
@@ -46,8 +46,8 @@ pub struct WordCounts {
 }
 
 impl WordCounts {
-    /// Counts the words of an author's text or a template. What stands in `{{ }}`, `{% %}` and `{# #}`, words with `_` or
-    /// digits (names of fields) and words of capitals alone are not counted.
+    /// Counts the words of an author text or a template. Does not count the content of `{{ }}`, `{% %}` and `{# #}`, words
+    /// with `_` or digits (names of fields), and words in capitals.
     pub fn add(&mut self, text: &str) {
         let mut rest = text;
         while let Some(open) = rest.find(['{']) {
@@ -93,23 +93,23 @@ impl WordCounts {
         }
     }
 
-    /// What a script's texts are overwhelmingly written in; `None` where they are few or mixed.
+    /// The main writing system of a script's texts; `None` if they are few or mixed.
     pub fn of_script(self) -> Option<WritingSystem> {
-        self.overwhelmingly(MOST_OTHERS)
+        self.main_system(MAX_OTHER_PERCENT)
     }
 
     /// The same for templates.
     pub fn of_templates(self) -> Option<WritingSystem> {
-        self.overwhelmingly(MOST_OTHERS_IN_TEMPLATES)
+        self.main_system(MAX_OTHER_PERCENT_IN_TEMPLATES)
     }
 
-    fn overwhelmingly(self, most_others: usize) -> Option<WritingSystem> {
+    fn main_system(self, max_other_percent: usize) -> Option<WritingSystem> {
         let all = self.han + self.latin + self.others;
-        let enough = |one: usize| if one == all { ENOUGH_OF_ONE_KIND } else { ENOUGH_WORDS };
-        let is_most = |one: usize| all >= enough(one) && (all - one) * 100 <= all * most_others;
-        if is_most(self.han) {
+        let minimum = |one: usize| if one == all { MIN_WORDS_OF_ONE_KIND } else { MIN_WORDS };
+        let is_main = |one: usize| all >= minimum(one) && (all - one) * 100 <= all * max_other_percent;
+        if is_main(self.han) {
             Some(WritingSystem::Han)
-        } else if is_most(self.latin) {
+        } else if is_main(self.latin) {
             Some(WritingSystem::Latin)
         } else {
             None
@@ -117,9 +117,9 @@ impl WordCounts {
     }
 }
 
-/// The finding that a script and the prompts which serve it are written in different languages. `texts` are what its author
-/// wrote for people and models to read (content, tone, exit, goals), `prompts` the names and versions of the templates that
-/// its actions take. Silent where either is short or mixed.
+/// Reports a script whose texts and prompts are written in different languages. `texts` are the author texts for people and
+/// models (content, tone, exit, goals), `prompts` the names and versions of the templates that its actions use. Reports
+/// nothing if either is short or mixed.
 pub fn check<'t>(
     script: &Script,
     texts: impl IntoIterator<Item = &'t str>,
@@ -138,7 +138,7 @@ pub fn check<'t>(
     }
     let mut words = WordCounts::default();
     for loaded in parts.iter().filter_map(|number| templates.files().get(*number)) {
-        words.add(loaded.source().text().get(loaded.cut().body..).unwrap_or_default());
+        words.add(loaded.source().text().get(loaded.split().body..).unwrap_or_default());
     }
     let prompted = words.of_templates().filter(|prompted| *prompted != written)?;
     let (scheme, id) = (script.scheme.as_ref(), &script.id);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn few_words_mixed_words_and_other_scripts_say_nothing() {
+    fn few_words_mixed_words_and_other_scripts_are_ignored() {
         assert_eq!(words("Hello, what is your name?").of_script(), None);
         assert_eq!(words(&"你好，今天怎么样？".repeat(8)).of_script(), Some(WritingSystem::Han));
         assert_eq!(words(&"How are you today, Marta? ".repeat(10)).of_script(), Some(WritingSystem::Latin));

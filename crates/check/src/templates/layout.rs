@@ -1,4 +1,4 @@
-//! Which file below `_system/` belongs to which layer of templates, and which to none.
+//! Assigns the files below `_system/` to layers of templates.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use crate::templates::template_set::{SystemFile, TemplateUse};
 use bcc_lang::template::builtin::BUILTINS;
 use bcc_lang::template::layers::{MAX_FILE_BYTES, TemplateFile, is_own_scheme, is_template_name, order};
 
-/// Where the layers are.
+/// The folder of the layers.
 const CONFIG: &str = "_system/config/";
 
-/// The files of a project, sorted into layers.
+/// The files of a project, grouped by layer.
 pub struct Layout<'a> {
-    /// The files of layers, with the layer and their name.
+    /// The files in layers, each with its layer and its name.
     pub layered: Vec<(&'a SystemFile, &'a str, &'a str)>,
-    /// The files that no look-up finds, wherever they lie.
+    /// The files that no lookup finds.
     pub strays: Vec<&'a SystemFile>,
 }
 
@@ -29,14 +29,14 @@ impl<'a> Layout<'a> {
         layout
     }
 
-    /// The schemes of the project, `None` for a session without one first.
+    /// The schemes of the project; the first is `None`, for a session without a scheme.
     pub fn schemes(&self) -> Vec<Option<&'a str>> {
         let named: BTreeSet<&str> =
             self.layered.iter().filter_map(|(_, place, _)| place.strip_prefix("custom/")).collect();
         std::iter::once(None).chain(named.into_iter().map(Some)).collect()
     }
 
-    /// The templates of a session of this scheme in look-up order, each with the project's file behind it.
+    /// The templates of a session with this scheme in lookup order, each with its project file.
     pub fn set(&self, scheme: Option<&str>) -> (Vec<TemplateFile>, Vec<Option<TemplateUse<'a>>>) {
         let (mut files, mut sources) = (Vec::new(), Vec::new());
         for place in order(scheme) {
@@ -59,7 +59,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Whether a file lies in a folder of templates, whatever its name is.
+/// Whether a file is in a folder of templates, regardless of its name.
 pub fn is_in_layer(path: &str) -> bool {
     path.strip_prefix(CONFIG).and_then(|path| path.rsplit_once('/')).is_some_and(|(place, _)| is_layer(place))
 }

@@ -1,4 +1,4 @@
-//! `role-marker`: a line that was probably meant to start a message of a role, and is not exactly a marker.
+//! `role-marker`: a line that was probably meant as a role marker, but is not exactly one.
 
 use bcc_lang::message::msg;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::loaded::LoadedTemplate;
 use bcc_lang::template::roles::PromptRole;
 
-/// Other words for the roles.
-const OTHER_WORDS: [(&str, &str); 8] = [
+/// Alternative names of the roles.
+const ROLE_ALIASES: [(&str, &str); 8] = [
     ("系统", "system"),
     ("用户", "user"),
     ("来访者", "user"),
@@ -23,7 +23,7 @@ const OTHER_WORDS: [(&str, &str); 8] = [
 ];
 
 pub fn check(loaded: &LoadedTemplate, source: &Arc<SourceFile>) -> Vec<Diagnostic> {
-    let mut at = loaded.cut().body;
+    let mut at = loaded.split().body;
     let mut found = Vec::new();
     for line in source.text().get(at..).unwrap_or_default().split_inclusive('\n') {
         let start = at + (line.len() - line.trim_start().len());
@@ -53,7 +53,7 @@ fn meant(line: &str) -> Option<&'static str> {
     if line.len() > 60 {
         return None;
     }
-    let line: String = line.chars().map(plain).collect();
+    let line: String = line.chars().map(to_ascii).collect();
     let inside = line.strip_prefix("<!")?.strip_suffix('>')?.trim_end_matches('!');
     let dash = |c: char| c == '-' || c.is_whitespace();
     if !inside.starts_with(dash) && !inside.ends_with(dash) {
@@ -63,13 +63,13 @@ fn meant(line: &str) -> Option<&'static str> {
     let word = word.strip_prefix("role").map_or(word.as_str(), |rest| rest.trim_start_matches([':', '=', ' ', '"']));
     let roles = PromptRole::ALL.map(PromptRole::name);
     let exact = roles.into_iter().find(|role| *role == word);
-    let other = || OTHER_WORDS.iter().find(|(other, _)| *other == word).map(|(_, role)| *role);
+    let other = || ROLE_ALIASES.iter().find(|(other, _)| *other == word).map(|(_, role)| *role);
     let near = || near_miss(word, roles).filter(|_| word.chars().all(|c| c.is_ascii_alphabetic()));
     exact.or_else(other).or_else(near)
 }
 
-/// What input methods and word processors put in the place of ASCII.
-fn plain(c: char) -> char {
+/// Replaces characters of input methods and word processors by ASCII.
+fn to_ascii(c: char) -> char {
     match c {
         '＜' | '〈' | '《' => '<',
         '＞' | '〉' | '》' => '>',
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_like_a_marker_is_known_for_the_role_that_is_meant() {
+    fn similar_lines_are_recognized_as_role_markers() {
         let table = [
             ("<!-- system -->", Some("system")),
             ("<!--system-->", Some("system")),

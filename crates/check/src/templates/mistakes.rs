@@ -1,4 +1,4 @@
-//! Mistakes that stand in a template's file, as findings: `front-matter`, `template-syntax`, `missing-include`,
+//! Reports mistakes in the file of a template: `front-matter`, `template-syntax`, `missing-include`,
 //! `include-outside`, `include-loop`.
 
 use bcc_lang::message::msg;
@@ -12,19 +12,19 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::error::{Mistake, MistakeKind, TemplateError};
 use bcc_lang::template::loaded::LoadedTemplate;
 
-/// What to do where nothing more exact is known.
+/// The help if no specific help applies.
 const HELP: &str = "every `{{` needs a `}}`, every `{%` a `%}`, and every `{% if … %}` an `{% endif %}`; to show braces to the model, write `{{ '{{' }}`";
 
-/// The finding for a mistake of `loaded`, whose file is `source`.
-pub fn told(loaded: &LoadedTemplate, error: &TemplateError, source: &Arc<SourceFile>) -> Option<Diagnostic> {
+/// The diagnostic for a mistake in `loaded`, whose file is `source`.
+pub fn diagnostic(loaded: &LoadedTemplate, error: &TemplateError, source: &Arc<SourceFile>) -> Option<Diagnostic> {
     let mistake = error.mistake.as_deref()?;
     let span = source.clamp(Span::new(mistake.range.start, mistake.range.end));
     let slug = match mistake.kind {
-        MistakeKind::Front => "front-matter",
+        MistakeKind::FrontMatter => "front-matter",
         MistakeKind::Syntax => return Some(syntax(loaded, error, mistake, source, span)),
         MistakeKind::Missing => "missing-include",
-        MistakeKind::Outside => "include-outside",
-        MistakeKind::Itself => "include-loop",
+        MistakeKind::OutsideLayers => "include-outside",
+        MistakeKind::Cycle => "include-loop",
     };
     let help = error
         .help
@@ -37,7 +37,7 @@ pub fn told(loaded: &LoadedTemplate, error: &TemplateError, source: &Arc<SourceF
     ))
 }
 
-/// The fix that puts what was probably meant in the place of what is there, inside its quotes.
+/// Adds a fix that replaces the text, inside its quotes, by what was probably meant.
 fn with_fix(diagnostic: Diagnostic, mistake: &Mistake, source: &SourceFile) -> Diagnostic {
     let Some(instead) = &mistake.instead else { return diagnostic };
     let span = diagnostic.span;
@@ -61,36 +61,36 @@ fn syntax(
             source,
         );
     }
-    // What follows is about errors of minijinja itself, whose texts are all that is known of them.
-    let english = error.message.to_string();
-    if english.starts_with("there is no ") {
+    // The remaining errors come from minijinja itself, which provides only their text.
+    let message_text = error.message.to_string();
+    if message_text.starts_with("there is no ") {
         let help = "check the spelling of the filter or test";
         return Diagnostic::error(slug, error.message.clone(), source, span).with_help(help);
     }
-    let body = loaded.cut().body;
-    let ended = english.starts_with("unexpected end of input");
-    let seen = if ended { source.text().len() } else { span.start.max(body) };
-    let seen = source.text().get(body..seen).unwrap_or_default();
-    let open = innermost(seen).map(|(name, range)| (name, Span::new(range.start + body, range.end + body)));
-    if ended
+    let body = loaded.split().body;
+    let at_end = message_text.starts_with("unexpected end of input");
+    let before = if at_end { source.text().len() } else { span.start.max(body) };
+    let before = source.text().get(body..before).unwrap_or_default();
+    let open = innermost(before).map(|(name, range)| (name, Span::new(range.start + body, range.end + body)));
+    if at_end
         && let Some((name, at)) = open
-        && [("{%", "%}"), ("{{", "}}")].iter().all(|(open, close)| seen.rfind(close) >= seen.rfind(open))
+        && [("{%", "%}"), ("{{", "}}")].iter().all(|(open, close)| before.rfind(close) >= before.rfind(open))
     {
         let message = msg!("the `{name}` that opens here is never closed");
         return Diagnostic::error(slug, message, source, at).with_help(msg!("close it with `{{% end{name} %}}`"));
     }
-    if let Some(word) = english.strip_prefix("unknown statement ") {
+    if let Some(word) = message_text.strip_prefix("unknown statement ") {
         return unknown(word, open, source, span);
     }
     let message = msg!("this template cannot be read: {}", error.message);
-    Diagnostic::error(slug, message, source, span).with_help(advice(&english))
+    Diagnostic::error(slug, message, source, span).with_help(advice(&message_text))
 }
 
 fn unknown(word: &str, open: Option<(&str, Span)>, source: &Arc<SourceFile>, span: Span) -> Diagnostic {
     let slug = "template-syntax";
-    let belongs =
+    let is_known =
         STATEMENTS.iter().any(|name| word.strip_prefix("end") == Some(name)) || ["else", "elif"].contains(&word);
-    if belongs {
+    if is_known {
         let message = msg!("`{{% {word} %}}` does not belong here");
         let diagnostic = Diagnostic::error(slug, message, source, span);
         return match open {
@@ -119,7 +119,7 @@ fn unknown(word: &str, open: Option<(&str, Span)>, source: &Arc<SourceFile>, spa
     }
 }
 
-/// What to do about a template that minijinja cannot read, by what it says.
+/// The help for a template that minijinja cannot read, by its error message.
 fn advice(message: &str) -> &'static str {
     let table = [
         ("unexpected `:`", "in JSON that the model should read, put a space between two opening braces: `{ {`"),

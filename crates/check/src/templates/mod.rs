@@ -1,4 +1,4 @@
-//! The examination of a project's prompt templates: every mistake is told in the template's own file.
+//! Checks of a project's prompt templates. Each mistake is reported in the file of the template.
 
 pub mod deduplication;
 pub mod examine;

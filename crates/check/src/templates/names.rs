@@ -1,4 +1,4 @@
-//! `unknown-template-name` in a template's own file: names that neither the engine, nor the kind, nor any script gives.
+//! `unknown-template-name` in the file of a template: names that neither the engine nor the kind nor a script provides.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -8,7 +8,7 @@ use crate::templates::quotes;
 use crate::templates::template_set::{TemplateConsumer, TemplateSet};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
-use bcc_lang::source::near::{asked, near, only};
+use bcc_lang::source::near::{near, single, suggestion};
 use bcc_lang::template::features::FUNCTIONS;
 use bcc_lang::template::mentions::visit;
 use bcc_lang::template::uses::NameUse;
@@ -17,19 +17,19 @@ use bcc_runtime::program::turn::ENGINE_NAMES;
 pub fn check(
     set: &TemplateSet<'_>,
     roots: &[(usize, Option<TemplateConsumer>)],
-    asking: &[TemplateConsumer],
+    consumers: &[TemplateConsumer],
     variables: Option<&BTreeSet<String>>,
     found: &mut Vec<Diagnostic>,
 ) {
-    // A part may belong to prompts of several kinds: what is wrong with a use of a name is said once.
+    // A part may belong to prompts of several kinds: each use of a name is reported once.
     let mut unknown: BTreeMap<(usize, usize), BTreeSet<&'static str>> = BTreeMap::new();
-    for (root, asking) in roots.iter().filter_map(|(root, asking)| Some((*root, (*asking)?))) {
+    for (root, consumer) in roots.iter().filter_map(|(root, consumer)| Some((*root, (*consumer)?))) {
         visit(set.templates, root, &mut HashSet::new(), &mut |member| {
             for (number, used) in member.names().filter(|(_, used)| !used.optional) {
                 let name = used.name.as_str();
                 let of_scripts = variables.is_some_and(|variables| variables.contains(name));
-                if !(of_scripts || FUNCTIONS.contains(&name) || given(&asking).any(|given| given == name)) {
-                    unknown.entry((member.template, number)).or_default().insert(asking.kind);
+                if !(of_scripts || FUNCTIONS.contains(&name) || given(&consumer).any(|given| given == name)) {
+                    unknown.entry((member.template, number)).or_default().insert(consumer.kind);
                 }
             }
         });
@@ -41,8 +41,9 @@ pub fn check(
         if quotes::is_part(loaded, loaded.span(&used.range)) {
             continue;
         }
-        let of_kinds: Vec<&TemplateConsumer> = asking.iter().filter(|asking| kinds.contains(asking.kind)).collect();
-        let Some(diagnostic) = tell(used, &of_kinds, asking, variables) else { continue };
+        let of_kinds: Vec<&TemplateConsumer> =
+            consumers.iter().filter(|consumer| kinds.contains(consumer.kind)).collect();
+        let Some(diagnostic) = describe(used, &of_kinds, consumers, variables) else { continue };
         let span = loaded.span(&used.range);
         let mut finding = if variables.is_some() {
             Diagnostic::error("unknown-template-name", diagnostic.message, source, span)
@@ -57,26 +58,26 @@ pub fn check(
     }
 }
 
-struct Told {
+struct UnknownName {
     message: Message,
     help: Message,
     instead: Option<String>,
 }
 
-/// Without scripts, only what is near to a name that is given: another may be a variable.
-fn tell(
+/// Without scripts, reports only names similar to a provided one: others may be variables.
+fn describe(
     used: &NameUse,
     kinds: &[&TemplateConsumer],
     all: &[TemplateConsumer],
     variables: Option<&BTreeSet<String>>,
-) -> Option<Told> {
+) -> Option<UnknownName> {
     let name = used.name.as_str();
-    let prompts = kinds.iter().map(|asking| format!("`{}`", asking.kind)).collect::<Vec<_>>().join(" and ");
+    let prompts = kinds.iter().map(|consumer| format!("`{}`", consumer.kind)).collect::<Vec<_>>().join(" and ");
     let shown = shortened(name);
     let elsewhere: Vec<&str> = all
         .iter()
-        .filter(|asking| asking.prompt.given().any(|given| given == name))
-        .map(|asking| asking.kind)
+        .filter(|consumer| consumer.prompt.given().any(|given| given == name))
+        .map(|consumer| consumer.kind)
         .collect();
     if !elsewhere.is_empty() {
         let message =
@@ -84,9 +85,9 @@ fn tell(
         let help = msg!(
             "make the template work without it: `{{{{ {shown} | default('') }}}}`, `{{% if {shown} is defined %}}`"
         );
-        return Some(Told { message, help, instead: None });
+        return Some(UnknownName { message, help, instead: None });
     }
-    let candidates: BTreeSet<&str> = kinds.iter().flat_map(|asking| given(asking)).collect();
+    let candidates: BTreeSet<&str> = kinds.iter().flat_map(|consumer| given(consumer)).collect();
     let mut nearest = near(name, candidates.iter().copied());
     if variables.is_none() && nearest.is_empty() {
         return None;
@@ -100,13 +101,13 @@ fn tell(
             msg!("`{shown}` is not available in prompts of {prompts}, unless a script has a variable with that name")
         }
     };
-    let help = asked(&nearest).unwrap_or_else(|| {
+    let help = suggestion(&nearest).unwrap_or_else(|| {
         msg!("declare it in the scripts, or make the template work without it: `{{{{ {shown} | default('') }}}}`")
     });
-    Some(Told { message, help, instead: only(&nearest).map(str::to_owned) })
+    Some(UnknownName { message, help, instead: single(&nearest).map(str::to_owned) })
 }
 
-/// The names that prompts of a kind get, without the variables.
-fn given(asking: &TemplateConsumer) -> impl Iterator<Item = &'static str> {
-    ENGINE_NAMES.into_iter().chain(asking.prompt.given())
+/// The names that are available in prompts of a kind, except variables.
+fn given(consumer: &TemplateConsumer) -> impl Iterator<Item = &'static str> {
+    ENGINE_NAMES.into_iter().chain(consumer.prompt.given())
 }

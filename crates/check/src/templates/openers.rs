@@ -1,4 +1,4 @@
-//! Which tag of a template is still open at a place, for messages about what does not close.
+//! Finds the tag of a template that is still open at a place, for messages about missing ends.
 
 use std::ops::Range;
 
@@ -7,21 +7,21 @@ use minijinja::syntax::SyntaxConfig;
 
 use bcc_lang::template::limits::bytes;
 
-/// The tags that need an end. (`set` only where it has no `=`.)
+/// The tags that need an end. (`set` only if it has no `=`.)
 pub const STATEMENTS: [&str; 9] = ["if", "for", "block", "macro", "filter", "with", "call", "set", "raw"];
 
-/// The innermost tag that is open at the end of `source`, with the place of its word.
+/// The innermost tag that is open at the end of `source`, with the range of its keyword.
 pub fn innermost(source: &str) -> Option<(&'static str, Range<usize>)> {
     let mut open: Vec<(&'static str, Range<usize>)> = Vec::new();
-    let (mut begins, mut setting) = (false, None);
-    // What cannot be read ends the list; what was open before it is what counts.
+    let (mut at_start, mut setting) = (false, None);
+    // The first invalid token ends the search; the tags opened before it count.
     for (token, span) in tokenize(source, false, SyntaxConfig::default()).map_while(Result::ok) {
         match token {
             Token::BlockStart => {
-                begins = true;
+                at_start = true;
                 continue;
             }
-            Token::Ident(word) if begins => {
+            Token::Ident(word) if at_start => {
                 if let Some(name) = STATEMENTS.iter().find(|name| **name == word) {
                     if *name == "set" {
                         setting = Some(bytes(span));
@@ -38,7 +38,7 @@ pub fn innermost(source: &str) -> Option<(&'static str, Range<usize>)> {
             Token::BlockEnd => open.extend(setting.take().map(|at| ("set", at))),
             _ => {}
         }
-        begins = false;
+        at_start = false;
     }
     open.pop()
 }

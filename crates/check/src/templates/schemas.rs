@@ -1,4 +1,4 @@
-//! `reply-schema`: the project's descriptions of replies, and the templates that ask for one.
+//! `reply-schema`: checks the project's reply schemas, and the templates that specify one.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Joint;
@@ -20,25 +20,25 @@ use bcc_lang::source::yaml::YamlNode;
 use bcc_lang::template::loaded::LoadedTemplate;
 use bcc_llm::reply::shape::{ReplyShape, ShapeError};
 
-/// The slug of every finding here.
+/// The slug of all findings of this module.
 const SLUG: &str = "reply-schema";
 
 pub struct Schemas {
     own: BTreeMap<String, (Arc<SourceFile>, Option<Value>)>,
     replies: BTreeMap<&'static str, Value>,
-    faults: Vec<Diagnostic>,
+    errors: Vec<Diagnostic>,
 }
 
 impl Schemas {
-    pub fn read(files: &BTreeMap<String, Arc<SourceFile>>, asking: &[TemplateConsumer]) -> Self {
+    pub fn read(files: &BTreeMap<String, Arc<SourceFile>>, consumers: &[TemplateConsumer]) -> Self {
         let replies: BTreeMap<&'static str, Value> =
-            asking.iter().filter_map(|asking| Some((asking.kind, own_reply(asking.kind)?))).collect();
-        let mut schemas = Self { own: BTreeMap::new(), replies, faults: Vec::new() };
+            consumers.iter().filter_map(|consumer| Some((consumer.kind, own_reply(consumer.kind)?))).collect();
+        let mut schemas = Self { own: BTreeMap::new(), replies, errors: Vec::new() };
         for (name, file) in files {
             let value = match usable(file) {
                 Ok(value) => Some(value),
-                Err(fault) => {
-                    schemas.faults.push(*fault);
+                Err(error) => {
+                    schemas.errors.push(*error);
                     None
                 }
             };
@@ -50,7 +50,7 @@ impl Schemas {
                         Message::list(Joint::Item, missing.into_iter().map(Message::text))
                     );
                     let help = msg!("`{name}` reads these fields; add them to the `properties`");
-                    schemas.faults.push(Diagnostic::error(SLUG, message, file, Span::default()).with_help(help));
+                    schemas.errors.push(Diagnostic::error(SLUG, message, file, Span::default()).with_help(help));
                 }
             }
             schemas.own.insert(name.clone(), (Arc::clone(file), value));
@@ -58,13 +58,13 @@ impl Schemas {
         schemas
     }
 
-    pub fn faults(&self) -> &[Diagnostic] {
-        &self.faults
+    pub fn errors(&self) -> &[Diagnostic] {
+        &self.errors
     }
 
-    /// The schema of the replies to a template; `None` when it is not usable.
-    pub fn reply(&self, loaded: &LoadedTemplate, asking: &TemplateConsumer) -> Option<&Value> {
-        let name = loaded.cut().front.output_schema.as_deref().map_or(asking.kind, base);
+    /// The schema of the replies to a template; `None` if it is not usable.
+    pub fn reply(&self, loaded: &LoadedTemplate, consumer: &TemplateConsumer) -> Option<&Value> {
+        let name = loaded.split().front.output_schema.as_deref().map_or(consumer.kind, base);
         match self.own.get(name) {
             Some((_, value)) => value.as_ref(),
             None => self.replies.get(name),
@@ -74,17 +74,18 @@ impl Schemas {
     pub fn of_template(
         &self,
         loaded: &LoadedTemplate,
-        asking: &TemplateConsumer,
+        consumer: &TemplateConsumer,
         source: &Arc<SourceFile>,
     ) -> Option<Diagnostic> {
-        let cut = loaded.cut();
+        let cut = loaded.split();
         let name = base(cut.front.output_schema.as_deref()?);
         let written = cut.written.iter().find(|written| written.key == "output_schema")?;
         let span = loaded.span(&written.value);
-        let told = |message: Message, help: Message| Diagnostic::error(SLUG, message, source, span).with_help(help);
-        let Some(schema) = self.reply(loaded, asking) else {
+        let diagnostic =
+            |message: Message, help: Message| Diagnostic::error(SLUG, message, source, span).with_help(help);
+        let Some(schema) = self.reply(loaded, consumer) else {
             if self.own.contains_key(name) {
-                // What is wrong with it is told in its own file.
+                // Its problems are reported in its own file.
                 return None;
             }
             let known = self.own.keys().map(String::as_str).chain(self.replies.keys().copied());
@@ -93,7 +94,7 @@ impl Schemas {
                 || msg!("add it to the project as `schemas/replies/{name}.json`, or omit `output_schema`"),
                 |near| msg!("did you mean `{near}.json`?"),
             );
-            let finding = told(msg!("there is no reply schema `{name}`"), help);
+            let finding = diagnostic(msg!("there is no reply schema `{name}`"), help);
             return Some(match near {
                 Some(near) => {
                     let near = format!("{near}.json");
@@ -102,12 +103,12 @@ impl Schemas {
                 None => finding,
             });
         };
-        let missing = lacking(schema, self.replies.get(asking.kind)?);
+        let missing = lacking(schema, self.replies.get(consumer.kind)?);
         if missing.is_empty() {
             return None;
         }
-        let help = msg!("`{}` reads these fields; add them to the schema's `properties`", asking.kind);
-        let finding = told(
+        let help = msg!("`{}` reads these fields; add them to the schema's `properties`", consumer.kind);
+        let finding = diagnostic(
             msg!(
                 "the reply schema `{name}` lacks {}",
                 Message::list(Joint::Item, missing.into_iter().map(Message::text))
@@ -121,11 +122,11 @@ impl Schemas {
     }
 }
 
-fn base(asked: &str) -> &str {
-    asked.strip_suffix(".json").unwrap_or(asked)
+fn base(requested: &str) -> &str {
+    requested.strip_suffix(".json").unwrap_or(requested)
 }
 
-/// The fields of `own` that `schema` has not.
+/// The fields of `own` that `schema` lacks.
 fn lacking(schema: &Value, own: &Value) -> Vec<String> {
     let names = |schema: &Value| -> Vec<String> {
         let properties = schema.get("properties").and_then(Value::as_object);
@@ -135,7 +136,7 @@ fn lacking(schema: &Value, own: &Value) -> Vec<String> {
     names(own).into_iter().filter(|name| !offered.contains(name)).collect()
 }
 
-/// The schema in a file, or what keeps it from describing a reply.
+/// The schema in a file, or the reason why it cannot describe a reply.
 fn usable(file: &Arc<SourceFile>) -> Result<Value, Box<Diagnostic>> {
     let text = file.text().strip_prefix('\u{feff}').unwrap_or(file.text());
     let schema: Value = serde_json::from_str(text).map_err(|error| {
@@ -147,28 +148,32 @@ fn usable(file: &Arc<SourceFile>) -> Result<Value, Box<Diagnostic>> {
         let message = msg!("this reply schema is not valid JSON: {reason}");
         Box::new(Diagnostic::error(SLUG, message, file, Span::new(at, at + 1)).with_help(help))
     })?;
-    let told = |message: Message, path: &str, help: &'static str| {
+    let diagnostic = |message: Message, path: &str, help: &'static str| {
         Box::new(Diagnostic::error(SLUG, message, file, place(file, path)).with_help(help))
     };
     Compiled::new(&schema).map_err(|error| {
         let message = msg!("this is not a usable JSON Schema: {}", error.message);
-        told(message, &error.path, "`schemas/replies/` of bcc-script shows how the fields of a reply are described")
+        diagnostic(
+            message,
+            &error.path,
+            "`schemas/replies/` of bcc-script shows how the fields of a reply are described",
+        )
     })?;
     match ReplyShape::new(&schema, &[]) {
         Ok(_) => Ok(schema),
         Err(ShapeError::Default { path }) => {
             let inside = path.split('/').skip(1).map(|name| format!("/properties/{name}")).collect::<String>();
             let message = msg!("the required field `{}` has no valid `default`", path.trim_start_matches('/'));
-            Err(told(message, &inside, "use `default` to define the value for when the model omits the field"))
+            Err(diagnostic(message, &inside, "use `default` to define the value for when the model omits the field"))
         }
         Err(error) => {
             let help = "write `\"type\": \"object\"` and `\"properties\": { … }` with a description of each field";
-            Err(told(error.to_message(), "", help))
+            Err(diagnostic(error.to_message(), "", help))
         }
     }
 }
 
-/// Where a JSON pointer leads in a file of JSON, which is YAML.
+/// The place of a JSON pointer in a JSON file, which is parsed as YAML.
 fn place(file: &Arc<SourceFile>, pointer: &str) -> Span {
     let Some(mut node) = parse(file).root else { return Span::default() };
     for step in pointer.split('/').skip(1) {

@@ -1,4 +1,4 @@
-//! What rules about templates look at: the files of a project, what asks for templates, and the templates of one scheme.
+//! The input of rules about templates: the files of a project, the consumers of templates, and the templates of a scheme.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use bcc_lang::schema::embedded;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::mentions::visit;
 use bcc_lang::template::templates::Templates;
-use bcc_runtime::program::prompt::PromptOf;
+use bcc_runtime::program::prompt::PromptNames;
 
-/// Names of templates that the language has (docs/templates.md) and no kind of this release asks for.
+/// Names of templates of the language (docs/templates.md) that no kind of this release uses.
 pub const LATER_TEMPLATES: [&str; 3] = ["structured_actions", "plan_create", "plan_decompose"];
 
 /// A file below `_system/` of a project.
@@ -19,46 +19,46 @@ pub const LATER_TEMPLATES: [&str; 3] = ["structured_actions", "plan_create", "pl
 pub struct SystemFile {
     /// Its path in the project, with `/`: `_system/config/default/ai_ask_v1.md`.
     pub path: String,
-    /// Its text, under the name that people are shown. Findings are about this file.
+    /// Its text, with its display name. Findings refer to this file.
     pub source: Arc<SourceFile>,
-    /// Whether it could be read as text; nothing is said about one that could not, nor about what pulls it in.
+    /// Whether it could be read as text. An unreadable file and the templates that include it are not checked.
     pub readable: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct TemplateUse<'a> {
-    /// Its text, under the name that people are shown.
+    /// Its text, with its display name.
     pub source: &'a Arc<SourceFile>,
     pub readable: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct TemplateConsumer {
-    /// Its name, with which the names of its templates begin.
+    /// Its name, with which the names of its templates start.
     pub kind: &'static str,
-    pub prompt: PromptOf,
+    pub prompt: PromptNames,
 }
 
-/// The templates of one scheme, with what the rules ask of them.
+/// The templates of one scheme, with queries for rules.
 pub struct TemplateSet<'a> {
     pub templates: &'a Templates,
-    /// The project's file for each of them; none for those of the binary.
+    /// The project's file for each template; `None` for built-in templates.
     pub sources: &'a [Option<TemplateUse<'a>>],
 }
 
 impl TemplateSet<'_> {
-    /// The project's file behind a template that could be read.
+    /// The project's file of a template, if it could be read.
     pub fn own(&self, number: usize) -> Option<&Arc<SourceFile>> {
         self.sources.get(number)?.as_ref().filter(|file| file.readable).map(|file| file.source)
     }
 
-    /// Whether a template cannot be read, or has a mistake of its own, so that nothing is sure of what it says.
+    /// Whether a template cannot be read or contains a mistake, so that its content is uncertain.
     pub fn is_broken(&self, number: usize) -> bool {
         self.sources.get(number).is_some_and(|file| file.as_ref().is_some_and(|file| !file.readable))
             || !self.templates.mistakes(number).is_empty()
     }
 
-    /// Every template that becomes part of the prompts of `root`; whether all of them are known and sound.
+    /// All templates that become part of the prompts of `root`, and whether all of them are known and valid.
     pub fn parts(&self, root: usize) -> (HashSet<usize>, bool) {
         let mut parts = HashSet::new();
         visit(self.templates, root, &mut HashSet::new(), &mut |member| {
@@ -73,7 +73,7 @@ impl TemplateSet<'_> {
     }
 }
 
-/// The reply schema of a kind as the binary has it.
+/// The built-in reply schema of a kind.
 pub(crate) fn own_reply(kind: &str) -> Option<Value> {
     embedded::reply(kind).and_then(|text| serde_json::from_str(text).ok())
 }

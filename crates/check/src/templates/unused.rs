@@ -1,4 +1,4 @@
-//! `unused-template`: a file whose name no look-up can ever find, though it looks like a template.
+//! `unused-template`: a file that looks like a template, but whose name is never looked up.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -10,22 +10,22 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
 
-/// `ai_ask` and 1 of `ai_ask_v1.md`, exactly as look-ups write it.
+/// The name and version of a template file, such as `ai_ask` and 1 of `ai_ask_v1.md`, in the exact form of lookups.
 pub fn name_and_version(file: &str) -> Option<(&str, u32)> {
     let (name, version) = file.strip_suffix(".md")?.rsplit_once("_v")?;
     let number: u32 = version.parse().ok()?;
     ((1..=999).contains(&number) && number.to_string() == version).then_some((name, number))
 }
 
-/// Looks at the names of all files. `used` are those that a template of some scheme is or pulls in (`default/part.md`);
-/// `computed`: some template pulls in others by names that are not written in it.
+/// Checks the names of all files. `used` are the files that are or are included by a template of some scheme
+/// (`default/part.md`); `computed`: some template includes others by computed names.
 pub fn check(
     layout: &Layout<'_>,
-    asking: &[TemplateConsumer],
+    consumers: &[TemplateConsumer],
     used: &HashSet<String>,
     computed: bool,
 ) -> Vec<Diagnostic> {
-    let known: Vec<&str> = asking.iter().map(|asking| asking.kind).chain(LATER_TEMPLATES).collect();
+    let known: Vec<&str> = consumers.iter().map(|consumer| consumer.kind).chain(LATER_TEMPLATES).collect();
     let mut found = Vec::new();
     for (file, place, name) in &layout.layered {
         if used.contains(&format!("{place}/{name}")) || is_shadow(name, &known) || computed {
@@ -38,34 +38,34 @@ pub fn check(
             }
             None => continue,
         };
-        found.push(tell(file, "this template is never used: its name is never looked up", help));
+        found.push(diagnostic(file, "this template is never used: its name is never looked up", help));
     }
     for file in &layout.strays {
         let name = file.path.rsplit('/').next().unwrap_or_default();
         let Some(meant) = meant(name, &known) else { continue };
         if is_in_layer(&file.path) && !file.path.ends_with(".md") {
             let message = "this template is never used: the file name of a template must end in `.md`";
-            found.push(tell(file, message, msg!("rename it to `{meant}`")));
+            found.push(diagnostic(file, message, msg!("rename it to `{meant}`")));
             continue;
         }
         let help = msg!(
             "move it to `_system/config/default/`, or for a scheme to `_system/config/custom/<scheme>/`, as `{meant}`"
         );
-        found.push(tell(file, "this template is never used: it is outside the folders that are searched", help));
+        found.push(diagnostic(file, "this template is never used: it is outside the folders that are searched", help));
     }
     found
 }
 
-/// A name that is looked up, in a place where another file stands before this one: the other schemes use it.
+/// Whether the name is looked up, but another file takes precedence in this place: other schemes use this file.
 fn is_shadow(name: &str, known: &[&str]) -> bool {
     name_and_version(name).is_some_and(|(name, _)| known.contains(&name))
 }
 
-fn tell(file: &SystemFile, message: &'static str, help: Message) -> Diagnostic {
+fn diagnostic(file: &SystemFile, message: &'static str, help: Message) -> Diagnostic {
     Diagnostic::warning("unused-template", message, &file.source, Span::default()).with_help(help)
 }
 
-/// The name that a file's name was probably meant to be.
+/// The template name that a file name probably means.
 fn meant(file: &str, known: &[&str]) -> Option<String> {
     let lower = file.to_lowercase();
     let (stem, extension) = lower.rsplit_once('.')?;
@@ -80,7 +80,7 @@ fn meant(file: &str, known: &[&str]) -> Option<String> {
     let base = base.strip_suffix("_v").or_else(|| base.strip_suffix("_version")).unwrap_or(base);
     let version = number.parse::<u32>().unwrap_or(1).clamp(1, 999);
     let name = known.iter().copied().find(|name| *name == base);
-    // A name that is only near is taken for one where the file is versioned as templates are.
+    // A similar name counts only if the file name has a version like a template.
     let name = name.or_else(|| near_miss(base, known.iter().copied()).filter(|_| versioned))?;
     Some(format!("{name}_v{version}.md"))
 }
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_name_was_meant_to_be_is_found() {
+    fn the_intended_name_is_found() {
         let known = ["ai_ask", "ai_say", "ai_think", "reflection"];
         let table = [
             ("ai_ask.md", Some("ai_ask_v1.md")),

@@ -1,8 +1,8 @@
-//! From an expression and what its names are declared as to what can never come right in it. Pure, and linear in the size of
-//! the expression but for chains of `and` and `or`, whose length the parser bounds.
+//! Finds type errors in an expression, based on the declarations of its names. The analysis is pure, and linear in the size
+//! of the expression except for chains of `and` and `or`, whose length the parser limits.
 //!
-//! It says only what holds for every value that the declarations allow. A value that may be null is no finding: whether it is
-//! null shows at run time. After a finding, the part in which it stands may be anything, so that nothing is said twice.
+//! It reports only what is true for every value that the declarations allow. A value that may be null is not a finding,
+//! because only the run time value decides. After a finding, the type of that part is unknown, so that nothing is reported twice.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::collected::{DeclaredAs, ExpressionRole};
-use crate::typing::contradiction::{JoinedComparisons, clash};
+use crate::typing::contradiction::{JoinedComparisons, exclude_one_another};
 use crate::typing::finding::{TypeFinding, TypeMistake};
 use crate::typing::suggestion;
 use crate::typing::type_set::TypeSet;
@@ -20,41 +20,41 @@ use bcc_lang::expr::tree::{Argument, ExprKind, ExprNode};
 use bcc_lang::template::unknown::SourceRepair;
 use bcc_lang::value::compare::{Family, ValueShape};
 
-/// Finds what can never come right in an expression.
+/// Finds the type errors in an expression.
 pub fn analyse(expression: &Expr, role: ExpressionRole, declared: &BTreeMap<String, DeclaredAs>) -> Vec<TypeFinding> {
     let mut analysis = Analysis { source: expression.source(), declared, found: vec![], constants: vec![] };
     let root = expression.root();
     match role {
         ExpressionRole::Condition => {
-            analysis.decides(root, "a condition");
+            analysis.check_condition(root, "a condition");
         }
-        // Whether what `for_each` goes through is a list is a rule of its own.
+        // A separate rule checks that `for_each` iterates over a list.
         ExpressionRole::Value | ExpressionRole::List => {
-            analysis.sort(root);
+            analysis.infer(root);
         }
     }
-    analysis.outermost_constants();
+    analysis.report_outermost_constants();
     analysis.found.sort_by_key(|found| found.range.start);
     analysis.found
 }
 
-/// The engine's names whose values are always text.
+/// The names of the engine whose values are always text.
 const TEXTS: [&str; 7] = ["time", "who", "user", "last_user_message", "topic_goal", "phase_goal", "global_goal"];
 
-/// The engine's names that are numbers, or null where there is no round.
+/// The names of the engine that are numbers, or null without a round.
 const NUMBERS: [&str; 2] = ["current_round", "max_rounds"];
 
 pub struct Analysis<'a> {
     pub source: &'a str,
     pub declared: &'a BTreeMap<String, DeclaredAs>,
     found: Vec<TypeFinding>,
-    /// Conditions in it that always or never hold.
+    /// Conditions with a constant result.
     constants: Vec<TypeFinding>,
 }
 
 impl Analysis<'_> {
-    /// The range with the brackets that open in front of it and close inside of it: a part begins where its first name does,
-    /// so `(age) is defined` begins behind the bracket.
+    /// Extends the range to the brackets that open before it and close inside it: a part starts at its first name, so the
+    /// range of `(age) is defined` starts after the bracket.
     pub fn balanced(&self, range: &Range<usize>) -> Range<usize> {
         let (mut open, mut missing, mut quote) = (0usize, 0usize, None);
         for c in self.source.get(range.clone()).unwrap_or_default().chars() {
@@ -79,77 +79,77 @@ impl Analysis<'_> {
         self.source.get(node.range.clone()).unwrap_or_default()
     }
 
-    fn sort(&mut self, node: &ExprNode) -> TypeSet {
+    fn infer(&mut self, node: &ExprNode) -> TypeSet {
         match &node.kind {
             ExprKind::Name(name) => self.name(name),
             ExprKind::Constant(value) => TypeSet::exactly(value),
-            ExprKind::Not(of) => TypeSet::truth_of(self.decides(of, "`not`").map(|truth| !truth)),
+            ExprKind::Not(of) => TypeSet::truth_of(self.check_condition(of, "`not`").map(|truth| !truth)),
             ExprKind::Negate(of) => {
-                let sort = self.sort(of);
-                if sort.is_none_of(&[ValueShape::Number]) {
+                let types = self.infer(of);
+                if types.is_none_of(&[ValueShape::Number]) {
                     let help = "only a number can be negated; use `not` to invert true and false";
                     return self.mismatch(
                         &node.range,
-                        msg!("`-` needs a number, but {}", suggestion::is(self, of, &sort)),
+                        msg!("`-` needs a number, but {}", suggestion::is(self, of, &types)),
                         help,
                     );
                 }
                 TypeSet::of(&[ValueShape::Number])
             }
-            ExprKind::And(left, right) => self.joined(node, JoinedComparisons::And, left, right),
-            ExprKind::Or(left, right) => self.joined(node, JoinedComparisons::Or, left, right),
+            ExprKind::And(left, right) => self.check_join(node, JoinedComparisons::And, left, right),
+            ExprKind::Or(left, right) => self.check_join(node, JoinedComparisons::Or, left, right),
             ExprKind::Operation(operator, left, right) => {
-                let (left_sort, right_sort) = (self.sort(left), self.sort(right));
-                self.operation(*operator, (left, &left_sort), (right, &right_sort))
+                let (left_types, right_types) = (self.infer(left), self.infer(right));
+                self.operation(*operator, (left, &left_types), (right, &right_types))
             }
             ExprKind::Chain(first, rest) => {
-                let mut left = (first.as_ref(), self.sort(first));
+                let mut left = (first.as_ref(), self.infer(first));
                 let mut all = Some(true);
                 for (operator, right) in rest {
-                    let right_sort = self.sort(right);
-                    let step = self.operation(*operator, (left.0, &left.1), (right, &right_sort)).truth();
+                    let right_types = self.infer(right);
+                    let step = self.operation(*operator, (left.0, &left.1), (right, &right_types)).truth();
                     all = match (all, step) {
                         (Some(false), _) | (_, Some(false)) => Some(false),
                         (Some(true), Some(true)) => Some(true),
                         _ => None,
                     };
-                    left = (right, right_sort);
+                    left = (right, right_types);
                 }
                 TypeSet::truth_of(all)
             }
             ExprKind::Choice { test, yes, no } => {
-                self.decides(test, "`if`");
-                let yes = self.sort(yes);
-                let no = no.as_ref().map_or_else(|| TypeSet::of(&[ValueShape::Null]), |no| self.sort(no));
+                self.check_condition(test, "`if`");
+                let yes = self.infer(yes);
+                let no = no.as_ref().map_or_else(|| TypeSet::of(&[ValueShape::Null]), |no| self.infer(no));
                 yes.or(&no)
             }
             ExprKind::Filter(name, on, arguments) => self.filter(name, on, arguments, &node.range),
             ExprKind::Test(name, on, arguments) => self.test(name, on, arguments, &node.range),
             ExprKind::Attribute(of, name) => {
-                let sort = self.sort(of);
-                if sort.is_none_of(&[ValueShape::Object]) {
-                    let message = msg!("{} and has no field `{name}`", suggestion::is(self, of, &sort));
-                    let (help, repair) = suggestion::attribute(self, of, name, &sort, &node.range);
+                let types = self.infer(of);
+                if types.is_none_of(&[ValueShape::Object]) {
+                    let message = msg!("{} and has no field `{name}`", suggestion::is(self, of, &types));
+                    let (help, repair) = suggestion::attribute(self, of, name, &types, &node.range);
                     return self.report(TypeMistake::Mismatch, &node.range, message, help, repair);
                 }
                 TypeSet::unknown()
             }
             ExprKind::Item(of, key) => {
-                let (sort, key_sort) = (self.sort(of), self.sort(key));
-                let inside = |of: ValueShape, key: ValueShape| {
+                let (types, key_types) = (self.infer(of), self.infer(key));
+                let can_index = |of: ValueShape, key: ValueShape| {
                     matches!(
                         (of, key),
                         (ValueShape::Object, ValueShape::String)
                             | (ValueShape::List | ValueShape::String, ValueShape::Number)
                     )
                 };
-                let anything = sort.may_be(ValueShape::Other) || key_sort.may_be(ValueShape::Other);
-                let fits = sort.shapes().any(|of| key_sort.shapes().any(|key| inside(of, key)));
-                if !anything && !fits && !sort.is_null() && !key_sort.is_null() {
+                let anything = types.may_be(ValueShape::Other) || key_types.may_be(ValueShape::Other);
+                let fits = types.shapes().any(|of| key_types.shapes().any(|key| can_index(of, key)));
+                if !anything && !fits && !types.is_null() && !key_types.is_null() {
                     let message = msg!(
                         "{}, and {}: this lookup is not possible",
-                        suggestion::is(self, of, &sort),
-                        suggestion::is(self, key, &key_sort)
+                        suggestion::is(self, of, &types),
+                        suggestion::is(self, key, &key_types)
                     );
                     return self.mismatch(
                         &node.range,
@@ -160,24 +160,24 @@ impl Analysis<'_> {
                 TypeSet::unknown()
             }
             ExprKind::Slice { of, start, stop, step: _ } => {
-                let sort = self.sort(of);
-                [start, stop].into_iter().flatten().for_each(|part| drop(self.sort(part)));
-                if sort.is_none_of(&[ValueShape::String, ValueShape::List]) {
-                    let message = msg!("{}: only text and lists can be sliced", suggestion::is(self, of, &sort));
+                let types = self.infer(of);
+                [start, stop].into_iter().flatten().for_each(|part| drop(self.infer(part)));
+                if types.is_none_of(&[ValueShape::String, ValueShape::List]) {
+                    let message = msg!("{}: only text and lists can be sliced", suggestion::is(self, of, &types));
                     return self.mismatch(&node.range, message, "remove the `[…]`");
                 }
-                sort.without_null()
+                types.without_null()
             }
             ExprKind::Call(name, arguments) => {
                 self.arguments(arguments);
                 TypeSet::of(&[if name == "range" { ValueShape::List } else { ValueShape::Object }])
             }
             ExprKind::List(items) => {
-                items.iter().for_each(|item| drop(self.sort(item)));
+                items.iter().for_each(|item| drop(self.infer(item)));
                 TypeSet::of(&[ValueShape::List])
             }
             ExprKind::Map(pairs) => {
-                pairs.iter().flat_map(|(key, value)| [key, value]).for_each(|part| drop(self.sort(part)));
+                pairs.iter().flat_map(|(key, value)| [key, value]).for_each(|part| drop(self.infer(part)));
                 TypeSet::of(&[ValueShape::Object])
             }
         }
@@ -193,47 +193,48 @@ impl Analysis<'_> {
     }
 
     fn arguments(&mut self, arguments: &[Argument]) -> Vec<TypeSet> {
-        let sort = |argument: &Argument| {
+        let infer = |argument: &Argument| {
             let (Argument::Plain(node) | Argument::Named(_, node)) = argument;
-            self.sort(node)
+            self.infer(node)
         };
-        arguments.iter().map(sort).collect()
+        arguments.iter().map(infer).collect()
     }
 
-    fn joined(&mut self, node: &ExprNode, how: JoinedComparisons, left: &ExprNode, right: &ExprNode) -> TypeSet {
+    fn check_join(&mut self, node: &ExprNode, how: JoinedComparisons, left: &ExprNode, right: &ExprNode) -> TypeSet {
         let who = how.word();
-        let (left_sort, right_sort) = (self.sort(left), self.sort(right));
-        let neither = left_sort.is_none_of(&[ValueShape::Boolean]) && right_sort.is_none_of(&[ValueShape::Boolean]);
-        if how == JoinedComparisons::Or && neither {
-            let (one, two) = (suggestion::is(self, left, &left_sort), suggestion::is(self, right, &right_sort));
+        let (left_types, right_types) = (self.infer(left), self.infer(right));
+        let no_boolean =
+            left_types.is_none_of(&[ValueShape::Boolean]) && right_types.is_none_of(&[ValueShape::Boolean]);
+        if how == JoinedComparisons::Or && no_boolean {
+            let (one, two) = (suggestion::is(self, left, &left_types), suggestion::is(self, right, &right_types));
             let message = msg!("`or` needs true or false on both sides: {one}, and {two}");
-            let (help, repair) = suggestion::stand_in(self, left, right, &node.range);
+            let (help, repair) = suggestion::or_as_default(self, left, right, &node.range);
             return self.report(TypeMistake::NotBoolean, &node.range, message, help, repair);
         }
-        let left_truth = self.decided(left, &left_sort, who, None);
-        let right_truth = self.decided(right, &right_sort, who, Some(left));
-        // `and` is settled by one that never holds, `or` by one that always does.
-        let settled = how == JoinedComparisons::Or;
+        let left_truth = self.check_condition_types(left, &left_types, who, None);
+        let right_truth = self.check_condition_types(right, &right_types, who, Some(left));
+        // One part that is never true decides `and`; one that is always true decides `or`.
+        let deciding = how == JoinedComparisons::Or;
         let truth = match (left_truth, right_truth) {
-            (Some(truth), _) | (_, Some(truth)) if truth == settled => Some(settled),
-            (Some(_), Some(_)) => Some(!settled),
-            _ => clash(node, how).then_some(settled),
+            (Some(truth), _) | (_, Some(truth)) if truth == deciding => Some(deciding),
+            (Some(_), Some(_)) => Some(!deciding),
+            _ => exclude_one_another(node, how).then_some(deciding),
         };
         TypeSet::truth_of(truth)
     }
 
     fn filter(&mut self, name: &str, on: &ExprNode, arguments: &[Argument], range: &Range<usize>) -> TypeSet {
-        let sort = self.sort(on);
+        let types = self.infer(on);
         let given = self.arguments(arguments);
         match name {
             "default" | "d" => match given.as_slice() {
-                [other] => sort.without_null().or(other),
-                [] => sort.without_null().or(&TypeSet::of(&[ValueShape::String])),
+                [other] => types.without_null().or(other),
+                [] => types.without_null().or(&TypeSet::of(&[ValueShape::String])),
                 _ => TypeSet::unknown(),
             },
             "length" | "count" => {
-                if sort.is_none_of(&[ValueShape::String, ValueShape::List, ValueShape::Object]) {
-                    let message = msg!("{} and has no length", suggestion::is(self, on, &sort));
+                if types.is_none_of(&[ValueShape::String, ValueShape::List, ValueShape::Object]) {
+                    let message = msg!("{} and has no length", suggestion::is(self, on, &types));
                     return self.mismatch(
                         range,
                         message,
@@ -255,7 +256,7 @@ impl Analysis<'_> {
     }
 
     fn test(&mut self, name: &str, on: &ExprNode, arguments: &[Argument], range: &Range<usize>) -> TypeSet {
-        let sort = self.sort(on);
+        let types = self.infer(on);
         let operator = match name {
             "eq" | "equalto" => Some(Operator::Equal),
             "ne" => Some(Operator::Unequal),
@@ -267,16 +268,16 @@ impl Analysis<'_> {
             _ => None,
         };
         if let (Some(operator), [Argument::Plain(right)]) = (operator, arguments) {
-            let right_sort = self.sort(right);
-            return self.operation(operator, (on, &sort), (right, &right_sort));
+            let right_types = self.infer(right);
+            return self.operation(operator, (on, &types), (right, &right_types));
         }
         self.arguments(arguments);
         match (name, &on.kind) {
-            ("regex", _) if sort.is_none_of(&[ValueShape::String]) => {
-                let message = msg!("`regex` searches text, but {}", suggestion::is(self, on, &sort));
+            ("regex", _) if types.is_none_of(&[ValueShape::String]) => {
+                let message = msg!("`regex` searches text, but {}", suggestion::is(self, on, &types));
                 self.mismatch(range, message, "compare it with `==`, or change the `type` of its declaration")
             }
-            // What is declared exists, even before it has a value.
+            // A declared name is defined even before it has a value.
             ("defined", ExprKind::Name(name)) if self.declared.contains_key(name) => TypeSet::truth_of(Some(true)),
             ("undefined", ExprKind::Name(name)) if self.declared.contains_key(name) => TypeSet::truth_of(Some(false)),
             _ => TypeSet::truth_of(None),
@@ -284,12 +285,13 @@ impl Analysis<'_> {
     }
 
     fn operation(&mut self, operator: Operator, left: (&ExprNode, &TypeSet), right: (&ExprNode, &TypeSet)) -> TypeSet {
-        let ((left_node, left_sort), (right_node, right_sort)) = (left, right);
+        let ((left_node, left_types), (right_node, right_types)) = (left, right);
         let range = left_node.range.start..right_node.range.end.max(left_node.range.end);
         let family = operator.family();
-        if left_sort.never_fits(family, right_sort) {
+        if left_types.never_fits(family, right_types) {
             let symbol = operator.symbol();
-            let (one, two) = (suggestion::is(self, left_node, left_sort), suggestion::is(self, right_node, right_sort));
+            let (one, two) =
+                (suggestion::is(self, left_node, left_types), suggestion::is(self, right_node, right_types));
             let message = msg!("`{symbol}` cannot be used with these two: {one}, and {two}");
             let (help, repair) = suggestion::mismatch(self, operator, left, right);
             return self.report(TypeMistake::Mismatch, &range, message, help, repair);
@@ -320,7 +322,7 @@ impl Analysis<'_> {
             Family::Arithmetic => TypeSet::of(&[ValueShape::Number]),
             Family::Concatenation => TypeSet::of(&[ValueShape::String]),
             Family::Add => {
-                let both = |shape: &ValueShape| left_sort.may_be(*shape) && right_sort.may_be(*shape);
+                let both = |shape: &ValueShape| left_types.may_be(*shape) && right_types.may_be(*shape);
                 let shapes: Vec<ValueShape> =
                     [ValueShape::Number, ValueShape::String, ValueShape::List].into_iter().filter(both).collect();
                 TypeSet::of(&shapes)
@@ -340,9 +342,9 @@ impl Analysis<'_> {
         }
         let (one, two) = (suggestion::is(self, left.0, left.1), suggestion::is(self, right.0, right.1));
         let both_null = left.1.may_be(ValueShape::Null) && right.1.may_be(ValueShape::Null);
-        let outside = left.1.only() == right.1.only();
+        let out_of_range = left.1.only() == right.1.only();
         let message = match () {
-            () if outside => suggestion::outside(self, left, right),
+            () if out_of_range => suggestion::out_of_range(self, left, right),
             () => match (operator == Operator::Equal, both_null) {
                 (true, true) => msg!("these two are never equal, unless both are empty: {one}, and {two}"),
                 (true, false) => msg!("these two are never equal: {one}, and {two}"),
@@ -354,28 +356,28 @@ impl Analysis<'_> {
         self.report(TypeMistake::NeverEqual, range, message, help, repair);
     }
 
-    /// Looks at a part that decides something; gives its truth where that is certain.
-    fn decides(&mut self, node: &ExprNode, who: &'static str) -> Option<bool> {
-        let sort = self.sort(node);
-        self.decided(node, &sort, who, None)
+    /// Checks a part that is used as a condition; returns its truth if it is certain.
+    fn check_condition(&mut self, node: &ExprNode, who: &'static str) -> Option<bool> {
+        let types = self.infer(node);
+        self.check_condition_types(node, &types, who, None)
     }
 
-    /// The same for a part whose sort is known; `after` is what `and` or `or` joins to its left.
-    fn decided(
+    /// The same for a part with known types; `after` is the operand to its left in `and` or `or`.
+    fn check_condition_types(
         &mut self,
         node: &ExprNode,
-        sort: &TypeSet,
+        types: &TypeSet,
         who: &'static str,
         after: Option<&ExprNode>,
     ) -> Option<bool> {
-        if sort.is_none_of(&[ValueShape::Boolean]) {
+        if types.is_none_of(&[ValueShape::Boolean]) {
             let message =
-                msg!("{who} needs true or false, but {}", suggestion::is(self, node, sort), who = Message::word(who));
-            let (help, repair) = suggestion::not_boolean(self, node, sort, who, after);
+                msg!("{who} needs true or false, but {}", suggestion::is(self, node, types), who = Message::word(who));
+            let (help, repair) = suggestion::not_boolean(self, node, types, who, after);
             self.report(TypeMistake::NotBoolean, &node.range, message, help, repair);
             return None;
         }
-        let truth = sort.truth()?;
+        let truth = types.truth()?;
         let why = suggestion::why_constant(self, node);
         let (help, repair) = suggestion::constant(self, node, truth, who);
         let message = match (who == "a condition", truth) {
@@ -385,15 +387,15 @@ impl Analysis<'_> {
             (false, false) => msg!("this part of the condition never holds{why}"),
         };
         let found =
-            TypeFinding { fault: TypeMistake::Constant(truth), range: node.range.clone(), message, help, repair };
+            TypeFinding { mistake: TypeMistake::Constant(truth), range: node.range.clone(), message, help, repair };
         self.constants.push(found);
         Some(truth)
     }
 
-    /// Of conditions in one another that are all constant, the outermost is told.
-    fn outermost_constants(&mut self) {
+    /// Of nested constant conditions, reports only the outermost.
+    fn report_outermost_constants(&mut self) {
         let mut constants = std::mem::take(&mut self.constants);
-        // At one place the one that was found last stands around the others, as `not` around `defined`.
+        // At the same place, the one found last contains the others, as `not` contains `defined`.
         constants.reverse();
         constants.sort_by_key(|found| (found.range.start, std::cmp::Reverse(found.range.end)));
         let mut end = None;
@@ -411,13 +413,13 @@ impl Analysis<'_> {
 
     fn report(
         &mut self,
-        fault: TypeMistake,
+        mistake: TypeMistake,
         range: &Range<usize>,
         message: Message,
         help: Message,
         repair: Option<SourceRepair>,
     ) -> TypeSet {
-        self.found.push(TypeFinding { fault, range: range.clone(), message, help, repair });
+        self.found.push(TypeFinding { mistake, range: range.clone(), message, help, repair });
         TypeSet::unknown()
     }
 }

@@ -1,14 +1,14 @@
-//! Comparisons of one name with constants that together leave nothing, or everything: `mood == 'a' and mood == 'b'`,
+//! Finds comparisons of one name with constants that together are never or always true: `mood == 'a' and mood == 'b'`,
 //! `age < 18 and age > 65`, `mood != 'a' or mood != 'b'`.
 
 use std::cmp::Ordering;
 
 use minijinja::value::Value;
 
-use bcc_lang::expr::operators::{Operator, compare, same};
+use bcc_lang::expr::operators::{Operator, compare, equal};
 use bcc_lang::expr::tree::{ExprKind, ExprNode};
 
-/// How conditions are joined.
+/// The operator that joins conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinedComparisons {
     And,
@@ -24,8 +24,8 @@ impl JoinedComparisons {
     }
 }
 
-/// The longest chain that is looked at: every two of its comparisons are held against one another.
-const MOST_PARTS: usize = 40;
+/// The maximum number of comparisons of a chain that are checked: the check compares each pair.
+const MAX_PARTS: usize = 40;
 
 /// `name operator constant`.
 struct Comparison<'a> {
@@ -34,17 +34,17 @@ struct Comparison<'a> {
     constant: &'a Value,
 }
 
-/// Whether two parts of a chain of `and` can never hold together, or of two parts of a chain of `or` one always holds (null
-/// left aside, with which most comparisons are an error).
-pub fn clash(node: &ExprNode, how: JoinedComparisons) -> bool {
+/// Whether two parts of an `and` chain are never true together, or one of two parts of an `or` chain is always true. Null
+/// is ignored, since most comparisons with it are errors.
+pub fn exclude_one_another(node: &ExprNode, how: JoinedComparisons) -> bool {
     let mut parts = Vec::new();
     comparisons(node, how, &mut parts);
     let compared: Vec<Comparison<'_>> = parts
         .into_iter()
-        .take(MOST_PARTS)
+        .take(MAX_PARTS)
         .map(|part| match how {
             JoinedComparisons::And => part,
-            // One of two always holds where their opposites never hold together.
+            // One of two comparisons is always true if their opposites are never true together.
             JoinedComparisons::Or => Comparison { operator: opposite(part.operator), ..part },
         })
         .collect();
@@ -72,19 +72,19 @@ fn comparisons<'a>(node: &'a ExprNode, how: JoinedComparisons, parts: &mut Vec<C
 
 fn comparison<'a>(operator: Operator, left: &'a ExprNode, right: &'a ExprNode) -> Option<Comparison<'a>> {
     match (&left.kind, &right.kind) {
-        (ExprKind::Name(name), ExprKind::Constant(constant)) => known(name, operator, constant),
-        (ExprKind::Constant(constant), ExprKind::Name(name)) => known(name, turned(operator), constant),
+        (ExprKind::Name(name), ExprKind::Constant(constant)) => comparable(name, operator, constant),
+        (ExprKind::Constant(constant), ExprKind::Name(name)) => comparable(name, mirrored(operator), constant),
         _ => None,
     }
 }
 
-fn known<'a>(name: &'a str, operator: Operator, constant: &'a Value) -> Option<Comparison<'a>> {
+fn comparable<'a>(name: &'a str, operator: Operator, constant: &'a Value) -> Option<Comparison<'a>> {
     use Operator::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, Unequal};
-    let says = matches!(operator, Equal | Unequal | Less | LessOrEqual | Greater | GreaterOrEqual);
-    (says && !constant.is_none()).then_some(Comparison { name, operator, constant })
+    let is_comparison = matches!(operator, Equal | Unequal | Less | LessOrEqual | Greater | GreaterOrEqual);
+    (is_comparison && !constant.is_none()).then_some(Comparison { name, operator, constant })
 }
 
-const fn turned(operator: Operator) -> Operator {
+const fn mirrored(operator: Operator) -> Operator {
     match operator {
         Operator::Less => Operator::Greater,
         Operator::LessOrEqual => Operator::GreaterOrEqual,
@@ -110,14 +110,14 @@ const fn opposite(operator: Operator) -> Operator {
 fn exclude(one: &Comparison<'_>, other: &Comparison<'_>) -> bool {
     use Operator::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, Unequal};
     let order = |left: &Value, right: &Value| {
-        if same(left, right) {
+        if equal(left, right) {
             return Some(Ordering::Equal);
         }
         compare(Less, left, right).ok().map(|less| if less { Ordering::Less } else { Ordering::Greater })
     };
     match (one.operator, other.operator) {
-        (Equal, Equal) => !same(one.constant, other.constant),
-        (Equal, Unequal) | (Unequal, Equal) => same(one.constant, other.constant),
+        (Equal, Equal) => !equal(one.constant, other.constant),
+        (Equal, Unequal) | (Unequal, Equal) => equal(one.constant, other.constant),
         (Equal, _) => compare(other.operator, one.constant, other.constant).is_ok_and(|holds| !holds),
         (_, Equal) => compare(one.operator, other.constant, one.constant).is_ok_and(|holds| !holds),
         (Less | LessOrEqual, Greater | GreaterOrEqual) => match order(one.constant, other.constant) {
@@ -136,7 +136,7 @@ mod tests {
     use bcc_lang::expr::parse::Expr;
 
     #[test]
-    fn what_leaves_nothing_or_everything_is_recognised() {
+    fn contradictions_and_tautologies_are_found() {
         let table = [
             ("m == 'a' and m == 'b'", JoinedComparisons::And, true),
             ("m == 'a' and x and 'b' == m", JoinedComparisons::And, true),
@@ -156,7 +156,7 @@ mod tests {
             ("a < 18 and a > 'x'", JoinedComparisons::And, false),
         ];
         for (source, how, expected) in table {
-            assert_eq!(clash(Expr::parse(source).unwrap().root(), how), expected, "{source}");
+            assert_eq!(exclude_one_another(Expr::parse(source).unwrap().root(), how), expected, "{source}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the analysis of an expression finds.
+//! The findings of the type analysis.
 
 use bcc_lang::message::message::Message;
 use std::ops::Range;
@@ -7,11 +7,11 @@ use bcc_lang::template::unknown::SourceRepair;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeMistake {
-    /// Values that an operator can never bring together.
+    /// Values of types that an operator cannot combine.
     Mismatch,
-    /// Values that are compared and never equal.
+    /// Values that are compared but never equal.
     NeverEqual,
-    /// A condition that always or never holds: which.
+    /// A condition with a constant result: this one.
     Constant(bool),
     /// A condition that is neither a boolean nor null.
     NotBoolean,
@@ -19,11 +19,11 @@ pub enum TypeMistake {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeFinding {
-    pub fault: TypeMistake,
-    /// Where, in bytes of the source.
+    pub mistake: TypeMistake,
+    /// The place, in bytes of the source.
     pub range: Range<usize>,
     pub message: Message,
     pub help: Message,
-    /// The change that would settle it, where there is one.
+    /// The change that repairs it, if there is one.
     pub repair: Option<SourceRepair>,
 }

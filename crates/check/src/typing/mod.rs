@@ -1,4 +1,4 @@
-//! What values an expression may have, as far as the declarations tell, and what that makes wrong with it.
+//! Type analysis of expressions, based on declarations.
 
 pub mod analysis;
 pub mod contradiction;

@@ -1,4 +1,4 @@
-//! What to do about what the analysis finds, in words, and as a repair where only one can be meant.
+//! Suggestions for the findings of the type analysis: a help text, and a repair if there is only one.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Joint;
@@ -9,7 +9,7 @@ use std::ops::Range;
 use minijinja::value::Value;
 
 use crate::typing::analysis::Analysis;
-use crate::typing::contradiction::{JoinedComparisons, clash};
+use crate::typing::contradiction::{JoinedComparisons, exclude_one_another};
 use crate::typing::type_set::TypeSet;
 use bcc_lang::expr::operators::Operator;
 use bcc_lang::expr::parse::Expr;
@@ -20,18 +20,18 @@ use bcc_lang::template::unknown::SourceRepair;
 use bcc_lang::value::compare::{Family, ValueShape};
 use bcc_lang::value::declared::DeclaredType;
 
-/// A remedy: the words, and the change.
+/// A help text and, if possible, the change.
 pub type Suggestion = (Message, Option<SourceRepair>);
 
-/// What a part is: "`age` is a number (declared as `integer`)".
-pub fn is(analysis: &Analysis<'_>, node: &ExprNode, sort: &TypeSet) -> Message {
+/// Describes the type of a part: "`age` is a number (declared as `integer`)".
+pub fn is(analysis: &Analysis<'_>, node: &ExprNode, types: &TypeSet) -> Message {
     let text = shortened(analysis.text(node));
-    let what = match sort.only() {
+    let what = match types.only() {
         Some(ValueShape::Null) => msg!("null"),
         Some(shape) => shape.to_message(),
-        None => Message::list(Joint::Or, sort.shapes().map(|shape| shape.to_message())),
+        None => Message::list(Joint::Or, types.shapes().map(|shape| shape.to_message())),
     };
-    match (&node.kind, sort.declared) {
+    match (&node.kind, types.declared) {
         (ExprKind::Name(_), Some(declared)) if what != declared.name() => {
             msg!("`{text}` is {what} (declared as `{}`)", declared.name())
         }
@@ -39,11 +39,11 @@ pub fn is(analysis: &Analysis<'_>, node: &ExprNode, sort: &TypeSet) -> Message {
     }
 }
 
-fn one(title_of: &str, range: &Range<usize>) -> Option<SourceRepair> {
-    Some(SourceRepair::one(msg!("write `{title_of}`"), range.clone(), title_of))
+fn replace_with(text: &str, range: &Range<usize>) -> Option<SourceRepair> {
+    Some(SourceRepair::one(msg!("write `{text}`"), range.clone(), text))
 }
 
-/// The number that a quoted text holds, as it is written there.
+/// The number in a quoted text, as it is written.
 fn number_in(node: &ExprNode) -> Option<&str> {
     let ExprKind::Constant(value) = &node.kind else { return None };
     let text = value.as_str()?.trim();
@@ -53,49 +53,49 @@ fn number_in(node: &ExprNode) -> Option<&str> {
     .then_some(text)
 }
 
-/// `text` between the quotes that the author uses at `like`, else between single ones.
+/// `text` in the kind of quotes that the author uses at `like`, else in single quotes.
 fn in_quotes(analysis: &Analysis<'_>, like: &ExprNode, text: &str) -> Option<String> {
     let quote = if analysis.text(like).starts_with('"') { '"' } else { '\'' };
     (!text.contains([quote, '\\', '\n'])).then(|| format!("{quote}{text}{quote}"))
 }
 
-/// What to do about operands that never fit.
+/// The suggestion for operands whose types do not fit.
 pub fn mismatch(
     analysis: &Analysis<'_>,
     operator: Operator,
     left: (&ExprNode, &TypeSet),
     right: (&ExprNode, &TypeSet),
 ) -> Suggestion {
-    let ((left_node, left_sort), (right_node, right_sort)) = (left, right);
+    let ((left_node, left_types), (right_node, right_types)) = (left, right);
     let family = operator.family();
-    let numeric = |sort: &TypeSet| sort.only() == Some(ValueShape::Number);
-    let textual = |sort: &TypeSet| sort.only() == Some(ValueShape::String);
-    if left_sort.is_null() || right_sort.is_null() {
+    let numeric = |types: &TypeSet| types.only() == Some(ValueShape::Number);
+    let textual = |types: &TypeSet| types.only() == Some(ValueShape::String);
+    if left_types.is_null() || right_types.is_null() {
         return (msg!("to check for null, use `is none` or `is not none`"), None);
     }
     for ((_, other), (node, _)) in [(left, right), (right, left)] {
         if let (true, true, Some(number)) = (family != Family::Membership, numeric(other), number_in(node)) {
-            return (msg!("write the number without quotes: `{number}`"), one(number, &node.range));
+            return (msg!("write the number without quotes: `{number}`"), replace_with(number, &node.range));
         }
     }
-    let date = [left_sort, right_sort].iter().any(|sort| sort.declared == Some(DeclaredType::Date));
+    let date = [left_types, right_types].iter().any(|types| types.declared == Some(DeclaredType::Date));
     let help = match family {
-        Family::Add if (textual(left_sort) || textual(right_sort)) && !date => {
+        Family::Add if (textual(left_types) || textual(right_types)) && !date => {
             let between = left_node.range.end..right_node.range.start;
             let plus =
                 analysis.source.get(between.clone()).and_then(|text| text.find('+')).map(|at| between.start + at);
             let repair = plus.map(|at| SourceRepair::one("write `~`", at..at + 1, "~"));
             return (msg!("to join text with something else, write `~` instead of `+`"), repair);
         }
-        Family::Membership if textual(right_sort) => {
+        Family::Membership if textual(right_types) => {
             msg!("only text can be searched for in text: put the value to look for in quotes")
         }
         Family::Membership => {
             msg!("the right side of `in` must be a list, as in `x in ['…', '…']`, text or an object")
         }
         _ if date => msg!("a date is text such as `'2026-01-31'`: compare it with a date in quotes"),
-        Family::Order if textual(left_sort) || textual(right_sort) => {
-            let (node, _) = if textual(left_sort) { left } else { right };
+        Family::Order if textual(left_types) || textual(right_types) => {
+            let (node, _) = if textual(left_types) { left } else { right };
             let text = analysis.text(node);
             let type_of = if matches!(node.kind, ExprKind::Name(_)) {
                 msg!(", or declare `{text}` with `type: number` if it should be a number")
@@ -104,10 +104,10 @@ pub fn mismatch(
             };
             msg!("for the length of the text, write `{text} | length`{type_of}")
         }
-        _ if [left_sort, right_sort].iter().any(|sort| sort.only() == Some(ValueShape::List)) => {
+        _ if [left_types, right_types].iter().any(|types| types.only() == Some(ValueShape::List)) => {
             msg!("for the number of items in a list, write `x | length`")
         }
-        _ if [left_sort, right_sort].iter().any(|sort| sort.only() == Some(ValueShape::Boolean)) => {
+        _ if [left_types, right_types].iter().any(|types| types.only() == Some(ValueShape::Boolean)) => {
             msg!("true and false are used directly (`x`, `not x`); they cannot be ordered or added")
         }
         _ => msg!("change one of the two sides, or the `type` in its declaration"),
@@ -119,18 +119,18 @@ pub fn attribute(
     analysis: &Analysis<'_>,
     of: &ExprNode,
     name: &str,
-    sort: &TypeSet,
+    types: &TypeSet,
     range: &Range<usize>,
 ) -> Suggestion {
-    if matches!(name, "length" | "size" | "len" | "count") && !sort.is_none_of(&[ValueShape::String, ValueShape::List])
+    if matches!(name, "length" | "size" | "len" | "count") && !types.is_none_of(&[ValueShape::String, ValueShape::List])
     {
         let text = format!("{} | length", analysis.text(of));
-        return (msg!("write `{text}`"), one(&text, range));
+        return (msg!("write `{text}`"), replace_with(&text, range));
     }
     (msg!("only an object has fields: remove the `.` and what follows it, or declare it with `type: object`"), None)
 }
 
-pub fn outside(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: (&ExprNode, &TypeSet)) -> Message {
+pub fn out_of_range(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: (&ExprNode, &TypeSet)) -> Message {
     let (name, constant) = if matches!(right.0.kind, ExprKind::Constant(_)) { (left, right) } else { (right, left) };
     let (of, text) = (shortened(analysis.text(name.0)), shortened(analysis.text(constant.0)));
     match name.1.declared {
@@ -141,7 +141,7 @@ pub fn outside(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: (&Ex
     }
 }
 
-/// What to do about two that are never equal.
+/// The suggestion for two operands that are never equal.
 pub fn never_equal(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: (&ExprNode, &TypeSet)) -> Suggestion {
     let (name, constant) = if matches!(right.0.kind, ExprKind::Constant(_)) { (left, right) } else { (right, left) };
     let ExprKind::Constant(value) = &constant.0.kind else {
@@ -154,17 +154,17 @@ pub fn never_equal(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: 
         let wanted = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         if let Some(near) = near_miss(&wanted, choices.iter().copied()) {
             let quoted = in_quotes(analysis, constant.0, near);
-            return (msg!("did you mean `{near}`?"), quoted.and_then(|quoted| one(&quoted, range)));
+            return (msg!("did you mean `{near}`?"), quoted.and_then(|quoted| replace_with(&quoted, range)));
         }
-        let listed: Vec<String> = choices.iter().take(12).map(|choice| format!("`{}`", shortened(choice))).collect();
+        let shown: Vec<String> = choices.iter().take(12).map(|choice| format!("`{}`", shortened(choice))).collect();
         return (
-            msg!("its possible values are {}", Message::list(Joint::Item, listed.into_iter().map(Message::text))),
+            msg!("its possible values are {}", Message::list(Joint::Item, shown.into_iter().map(Message::text))),
             None,
         );
     }
     match name.1.only() {
         Some(ValueShape::Number) => match number_in(constant.0) {
-            Some(number) => (msg!("write the number without quotes: `{number}`"), one(number, range)),
+            Some(number) => (msg!("write the number without quotes: `{number}`"), replace_with(number, range)),
             None if name.1.declared == Some(DeclaredType::Integer) && value.is_number() => {
                 (msg!("compare it with a whole number, or declare it with `type: number`"), None)
             }
@@ -174,11 +174,11 @@ pub fn never_equal(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: 
             (msg!("write the date as `'2026-01-31'`, in quotes: year, month, day"), None)
         }
         Some(ValueShape::String) => match in_quotes(analysis, constant.0, written) {
-            Some(quoted) => (msg!("put it in quotes: `{quoted}`"), one(&quoted, range)),
+            Some(quoted) => (msg!("put it in quotes: `{quoted}`"), replace_with(&quoted, range)),
             None => (msg!("compare it with text in quotes"), None),
         },
         Some(ValueShape::Boolean) => match truth_in(value) {
-            Some(truth) => (msg!("write `{truth}`, without quotes"), one(truth, range)),
+            Some(truth) => (msg!("write `{truth}`, without quotes"), replace_with(truth, range)),
             None => (msg!("compare it with `true` or `false`, or use it directly: `x`, `not x`"), None),
         },
         Some(ValueShape::List) => (msg!("to check whether a list contains something, write `'…' in x`"), None),
@@ -186,7 +186,7 @@ pub fn never_equal(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: 
     }
 }
 
-/// What somebody means by a text or number that stands for true or false.
+/// The boolean that a text or number probably stands for.
 fn truth_in(value: &Value) -> Option<&'static str> {
     if let Some(text) = value.as_str() {
         return match text.trim().to_lowercase().as_str() {
@@ -202,11 +202,11 @@ fn truth_in(value: &Value) -> Option<&'static str> {
     }
 }
 
-/// What to do about a condition that is no boolean. `after`: what stands left of it, where `and` or `or` joins them.
+/// The suggestion for a condition that is not a boolean. `after` is the operand to its left in `and` or `or`.
 pub fn not_boolean(
     analysis: &Analysis<'_>,
     node: &ExprNode,
-    sort: &TypeSet,
+    types: &TypeSet,
     who: &'static str,
     after: Option<&ExprNode>,
 ) -> Suggestion {
@@ -215,21 +215,24 @@ pub fn not_boolean(
     if let (ExprKind::Constant(_), Some((operator, compared))) = (&node.kind, after.and_then(compared)) {
         let whole = format!("{} {} {text}", analysis.text(compared), operator.symbol());
         let help = msg!("each side needs a comparison of its own: `{whole}`");
-        return (help, one(&whole, range));
+        return (help, replace_with(&whole, range));
     }
     if let ExprKind::Constant(value) = &node.kind {
         if let Some(truth) = truth_in(value) {
-            return (msg!("write `{truth}`, without quotes"), one(truth, range));
+            return (msg!("write `{truth}`, without quotes"), replace_with(truth, range));
         }
-        // A whole condition in quotes of its own.
+        // A complete condition inside additional quotes.
         let inner = value.as_str().filter(|inner| inner.contains([' ', '<', '>', '=']) && Expr::parse(inner).is_ok());
         if let Some(inner) = inner {
-            return (msg!("remove the inner quotes: what is inside them is text, not a condition"), one(inner, range));
+            return (
+                msg!("remove the inner quotes: what is inside them is text, not a condition"),
+                replace_with(inner, range),
+            );
         }
         return (msg!("compare something with it, as in `x == {text}`"), None);
     }
-    let shielded = |text: String| if who == "a condition" || who == "`and`" { text } else { format!("({text})") };
-    let asked = match sort.only() {
+    let parenthesized = |text: String| if who == "a condition" || who == "`and`" { text } else { format!("({text})") };
+    let asked = match types.only() {
         Some(ValueShape::String) => format!("{text} is not none and {text} != ''"),
         Some(ValueShape::Number) if matches!(&node.kind, ExprKind::Filter(name, ..) if name == "length" || name == "count") =>
         {
@@ -244,21 +247,21 @@ pub fn not_boolean(
     };
     if matches!(node.kind, ExprKind::Name(_) | ExprKind::Filter(..)) {
         let help = msg!("to check whether it has content, write `{asked}`");
-        return (help, one(&shielded(asked), range));
+        return (help, replace_with(&parenthesized(asked), range));
     }
     (msg!("compare it with something, as in `x == '…'`"), None)
 }
 
-/// What to do about `x or '…'`, where other languages take the second for a missing first.
-pub fn stand_in(analysis: &Analysis<'_>, left: &ExprNode, right: &ExprNode, range: &Range<usize>) -> Suggestion {
+/// The suggestion for `x or '…'`, which gives a default value in other languages.
+pub fn or_as_default(analysis: &Analysis<'_>, left: &ExprNode, right: &ExprNode, range: &Range<usize>) -> Suggestion {
     let text = format!("{} | default({})", analysis.text(left), analysis.text(right));
     if matches!(left.kind, ExprKind::Name(_) | ExprKind::Attribute(..) | ExprKind::Item(..)) {
-        return (msg!("to use another value if it is missing, write `{text}`"), one(&text, range));
+        return (msg!("to use another value if it is missing, write `{text}`"), replace_with(&text, range));
     }
     (msg!("compare each side with something, as in `x == '…' or y == '…'`"), None)
 }
 
-/// The comparison with a constant at the left end of a chain: `mood == 'a'` in `mood == 'a' or 'b' or 'c'`.
+/// The comparison with a constant at the left end of a chain, such as `mood == 'a'` in `mood == 'a' or 'b' or 'c'`.
 fn compared(node: &ExprNode) -> Option<(Operator, &ExprNode)> {
     let mut node = node;
     while let ExprKind::Or(left, _) | ExprKind::And(left, _) = &node.kind {
@@ -276,16 +279,18 @@ fn compared(node: &ExprNode) -> Option<(Operator, &ExprNode)> {
     compares.then_some((operator, left))
 }
 
-/// Why a condition is constant, where it shows: `: …`, or nothing.
+/// The reason why a condition is constant, as `: …`; empty if it is unknown.
 pub fn why_constant(analysis: &Analysis<'_>, node: &ExprNode) -> Message {
-    match asked_for(node) {
+    match tested_name(node) {
         Some((name, _)) => msg!(": `{name}` is declared, so it is defined even before it has a value"),
         None => match &node.kind {
             ExprKind::Operation(_, left, right) if analysis.text(left) == analysis.text(right) => {
                 msg!(": both sides are the same")
             }
-            ExprKind::And(..) if clash(node, JoinedComparisons::And) => msg!(": its parts exclude one another"),
-            ExprKind::Or(..) if clash(node, JoinedComparisons::Or) => {
+            ExprKind::And(..) if exclude_one_another(node, JoinedComparisons::And) => {
+                msg!(": its parts exclude one another")
+            }
+            ExprKind::Or(..) if exclude_one_another(node, JoinedComparisons::Or) => {
                 msg!(": one of its parts holds whatever the value is")
             }
             ExprKind::And(..) | ExprKind::Or(..) => msg!(": one of its parts alone decides the result"),
@@ -294,10 +299,10 @@ pub fn why_constant(analysis: &Analysis<'_>, node: &ExprNode) -> Message {
     }
 }
 
-/// The name that a part asks for with `is defined` or the like, and whether it is to be there.
-fn asked_for(node: &ExprNode) -> Option<(&str, bool)> {
+/// The name that a part tests with `is defined` or similar, and whether the test expects it to be defined.
+fn tested_name(node: &ExprNode) -> Option<(&str, bool)> {
     match &node.kind {
-        ExprKind::Not(of) => asked_for(of).map(|(name, there)| (name, !there)),
+        ExprKind::Not(of) => tested_name(of).map(|(name, defined)| (name, !defined)),
         ExprKind::Test(test, on, _) if test == "defined" || test == "undefined" => match &on.kind {
             ExprKind::Name(name) => Some((name, test == "defined")),
             _ => None,
@@ -307,18 +312,18 @@ fn asked_for(node: &ExprNode) -> Option<(&str, bool)> {
 }
 
 pub fn constant(analysis: &Analysis<'_>, node: &ExprNode, truth: bool, who: &'static str) -> Suggestion {
-    if let Some((name, there)) = asked_for(node) {
-        let asked = format!("{name} is {}none", if there { "not " } else { "" });
+    if let Some((name, defined)) = tested_name(node) {
+        let asked = format!("{name} is {}none", if defined { "not " } else { "" });
         return (
             msg!("to check whether it has a value, write `{asked}`"),
-            one(&asked, &analysis.balanced(&node.range)),
+            replace_with(&asked, &analysis.balanced(&node.range)),
         );
     }
     let help = match (&node.kind, truth) {
-        (ExprKind::And(..), false) if clash(node, JoinedComparisons::And) => {
+        (ExprKind::And(..), false) if exclude_one_another(node, JoinedComparisons::And) => {
             "no value satisfies both; did you mean `or`?"
         }
-        (ExprKind::Or(..), true) if clash(node, JoinedComparisons::Or) => "did you mean `and`?",
+        (ExprKind::Or(..), true) if exclude_one_another(node, JoinedComparisons::Or) => "did you mean `and`?",
         (ExprKind::Operation(_, left, right), _) if analysis.text(left) == analysis.text(right) => {
             "compare it with something else"
         }

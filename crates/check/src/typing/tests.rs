@@ -1,4 +1,4 @@
-//! What the analysis finds, and that it never says what is not so.
+//! Tests of the type analysis: what it finds, and that it reports nothing false.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,17 +36,17 @@ fn found(source: &str, role: ExpressionRole) -> Vec<TypeFinding> {
     analyse(&Expr::parse(source).unwrap(), role, &declared())
 }
 
-/// What is found, each as "fault: where", with the repaired source where there is a repair.
-fn told(source: &str, role: ExpressionRole) -> Vec<String> {
-    let told = |found: TypeFinding| {
+/// The findings, each as "mistake: place", with the repaired source if there is a repair.
+fn describe_findings(source: &str, role: ExpressionRole) -> Vec<String> {
+    let describe = |found: TypeFinding| {
         let repaired = found.repair.map(|repair| format!(" -> {}", repair.apply(source).unwrap()));
-        format!("{:?}: {}{}", found.fault, &source[found.range], repaired.unwrap_or_default())
+        format!("{:?}: {}{}", found.mistake, &source[found.range], repaired.unwrap_or_default())
     };
-    found(source, role).into_iter().map(told).collect()
+    found(source, role).into_iter().map(describe).collect()
 }
 
 #[test]
-fn what_can_never_come_right_is_found_where_it_stands() {
+fn type_errors_are_found_with_their_place() {
     let table: &[(&str, &[&str])] = &[
         ("age > '18'", &["Mismatch: age > '18' -> age > 18"]),
         ("name < 5", &["Mismatch: name < 5"]),
@@ -107,15 +107,17 @@ fn what_can_never_come_right_is_found_where_it_stands() {
         ),
         ("current_round == '1'", &["NeverEqual: current_round == '1' -> current_round == 1"]),
     ];
-    let wrong: Vec<_> =
-        table.iter().filter(|(source, expected)| told(source, ExpressionRole::Condition) != *expected).collect();
-    let told: Vec<_> = wrong.iter().map(|(source, _)| told(source, ExpressionRole::Condition)).collect();
-    assert!(wrong.is_empty(), "{wrong:#?} but it was {told:#?}");
+    let wrong: Vec<_> = table
+        .iter()
+        .filter(|(source, expected)| describe_findings(source, ExpressionRole::Condition) != *expected)
+        .collect();
+    let actual: Vec<_> = wrong.iter().map(|(source, _)| describe_findings(source, ExpressionRole::Condition)).collect();
+    assert!(wrong.is_empty(), "{wrong:#?} but it was {actual:#?}");
 }
 
 #[test]
-fn what_may_come_right_is_left_alone() {
-    let sound = [
+fn possible_expressions_are_not_reported() {
+    let correct = [
         "age > 18",
         "name < 'b'",
         "name == none",
@@ -161,18 +163,21 @@ fn what_may_come_right_is_left_alone() {
         "mood != '好' and mood != '一般'",
     ];
     let known = |source: &str| !source.contains("any is defined");
-    for source in sound.into_iter().filter(|source| known(source)) {
-        assert_eq!(told(source, ExpressionRole::Condition), Vec::<String>::new(), "{source}");
+    for source in correct.into_iter().filter(|source| known(source)) {
+        assert_eq!(describe_findings(source, ExpressionRole::Condition), Vec::<String>::new(), "{source}");
     }
-    assert_eq!(told("name", ExpressionRole::Value), Vec::<String>::new());
-    assert_eq!(told("tags", ExpressionRole::List), Vec::<String>::new());
-    assert_eq!(told("tags | sort", ExpressionRole::List), Vec::<String>::new());
-    assert_eq!(told("name or '朋友'", ExpressionRole::Value), ["NotBoolean: name or '朋友' -> name | default('朋友')"]);
+    assert_eq!(describe_findings("name", ExpressionRole::Value), Vec::<String>::new());
+    assert_eq!(describe_findings("tags", ExpressionRole::List), Vec::<String>::new());
+    assert_eq!(describe_findings("tags | sort", ExpressionRole::List), Vec::<String>::new());
+    assert_eq!(
+        describe_findings("name or '朋友'", ExpressionRole::Value),
+        ["NotBoolean: name or '朋友' -> name | default('朋友')"]
+    );
 }
 
 /// Values of every declared type, null included.
-fn values(which: usize) -> Value {
-    let pick = |values: &[Value]| values.get(which % values.len()).cloned().unwrap();
+fn values(index: usize) -> Value {
+    let pick = |values: &[Value]| values.get(index % values.len()).cloned().unwrap();
     json!({
         "age": pick(&[json!(5), json!(0), Value::Null, json!(18)]), "half": pick(&[json!(0.5), json!(7), Value::Null]),
         "name": pick(&[json!("a"), json!(""), Value::Null]), "flag": pick(&[json!(true), json!(false), Value::Null]),
@@ -182,9 +187,9 @@ fn values(which: usize) -> Value {
     })
 }
 
-fn names(which: usize) -> TemplateNames {
+fn names(index: usize) -> TemplateNames {
     let mut layer = ScopeLayer::new(Scope::Session, "", Arc::new(DeclarationMap::new()));
-    for (name, value) in values(which).as_object().unwrap() {
+    for (name, value) in values(index).as_object().unwrap() {
         let (value, source) = (value.clone(), "test".to_owned());
         layer.put(name, Stored { value, source, round: None, at: String::new() });
     }
@@ -196,29 +201,29 @@ fn names(which: usize) -> TemplateNames {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
-    /// What is said about a whole expression is so for all values that the declarations allow.
+    /// A finding about a complete expression is true for all values that the declarations allow.
     #[test]
-    fn what_is_said_is_so(parts in prop::collection::vec(0_usize..48, 1..10), which in 0_usize..60) {
+    fn findings_are_true_for_all_values(parts in prop::collection::vec(0_usize..48, 1..10), index in 0_usize..60) {
         const PARTS: [&str; 48] = ["age", "half", "name", "flag", "tags", "home", "day", "mood", "any", "'好'", "'5'", "5", "18", "0.5",
             "true", "none", "[]", "['好', 5]", "==", "!=", "<", ">=", "in", "not in", "and", "or", "not", "+", "-", "~", "*",
             "| length", "| default(5)", "| default('x')", "is none", "is defined", "is undefined", "is regex('a')", "is gt(5)",
             "is in(['好'])", ".a", "[0]", "['a']", "[1:]", "(", ")", "if flag else", "is string"];
         let source = parts.iter().map(|part| PARTS[*part]).collect::<Vec<_>>().join(" ");
         if let Ok(expression) = Expr::parse(&source) {
-            let whole = expression.root().range.clone();
+            let full_range = expression.root().range.clone();
             for found in analyse(&expression, ExpressionRole::Condition, &declared()) {
                 if let Some(repair) = &found.repair {
                     let after = repair.apply(&source).unwrap();
                     prop_assert!(Expr::parse(&after).is_ok(), "{} is repaired to {}", source, after);
                 }
-                if found.range != whole {
+                if found.range != full_range {
                     continue;
                 }
-                let (truth, value) = (expression.truth(&names(which)), expression.eval(&names(which)));
-                // A null is let pass by some operators, tests and filters; what is said is about values.
-                let values = values(which);
+                let (truth, value) = (expression.truth(&names(index)), expression.eval(&names(index)));
+                // Some operators, tests and filters accept null; findings are about other values.
+                let values = values(index);
                 let null = expression.names().iter().any(|used| values.get(&used.name).is_some_and(Value::is_null));
-                match found.fault {
+                match found.mistake {
                     TypeMistake::Mismatch => {
                         prop_assert!(value.is_err() || null, "{} gives {:?}", source, value);
                     }

@@ -1,4 +1,4 @@
-//! `bcc-script.toml` (docs/configuration.md), as written. What of it counts depends on trust.
+//! Parses `bcc-script.toml` (docs/configuration.md). Which settings apply depends on trust.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -9,9 +9,9 @@ use serde::Deserialize;
 use crate::config::kinds::KindTable;
 use crate::config::model_table::ModelTable;
 use crate::config::places::ConfigSource;
-use crate::config::secrets::{is_secret, without};
+use crate::config::secrets::{is_secret, redact};
 use crate::config::server_table::ServerTable;
-use crate::config::validation::faults;
+use crate::config::validation::errors;
 use crate::config::values::message_of;
 use crate::error::EngineError;
 use bcc_lang::message::library::library;
@@ -24,10 +24,10 @@ pub struct Config {
     pub project: ProjectTable,
     #[serde(default)]
     pub models: BTreeMap<String, ModelTable>,
-    /// `[rules]`: what `validate` treats otherwise than it does by itself.
+    /// `[rules]`: levels of rules of `validate` that differ from the default.
     #[serde(default)]
     pub rules: BTreeMap<String, String>,
-    /// `[kinds.<name>]`: kinds of action that the project makes itself.
+    /// `[kinds.<name>]`: action types that the project defines.
     #[serde(default)]
     pub kinds: BTreeMap<String, KindTable>,
     /// `[behavior_servers.<name>]`: servers that send behaviors.
@@ -39,7 +39,7 @@ pub struct Config {
 #[serde(deny_unknown_fields)]
 pub struct ProjectTable {
     pub scheme: Option<String>,
-    /// What scripts of the project may do outside the conversation: `exec`, `command`.
+    /// Permissions of the scripts of the project outside the conversation: `exec`, `command`.
     #[serde(default)]
     pub allow: Vec<String>,
 }
@@ -48,43 +48,43 @@ pub fn read(text: &str) -> Result<Config, toml::de::Error> {
     toml::from_str(text)
 }
 
-/// Where in a `bcc-script.toml` the value of `key` in `[table]` stands, in bytes.
-pub fn place(text: &str, table: &str, key: &str) -> Option<std::ops::Range<usize>> {
+/// The byte range of the value of `key` in `[table]`.
+pub fn value_span(text: &str, table: &str, key: &str) -> Option<std::ops::Range<usize>> {
     let tables: BTreeMap<String, BTreeMap<String, toml::Spanned<toml::Value>>> = toml::from_str(text).ok()?;
     tables.get(table)?.get(key).map(toml::Spanned::span)
 }
 
-/// Where a byte of a text stands, both counted from 1; columns in characters.
-fn line_and_column(text: &str, at: usize) -> (usize, usize) {
-    let before = text.get(..text.floor_char_boundary(at)).unwrap_or_default();
+/// The line and the column of a byte offset, both counted from 1; columns in characters.
+fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..text.floor_char_boundary(offset)).unwrap_or_default();
     let line = before.rsplit('\n').next().unwrap_or_default();
     (before.matches('\n').count() + 1, line.chars().count() + 1)
 }
 
-/// What [`read`] says of `text`, without what the file holds.
+/// The message for an error of [`read`], without secrets of the file.
 pub fn message(error: &toml::de::Error, text: &str) -> Message {
     match message_of(error.message()) {
         Some(mut message) => {
-            message.change_texts(&mut |part| *part = without(part, text));
+            message.change_texts(&mut |part| *part = redact(part, text));
             message
         }
-        None => library(&cleaned(error.message(), text)),
+        None => library(&redact_value(error.message(), text)),
     }
 }
 
-/// The same for a text of the library: a value that stands where another thing belongs is not repeated.
-fn cleaned(message: &str, text: &str) -> String {
-    let shown = without(message, text);
+/// The message of the TOML library without secrets, and without the value of a wrong type.
+fn redact_value(message: &str, text: &str) -> String {
+    let shown = redact(message, text);
     match shown.split_once("string \"") {
-        Some((begin, rest)) if begin.ends_with(": ") => match rest.rsplit_once("\", expected ") {
-            Some((_, expected)) => format!("{begin}string, expected {expected}"),
+        Some((prefix, rest)) if prefix.ends_with(": ") => match rest.rsplit_once("\", expected ") {
+            Some((_, expected)) => format!("{begin}string, expected {expected}", begin = prefix),
             None => shown,
         },
         _ => shown,
     }
 }
 
-/// What to do about what [`read`] says: the key or the name that was meant, where it names an unknown one.
+/// The help for an error of [`read`]: for an unknown key or name, the most similar one.
 pub fn advice(error: &toml::de::Error) -> Message {
     let message = message_of(error.message()).map_or_else(|| error.message().to_owned(), |message| message.to_string());
     let mut names = message.split('`').skip(1).step_by(2);
@@ -108,24 +108,24 @@ pub fn advice(error: &toml::de::Error) -> Message {
     msg!("run `bcc-script schema config` to see what the file can contain")
 }
 
-/// Reads the text of a `bcc-script.toml`; `name` is what messages call the file.
+/// Parses and validates the text of a `bcc-script.toml`. `name` is the file name in messages.
 ///
 /// # Errors
-/// When it is no TOML, has unknown keys, a value of a wrong type, or values that do not go together. The message has the line
-/// and the place, and shows no value of a key that holds a secret.
+/// When it is not TOML, or has an unknown key, a value of a wrong type, or contradictory values. The message contains the line
+/// and the column, and no secrets.
 pub fn parse(name: &str, text: &str) -> Result<Config, EngineError> {
     let config = read(text).map_err(|error| {
-        // Not the line itself: what is wrong with it may be that nobody can tell where a password in it ends.
+        // Without the line itself: the syntax error may make it impossible to find the end of a password in it.
         let (line, column) = error.span().map_or((1, 1), |span| line_and_column(text, span.start));
         let shown = message(&error, text);
         EngineError::usage(msg!("{name} cannot be read: line {line}, column {column}: {shown}"))
             .with_help(advice(&error))
     })?;
-    let faults = faults(&config);
-    let Some(first) = faults.first() else { return Ok(config) };
-    let begins = ConfigSource::of(text).map_or(0, |places| places.span(&first.at).start);
-    let line = text.get(..begins).unwrap_or_default().matches('\n').count() + 1;
-    let more = match faults.len() - 1 {
+    let errors = errors(&config);
+    let Some(first) = errors.first() else { return Ok(config) };
+    let start = ConfigSource::of(text).map_or(0, |places| places.span(&first.path).start);
+    let line = text.get(..start).unwrap_or_default().matches('\n').count() + 1;
+    let more = match errors.len() - 1 {
         0 => Message::default(),
         more => msg!(" ({more} more: `bcc-script validate` shows them all)"),
     };
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_whole_configuration_is_read() {
+    fn a_complete_configuration_is_read() {
         let text = r#"
             [project]
             scheme = "english"
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_line() {
+    fn an_error_is_reported_with_its_line() {
         for (text, part) in [
             ("[project]\nschem = \"x\"", "schem"),
             ("[models.default]\nprovider = \"openai\"\ntimeout = \"soon\"", "`soon` is not a valid duration"),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_told_with_the_one_that_was_meant() {
+    fn the_help_for_an_unknown_key_names_the_most_similar_key() {
         let advice_on = |text: &str| advice(&read(text).unwrap_err());
         assert_eq!(advice_on("[project]\nschem = \"x\""), "did you mean `scheme`?");
         assert_eq!(advice_on("[rule]\n"), "did you mean `rules`?");
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn no_message_shows_a_key_that_stands_in_the_file() {
+    fn messages_do_not_contain_keys_of_the_file() {
         for line in ["api_key = \"geheim\" ", "api-key='geheim'", "\"token\" = \"geheim\" # geheim", "password=geheim"]
         {
             let text = format!("[models.default]\nprovider = \"openai\"\n{line}\nmodel = \"x\"\n");
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn no_message_shows_a_line_or_a_value_of_a_file_that_cannot_be_read() {
+    fn messages_contain_no_line_and_no_value_of_a_file_that_cannot_be_read() {
         for (text, place) in [
             ("[models.a]\nbase_url = \"http://ann:geheim@host/v1\n", "line 2, column "),
             ("[models.a]\nbase_url = 'http://ann:geheim@host/v1", "line 2, column "),

@@ -1,4 +1,4 @@
-//! `[kinds.<name>]` of `bcc-script.toml`: kinds of action that a project makes itself (docs/custom-kinds.md).
+//! `[kinds.<name>]` of `bcc-script.toml`: action types that a project defines (docs/custom-kinds.md).
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -14,10 +14,10 @@ use crate::config::values::duration;
 use bcc_check::checker::LATER_KINDS;
 use bcc_runtime::actions::KINDS;
 use bcc_runtime::notebook::action::{Read, read};
-use bcc_runtime::program::custom::{CustomBody, CustomKind, MOST_KINDS};
+use bcc_runtime::program::custom::{CustomBody, CustomKind, MAX_KINDS};
 
-/// The longest name, in characters.
-const LONGEST_NAME: usize = 64;
+/// In characters.
+const MAX_NAME_LENGTH: usize = 64;
 
 /// `[kinds.<name>]`
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -25,11 +25,11 @@ const LONGEST_NAME: usize = 64;
 pub struct KindTable {
     pub description: Option<String>,
     pub skill: Option<String>,
-    /// The program that it runs, with its arguments.
+    /// The program with its arguments.
     pub command: Option<Vec<String>>,
     pub before: Option<HookTable>,
     pub after: Option<HookTable>,
-    /// How long each of its commands may take.
+    /// The time limit of each of its commands.
     #[serde(default, deserialize_with = "duration")]
     pub timeout: Option<Duration>,
 }
@@ -38,25 +38,25 @@ pub struct KindTable {
 #[serde(deny_unknown_fields)]
 pub struct HookTable {
     pub skill: Option<String>,
-    /// The program that it runs, with its arguments.
+    /// The program with its arguments.
     pub command: Option<Vec<String>>,
 }
 
 impl KindTable {
-    /// The kind of this name; none when it says not what it does, which [`faults`] tells.
+    /// The action type; none if it has no valid body, which [`errors`] reports.
     pub fn kind(&self, name: &str) -> Option<CustomKind> {
         Some(CustomKind {
             name: name.to_owned(),
             description: self.description.clone(),
-            does: does(self.skill.as_ref(), self.command.as_ref())?,
-            before: self.before.as_ref().and_then(|hook| does(hook.skill.as_ref(), hook.command.as_ref())),
-            after: self.after.as_ref().and_then(|hook| does(hook.skill.as_ref(), hook.command.as_ref())),
+            body: custom_body(self.skill.as_ref(), self.command.as_ref())?,
+            before: self.before.as_ref().and_then(|hook| custom_body(hook.skill.as_ref(), hook.command.as_ref())),
+            after: self.after.as_ref().and_then(|hook| custom_body(hook.skill.as_ref(), hook.command.as_ref())),
             timeout: self.timeout,
         })
     }
 }
 
-fn does(skill: Option<&String>, command: Option<&Vec<String>>) -> Option<CustomBody> {
+fn custom_body(skill: Option<&String>, command: Option<&Vec<String>>) -> Option<CustomBody> {
     match (skill, command) {
         (Some(skill), None) => Some(CustomBody::Skill(skill.clone())),
         (None, Some(command)) => Some(CustomBody::Command(command.clone())),
@@ -64,84 +64,84 @@ fn does(skill: Option<&String>, command: Option<&Vec<String>>) -> Option<CustomB
     }
 }
 
-/// The kinds of a project, by name. One that cannot be, as [`faults`] tells, is left out.
+/// The action types of a project, by name, without invalid ones, which [`errors`] reports.
 pub fn kinds(config: &Config) -> BTreeMap<String, CustomKind> {
-    let sound = config.kinds.iter().filter(|(name, table)| faults_of(name, table).is_empty()).take(MOST_KINDS);
-    sound.filter_map(|(name, table)| Some((name.clone(), table.kind(name)?))).collect()
+    let valid = config.kinds.iter().filter(|(name, table)| table_errors(name, table).is_empty()).take(MAX_KINDS);
+    valid.filter_map(|(name, table)| Some((name.clone(), table.kind(name)?))).collect()
 }
 
-/// What is wrong with the kinds, by the order of their names.
-pub fn faults(kinds: &BTreeMap<String, KindTable>) -> Vec<ConfigError> {
-    let mut found: Vec<ConfigError> = kinds.iter().flat_map(|(name, table)| faults_of(name, table)).collect();
-    if let Some(over) = kinds.keys().nth(MOST_KINDS) {
-        let message = msg!("there are more than {MOST_KINDS} action types");
-        found.push(fault(over, &[], message, "one skill with an input can replace many similar action types"));
+/// The errors of all action types, in the order of their names.
+pub fn errors(kinds: &BTreeMap<String, KindTable>) -> Vec<ConfigError> {
+    let mut found: Vec<ConfigError> = kinds.iter().flat_map(|(name, table)| table_errors(name, table)).collect();
+    if let Some(excess) = kinds.keys().nth(MAX_KINDS) {
+        let message = msg!("there are more than {MAX_KINDS} action types");
+        found.push(error(excess, &[], message, "one skill with an input can replace many similar action types"));
     }
     found
 }
 
-fn fault(name: &str, at: &[&str], message: impl Into<Message>, help: impl Into<Message>) -> ConfigError {
+fn error(name: &str, at: &[&str], message: impl Into<Message>, help: impl Into<Message>) -> ConfigError {
     ConfigError::new(&[&["kinds", name], at].concat(), msg!("action type `{name}`: {}", message.into()), help)
 }
 
-fn faults_of(name: &str, table: &KindTable) -> Vec<ConfigError> {
-    let mut found: Vec<ConfigError> = name_fault(name).into_iter().collect();
-    part(name, &[], (table.skill.as_ref(), table.command.as_ref()), &mut found);
+fn table_errors(name: &str, table: &KindTable) -> Vec<ConfigError> {
+    let mut found: Vec<ConfigError> = name_error(name).into_iter().collect();
+    check_body(name, &[], (table.skill.as_ref(), table.command.as_ref()), &mut found);
     for (key, hook) in [("before", &table.before), ("after", &table.after)] {
         if let Some(hook) = hook {
-            part(name, &[key], (hook.skill.as_ref(), hook.command.as_ref()), &mut found);
+            check_body(name, &[key], (hook.skill.as_ref(), hook.command.as_ref()), &mut found);
         }
     }
     found
 }
 
-fn name_fault(name: &str) -> Option<ConfigError> {
+fn name_error(name: &str) -> Option<ConfigError> {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
     let length = name.chars().count();
-    if length == 0 || length > LONGEST_NAME || !name.chars().all(allowed) {
-        let help = msg!("a name consists of 1 to {LONGEST_NAME} letters (of any script), digits, `_`, `.` and `-`");
-        return Some(fault(name, &[], "this is not a valid name for an action type", help));
+    if length == 0 || length > MAX_NAME_LENGTH || !name.chars().all(allowed) {
+        let help = msg!("a name consists of 1 to {MAX_NAME_LENGTH} letters (of any script), digits, `_`, `.` and `-`");
+        return Some(error(name, &[], "this is not a valid name for an action type", help));
     }
     // A script must mean the same in every project.
-    let own = KINDS.iter().any(|kind| kind.name() == name) || LATER_KINDS.contains(&name);
+    let is_built_in = KINDS.iter().any(|kind| kind.name() == name) || LATER_KINDS.contains(&name);
     let message = match () {
-        () if own => "the name is already used by a built-in action type",
-        () if !matches!(read(&json!({ "action": name })), Ok(Read::Other { .. })) => {
+        () if is_built_in => "the name is already used by a built-in action type",
+        () if !matches!(read(&json!({ "action": name })), Ok(Read::Unknown { .. })) => {
             "the name is a legacy name of a notebook action"
         }
         () => return None,
     };
-    Some(fault(name, &[], message, "give it another name"))
+    Some(error(name, &[], message, "give it another name"))
 }
 
-/// What runs: a skill or a command, and only one of them.
-fn part(name: &str, at: &[&str], what: (Option<&String>, Option<&Vec<String>>), found: &mut Vec<ConfigError>) {
-    let mut tell = |key: Option<&str>, message: &'static str, help: &'static str| {
+/// Checks that a body is either a valid skill or a valid command.
+fn check_body(name: &str, at: &[&str], body: (Option<&String>, Option<&Vec<String>>), found: &mut Vec<ConfigError>) {
+    let mut report = |key: Option<&str>, message: &'static str, help: &'static str| {
         let at: Vec<&str> = at.iter().copied().chain(key).collect();
-        found.push(fault(name, &at, message, help));
+        found.push(error(name, &at, message, help));
     };
-    match what {
-        (None, None) => tell(
+    match body {
+        (None, None) => report(
             None,
             "neither a skill nor a command is specified",
             "write `skill = \"…\"`, or `command = [\"program\", \"argument\"]`",
         ),
-        (Some(_), Some(_)) => tell(
+        (Some(_), Some(_)) => report(
             Some("command"),
             "both a skill and a command are specified",
             "keep one of them; the other can run before or after it",
         ),
         (Some(skill), None) if skill.trim().is_empty() => {
-            tell(Some("skill"), "`skill` is empty", "write the id of a skill");
+            report(Some("skill"), "`skill` is empty", "write the id of a skill");
         }
         (None, Some(command)) => {
             let empty = command.first().is_none_or(|program| program.trim().is_empty());
             if empty {
                 let help =
                     "write the program and its arguments, each as a separate string: `[\"program\", \"argument\"]`";
-                tell(Some("command"), "`command` names no program", help);
+                report(Some("command"), "`command` names no program", help);
             } else if command.iter().any(|text| text.contains('\0')) {
-                tell(Some("command"), "`command` contains a character that no argument can have", "remove it");
+                report(Some("command"), "`command` contains a character that no argument can have", "remove it");
             }
         }
         _ => {}
@@ -166,9 +166,9 @@ mod tests {
             timeout = "5s"
         "#;
         let config = config::read(text).unwrap();
-        assert_eq!(faults(&config.kinds), []);
+        assert_eq!(errors(&config.kinds), []);
         let kinds = kinds(&config);
-        assert_eq!(kinds["tidy"].does, CustomBody::Skill("tidying".into()));
+        assert_eq!(kinds["tidy"].body, CustomBody::Skill("tidying".into()));
         let note = &kinds["记录"];
         assert_eq!(
             (note.timeout, note.before.clone()),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_kind_is_told_where_it_stands_and_left_out() {
+    fn an_invalid_kind_is_reported_with_its_position_and_left_out() {
         let table = [
             ("[kinds.a]\n", "neither a skill nor a command", vec!["kinds", "a"]),
             (
@@ -203,9 +203,9 @@ mod tests {
         ];
         for (text, message, at) in table {
             let config = config::read(text).unwrap();
-            let found = faults(&config.kinds);
+            let found = errors(&config.kinds);
             assert!(
-                found.len() == 1 && found[0].message.to_string().contains(message) && found[0].at == at,
+                found.len() == 1 && found[0].message.to_string().contains(message) && found[0].path == at,
                 "{text}: {found:?}"
             );
             assert!(kinds(&config).is_empty(), "{text}");
@@ -213,10 +213,10 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_kinds() {
-        let text: String = (0..=MOST_KINDS).map(|n| format!("[kinds.k{n}]\nskill = \"s\"\n")).collect();
+    fn the_number_of_kinds_is_limited() {
+        let text: String = (0..=MAX_KINDS).map(|n| format!("[kinds.k{n}]\nskill = \"s\"\n")).collect();
         let config = config::read(&text).unwrap();
-        assert!(faults(&config.kinds)[0].message.to_string().contains("more than 200"));
-        assert_eq!(kinds(&config).len(), MOST_KINDS);
+        assert!(errors(&config.kinds)[0].message.to_string().contains("more than 200"));
+        assert_eq!(kinds(&config).len(), MAX_KINDS);
     }
 }

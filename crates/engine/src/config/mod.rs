@@ -1,4 +1,4 @@
-//! `bcc-script.toml`: what it may hold, what is wrong with it, and where it stands.
+//! `bcc-script.toml`: its tables, validation, and positions in its text.
 
 pub mod config;
 pub mod kinds;

@@ -1,4 +1,4 @@
-//! `[models.<name>]` of `bcc-script.toml`, as written.
+//! The table `[models.<name>]` of `bcc-script.toml`.
 
 use bcc_lang::message::message::Message;
 use std::collections::BTreeMap;
@@ -18,17 +18,17 @@ use bcc_llm::providers::rate_limiter::RateLimits;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProviderKind {
-    /// A server with OpenAI's chat completions.
+    /// A server with OpenAI's chat completions API.
     OpenAi,
     Anthropic,
-    /// The built-in responder, which is no model.
+    /// The built-in rule-based responder; not a model.
     Offline,
-    /// Replies written beforehand.
+    /// Prepared replies from a file.
     Replay,
 }
 
 impl ProviderKind {
-    /// Every kind, in the order in which messages list them.
+    /// All kinds, in the order in which messages list them.
     pub const ALL: [Self; 4] = [Self::OpenAi, Self::Anthropic, Self::Offline, Self::Replay];
 
     pub const fn name(self) -> &'static str {
@@ -44,8 +44,8 @@ impl ProviderKind {
         matches!(self, Self::OpenAi | Self::Anthropic)
     }
 
-    /// The server that is meant where no `base_url` stands.
-    pub const fn usual_server(self) -> Option<&'static str> {
+    /// The server if `base_url` is not set.
+    pub const fn default_server(self) -> Option<&'static str> {
         match self {
             Self::OpenAi => Some("https://api.openai.com/v1"),
             Self::Anthropic => Some(ANTHROPIC_BASE_URL),
@@ -53,21 +53,21 @@ impl ProviderKind {
         }
     }
 
-    /// The forms in which its servers can be told what a reply must look like.
+    /// The forms of structured output that its servers support.
     pub fn forms(self) -> Vec<Structured> {
         match self {
             Self::OpenAi => CHAT_COMPLETIONS.forms().collect(),
             Self::Anthropic => MESSAGES.forms().collect(),
-            // Nothing is sent, so nothing can be wrong with how.
+            // Nothing is sent, so every form is accepted.
             Self::Offline | Self::Replay => Structured::ALL.to_vec(),
         }
     }
 
-    /// The fields of a body that `extra` may not set, each with what to write instead.
-    pub fn own_fields(self) -> &'static [(&'static str, &'static str)] {
+    /// The fields of the request body that `extra` cannot set, each with the setting to use instead.
+    pub fn reserved_fields(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::OpenAi => CHAT_COMPLETIONS.owned,
-            Self::Anthropic => MESSAGES.owned,
+            Self::OpenAi => CHAT_COMPLETIONS.reserved_fields,
+            Self::Anthropic => MESSAGES.reserved_fields,
             Self::Offline | Self::Replay => &[],
         }
     }
@@ -97,10 +97,10 @@ pub struct ModelTable {
     pub temperature: Option<f64>,
     #[serde(default, deserialize_with = "whole::<_, _, 1, 10_000_000>")]
     pub max_tokens: Option<u32>,
-    /// For a whole attempt.
+    /// For a complete attempt.
     #[serde(default, deserialize_with = "duration")]
     pub timeout: Option<Duration>,
-    /// For the first piece of a reply.
+    /// Until the first piece of a reply.
     #[serde(default, deserialize_with = "duration")]
     pub first_token_timeout: Option<Duration>,
     /// Between two pieces of a reply.
@@ -119,7 +119,7 @@ pub struct ModelTable {
     pub structured: Option<Structured>,
     #[serde(default, deserialize_with = "switch")]
     pub repair: Option<bool>,
-    /// How often the model is asked again with what is wrong with its reply (docs/replies.md).
+    /// How often an invalid reply is sent back to the model with its errors (docs/replies.md).
     #[serde(default, deserialize_with = "whole::<_, _, 0, 5>")]
     pub reask: Option<u32>,
     #[serde(default, deserialize_with = "whole::<_, _, 1, 10_000>")]
@@ -130,7 +130,7 @@ pub struct ModelTable {
     pub tokens_per_minute: Option<u64>,
     #[serde(default)]
     pub price: Option<PriceTable>,
-    /// Models to ask when this one gives no reply, in order.
+    /// The models that are called if this one fails, in order.
     #[serde(default)]
     pub fallback: Vec<String>,
 }
@@ -139,18 +139,18 @@ pub struct ModelTable {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PriceTable {
-    /// Of `per` tokens of a prompt.
+    /// For `per` tokens of a prompt.
     #[serde(deserialize_with = "amount")]
     pub input: f64,
-    /// Of `per` tokens of a reply.
+    /// For `per` tokens of a reply.
     #[serde(deserialize_with = "amount")]
     pub output: f64,
-    /// Of `per` tokens of a prompt that the server had kept.
+    /// For `per` tokens of a prompt that the server had cached.
     #[serde(default, deserialize_with = "some_amount")]
     pub cached: Option<f64>,
     #[serde(default, deserialize_with = "currency")]
     pub currency: Option<String>,
-    /// How many tokens a price is for.
+    /// The number of tokens that a price applies to.
     #[serde(default, deserialize_with = "whole::<_, _, 1, 1_000_000_000>")]
     pub per: Option<u64>,
 }
@@ -161,10 +161,10 @@ fn structured<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Struc
 }
 
 fn currency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    const LONGEST: usize = 10;
+    const MAX_LENGTH: usize = 10;
     let text = String::deserialize(deserializer)?;
     let fits =
-        (1..=LONGEST).contains(&text.chars().count()) && text.chars().all(|c| !c.is_whitespace() && !c.is_control());
+        (1..=MAX_LENGTH).contains(&text.chars().count()) && text.chars().all(|c| !c.is_whitespace() && !c.is_control());
     if fits {
         Ok(Some(text))
     } else {
@@ -181,11 +181,11 @@ impl ModelTable {
         }
     }
 
-    pub fn manners(&self) -> ReplyPolicy {
+    pub fn reply_policy(&self) -> ReplyPolicy {
         ReplyPolicy { repair: self.repair.unwrap_or(false), reask: self.reask.unwrap_or(0) }
     }
 
-    /// What it costs: in USD and for a million tokens where nothing else is said.
+    /// The price; by default in USD, for a million tokens.
     pub fn price(&self) -> Option<Price> {
         let table = self.price.as_ref()?;
         Some(Price {
@@ -198,6 +198,6 @@ impl ModelTable {
     }
 
     pub fn server(&self) -> Option<&str> {
-        self.base_url.as_deref().or(self.provider.usual_server())
+        self.base_url.as_deref().or(self.provider.default_server())
     }
 }

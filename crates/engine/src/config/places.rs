@@ -1,4 +1,4 @@
-//! Where in the text of a `bcc-script.toml` something stands, and what is wrong there.
+//! Positions in the text of a `bcc-script.toml`, and errors at them.
 
 use bcc_lang::message::message::Message;
 use std::ops::Range;
@@ -6,11 +6,11 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Something that cannot be, at a place of the file.
+/// An error in a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The names that lead to it; a number in a list.
-    pub at: Vec<String>,
+    /// The path of its value: names of keys, and indexes in lists.
+    pub path: Vec<String>,
     pub message: Message,
     pub help: Message,
 }
@@ -18,72 +18,72 @@ pub struct ConfigError {
 impl ConfigError {
     pub fn new(at: &[&str], message: impl Into<Message>, help: impl Into<Message>) -> Self {
         let at = at.iter().map(|step| (*step).to_owned()).collect();
-        Self { at, message: message.into(), help: help.into() }
+        Self { path: at, message: message.into(), help: help.into() }
     }
 }
 
-/// How a table such as `[models.main]` is written: names of other letters than ASCII stand in quotes.
-pub fn table_of(of: &str, name: &str) -> String {
+/// The header of a table, such as `[models.main]`. A name with other characters than ASCII letters, digits, `_` and `-` is quoted.
+pub fn table_header(parent: &str, name: &str) -> String {
     let bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-    if bare { format!("[{of}.{name}]") } else { format!("[{of}.\"{name}\"]") }
+    if bare { format!("[{parent}.{name}]") } else { format!("[{parent}.\"{name}\"]") }
 }
 
-/// A `bcc-script.toml` that is TOML, with its places.
+/// A parsed `bcc-script.toml` with the positions of its values.
 pub struct ConfigSource<'text>(Spanned<DeTable<'text>>);
 
 impl<'text> ConfigSource<'text> {
-    /// The places of `text`; `None` when it is no TOML.
+    /// Parses `text`; `None` if it is not TOML.
     pub fn of(text: &'text str) -> Option<Self> {
         DeTable::parse(text).ok().map(Self)
     }
 
-    /// Where the value at `path` stands, in bytes: names of keys, and numbers in lists. A table is told by its name. What is
-    /// not there is told by the innermost part that is.
+    /// The byte range of the value at `path` (names of keys, and indexes in lists). For a table, the range of its name. If the
+    /// value does not exist, the range of its innermost existing parent.
     pub fn span(&self, path: &[String]) -> Range<usize> {
-        let (mut span, mut within): (_, Option<&DeValue<'_>>) = (0..0, None);
+        let (mut span, mut parent): (_, Option<&DeValue<'_>>) = (0..0, None);
         for step in path {
-            let entry = match within {
+            let entry = match parent {
                 None => self.0.get_ref().get_key_value(step.as_str()),
                 Some(DeValue::Table(table)) => table.get_key_value(step.as_str()),
                 Some(DeValue::Array(list)) => {
                     let Some(entry) = step.parse().ok().and_then(|number: usize| list.get(number)) else { break };
-                    (span, within) = (entry.span(), Some(entry.get_ref()));
+                    (span, parent) = (entry.span(), Some(entry.get_ref()));
                     continue;
                 }
                 Some(_) => None,
             };
             let Some((name, value)) = entry else { break };
             span = if value.get_ref().is_table() { name.span() } else { value.span() };
-            within = Some(value.get_ref());
+            parent = Some(value.get_ref());
         }
         span
     }
 
-    /// Every text of the file with the names of the keys that lead to it, and its place.
+    /// All strings of the file, each with the keys of its path, and its byte range.
     pub fn texts(&self) -> Vec<(Vec<&str>, &str, Range<usize>)> {
         let mut found = Vec::new();
-        walk(self.0.get_ref(), &mut Vec::new(), &mut found);
+        visit_table(self.0.get_ref(), &mut Vec::new(), &mut found);
         found
     }
 }
 
 type Text<'a> = (Vec<&'a str>, &'a str, Range<usize>);
 
-fn walk<'a>(table: &'a DeTable<'_>, path: &mut Vec<&'a str>, found: &mut Vec<Text<'a>>) {
+fn visit_table<'a>(table: &'a DeTable<'_>, path: &mut Vec<&'a str>, found: &mut Vec<Text<'a>>) {
     for (name, value) in table {
         path.push(name.get_ref());
-        value_of(value, path, found);
+        visit_value(value, path, found);
         path.pop();
     }
 }
 
-fn value_of<'a>(value: &'a Spanned<DeValue<'_>>, path: &mut Vec<&'a str>, found: &mut Vec<Text<'a>>) {
+fn visit_value<'a>(value: &'a Spanned<DeValue<'_>>, path: &mut Vec<&'a str>, found: &mut Vec<Text<'a>>) {
     match value.get_ref() {
         DeValue::String(text) => found.push((path.clone(), text, value.span())),
-        DeValue::Table(table) => walk(table, path, found),
+        DeValue::Table(table) => visit_table(table, path, found),
         DeValue::Array(list) => {
             for entry in list {
-                value_of(entry, path, found);
+                visit_value(entry, path, found);
             }
         }
         _ => {}
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_found_by_the_names_that_lead_to_it() {
+    fn a_value_is_found_by_its_path() {
         let text = "models.a = { fallback = [\"b\", \"c\"] }\n[models.b]\nprice = { input = 1 }\n[models.\"c d\".headers]\nX = \"y\"\n";
         let places = ConfigSource::of(text).unwrap();
         let at = |path: &[&str]| {

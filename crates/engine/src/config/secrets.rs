@@ -1,97 +1,97 @@
-//! What no message may show of a `bcc-script.toml`: keys, passwords and tokens that stand where none belongs.
+//! Finds secrets in a `bcc-script.toml` (keys, passwords and tokens in places where they do not belong), to redact them.
 
 use std::ops::Range;
 
 use crate::config::places::ConfigSource;
 use bcc_lang::source::secrets::secrets;
 
-/// Parts of names under which secrets are kept.
+/// Parts of the names of keys that contain secrets.
 const PARTS: [&str; 8] = ["key", "token", "secret", "passw", "authorization", "cookie", "credential", "密码"];
 
-/// Ends of names that hold the word and no secret: names of variables and files, times and numbers.
-const HARMLESS_ENDS: [&str; 4] = ["_env", "_file", "_timeout", "_per_minute"];
+/// Suffixes of keys that contain no secret: names of variables and files, durations and numbers.
+const HARMLESS_SUFFIXES: [&str; 4] = ["_env", "_file", "_timeout", "_per_minute"];
 
-/// Whether a key or a header of this name holds a secret, wherever it stands.
+/// Whether a key or a header of this name contains a secret.
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let named = PARTS.iter().any(|part| name.contains(part));
-    named && !HARMLESS_ENDS.iter().any(|end| name.ends_with(end)) && !name.starts_with("max")
+    named && !HARMLESS_SUFFIXES.iter().any(|end| name.ends_with(end)) && !name.starts_with("max")
 }
 
-/// The parts of `text` that no message may show, as bytes; they may overlap.
-pub fn hidden(text: &str) -> Vec<Range<usize>> {
-    let mut hidden = Vec::new();
+/// The byte ranges of secrets in `text`; they may overlap.
+pub fn secret_ranges(text: &str) -> Vec<Range<usize>> {
+    let mut ranges = Vec::new();
     let mut start = 0;
     for line in text.split_inclusive('\n') {
-        hidden.extend(of_line(line).map(|range| start + range.start..start + range.end));
+        ranges.extend(line_secret(line).map(|range| start + range.start..start + range.end));
         start += line.len();
     }
     if ConfigSource::of(text).is_none() {
-        // Where a text ends is not known then, nor what of an address is its user.
-        hidden.extend(users(text));
+        // In invalid TOML, the end of a string is unknown, and so is the end of the user name in a URL.
+        ranges.extend(user_ranges(text));
     }
-    // Texts over several lines, and passwords in addresses, are found where the file is TOML at all.
+    // Multi-line strings and passwords in URLs are found only if the file is valid TOML.
     for (path, value, span) in ConfigSource::of(text).iter().flat_map(ConfigSource::texts) {
-        // Also below such a name, as in `key = { value = "…" }`; but the name of an environment variable is none.
+        // Also below such a key, as in `key = { value = "…" }`; but the name of an environment variable is not a secret.
         let named = path.iter().any(|name| is_secret(name)) && path.last() != Some(&"env");
         let misplaced = path.last().is_some_and(|name| names_variable(name)) && !is_variable(value);
         let misplaced = misplaced || matches!(path.last(), Some(&"api_key_file" | &"token_file")) && is_key(value);
         if (named || misplaced) && span.len() > 2 {
-            hidden.push(span.start + 1..span.end - 1);
+            ranges.push(span.start + 1..span.end - 1);
         }
-        if let Some(user) = user_of(value) {
+        if let Some(user) = user_info(value) {
             let written = text.get(span.clone()).and_then(|written| written.find(user));
-            hidden.extend(written.map(|at| span.start + at..span.start + at + user.len()));
+            ranges.extend(written.map(|at| span.start + at..span.start + at + user.len()));
         }
     }
-    hidden
+    ranges
 }
 
 fn names_variable(key: &str) -> bool {
     matches!(key, "env" | "api_key_env" | "token_env")
 }
 
-/// Whether a text may be the name of an environment variable, and does not look like the key that somebody wrote in its
-/// place: capitals, small letters and digits in one name.
+/// Whether a text can be the name of an environment variable, and does not look like a key that was written instead of a name:
+/// upper-case letters, lower-case letters and digits together.
 pub fn is_variable(text: &str) -> bool {
-    const LONGEST: usize = 64;
+    const MAX_LENGTH: usize = 64;
     let has = |of: fn(&char) -> bool| text.chars().any(|c| of(&c));
-    let name = has(|_| true) && text.chars().all(|c| c.is_alphanumeric() || c == '_') && text.len() <= LONGEST;
+    let name = has(|_| true) && text.chars().all(|c| c.is_alphanumeric() || c == '_') && text.len() <= MAX_LENGTH;
     let random = has(char::is_ascii_uppercase) && has(char::is_ascii_lowercase) && has(char::is_ascii_digit);
     name && !random && !text.starts_with(|c: char| c.is_ascii_digit()) && !is_key(text)
 }
 
-/// Whether a text is a key of a service that is known.
+/// Whether a text looks like a key of a known service.
 pub fn is_key(text: &str) -> bool {
     !secrets(text).is_empty()
 }
 
-/// What stands before the `@` of an address, when it is one with a user or a password.
-pub fn user_of(address: &str) -> Option<&str> {
+/// The part of a URL before the `@`, which contains a user name or a password.
+pub fn user_info(address: &str) -> Option<&str> {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next()?;
     let (user, _) = authority.rsplit_once('@')?;
     Some(user).filter(|user| !user.is_empty() && address.contains("://"))
 }
 
-/// What stands between `://` and the last `@` of a line.
-fn users(text: &str) -> Vec<Range<usize>> {
+/// The text between `://` and the last `@` of each line.
+fn user_ranges(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut start = 0;
     for line in text.split_inclusive('\n') {
-        let begins = line.find("://").map(|at| at + 3);
-        if let (Some(begins), Some(ends)) = (begins, line.rfind('@'))
-            && begins < ends
+        let start_in_line = line.find("://").map(|at| at + 3);
+        if let (Some(start_in_line), Some(end_in_line)) = (start_in_line, line.rfind('@'))
+            && start_in_line < end_in_line
         {
-            found.push(start + begins..start + ends);
+            found.push(start + start_in_line..start + end_in_line);
         }
         start += line.len();
     }
     found
 }
 
-/// The value of a line whose key holds a secret, however broken the file is.
-fn of_line(line: &str) -> Option<Range<usize>> {
+/// The value of a line whose key contains a secret, even if the file is not valid TOML.
+fn line_secret(line: &str) -> Option<Range<usize>> {
     let of_secret = |equals: usize| {
         let key = line.get(..equals).unwrap_or_default().trim_end().trim_end_matches(['"', '\'']);
         let word = key.rsplit(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-')).next();
@@ -100,35 +100,36 @@ fn of_line(line: &str) -> Option<Range<usize>> {
     };
     let equals = line.match_indices('=').map(|(at, _)| at).find(|at| of_secret(*at))?;
     let value = line.get(equals + 1..)?;
-    let begins = equals + 1 + value.find(|c: char| !c.is_whitespace() && !matches!(c, '"' | '\''))?;
-    let ends = line.trim_end().trim_end_matches(['"', '\'']).len();
-    (begins < ends).then_some(begins..ends)
+    let start = equals + 1 + value.find(|c: char| !c.is_whitespace() && !matches!(c, '"' | '\''))?;
+    let end = line.trim_end().trim_end_matches(['"', '\'']).len();
+    (start < end).then_some(start..end)
 }
 
-/// Whether a value says where in the environment the secret is, as it should.
+/// Whether a value is `{ env = … }`, which refers to an environment variable.
 fn is_env_table(value: &str) -> bool {
     let inside = value.strip_prefix('{').map(str::trim_start).and_then(|inside| inside.strip_prefix("env"));
     inside.is_some_and(|rest| rest.trim_start().starts_with('='))
 }
 
-/// The same text with a star for every character that no message may show.
+/// The text with a `*` for every character of a secret.
 pub fn masked(text: &str) -> String {
-    let hidden = hidden(text);
+    let ranges = secret_ranges(text);
     let star = |(at, c): (usize, char)| {
-        if c != '\n' && hidden.iter().any(|range| range.contains(&at)) {
+        if c != '\n' && ranges.iter().any(|range| range.contains(&at)) {
             "*".repeat(c.len_utf8())
         } else {
             c.to_string()
         }
     };
-    if hidden.is_empty() { text.to_owned() } else { text.char_indices().map(star).collect() }
+    if ranges.is_empty() { text.to_owned() } else { text.char_indices().map(star).collect() }
 }
 
-/// `message` without the hidden parts of `text`.
-pub fn without(message: &str, text: &str) -> String {
-    // What is as short as a bracket is no secret, and stands everywhere.
-    const SHORTEST: usize = 3;
-    let parts = hidden(text).into_iter().filter_map(|range| text.get(range)).filter(|part| part.len() >= SHORTEST);
+/// `message` without the secrets of `text`.
+pub fn redact(message: &str, text: &str) -> String {
+    // Shorter parts, such as a bracket, are not secrets, and would match everywhere.
+    const MIN_LENGTH: usize = 3;
+    let parts =
+        secret_ranges(text).into_iter().filter_map(|range| text.get(range)).filter(|part| part.len() >= MIN_LENGTH);
     parts.fold(message.to_owned(), |shown, part| shown.replace(part, &"*".repeat(part.chars().count())))
 }
 
@@ -137,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_hidden_wherever_they_stand() {
+    fn secrets_are_masked_everywhere() {
         for text in [
             "[models.a]\napi_key = \"geheim\"\n",
             "[models.a]\nheaders = { Authorization = \"Bearer geheim\", X = \"y\" }\n",
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_stays_readable() {
+    fn other_values_stay_readable() {
         for text in [
             "[models.a]\napi_key_env = \"EXAMPLE\"\nmax_tokens = 5\nfirst_token_timeout = \"20s\"\ntokens_per_minute = 5\n",
             "[models.a]\nheaders = { Authorization = { env = \"EXAMPLE\" }, X-Team = \"counsel\" }\n",
@@ -173,8 +174,8 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_rid_of_what_the_file_hides() {
+    fn a_message_is_redacted() {
         let text = "token = \"geheim\"";
-        assert_eq!(without("1 | token = \"geheim\"", text), "1 | token = \"******\"");
+        assert_eq!(redact("1 | token = \"geheim\"", text), "1 | token = \"******\"");
     }
 }

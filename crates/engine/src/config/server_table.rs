@@ -1,4 +1,4 @@
-//! `[behavior_servers.<name>]` of `bcc-script.toml`, as written, and what of it cannot be.
+//! The table `[behavior_servers.<name>]` of `bcc-script.toml`, and its validation.
 
 use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::Deserializer;
 
-use crate::config::places::{ConfigError, table_of};
+use crate::config::places::{ConfigError, table_header};
 use crate::config::secrets::{is_key, is_variable};
 use crate::config::values::{duration, named};
 use bcc_runtime::effects::behavior_server::settings::{Endpoint, EndpointPaths, ProtocolForm, ServerSettings};
@@ -25,13 +25,13 @@ pub struct ServerTable {
     pub form: ProtocolForm,
     #[serde(default, deserialize_with = "paths")]
     pub paths: EndpointPaths,
-    /// For a whole answer.
+    /// For a complete response.
     #[serde(default, deserialize_with = "duration")]
     pub timeout: Option<Duration>,
-    /// For the first byte of an answer.
+    /// Until the first byte of a response.
     #[serde(default, deserialize_with = "duration")]
     pub first_byte_timeout: Option<Duration>,
-    /// Between two pieces of an answer.
+    /// Between two pieces of a response.
     #[serde(default, deserialize_with = "duration")]
     pub idle_timeout: Option<Duration>,
 }
@@ -45,41 +45,42 @@ fn paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EndpointPaths, D:
 }
 
 impl ServerTable {
-    /// How the server is reached, without its token.
+    /// The settings of the server, without its token.
     pub fn settings(&self, name: &str) -> ServerSettings {
-        let usual = ServerSettings::new(name, &self.url);
+        let defaults = ServerSettings::new(name, &self.url);
         ServerSettings {
             form: self.form,
             paths: self.paths,
-            timeout: self.timeout.unwrap_or(usual.timeout),
-            first_byte_timeout: self.first_byte_timeout.unwrap_or(usual.first_byte_timeout),
-            idle_timeout: self.idle_timeout.unwrap_or(usual.idle_timeout),
-            ..usual
+            timeout: self.timeout.unwrap_or(defaults.timeout),
+            first_byte_timeout: self.first_byte_timeout.unwrap_or(defaults.first_byte_timeout),
+            idle_timeout: self.idle_timeout.unwrap_or(defaults.idle_timeout),
+            ..defaults
         }
     }
 }
 
-/// Everything that is wrong with the servers, in the order of their names.
-pub fn faults(servers: &BTreeMap<String, ServerTable>) -> Vec<ConfigError> {
+/// The errors of all servers, in the order of their names.
+pub fn errors(servers: &BTreeMap<String, ServerTable>) -> Vec<ConfigError> {
     let mut found = Vec::new();
     for (name, table) in servers {
-        let mut fault = |key: &str, message: Message, help: &'static str| {
-            let table = Message::text(table_of("behavior_servers", name));
+        let mut report = |key: &str, message: Message, help: &'static str| {
+            let table = Message::text(table_header("behavior_servers", name));
             let message = Message::list(Joint::Colon, [table, message]);
             found.push(ConfigError::new(&["behavior_servers", name, key], message, help));
         };
-        if let Err(why) = table.settings(name).endpoint(Endpoint::Actions) {
-            fault("url", why, "use a URL such as \"http://localhost:8000\"");
+        if let Err(reason) = table.settings(name).endpoint(Endpoint::Actions) {
+            report("url", reason, "use a URL such as \"http://localhost:8000\"");
         }
-        let put = "put the token in an environment variable or a file, and write the name of the variable or file here";
+        let help =
+            "put the token in an environment variable or a file, and write the name of the variable or file here";
         if table.token_env.as_ref().is_some_and(|variable| !is_variable(variable)) {
-            fault("token_env", "`token_env` is not a valid environment variable name".into(), put);
+            report("token_env", "`token_env` is not a valid environment variable name".into(), help);
         }
         if table.token_file.as_ref().is_some_and(|file| is_key(file)) {
-            fault("token_file", "`token_file` is not a file name".into(), put);
+            report("token_file", "`token_file` is not a file name".into(), help);
         }
         if table.token_env.is_some() && table.token_file.is_some() {
-            fault("token_file", "`token_env` and `token_file` are both set".into(), "keep one of them");
+            report("token_file", "`token_env` and `token_file` are both set".into(), "keep one of them");
         }
     }
     found
@@ -91,18 +92,18 @@ mod tests {
     use crate::config::config::parse;
 
     #[test]
-    fn a_server_is_read_with_all_it_may_say() {
+    fn all_settings_of_a_server_are_read() {
         let text = "[behavior_servers.gauges]\nurl = \"http://localhost:8000\"\ntoken_env = \"GAUGES_TOKEN\"\nform = \"older\"\n\
                     paths = \"planning\"\ntimeout = \"2m\"\nfirst_byte_timeout = \"5s\"\nidle_timeout = \"6s\"\n";
         let config = parse("bcc-script.toml", text).unwrap();
         let settings = config.behavior_servers["gauges"].settings("gauges");
-        assert_eq!((settings.form, settings.paths), (ProtocolForm::Older, EndpointPaths::Planning));
+        assert_eq!((settings.form, settings.paths), (ProtocolForm::Legacy, EndpointPaths::Planning));
         let times = (settings.timeout, settings.first_byte_timeout, settings.idle_timeout);
         assert_eq!(times, (Duration::from_secs(120), Duration::from_secs(5), Duration::from_secs(6)));
     }
 
     #[test]
-    fn what_cannot_be_is_told_with_its_line_and_without_what_it_holds() {
+    fn an_error_is_reported_with_its_line_and_without_secrets() {
         let url = "url = \"http://h\"\n";
         for (lines, line, part) in [
             ("url = \"secret\"\n".to_owned(), "line 2", "`url`"),

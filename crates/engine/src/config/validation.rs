@@ -1,4 +1,4 @@
-//! What is wrong with a `bcc-script.toml` that can be read: what one key says does not go with the rest.
+//! Validates a parsed `bcc-script.toml`: values that contradict each other or cannot be used.
 
 use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
@@ -11,24 +11,24 @@ use reqwest::header::{HeaderName, HeaderValue};
 use crate::config::config::Config;
 use crate::config::kinds;
 use crate::config::model_table::{ModelTable, ProviderKind};
-use crate::config::places::{ConfigError, table_of};
-use crate::config::secrets::{is_key, is_secret, is_variable, user_of};
+use crate::config::places::{ConfigError, table_header};
+use crate::config::secrets::{is_key, is_secret, is_variable, user_info};
 use crate::config::server_table;
 use crate::config::values::TextOrEnv;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::source::near::near_miss;
 
-/// The model that is there without a configuration.
+/// The model that exists without a configuration.
 pub const OFFLINE: &str = "offline";
 
 /// Headers that the provider sends itself.
 const OWN_HEADERS: [&str; 5] = ["connection", "content-length", "content-type", "host", "transfer-encoding"];
 
-/// What `allow` may name.
+/// The permissions that `allow` can list.
 pub const ALLOWABLE: [&str; 2] = ["exec", "command"];
 
-/// Everything that is wrong: with models in the order of their names, then with kinds and servers.
-pub fn faults(config: &Config) -> Vec<ConfigError> {
+/// All errors: of models in the order of their names, then of action types, permissions and servers.
+pub fn errors(config: &Config) -> Vec<ConfigError> {
     let mut found = Vec::new();
     for (name, table) in &config.models {
         let mut model = Model { name, table, found: &mut found };
@@ -38,8 +38,8 @@ pub fn faults(config: &Config) -> Vec<ConfigError> {
         model.body();
         model.fallback(config);
     }
-    circles(config, &mut found);
-    found.extend(kinds::faults(&config.kinds));
+    cycles(config, &mut found);
+    found.extend(kinds::errors(&config.kinds));
     for (number, name) in config.project.allow.iter().enumerate() {
         if !ALLOWABLE.contains(&name.as_str()) {
             let message = msg!("`{}` in `allow` is not a known permission", shortened(name));
@@ -50,7 +50,7 @@ pub fn faults(config: &Config) -> Vec<ConfigError> {
             found.push(ConfigError::new(&["project", "allow", &number.to_string()], message, help));
         }
     }
-    found.extend(server_table::faults(&config.behavior_servers));
+    found.extend(server_table::errors(&config.behavior_servers));
     found
 }
 
@@ -61,15 +61,19 @@ struct Model<'a> {
 }
 
 impl Model<'_> {
-    fn fault(&mut self, at: &[&str], message: impl Into<Message>, help: impl Into<Message>) {
-        let message = Message::list(Joint::Colon, [Message::text(table_of("models", self.name)), message.into()]);
+    fn report(&mut self, at: &[&str], message: impl Into<Message>, help: impl Into<Message>) {
+        let message = Message::list(Joint::Colon, [Message::text(table_header("models", self.name)), message.into()]);
         self.found.push(ConfigError::new(&[&["models", self.name], at].concat(), message, help));
     }
 
-    /// Whoever asks for `offline` trusts that nothing is sent anywhere.
+    /// `offline` must never send anything.
     fn name(&mut self) {
         if self.name == OFFLINE && self.table.provider != ProviderKind::Offline {
-            self.fault(&[], "the name `offline` is reserved for the built-in responder", "give the model another name");
+            self.report(
+                &[],
+                "the name `offline` is reserved for the built-in responder",
+                "give the model another name",
+            );
         }
     }
 
@@ -80,52 +84,53 @@ impl Model<'_> {
             ProviderKind::Replay => ("file", &table.file, "the path of the replies file"),
             ProviderKind::Offline => ("", &None, ""),
         };
-        let (key, value, is) = needs;
+        let (key, value, description) = needs;
         match value {
             None if !key.is_empty() => {
                 let message = msg!("a model with provider `{}` needs `{key}`", table.provider.name());
-                self.fault(&[], message, msg!("add `{key} = \"…\"`: {is}", is = Message::word(is)));
+                self.report(&[], message, msg!("add `{key} = \"…\"`: {is}", is = Message::word(description)));
             }
             Some(value) if value.trim().is_empty() => {
-                self.fault(&[key], msg!("`{key}` is empty"), msg!("write {is}", is = Message::word(is)));
+                self.report(&[key], msg!("`{key}` is empty"), msg!("write {is}", is = Message::word(description)));
             }
             _ => {}
         }
         if let Some(base_url) = &table.base_url {
-            if let Err(why) = address(base_url) {
-                self.fault(&["base_url"], msg!("`base_url` {why}"), "use a URL such as \"http://localhost:11434/v1\"");
-            } else if user_of(base_url).is_some() {
+            if let Err(reason) = check_url(base_url) {
+                let message = msg!("`base_url` {why}", why = reason);
+                self.report(&["base_url"], message, "use a URL such as \"http://localhost:11434/v1\"");
+            } else if user_info(base_url).is_some() {
                 let help =
                     "put the key in an environment variable, and write the name of that variable here as `api_key_env`";
-                self.fault(&["base_url"], "`base_url` contains a user name or a password", help);
+                self.report(&["base_url"], "`base_url` contains a user name or a password", help);
             }
         }
         match &table.proxy {
             Some(TextOrEnv::Text(proxy)) if proxy != "none" => {
-                if let Err(why) = address(proxy) {
+                if let Err(reason) = check_url(proxy) {
                     let help = "use a URL such as \"http://proxy.example:8080\", or \"none\" to use no proxy";
-                    self.fault(&["proxy"], msg!("`proxy` {why}"), help);
-                } else if user_of(proxy).is_some() {
+                    self.report(&["proxy"], msg!("`proxy` {why}", why = reason), help);
+                } else if user_info(proxy).is_some() {
                     let help =
                         "put the whole address in an environment variable, and write `proxy = { env = \"NAME\" }`";
-                    self.fault(&["proxy"], "`proxy` contains a user name or a password", help);
+                    self.report(&["proxy"], "`proxy` contains a user name or a password", help);
                 }
             }
             _ => {}
         }
-        let put = "put the key in an environment variable or a file, and write the name of the variable or file here";
+        let help = "put the key in an environment variable or a file, and write the name of the variable or file here";
         if table.api_key_env.as_ref().is_some_and(|name| !is_variable(name)) {
-            self.fault(&["api_key_env"], "`api_key_env` is not a valid environment variable name", put);
+            self.report(&["api_key_env"], "`api_key_env` is not a valid environment variable name", help);
         }
         if table.api_key_file.as_ref().is_some_and(|file| is_key(file)) {
-            self.fault(&["api_key_file"], "`api_key_file` is not a file name", put);
+            self.report(&["api_key_file"], "`api_key_file` is not a file name", help);
         }
         if matches!(&table.proxy, Some(TextOrEnv::Env(name)) if !is_variable(name)) {
             let help = "put the address in an environment variable, and write the name of that variable here";
-            self.fault(&["proxy"], "`env` of `proxy` is not a valid environment variable name", help);
+            self.report(&["proxy"], "`env` of `proxy` is not a valid environment variable name", help);
         }
         if table.api_key_env.is_some() && table.api_key_file.is_some() {
-            self.fault(&["api_key_file"], "`api_key_env` and `api_key_file` are both set", "keep one of them");
+            self.report(&["api_key_file"], "`api_key_env` and `api_key_file` are both set", "keep one of them");
         }
     }
 
@@ -134,13 +139,13 @@ impl Model<'_> {
         for (header, value) in &self.table.headers {
             let at = ["headers", header.as_str()];
             let Ok(name) = HeaderName::try_from(header.as_str()) else {
-                self.fault(&at, msg!("`{header}` is not a valid header name"), "use letters, digits and `-`");
+                self.report(&at, msg!("`{header}` is not a valid header name"), "use letters, digits and `-`");
                 continue;
             };
             if OWN_HEADERS.contains(&name.as_str()) {
-                self.fault(&at, msg!("the header `{header}` is set by the program itself"), "remove it");
+                self.report(&at, msg!("the header `{header}` is set by the program itself"), "remove it");
             } else if !seen.insert(name.as_str().to_owned()) {
-                self.fault(
+                self.report(
                     &at,
                     msg!("the header `{header}` appears twice"),
                     "header names are case-insensitive; keep one",
@@ -151,7 +156,7 @@ impl Model<'_> {
                     let help =
                         "put the whole value in an environment variable, and write the name of that variable here";
                     let message = msg!("`env` of the header `{header}` is not a valid environment variable name");
-                    self.fault(&at, message, help);
+                    self.report(&at, message, help);
                     continue;
                 }
                 TextOrEnv::Env(_) => continue,
@@ -161,10 +166,10 @@ impl Model<'_> {
                 let help = msg!(
                     "keys must not be stored in this file: put the whole value in an environment variable, and write `{header} = {{ env = \"EXAMPLE_KEY\" }}`"
                 );
-                self.fault(&at, msg!("the header `{header}` contains a secret"), help);
+                self.report(&at, msg!("the header `{header}` contains a secret"), help);
             } else if HeaderValue::from_str(text).is_err() {
                 let help = "use only visible ASCII characters, on a single line";
-                self.fault(&at, msg!("the value of `{header}` cannot be sent as a header"), help);
+                self.report(&at, msg!("the value of `{header}` cannot be sent as a header"), help);
             }
         }
     }
@@ -172,8 +177,8 @@ impl Model<'_> {
     fn body(&mut self) {
         let provider = self.table.provider;
         for field in self.table.extra.keys() {
-            if let Some((_, instead)) = provider.own_fields().iter().find(|(own, _)| own == field) {
-                self.fault(&["extra", field], msg!("`extra` cannot set `{field}`"), *instead);
+            if let Some((_, instead)) = provider.reserved_fields().iter().find(|(reserved, _)| reserved == field) {
+                self.report(&["extra", field], msg!("`extra` cannot set `{field}`"), *instead);
             }
         }
         let forms = provider.forms();
@@ -181,7 +186,7 @@ impl Model<'_> {
             let (form, provider) = (form.name(), provider.name());
             let message = msg!("`structured` cannot be \"{form}\" for a model with provider `{provider}`");
             let names: Vec<String> = forms.iter().map(|form| format!("\"{}\"", form.name())).collect();
-            self.fault(&["structured"], message, msg!("write {}", names.join(", ")));
+            self.report(&["structured"], message, msg!("write {}", names.join(", ")));
         }
     }
 
@@ -191,7 +196,7 @@ impl Model<'_> {
             let number = number.to_string();
             let at = ["fallback", number.as_str()];
             if !seen.insert(name.as_str().to_owned()) {
-                self.fault(&at, msg!("`fallback` names `{name}` twice"), "keep the first");
+                self.report(&at, msg!("`fallback` names `{name}` twice"), "keep the first");
             } else if name != OFFLINE && !config.models.contains_key(name) {
                 let known = config.models.keys().map(String::as_str).filter(|known| *known != self.name);
                 let known: Vec<&str> = known.chain([OFFLINE]).collect();
@@ -199,17 +204,17 @@ impl Model<'_> {
                     Some(near) => msg!("did you mean `{near}`?"),
                     None => {
                         let listed = known.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
-                        msg!("define it as {}, or use an existing model: {listed}", table_of("models", name))
+                        msg!("define it as {}, or use an existing model: {listed}", table_header("models", name))
                     }
                 };
-                self.fault(&at, msg!("`fallback` names `{name}`, but there is no such model"), help);
+                self.report(&at, msg!("`fallback` names `{name}`, but there is no such model"), help);
             }
         }
     }
 }
 
-/// Why a text is no address of the web, without repeating it: it may carry a password.
-fn address(text: &str) -> Result<(), Message> {
+/// Checks that a text is an HTTP URL. The error does not repeat it, because it may contain a password.
+fn check_url(text: &str) -> Result<(), Message> {
     let url = Url::parse(text.trim()).map_err(|error| msg!("is not a valid URL ({error})"))?;
     if !["http", "https"].contains(&url.scheme()) || url.host_str().is_none_or(str::is_empty) {
         return Err(msg!("must start with http:// or https://"));
@@ -217,8 +222,8 @@ fn address(text: &str) -> Result<(), Message> {
     Ok(())
 }
 
-/// Fallbacks that lead back to where they began, each told once, where it closes.
-fn circles(config: &Config, found: &mut Vec<ConfigError>) {
+/// Reports each cycle of fallbacks once, at the entry that closes it.
+fn cycles(config: &Config, found: &mut Vec<ConfigError>) {
     let mut done: BTreeSet<&str> = BTreeSet::new();
     for start in config.models.keys() {
         let mut path: Vec<(&str, usize)> = vec![(start, 0)];
@@ -227,20 +232,21 @@ fn circles(config: &Config, found: &mut Vec<ConfigError>) {
             let number = *next;
             *next += 1;
             let fallback = config.models.get(name).map(|table| table.fallback.as_slice()).unwrap_or_default();
-            let Some(to) = fallback.get(number).filter(|_| !done.contains(name)) else {
+            let Some(target) = fallback.get(number).filter(|_| !done.contains(name)) else {
                 done.insert(name);
                 path.pop();
                 continue;
             };
-            let Some((to, _)) = config.models.get_key_value(to.as_str()) else { continue };
-            if let Some(began) = path.iter().position(|(name, _)| name == to) {
-                let names = path.iter().skip(began).map(|(name, _)| *name).chain([to.as_str()]);
-                let circle = names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" → ");
-                let message = msg!("{}: the fallbacks form a cycle: {circle}", table_of("models", name));
+            let Some((target, _)) = config.models.get_key_value(target.as_str()) else { continue };
+            if let Some(first) = path.iter().position(|(name, _)| name == target) {
+                let names = path.iter().skip(first).map(|(name, _)| *name).chain([target.as_str()]);
+                let cycle = names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" → ");
+                let table = table_header("models", name);
+                let message = msg!("{}: the fallbacks form a cycle: {cycle}", table);
                 let help = "remove one of them: a model that gave no reply is not asked again for the same call";
                 found.push(ConfigError::new(&["models", name, "fallback", &number.to_string()], message, help));
             } else {
-                path.push((to, 0));
+                path.push((target, 0));
             }
         }
     }

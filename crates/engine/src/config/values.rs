@@ -1,4 +1,4 @@
-//! Values of `bcc-script.toml` that TOML itself has no type for, each refused with what may stand there.
+//! Deserializes values of `bcc-script.toml` that TOML has no type for. Errors name the values that are accepted.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use bcc_lang::message::message::{Joint, Message};
 use bcc_lang::message::msg;
 use bcc_lang::message::stored::StoredMessage;
 
-use bcc_llm::providers::http::config::LONGEST_TIMEOUT;
+use bcc_llm::providers::http::config::MAX_TIMEOUT;
 
-/// A text that stands in the file, or in the environment where the file must not hold it.
+/// A text in the file, or in an environment variable if the file must not contain it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextOrEnv {
     Text(String),
-    /// `{ env = "NAME" }`: the environment variable that holds it.
+    /// `{ env = "NAME" }`: the environment variable that contains it.
     Env(String),
 }
 
@@ -26,8 +26,8 @@ struct EnvTable {
     env: String,
 }
 
-/// The error about a value where `expected` belongs; `of_type` when another one of its type may stand there.
-fn refused<E: Error>(value: &toml::Value, of_type: bool, expected: &str) -> E {
+/// The error for a value that is not `expected`; `right_type` if only the value is wrong, not its type.
+fn wrong_value<E: Error>(value: &toml::Value, right_type: bool, expected: &str) -> E {
     let found = match value {
         toml::Value::String(text) => Unexpected::Str(text),
         toml::Value::Integer(number) => Unexpected::Signed(*number),
@@ -35,25 +35,25 @@ fn refused<E: Error>(value: &toml::Value, of_type: bool, expected: &str) -> E {
         toml::Value::Boolean(truth) => Unexpected::Bool(*truth),
         other => Unexpected::Other(other.type_str()),
     };
-    if of_type { E::invalid_value(found, &expected) } else { E::invalid_type(found, &expected) }
+    if right_type { E::invalid_value(found, &expected) } else { E::invalid_type(found, &expected) }
 }
 
-/// What stands in front of a message that went through the deserializer, which carries texts only.
+/// Marks a serialized message in an error of the deserializer, which contains only text.
 const MARK: char = '\u{1}';
 
-/// An error with a message of this program. [`message_of`] reads it.
+/// An error with a message of this program, for [`message_of`].
 pub fn custom<E: Error>(message: &Message) -> E {
     let stored = serde_json::to_string(&StoredMessage(message.clone())).unwrap_or_default();
     E::custom(format!("{MARK}{stored}"))
 }
 
-/// The message of a text that came out of the deserializer; none when the library wrote it.
+/// The message in an error text of the deserializer; none if the library wrote the text.
 pub fn message_of(text: &str) -> Option<Message> {
     let stored = text.strip_prefix(MARK)?;
     serde_json::from_str::<StoredMessage>(stored).ok().map(|stored| stored.0)
 }
 
-/// A length of time, as in `"60s"`: more than nothing, and at most a day.
+/// A duration such as `"60s"`: more than zero, and at most one day.
 pub fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
     let duration = humantime::parse_duration(&text).map_err(|error| {
@@ -62,7 +62,7 @@ pub fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Dur
             error = library(&error.to_string())
         ))
     })?;
-    if duration.is_zero() || duration > LONGEST_TIMEOUT {
+    if duration.is_zero() || duration > MAX_TIMEOUT {
         return Err(custom(&msg!("`{text}` must be more than zero and at most one day; write, for example, \"60s\"")));
     }
     Ok(Some(duration))
@@ -77,10 +77,11 @@ where
     let value = toml::Value::deserialize(deserializer)?;
     let number = value.as_integer().and_then(|number| u64::try_from(number).ok());
     let fits = number.filter(|number| (LOW..=HIGH).contains(number)).and_then(|number| T::try_from(number).ok());
-    fits.map(Some).ok_or_else(|| refused(&value, value.is_integer(), &format!("a whole number from {LOW} to {HIGH}")))
+    fits.map(Some)
+        .ok_or_else(|| wrong_value(&value, value.is_integer(), &format!("a whole number from {LOW} to {HIGH}")))
 }
 
-/// A number from 0 up.
+/// A non-negative number.
 pub fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let number = f64::deserialize(deserializer)?;
     if number.is_finite() && number >= 0.0 {
@@ -89,25 +90,25 @@ pub fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Erro
     Err(D::Error::invalid_value(Unexpected::Float(number), &"a non-negative number"))
 }
 
-/// The same where it may be left out.
+/// An optional non-negative number.
 pub fn some_amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     amount(deserializer).map(Some)
 }
 
-/// On or off.
+/// A boolean, or `"on"` or `"off"`.
 pub fn switch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
     let value = toml::Value::deserialize(deserializer)?;
     match &value {
         toml::Value::Boolean(on) => Ok(Some(*on)),
         toml::Value::String(text) if text == "on" => Ok(Some(true)),
         toml::Value::String(text) if text == "off" => Ok(Some(false)),
-        _ => Err(refused(&value, value.is_str(), "true, false, \"on\" or \"off\"")),
+        _ => Err(wrong_value(&value, value.is_str(), "true, false, \"on\" or \"off\"")),
     }
 }
 
-/// One of the names of `all`. The message has the form that advice looks for the nearest name in.
+/// One of the names of `all`. `config::advice` parses the error message for the nearest name.
 pub fn named<T: Copy, E: Error>(
-    what: &'static str,
+    noun: &'static str,
     all: &[T],
     name: fn(T) -> &'static str,
     text: &str,
@@ -115,7 +116,7 @@ pub fn named<T: Copy, E: Error>(
     all.iter().copied().find(|one| name(*one) == text).ok_or_else(|| {
         let known: Vec<String> = all.iter().map(|one| format!("`{}`", name(*one))).collect();
         let known = Message::list(Joint::Item, known.into_iter().map(Message::text));
-        custom(&msg!("there is no {what} `{text}`; available: {}", known, what = Message::word(what)))
+        custom(&msg!("there is no {what} `{text}`; available: {}", known, what = Message::word(noun)))
     })
 }
 
@@ -128,7 +129,7 @@ impl<'de> Deserialize<'de> for TextOrEnv {
                 let env = Some(table.env).filter(|name| !name.trim().is_empty());
                 env.map(Self::Env).ok_or_else(|| D::Error::missing_field("env"))
             }
-            // What else may stand here is not repeated: it may be a part of a secret.
+            // The value is not repeated: it may be a part of a secret.
             other => {
                 let expected = "a string, or { env = \"NAME\" } with the environment variable that contains it";
                 Err(D::Error::invalid_type(Unexpected::Other(other.type_str()), &expected))
@@ -138,7 +139,7 @@ impl<'de> Deserialize<'de> for TextOrEnv {
 }
 
 impl TextOrEnv {
-    /// The same where it may be left out.
+    /// An optional value.
     pub fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Self>, D::Error> {
         Self::deserialize(deserializer).map(Some)
     }

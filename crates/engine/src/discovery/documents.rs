@@ -1,57 +1,55 @@
-//! Whether a YAML file below a folder is meant as a document of the language (docs/language.md "The file"). Other programs keep
-//! YAML files too, and nobody wants to be told that theirs is no script; a script whose author mistyped `session:` is one
-//! all the same.
+//! Recognizes YAML files that are documents of the language (docs/language.md "The file"). YAML files of other programs must
+//! not be reported as invalid scripts; a script with a mistyped `session:` must still be recognized.
 
 use bcc_lang::source::near::near_miss;
 
-/// Keys that say what a document is when they stand at its root; deeper, they are other programs' too.
+/// Keys that identify a document at its root. Deeper, other programs use them too.
 const ROOT_KEYS: [&str; 8] =
     ["session", "skill", "technique_id", "workflow_id", "dialogue", "session_id", "skill_id", "phases"];
 
-/// Keys that hardly any other program uses, wherever they stand: whoever writes one means a script, however broken.
+/// Keys that identify a script at any depth, because hardly any other program uses them.
 const OWN_KEYS: [&str; 2] = ["phase_id", "topic_id"];
 
-/// What stands near to these below a mistyped root is a script's too.
+/// Below a mistyped root key, a key similar to one of these identifies a script.
 const DEEP_KEYS: [&str; 3] = ["phase_id", "topic_id", "action_type"];
 
-/// What stands below the root of a script in the oldest form.
-const OLDEST_KEYS: [&str; 4] = ["session", "phases", "phase", "topic"];
+/// Keys below `sessions` in a legacy script.
+const LEGACY_KEYS: [&str; 4] = ["session", "phases", "phase", "topic"];
 
-/// Whether the file holds a key that makes it a document of the language, or one that is near to it with phases, topics or
-/// actions below. Looks at bytes, so that a file in a foreign encoding, a torn one or one with broken syntax is recognised as
-/// well.
-pub fn seems_ours(bytes: &[u8]) -> bool {
-    // In UTF-16 every second byte of a key is nothing.
-    let narrowed: Vec<u8>;
+/// Whether the file contains a key that identifies a document of the language, or a similar key with phases, topics or actions
+/// below it. Searches bytes, so that files in another encoding, truncated files and files with syntax errors are recognized.
+pub fn is_document(bytes: &[u8]) -> bool {
+    // In UTF-16, every second byte of a key is zero.
+    let without_zeros: Vec<u8>;
     let bytes = if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        narrowed = bytes.iter().copied().filter(|byte| *byte != 0).collect();
-        &narrowed
+        without_zeros = bytes.iter().copied().filter(|byte| *byte != 0).collect();
+        &without_zeros
     } else {
         bytes
     };
-    let braces = bytes.trim_ascii_start().first() == Some(&b'{');
+    let is_json = bytes.trim_ascii_start().first() == Some(&b'{');
     let (mut mistyped, mut test, mut script, mut sessions) = (false, false, false, false);
-    // A key stands at the start of a line, or behind what can stand before one on the same line.
+    // A key is at the start of a line, or after `{` or `,`.
     for piece in bytes.split(|byte| matches!(byte, b'\n' | b'\r' | b'{' | b',')) {
         let Some(Key { word, indented, value }) = key(piece) else { continue };
         let one_of = |keys: &[&str]| keys.iter().any(|own| own.as_bytes() == word);
         let near =
             |keys: [&'static str; 3]| std::str::from_utf8(word).is_ok_and(|word| near_miss(word, keys).is_some());
-        let at_root = braces || !indented;
+        let at_root = is_json || !indented;
         if one_of(&OWN_KEYS) || at_root && one_of(&ROOT_KEYS) {
             return true;
         }
-        // Only below a mistyped root is anything compared, and at a root stand but a few keys.
+        // Similarity is computed only below a mistyped root key, for speed.
         if mistyped && (one_of(&DEEP_KEYS) || near(DEEP_KEYS)) {
             return true;
         }
-        // Other programs have sessions too; in the oldest form, each begins with its name.
-        if sessions && one_of(&OLDEST_KEYS) {
+        // Other programs use `sessions` too; in a legacy script, it is followed by one of these keys.
+        if sessions && one_of(&LEGACY_KEYS) {
             return true;
         }
         sessions |= at_root && word == b"sessions";
         mistyped |= !indented && !mistyped && near(["session", "skill", "skill"]);
-        // Other programs have either at their roots; of a test, the second names a script.
+        // Other programs use either key at the root; in a test, `script` names a YAML file.
         test |= at_root && word == b"test";
         script |= at_root && word == b"script" && names_yaml(value);
         if test && script {
@@ -65,25 +63,25 @@ pub fn seems_ours(bytes: &[u8]) -> bool {
 struct Key<'b> {
     word: &'b [u8],
     indented: bool,
-    /// What stands behind its colon.
+    /// The text after the colon.
     value: &'b [u8],
 }
 
-/// The key that `piece` begins with. The full-width colon of Chinese input methods counts as one.
+/// The key at the start of `piece`. The full-width colon of Chinese input methods is accepted.
 fn key(piece: &[u8]) -> Option<Key<'_>> {
     let start = piece.iter().position(u8::is_ascii_alphanumeric)?;
-    // `- "key": …` at most; a comment is no key.
-    let lead = piece.get(..start)?;
-    if lead.contains(&b'#') {
+    // Only punctuation as in `- "key"` may precede a key; a comment is not a key.
+    let prefix = piece.get(..start)?;
+    if prefix.contains(&b'#') {
         return None;
     }
     let rest = piece.get(start..)?;
     let end = rest.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_').unwrap_or(rest.len());
-    let (word, behind) = rest.split_at_checked(end)?;
-    let colon = behind.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b'"' | b'\''))?;
-    let behind = behind.get(colon..)?;
-    let value = behind.strip_prefix(b":").or_else(|| behind.strip_prefix("：".as_bytes()))?;
-    Some(Key { word, indented: lead.iter().any(u8::is_ascii_whitespace), value })
+    let (word, after) = rest.split_at_checked(end)?;
+    let colon = after.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b'"' | b'\''))?;
+    let after = after.get(colon..)?;
+    let value = after.strip_prefix(b":").or_else(|| after.strip_prefix("：".as_bytes()))?;
+    Some(Key { word, indented: prefix.iter().any(u8::is_ascii_whitespace), value })
 }
 
 /// Whether a value is the name of a YAML file.
@@ -98,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_of_the_language_are_told_from_those_of_other_programs() {
+    fn documents_of_the_language_are_distinguished_from_those_of_other_programs() {
         let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain(b"session:".iter().flat_map(|byte| [*byte, 0])).collect();
         let ours: [&[u8]; 18] = [
             b"session:\n  session_id: a\n",
@@ -121,7 +119,7 @@ mod tests {
             &utf16,
         ];
         for bytes in ours {
-            assert!(seems_ours(bytes), "{}", String::from_utf8_lossy(bytes));
+            assert!(is_document(bytes), "{}", String::from_utf8_lossy(bytes));
         }
         let others: [&[u8]; 13] = [
             b"actions:\n  - action_type: ai_say\nexpect: []\n",
@@ -139,7 +137,7 @@ mod tests {
             b"\0\0\0\0",
         ];
         for bytes in others {
-            assert!(!seems_ours(bytes), "{}", String::from_utf8_lossy(bytes));
+            assert!(!is_document(bytes), "{}", String::from_utf8_lossy(bytes));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which files of a project are documents of the language: how they are found, what people call them, and the skills among them.
+//! Finds the documents of a project, its skills, and the names that reports use for files.
 
 pub mod documents;
 pub mod names;

@@ -1,14 +1,14 @@
-//! The skills of a project: those in its folder `skills/`, and those that a script names by their paths.
+//! Reads the skills of a project: those in its folder `skills/`, and those that a script refers to by path.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::discovery::documents::seems_ours;
+use crate::discovery::documents::is_document;
 use crate::discovery::names::PathNames;
 use crate::discovery::walk::USUAL_FOLDERS;
 use crate::discovery::walk::walk;
-use crate::discovery::written_path::{bytes, place};
+use crate::discovery::written_path::{read, resolve};
 use crate::project::{CONFIG_FILE, absolute};
 use bcc_check::document_paths::DocumentPathError;
 use bcc_check::library::{BrokenFile, SkillLibrary, SkillPathTarget};
@@ -21,44 +21,44 @@ use bcc_lang::source::text::SourceFile;
 
 const FOLDER: &str = "skills";
 
-/// Every skill below the folder of the project. What is wrong with their files is told where these are checked.
+/// All skills in the folder of the project. Errors in their files are reported by the check of these files.
 pub fn library(project: &Path, names: &PathNames) -> SkillLibrary {
     let mut library = SkillLibrary::default();
-    library.whole = true;
+    library.complete = true;
     let Some(folder) = folder(project) else { return library };
     let walked = walk(&[folder], names);
-    library.whole = walked.diagnostics.is_empty();
+    library.complete = walked.diagnostics.is_empty();
     for found in walked.found {
         match skill(&found.path, &found.shown) {
             Read::Skill(file, skill) => library.add(&file, &skill),
             Read::Other => {}
             Read::Unreadable(diagnostics) => {
-                library.whole = false;
+                library.complete = false;
                 library.broken.push(BrokenFile { path: None, diagnostics });
             }
-            Read::Refused(_) => library.whole = false,
+            Read::Rejected(_) => library.complete = false,
         }
     }
     library
 }
 
-/// The folder of the skills. A project that nothing marks as one is taken for the folder that a file lies in: the skills are
-/// then beside its `scripts/`, wherever that is.
+/// The folder of the skills. If nothing marks the project directory, it is the folder of a script, and the skills may be next
+/// to an enclosing `scripts/`.
 pub fn folder(project: &Path) -> Option<PathBuf> {
-    let others = around(project).map(|parent| parent.join(FOLDER));
-    std::iter::once(project.join(FOLDER)).chain(others).find(|folder| folder.is_dir())
+    let candidates = possible_projects(project).map(|parent| parent.join(FOLDER));
+    std::iter::once(project.join(FOLDER)).chain(candidates).find(|folder| folder.is_dir())
 }
 
-/// What may be the project in truth, where nothing marks one: the folders that hold a usual folder which `project` lies in.
-fn around(project: &Path) -> impl Iterator<Item = &Path> {
+/// The possible project directories of an unmarked `project`: the parents of its enclosing usual folders, such as `scripts/`.
+fn possible_projects(project: &Path) -> impl Iterator<Item = &Path> {
     let usual = |name: &OsStr| USUAL_FOLDERS.iter().any(|usual| name == *usual);
-    // Sessions that were kept there say nothing of it: the first run would hide the skills from the second.
+    // A folder `.bcc` does not mark it here: the store of the first run would hide the skills from the second run.
     let marked = [CONFIG_FILE, "_system"].iter().any(|name| project.join(name).exists());
     let unmarked = project.ancestors().filter(move |_| !marked);
     unmarked.filter(move |folder| folder.file_name().is_some_and(usual)).filter_map(Path::parent)
 }
 
-/// The library for a script that names these paths. `script` is where the script lies, absolute.
+/// The library for a script that refers to skills by these paths. `script` is the absolute path of the script.
 pub fn with_paths<'p>(
     library: &SkillLibrary,
     paths: impl Iterator<Item = &'p str>,
@@ -66,27 +66,27 @@ pub fn with_paths<'p>(
     names: &PathNames,
 ) -> SkillLibrary {
     let mut library = library.clone();
-    let project = absolute(around(project).next().unwrap_or(project));
+    let project = absolute(possible_projects(project).next().unwrap_or(project));
     for path in paths {
-        let named = match place(path, script) {
-            Ok(real) => named(path, (&real, &project), names, &mut library),
-            Err(refused) => SkillPathTarget::Refused(refused),
+        let target = match resolve(path, script) {
+            Ok(real) => skill_at_path(path, (&real, &project), names, &mut library),
+            Err(error) => SkillPathTarget::Unusable(error),
         };
-        library.name(path, named);
+        library.set_path_target(path, target);
     }
     library
 }
 
-fn named(
+fn skill_at_path(
     path: &str,
     (real, project): (&Path, &Path),
     names: &PathNames,
     library: &mut SkillLibrary,
 ) -> SkillPathTarget {
     if !real.starts_with(project) {
-        return SkillPathTarget::Refused(DocumentPathError::Outside);
+        return SkillPathTarget::Unusable(DocumentPathError::Outside);
     }
-    match skill(real, &names.shown(real)) {
+    match skill(real, &names.display_name(real)) {
         Read::Skill(file, skill) => {
             library.prefer(&file, &skill);
             SkillPathTarget::Skill(skill.id.value)
@@ -96,24 +96,24 @@ fn named(
             library.broken.push(BrokenFile { path: Some(path.to_owned()), diagnostics });
             SkillPathTarget::Unreadable
         }
-        Read::Refused(refused) => SkillPathTarget::Refused(refused),
+        Read::Rejected(error) => SkillPathTarget::Unusable(error),
     }
 }
 
 enum Read {
     Skill(Arc<SourceFile>, Box<WrittenSkill>),
     Other,
-    /// A text that is broken, with what is wrong with it.
+    /// An invalid file, with its errors.
     Unreadable(Vec<Diagnostic>),
-    Refused(DocumentPathError),
+    Rejected(DocumentPathError),
 }
 
 fn skill(path: &Path, shown: &str) -> Read {
-    let bytes = match bytes(path) {
+    let bytes = match read(path) {
         Ok(bytes) => bytes,
-        Err(refused) => return Read::Refused(refused),
+        Err(error) => return Read::Rejected(error),
     };
-    let ours = seems_ours(&bytes);
+    let is_document = is_document(&bytes);
     let file = match SourceFile::from_bytes(shown, bytes) {
         Ok(file) => Arc::new(file),
         Err(diagnostic) => return Read::Unreadable(vec![*diagnostic]),
@@ -122,10 +122,10 @@ fn skill(path: &Path, shown: &str) -> Read {
     let findings = Findings::new();
     findings.extend(parsed.diagnostics);
     let Some(root) = parsed.root else {
-        return if ours { Read::Unreadable(findings.into_vec()) } else { Read::Other };
+        return if is_document { Read::Unreadable(findings.into_vec()) } else { Read::Other };
     };
     let key = root_key(&root);
-    if key.is_some_and(|key| !["skill", "technique_id"].contains(&key)) || key.is_none() && !ours {
+    if key.is_some_and(|key| !["skill", "technique_id"].contains(&key)) || key.is_none() && !is_document {
         return Read::Other;
     }
     match document(&file, &root, &findings) {
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_skills_of_a_project_are_known_by_their_ids() {
+    fn the_skills_of_a_project_are_found_by_id() {
         let project = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| {
             std::fs::create_dir_all(project.path().join("skills/deep")).unwrap();
@@ -151,10 +151,10 @@ mod tests {
         put("deep/c.yml", &format!("technique_id: breathe\ntopic: {{ topic_id: t, {actions} }}"));
         put("d.yaml", "skill: {");
         put("e.yaml", "services: {}");
-        let names = PathNames::seen_from(project.path().to_path_buf());
+        let names = PathNames::relative_to(project.path().to_path_buf());
         let library = library(project.path(), &names);
         assert_eq!(library.ids().collect::<Vec<_>>(), ["breathe", "comfort"]);
-        assert!(!library.whole, "d.yaml may hold any skill");
+        assert!(!library.complete, "d.yaml may hold any skill");
         let comfort = library.skill("comfort").unwrap();
         assert_eq!((comfort.file.name(), comfort.outputs.len()), ("skills/a.yaml", 1), "the first of two");
     }

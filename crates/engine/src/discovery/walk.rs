@@ -1,4 +1,4 @@
-//! Which files: those that are named, and what lies below the folders that are named. Each once, however it is reached.
+//! Finds files: those that are named, and those below the folders that are named. Each file is found once.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -16,22 +16,22 @@ use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::layers::{is_own_scheme, is_template_name};
 
-/// What of a project is checked when nothing is named.
+/// The folders of a project that are checked by default.
 pub const USUAL_FOLDERS: [&str; 4] = ["scripts", "skills", "tests", "_system"];
 
-/// How deep folders are walked below the one that was named.
+/// The depth to which folders are searched.
 pub const MAX_WALK_DEPTH: usize = 64;
 
-/// How many entries of folders one walk looks at.
+/// The number of directory entries that one walk visits.
 pub const MAX_WALK_ENTRIES: usize = 200_000;
 
-/// Folders that hold what programs made; hidden ones are passed over too.
-const FOLDERS_OF_PROGRAMS: [&str; 2] = ["target", "node_modules"];
+/// Folders of generated files, which are skipped, like hidden folders.
+const GENERATED_FOLDERS: [&str; 2] = ["target", "node_modules"];
 
-/// What a file is, as far as its path tells.
+/// The role of a file, according to its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileRole {
-    /// A document of the language, or so it seems.
+    /// A document of the language, or possibly one.
     Document,
     /// A prompt template of this project and scheme.
     Template {
@@ -44,37 +44,37 @@ pub enum FileRole {
     Configuration,
 }
 
-/// A file that is to be checked.
+/// A file to check.
 #[derive(Clone, Debug)]
 pub struct FoundFile {
-    /// Where it is opened.
+    /// The path to open it.
     pub path: PathBuf,
-    /// The same, absolute and with links resolved as far as it exists.
-    pub real: PathBuf,
-    /// What people are told it is called.
+    /// The absolute path, with links resolved as far as it exists.
+    pub resolved: PathBuf,
+    /// Its name in reports.
     pub shown: String,
-    /// Whether it was named itself, and not only a folder above it.
+    /// Whether the file itself was named, not only a folder above it.
     pub named: bool,
     pub role: FileRole,
 }
 
-/// What a walk came to.
+/// The result of a walk.
 #[derive(Debug, Default)]
 pub struct DiscoveredFiles {
     pub found: Vec<FoundFile>,
     pub folders: BTreeSet<PathBuf>,
-    /// What could not be looked at.
+    /// Folders that could not be searched.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Walks `roots`. A root that is no folder is a file, whether or not it exists.
+/// Searches `roots`. A root that is not a folder is a file, whether or not it exists.
 pub fn walk(roots: &[PathBuf], names: &PathNames) -> DiscoveredFiles {
-    bounded(roots, names, MAX_WALK_ENTRIES)
+    walk_limited(roots, names, MAX_WALK_ENTRIES)
 }
 
-fn bounded(roots: &[PathBuf], names: &PathNames, most: usize) -> DiscoveredFiles {
-    let mut walker =
-        Walker { names, walk: DiscoveredFiles::default(), seen: HashMap::new(), entries: 0, most, full: false };
+fn walk_limited(roots: &[PathBuf], names: &PathNames, max_entries: usize) -> DiscoveredFiles {
+    let walk = DiscoveredFiles::default();
+    let mut walker = Walker { names, walk, seen: HashMap::new(), entries: 0, max_entries, full: false };
     for root in roots {
         if root.is_dir() {
             walker.below(root);
@@ -90,39 +90,39 @@ fn bounded(roots: &[PathBuf], names: &PathNames, most: usize) -> DiscoveredFiles
 struct Walker<'n> {
     names: &'n PathNames,
     walk: DiscoveredFiles,
-    /// The files by their real paths, with their places in `walk.found`.
+    /// The indexes in `walk.found` by real path.
     seen: HashMap<PathBuf, usize>,
     entries: usize,
-    most: usize,
+    max_entries: usize,
     full: bool,
 }
 
 impl Walker<'_> {
-    /// Everything below a folder, without recursion: a tree of links may be deeper than a stack.
+    /// Searches a folder, without recursion: a tree of links may be deeper than the stack.
     fn below(&mut self, root: &Path) {
-        let mut open = vec![(root.to_path_buf(), absolute(root), 0)];
-        while let Some((folder, real, depth)) = open.pop() {
-            // A folder that was looked into before is one of a loop of links, or was named twice.
+        let mut pending = vec![(root.to_path_buf(), absolute(root), 0)];
+        while let Some((folder, real, depth)) = pending.pop() {
+            // A visited folder is part of a loop of links, or was named twice.
             if self.full || !self.walk.folders.insert(real.clone()) {
                 continue;
             }
             if depth > MAX_WALK_DEPTH {
-                let why = msg!(
+                let reason = msg!(
                     "it is nested more than {MAX_WALK_DEPTH} folders deep; specify it by name to check its contents"
                 );
-                self.cannot(&folder, why);
+                self.report_unsearched(&folder, reason);
                 continue;
             }
             let mut entries = match self.entries_of(&folder) {
                 Ok(entries) => entries,
                 Err(error) => {
-                    self.cannot(&folder, Message::text(error.to_string()));
+                    self.report_unsearched(&folder, Message::text(error.to_string()));
                     continue;
                 }
             };
             entries.sort();
             for path in entries {
-                self.entry(path, &real, depth, &mut open);
+                self.entry(path, &real, depth, &mut pending);
             }
         }
     }
@@ -131,10 +131,10 @@ impl Walker<'_> {
         let mut paths = Vec::new();
         for entry in std::fs::read_dir(folder)? {
             self.entries += 1;
-            if self.entries > self.most {
+            if self.entries > self.max_entries {
                 self.full = true;
-                let why = msg!("there are more than {} files; the rest were skipped", self.most);
-                self.cannot(folder, why);
+                let reason = msg!("there are more than {} files; the rest were skipped", self.max_entries);
+                self.report_unsearched(folder, reason);
                 break;
             }
             paths.push(entry?.path());
@@ -142,7 +142,7 @@ impl Walker<'_> {
         Ok(paths)
     }
 
-    fn entry(&mut self, path: PathBuf, folder: &Path, depth: usize, open: &mut Vec<(PathBuf, PathBuf, usize)>) {
+    fn entry(&mut self, path: PathBuf, folder: &Path, depth: usize, pending: &mut Vec<(PathBuf, PathBuf, usize)>) {
         let Some(name) = path.file_name() else { return };
         if name.as_encoded_bytes().starts_with(b".") {
             return;
@@ -150,8 +150,8 @@ impl Walker<'_> {
         let link = path.is_symlink();
         let real = if link { absolute(&path) } else { folder.join(name) };
         if path.is_dir() {
-            if !FOLDERS_OF_PROGRAMS.iter().any(|program| name == *program) {
-                open.push((path, real, depth + 1));
+            if !GENERATED_FOLDERS.iter().any(|generated| name == *generated) {
+                pending.push((path, real, depth + 1));
             }
         } else if is_yaml(&path) || template_place(&real).is_some() {
             self.file(path, real, false);
@@ -159,7 +159,7 @@ impl Walker<'_> {
     }
 
     fn file(&mut self, path: PathBuf, real: PathBuf, named: bool) {
-        if let Some(found) = self.seen.get(&real).and_then(|place| self.walk.found.get_mut(*place)) {
+        if let Some(found) = self.seen.get(&real).and_then(|index| self.walk.found.get_mut(*index)) {
             found.named |= named;
             return;
         }
@@ -169,16 +169,17 @@ impl Walker<'_> {
             None => FileRole::Document,
         };
         self.seen.insert(real.clone(), self.walk.found.len());
-        self.walk.found.push(FoundFile { shown: self.names.shown(&path), path, real, named, role });
+        self.walk.found.push(FoundFile { shown: self.names.display_name(&path), path, resolved: real, named, role });
     }
 
-    fn cannot(&mut self, path: &Path, why: Message) {
-        let shown = self.names.shown(path);
-        self.walk.diagnostics.push(unreadable(&shown, msg!("the folder {shown} was not searched: {why}")));
+    fn report_unsearched(&mut self, path: &Path, reason: Message) {
+        let shown = self.names.display_name(path);
+        let message = msg!("the folder {shown} was not searched: {reason}");
+        self.walk.diagnostics.push(unreadable(&shown, message));
     }
 }
 
-pub fn here() -> Result<PathBuf, EngineError> {
+pub fn current_directory() -> Result<PathBuf, EngineError> {
     std::env::current_dir()
         .map_err(|error| EngineError::failed(msg!("cannot determine the current directory: {error}")))
 }
@@ -198,7 +199,7 @@ pub fn template_place(path: &Path) -> Option<(PathBuf, Option<String>)> {
     Some((project.to_path_buf(), scheme))
 }
 
-/// The finding about a file or a folder that cannot be read.
+/// The diagnostic for a file or a folder that cannot be read.
 pub fn unreadable(shown: &str, message: impl Into<Message>) -> Diagnostic {
     let file = Arc::new(SourceFile::new(shown, ""));
     Diagnostic::error("unreadable-file", message, &file, Span::default())
@@ -214,16 +215,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_of_too_many_files_is_looked_into_in_part_and_named() {
+    fn a_folder_of_too_many_files_is_searched_in_part_and_reported() {
         let root = tempfile::tempdir().unwrap();
         for number in 0..20 {
             std::fs::write(root.path().join(format!("{number}.yaml")), "").unwrap();
         }
-        let names = PathNames::seen_from(root.path().to_path_buf());
+        let names = PathNames::relative_to(root.path().to_path_buf());
         let roots = [root.path().to_path_buf()];
-        let all = bounded(&roots, &names, 20);
+        let all = walk_limited(&roots, &names, 20);
         assert_eq!((all.found.len(), all.diagnostics.len()), (20, 0));
-        let part = bounded(&roots, &names, 15);
+        let part = walk_limited(&roots, &names, 15);
         assert_eq!((part.found.len(), part.diagnostics.len()), (15, 1));
         assert!(
             part.diagnostics[0].message.to_string().contains("more than 15 files"),
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_are_known_by_their_folders() {
+    fn templates_are_recognized_by_their_folders() {
         let of = |path: &str| template_place(Path::new(path));
         assert_eq!(of("/p/_system/config/default/ai_ask_v1.md"), Some(("/p".into(), None)));
         assert_eq!(of("/p/_system/config/custom/焦虑/a.md"), Some(("/p".into(), Some("焦虑".to_owned()))));

@@ -1,5 +1,5 @@
-//! A path that a document names another by: a test its script, a script its skills. It begins at the folder of the document
-//! and stays in the project.
+//! Resolves the path of a document in another one: of a script in a test, of a skill in a script. It is relative to the folder
+//! of the referring document, and must stay in the project.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -9,22 +9,22 @@ use crate::project::absolute;
 use bcc_check::document_paths::DocumentPathError;
 use bcc_lang::source::text::MAX_FILE_BYTES;
 
-/// Where the path `written` in the document at `real` leads: absolute, links resolved as far as it exists.
+/// Resolves the path `written` in the document at `real`: absolute, with links resolved as far as it exists.
 ///
 /// # Errors
-/// When it is empty or begins at the root of the machine.
-pub fn place(written: &str, real: &Path) -> Result<PathBuf, DocumentPathError> {
+/// When it is empty or absolute.
+pub fn resolve(written: &str, real: &Path) -> Result<PathBuf, DocumentPathError> {
     if written.trim().is_empty() {
         return Err(DocumentPathError::Empty);
     }
     if Path::new(written).is_absolute() {
         return Err(DocumentPathError::Absolute);
     }
-    Ok(plain(&absolute(&real.parent().unwrap_or(real).join(written))))
+    Ok(normalize(&absolute(&real.parent().unwrap_or(real).join(written))))
 }
 
 /// The bytes of the file at `real`.
-pub fn bytes(real: &Path) -> Result<Vec<u8>, DocumentPathError> {
+pub fn read(real: &Path) -> Result<Vec<u8>, DocumentPathError> {
     if real.is_dir() {
         return Err(DocumentPathError::Folder);
     }
@@ -35,17 +35,17 @@ pub fn bytes(real: &Path) -> Result<Vec<u8>, DocumentPathError> {
     }
 }
 
-/// The path without `.` and `..`: one that does not exist cannot be resolved by the system.
-pub fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
+/// The path without `.` and `..`. The system resolves them only for existing paths.
+pub fn normalize(path: &Path) -> PathBuf {
+    let mut normalized = PathBuf::new();
     for part in path.components() {
         match part {
             Component::CurDir => {}
             Component::ParentDir => {
-                plain.pop();
+                normalized.pop();
             }
-            other => plain.push(other),
+            other => normalized.push(other),
         }
     }
-    plain
+    normalized
 }

@@ -1,27 +1,27 @@
-//! Files that are made and never replace others: each whole or not at all, and all of them or none.
+//! Creates files and folders without replacing existing ones: each file completely or not at all, and all files or none.
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::files::write::{TemporaryFile, name_beside};
+use crate::files::write::{TemporaryFile, temporary_name};
 
-/// Writes `bytes` to a new file: a reader sees nothing or all of it. Says whether it was made; a file, a folder or a link that
-/// has the name already stays as it is. The folder must be there.
+/// Writes `bytes` to a new file: a reader sees no file or the complete one. Returns whether it was created; an existing file,
+/// folder or link of this name is left unchanged. The parent folder must exist.
 ///
 /// # Errors
-/// As the operating system has them; nothing is left behind then.
+/// Errors of the operating system; nothing is left behind then.
 pub fn create(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     if path.symlink_metadata().is_ok() {
         return Ok(false);
     }
-    let beside = TemporaryFile::usual(path)?;
-    beside.write(bytes)?;
-    match fs::hard_link(beside.path(), path) {
+    let temporary = TemporaryFile::with_default_permissions(path)?;
+    temporary.write(bytes)?;
+    match fs::hard_link(temporary.path(), path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        // Some file systems know no second names. That somebody makes the file in this moment is all that is not seen.
-        Err(_) if path.symlink_metadata().is_err() => beside.take_the_place_of(path).map(|()| true),
+        // Some file systems do not support hard links. A file that is created at this moment is then overwritten.
+        Err(_) if path.symlink_metadata().is_err() => temporary.replace(path).map(|()| true),
         Err(error) => Err(error),
     }
 }
@@ -29,40 +29,39 @@ pub fn create(path: &Path, bytes: &[u8]) -> io::Result<bool> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Created {
     pub written: Vec<String>,
-    /// The names that something had already.
-    pub kept: Vec<String>,
+    /// The names that already existed.
+    pub existing: Vec<String>,
 }
 
-/// Makes `folder`, with what is missing above it, and these files in it, by name. A folder that is not there comes into being
-/// with all of its files at once.
+/// Creates `folder`, its missing parents, and these files in it. A new folder appears together with all of its files.
 ///
 /// # Errors
-/// As the operating system has them; what was made by then is taken away again.
+/// Errors of the operating system; everything that was created until then is removed.
 pub fn create_all(folder: &Path, files: &[(String, Vec<u8>)]) -> io::Result<Created> {
-    let above =
+    let parent =
         folder.parent().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it has no parent folder"))?;
-    let new: Vec<&Path> = above.ancestors().take_while(|one| one.symlink_metadata().is_err()).collect();
-    let made = fs::create_dir_all(above).and_then(|()| match folder.symlink_metadata() {
+    let missing: Vec<&Path> = parent.ancestors().take_while(|ancestor| ancestor.symlink_metadata().is_err()).collect();
+    let result = fs::create_dir_all(parent).and_then(|()| match folder.symlink_metadata() {
         Ok(_) => into_folder(folder, files),
         Err(_) => new_folder(folder, files),
     });
-    if made.is_err() {
-        // The deepest first; one that holds something by now stays.
-        new.iter().for_each(|one| drop(fs::remove_dir(one)));
+    if result.is_err() {
+        // The deepest first. A folder that is no longer empty stays.
+        missing.iter().for_each(|ancestor| drop(fs::remove_dir(ancestor)));
     }
-    made
+    result
 }
 
 fn new_folder(folder: &Path, files: &[(String, Vec<u8>)]) -> io::Result<Created> {
-    let temporary = name_beside(folder)?;
-    let made = fs::create_dir(&temporary)
+    let temporary = temporary_name(folder)?;
+    let result = fs::create_dir(&temporary)
         .and_then(|()| files.iter().try_for_each(|(name, bytes)| write(&temporary.join(name), bytes)))
         .and_then(|()| fs::rename(&temporary, folder));
-    if let Err(error) = made {
+    if let Err(error) = result {
         let _ = fs::remove_dir_all(&temporary);
         return Err(error);
     }
-    Ok(Created { written: files.iter().map(|(name, _)| name.clone()).collect(), kept: vec![] })
+    Ok(Created { written: files.iter().map(|(name, _)| name.clone()).collect(), existing: vec![] })
 }
 
 fn into_folder(folder: &Path, files: &[(String, Vec<u8>)]) -> io::Result<Created> {
@@ -70,7 +69,7 @@ fn into_folder(folder: &Path, files: &[(String, Vec<u8>)]) -> io::Result<Created
     for (name, bytes) in files {
         match create(&folder.join(name), bytes) {
             Ok(true) => created.written.push(name.clone()),
-            Ok(false) => created.kept.push(name.clone()),
+            Ok(false) => created.existing.push(name.clone()),
             Err(error) => {
                 created.written.iter().for_each(|name| drop(fs::remove_file(folder.join(name))));
                 return Err(error);
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_there_stays_whatever_it_is() {
+    fn an_existing_file_folder_or_link_is_not_replaced() {
         let root = tempfile::tempdir().unwrap();
         let path = |name: &str| root.path().join(name);
         fs::write(path("file"), "mine").unwrap();
@@ -119,21 +118,21 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_comes_with_all_its_files_and_one_that_is_there_gets_what_it_lacks() {
+    fn a_new_folder_has_all_files_and_an_existing_one_gets_the_missing_files() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("a/b/gentle");
         let first = create_all(&folder, &files(&["x.md", "y.md"])).unwrap();
         assert_eq!(first.written, ["x.md", "y.md"]);
         assert_eq!(entries(&root.path().join("a/b")), ["gentle"]);
         let second = create_all(&folder, &files(&["y.md", "z.md"])).unwrap();
-        assert_eq!((second.written, second.kept), (vec!["z.md".to_owned()], vec!["y.md".to_owned()]));
+        assert_eq!((second.written, second.existing), (vec!["z.md".to_owned()], vec!["y.md".to_owned()]));
         assert_eq!(entries(&folder), ["x.md", "y.md", "z.md"]);
     }
 
     #[test]
-    fn what_was_made_before_a_failure_is_taken_away_again() {
+    fn what_was_created_before_an_error_is_removed() {
         let root = tempfile::tempdir().unwrap();
-        // No file can have the second name.
+        // The second file cannot be created.
         let bad = files(&["x.md", "no/such.md"]);
         assert!(create_all(&root.path().join("_system/config/gentle"), &bad).is_err());
         assert!(entries(root.path()).is_empty());

@@ -1,4 +1,4 @@
-//! The one writer of files: what takes the place of a file does so whole or not at all, as the file that it was.
+//! Replaces files atomically, with their permissions. All files that replace others are written here.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -7,98 +7,102 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, OFlags, access, fcntl_getfl, fcntl_setfl};
 
-/// The bits of a mode that say who may do what.
+/// The permission bits of a mode.
 const PERMISSIONS: u32 = 0o7777;
 
-/// Any of these, and somebody may write.
+/// The write bits: of the owner, the group and others.
 const WRITABLE: u32 = 0o222;
 
-/// What a new file may be, as far as the person's `umask` lets it.
-const USUAL: u32 = 0o666;
+/// The mode of a new file, before the `umask`.
+const DEFAULT_MODE: u32 = 0o666;
 
-/// While it is written, nobody else reads what takes the place of another file.
-const OWN: u32 = 0o600;
+/// The mode of a file that will replace another one, while it is written.
+const PRIVATE_MODE: u32 = 0o600;
 
-/// The most links that are followed one after another, as systems do.
-const MOST_LINKS: usize = 40;
+/// The limit on chained links, as in operating systems.
+const MAX_LINKS: usize = 40;
 
-/// Writes `bytes` to `path`, so that a reader sees the old file or the new one, never half. Makes missing directories. What is
-/// replaced keeps its permissions and, where the system lets it, its owner; a link stays one, and what it leads to is written.
-/// What is no file at all, such as `/dev/stdout` or a pipe, gets the bytes as they come.
+/// Writes `bytes` to `path`, so that a reader sees the old file or the new one, never a part. Creates missing directories. A
+/// replaced file keeps its permissions and, if the system permits it, its owner. For a link, its target is replaced. The bytes
+/// are written directly to what is not a regular file, such as `/dev/stdout` or a pipe.
 ///
 /// # Errors
-/// As the operating system has them; also for a directory, and for a file that is read-only. Nothing is left behind then.
+/// Errors of the operating system; also for a directory and for a read-only file. Nothing is left behind then.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut replacing = FileReplacement::begin(path)?;
+    let mut replacing = FileReplacement::start(path)?;
     replacing.write_all(bytes)?;
     replacing.finish()
 }
 
-/// [`replace`] piece by piece, for what need not be in memory as a whole. Dropped before [`FileReplacement::finish`], it leaves
-/// everything as it was.
+/// [`replace`] in pieces, for contents that need not be in memory completely. If it is dropped before
+/// [`FileReplacement::finish`], the file stays unchanged.
 #[derive(Debug)]
 pub struct FileReplacement {
-    into: Into,
+    target: Target,
 }
 
 #[derive(Debug)]
-enum Into {
-    Itself(File),
-    /// A file beside the one that it will be, and what that is already.
-    Place {
-        beside: TemporaryFile,
+enum Target {
+    Direct(File),
+    /// A temporary file in the same folder, and the metadata of the original file, if there is one.
+    Replacement {
+        temporary: TemporaryFile,
         real: PathBuf,
-        like: Option<Box<Metadata>>,
+        original: Option<Box<Metadata>>,
     },
 }
 
 impl FileReplacement {
-    /// Begins to write what `path` will hold.
-    pub fn begin(path: &Path) -> io::Result<Self> {
-        let into = match fs::metadata(path) {
+    /// Starts to write the new contents of `path`.
+    pub fn start(path: &Path) -> io::Result<Self> {
+        let target = match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => {
                 return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
             }
-            Ok(metadata) if !metadata.is_file() || is_output(&metadata) => Into::Itself(opened_through(path)?),
+            Ok(metadata) if !metadata.is_file() || is_output(&metadata) => Target::Direct(open_for_append(path)?),
             Ok(_) => {
                 let real = fs::canonicalize(path)?;
                 let metadata = fs::metadata(&real)?;
-                if !may_be_written(&real, &metadata) {
+                if !is_writable(&real, &metadata) {
                     return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is read-only"));
                 }
-                Into::Place { beside: TemporaryFile::own(&real)?, real, like: Some(Box::new(metadata)) }
+                Target::Replacement {
+                    temporary: TemporaryFile::with_private_permissions(&real)?,
+                    real,
+                    original: Some(Box::new(metadata)),
+                }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let real = leads_to(path)?;
+                let real = resolve_links(path)?;
                 fs::create_dir_all(folder_of(&real))?;
-                Into::Place { beside: TemporaryFile::usual(&real)?, real, like: None }
+                Target::Replacement { temporary: TemporaryFile::with_default_permissions(&real)?, real, original: None }
             }
             Err(error) => return Err(error),
         };
-        Ok(Self { into })
+        Ok(Self { target })
     }
 
-    /// Everything is written: now it takes its place.
+    /// Puts the new contents in place.
     pub fn finish(mut self) -> io::Result<()> {
         self.flush()?;
-        match self.into {
-            Into::Itself(_) => Ok(()),
-            Into::Place { beside, real, like } => {
-                beside.file.sync_all()?;
-                if let Some(metadata) = like {
-                    // A folder that several people share: the new file is then of the one who wrote it, as any other of theirs.
-                    let _ = beside.belong_like(&metadata);
-                    beside.be_as(&metadata)?;
+        match self.target {
+            Target::Direct(_) => Ok(()),
+            Target::Replacement { temporary, real, original } => {
+                temporary.file.sync_all()?;
+                if let Some(metadata) = original {
+                    // In a shared folder this can fail: the new file then belongs to the current user.
+                    let _ = temporary.copy_owner(&metadata);
+                    temporary.copy_permissions(&metadata)?;
                 }
-                beside.take_the_place_of(&real)
+                temporary.replace(&real)
             }
         }
     }
 
     fn file(&mut self) -> &File {
-        match &self.into {
-            Into::Itself(file) => file,
-            Into::Place { beside, .. } => &beside.file,
+        match &self.target {
+            Target::Direct(file) => file,
+            Target::Replacement { temporary, .. } => &temporary.file,
         }
     }
 }
@@ -113,37 +117,37 @@ impl Write for FileReplacement {
     }
 }
 
-/// Whether both paths lead to one file, however they are written.
+/// Whether both paths refer to the same file.
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
-    let of = |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
-    of(one).is_some_and(|one| of(other) == Some(one))
+    let identity = |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+    identity(one).is_some_and(|one| identity(other) == Some(one))
 }
 
-/// Whether this file is meant to be written, by this user. To root everything is writable; what nobody may write to stays.
-pub fn may_be_written(path: &Path, metadata: &Metadata) -> bool {
+/// Whether this user may write to the file. A file without any write bit is not replaced, not even by root.
+pub fn is_writable(path: &Path, metadata: &Metadata) -> bool {
     metadata.mode() & WRITABLE != 0 && access(path, Access::WRITE_OK).is_ok()
 }
 
-/// Whether this file is what the program writes to already: `> FILE` with `-o /dev/stdout`.
+/// Whether this file is already standard output or standard error: `> FILE` with `-o /dev/stdout`.
 fn is_output(metadata: &Metadata) -> bool {
     let same = |one: Metadata| (one.dev(), one.ino()) == (metadata.dev(), metadata.ino());
     ["/dev/stdout", "/dev/stderr"].iter().any(|path| fs::metadata(path).is_ok_and(same))
 }
 
-fn opened_through(path: &Path) -> io::Result<File> {
-    // A pipe that nobody reads would be waited for.
+fn open_for_append(path: &Path) -> io::Result<File> {
+    // Without `NONBLOCK`, opening a pipe without a reader would block.
     let file = OpenOptions::new().append(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
     fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     Ok(file)
 }
 
-/// Where a path leads that nothing is at yet: past the links that lead there.
-fn leads_to(path: &Path) -> io::Result<PathBuf> {
-    let mut at = path.to_path_buf();
-    for _ in 0..MOST_LINKS {
-        match fs::read_link(&at) {
-            Ok(next) => at = folder_of(&at).join(next),
-            Err(_) => return Ok(at),
+/// The target of a path whose file does not exist yet: the end of the chain of links.
+fn resolve_links(path: &Path) -> io::Result<PathBuf> {
+    let mut current = path.to_path_buf();
+    for _ in 0..MAX_LINKS {
+        match fs::read_link(&current) {
+            Ok(next) => current = folder_of(&current).join(next),
+            Err(_) => return Ok(current),
         }
     }
     Err(io::Error::other("its links form a loop"))
@@ -156,16 +160,16 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// A hidden name in the same folder that nobody else has or can foresee.
-pub fn name_beside(path: &Path) -> io::Result<PathBuf> {
+/// A hidden name in the same folder that is unique and cannot be predicted.
+pub fn temporary_name(path: &Path) -> io::Result<PathBuf> {
     if path.file_name().is_none() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it has no file name"));
     }
-    // Not made from its name, which may be as long as a name can be.
+    // Not made from the file name, which may already have the maximum length.
     Ok(folder_of(path).join(format!(".bcc-{}", uuid::Uuid::now_v7().simple())))
 }
 
-/// A new file in the folder of another one; removed unless it takes its place.
+/// A new file in the folder of another one. It is removed unless it replaces that file.
 #[derive(Debug)]
 pub struct TemporaryFile {
     path: PathBuf,
@@ -174,34 +178,33 @@ pub struct TemporaryFile {
 
 impl TemporaryFile {
     fn new(real: &Path, mode: u32) -> io::Result<Self> {
-        let path = name_beside(real)?;
+        let path = temporary_name(real)?;
         let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
         Ok(Self { path, file })
     }
 
-    /// Makes an empty file beside `real`, where nothing is yet: with the permissions that new files have. Nothing that is there
-    /// is opened, and no link followed.
-    pub fn usual(real: &Path) -> io::Result<Self> {
-        Self::new(real, USUAL)
+    /// Creates an empty file next to `real`, with the permissions of a new file. It opens no existing file and follows no link.
+    pub fn with_default_permissions(real: &Path) -> io::Result<Self> {
+        Self::new(real, DEFAULT_MODE)
     }
 
-    /// The same for what takes the place of another file: for nobody else's eyes yet.
-    pub fn own(real: &Path) -> io::Result<Self> {
-        Self::new(real, OWN)
+    /// The same, readable only by its owner, to replace an existing file.
+    pub fn with_private_permissions(real: &Path) -> io::Result<Self> {
+        Self::new(real, PRIVATE_MODE)
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Fills it, and waits until the disk has it.
+    /// Writes the contents and syncs them to disk.
     pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
         (&self.file).write_all(bytes)?;
         self.file.sync_all()
     }
 
-    /// Gives it to the owner and the group of another file, where it is not theirs.
-    pub fn belong_like(&self, like: &Metadata) -> io::Result<()> {
+    /// Sets the owner and the group to those of `like`, if they differ.
+    pub fn copy_owner(&self, like: &Metadata) -> io::Result<()> {
         let own = self.file.metadata()?;
         if (own.uid(), own.gid()) == (like.uid(), like.gid()) {
             return Ok(());
@@ -209,18 +212,18 @@ impl TemporaryFile {
         fchown(&self.file, Some(like.uid()), Some(like.gid()))
     }
 
-    pub fn be_as(&self, like: &Metadata) -> io::Result<()> {
+    pub fn copy_permissions(&self, like: &Metadata) -> io::Result<()> {
         self.file.set_permissions(Permissions::from_mode(like.mode() & PERMISSIONS))?;
         self.file.sync_all()
     }
 
-    /// Renames it to `real`, whatever file is there.
+    /// Renames it to `real`, and replaces an existing file.
     ///
     /// # Errors
-    /// As the operating system has them; it is removed then.
-    pub fn take_the_place_of(self, real: &Path) -> io::Result<()> {
+    /// Errors of the operating system; the temporary file is removed then.
+    pub fn replace(self, real: &Path) -> io::Result<()> {
         fs::rename(&self.path, real)?;
-        // The name is on the disk as well when its folder is; what fails here can no longer be undone, and harms nobody.
+        // Syncing the folder makes the new name durable. An error here is harmless and cannot be undone.
         let _ = File::open(folder_of(real)).map(|folder| folder.sync_all());
         Ok(())
     }
@@ -228,7 +231,7 @@ impl TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // After the renaming there is none of this name.
+        // After a rename, there is no file of this name.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -247,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_as_what_it_was() {
+    fn a_replaced_file_keeps_its_permissions_and_a_link_stays_a_link() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         fs::write(at("file"), "old").unwrap();
@@ -264,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_may_be_read_as_any_other_that_is_made() {
+    fn a_new_file_has_the_default_permissions() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("usual"), "").unwrap();
         replace(&root.path().join("new"), b"new").unwrap();
@@ -272,11 +275,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_planted_beside_a_file_is_neither_opened_nor_followed() {
+    fn files_planted_next_to_a_file_are_neither_opened_nor_followed() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         fs::write(at("victim"), "mine").unwrap();
-        // The name that such a file could be foreseen to have.
+        // Names that a temporary file could be predicted to have.
         symlink("victim", at(&format!(".file.{}", std::process::id()))).unwrap();
         symlink("victim", at(&format!(".bcc-mend.{}.0", std::process::id()))).unwrap();
         replace(&at("file"), b"new").unwrap();
@@ -285,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_replaced_stays_and_nothing_is_left_behind() {
+    fn a_file_that_cannot_be_replaced_stays_and_nothing_is_left_behind() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         fs::create_dir(at("folder")).unwrap();
@@ -293,27 +296,28 @@ mod tests {
         fs::set_permissions(at("readonly"), Permissions::from_mode(0o444)).unwrap();
         symlink("circle", at("circle")).unwrap();
         let long = "x".repeat(300);
-        for (name, why) in [("folder", "directory"), ("readonly", "read-only"), ("circle", ""), (long.as_str(), "")] {
+        for (name, reason) in [("folder", "directory"), ("readonly", "read-only"), ("circle", ""), (long.as_str(), "")]
+        {
             let error = replace(&at(name), b"new").unwrap_err();
-            assert!(error.to_string().contains(why), "{name}: {error}");
+            assert!(error.to_string().contains(reason), "{name}: {error}");
         }
         assert_eq!(fs::read(at("readonly")).unwrap(), b"old");
         assert_eq!(count(root.path()), 3, "nothing else is left behind");
     }
 
     #[test]
-    fn what_is_no_file_gets_the_bytes_and_stays_what_it_is() {
+    fn bytes_are_written_directly_to_what_is_not_a_regular_file() {
         replace(Path::new("/dev/null"), b"gone").unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
         let root = tempfile::tempdir().unwrap();
         let socket = root.path().join("socket");
-        let _listening = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         assert!(replace(&socket, b"x").is_err());
         assert_eq!(count(root.path()), 1);
     }
 
     #[test]
-    fn one_file_is_known_by_all_of_its_names() {
+    fn a_file_is_recognized_by_all_of_its_names() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         fs::create_dir(at("folder")).unwrap();

@@ -1,18 +1,18 @@
-//! Which models stand in for which.
+//! The fallback chain of a model.
 
 use crate::config::config::Config;
 
-/// `name`, and behind it every model that is asked when it gives no reply: each fallback with its own fallbacks behind it, and
-/// no model twice.
+/// `name`, followed by the models that are called if it fails, in order: each fallback is followed by its own fallbacks. No model
+/// is listed twice.
 pub fn chain<'a>(config: &'a Config, name: &'a str) -> Vec<&'a str> {
     let mut chain = Vec::new();
-    // From the back, so that the first fallback is looked at first.
-    let mut next = vec![name];
-    while let Some(name) = next.pop() {
+    // A stack: fallbacks are pushed in reverse, so that the first one is visited first.
+    let mut pending = vec![name];
+    while let Some(name) = pending.pop() {
         if !chain.contains(&name) {
             chain.push(name);
             let table = config.models.get(name);
-            next.extend(table.iter().flat_map(|table| table.fallback.iter().rev()).map(String::as_str));
+            pending.extend(table.iter().flat_map(|table| table.fallback.iter().rev()).map(String::as_str));
         }
     }
     chain
@@ -24,7 +24,7 @@ mod tests {
     use crate::config::config::read;
 
     #[test]
-    fn chains_of_chains_are_one_chain_without_repeats() {
+    fn nested_fallbacks_are_one_chain_without_duplicates() {
         let tables = [("a", "b, d, offline"), ("b", "c, d"), ("c", ""), ("d", "c, e"), ("e", "")];
         let text: String = tables
             .iter()

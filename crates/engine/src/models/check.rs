@@ -1,4 +1,4 @@
-//! Tries models: one word each, and what of the rest a model supports.
+//! `models check`: sends short prompts to models, and reports which features they support.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
@@ -13,7 +13,7 @@ use crate::config::model_table::ProviderKind;
 use crate::config::validation::OFFLINE;
 use crate::environment::Environment;
 use crate::error::EngineError;
-use crate::models::environment::key_alone;
+use crate::models::environment::environment_key;
 use crate::models::factory::ModelFactory;
 use crate::models::shared::{SharedModels, connect};
 use crate::project::Project;
@@ -24,35 +24,35 @@ use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Purpose, Task};
 use bcc_llm::providers::http::config::{ServerConfig, Structured};
 
-const WORD: &str = "Hello";
+const GREETING: &str = "Hello";
 
-/// Enough for a greeting and, of most models that think first, for their thoughts.
-const MOST_TOKENS: u32 = 512;
+/// Enough for a greeting, and for the reasoning of most reasoning models.
+const MAX_TOKENS: u32 = 512;
 
-/// The longest that one request may take, whatever the configuration allows.
-const LONGEST_REQUEST: Duration = Duration::from_secs(30);
+/// The limit on the timeout of one request, even if the configuration sets a longer one.
+const MAX_REQUEST_TIME: Duration = Duration::from_secs(30);
 
-/// A busy server is given one more chance.
-const ATTEMPTS: u32 = 2;
+/// A busy server is asked a second time.
+const MAX_ATTEMPTS: u32 = 2;
 
-/// What trying a model showed.
+/// The result of the check of a model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ModelCheck {
     pub name: String,
-    /// Its provider and model, as events show it.
+    /// Its provider and model, as in events.
     pub model: String,
     pub ok: bool,
-    /// Whether its server was reached; `None` where there is none.
+    /// Whether its server was reached; `None` if it has no server.
     pub reachable: Option<bool>,
     pub answers: bool,
-    /// Whether its words came piece by piece; `None` where a reply is too short to tell, or there is none.
+    /// Whether its reply was streamed; `None` if the reply is too short to tell, or there is none.
     pub streams: Option<bool>,
     pub counts_tokens: Option<bool>,
-    /// Whether it takes a JSON Schema for its reply, and keeps to it.
+    /// Whether it accepts a JSON Schema for its reply, and follows it.
     pub json_schema: Option<bool>,
-    /// Whether it can be made to answer with a JSON object.
+    /// Whether it can be forced to reply with a JSON object.
     pub json_object: Option<bool>,
-    /// Whether it takes the same schema as a tool.
+    /// Whether it accepts the same schema as a tool.
     pub tool: Option<bool>,
     pub first_token_ms: Option<u64>,
     pub ms: Option<u64>,
@@ -61,45 +61,45 @@ pub struct ModelCheck {
     pub note: Option<Message>,
 }
 
-/// The names of all models of a project, as far as there are any to try.
-pub fn every(project: &Project, environment: &Environment) -> Vec<String> {
-    let alone = key_alone(&project.config, environment).map(|_| "default".to_owned());
-    alone.into_iter().chain(project.config.models.keys().cloned()).collect()
+/// The names of all models of a project, and `default` if the environment defines it.
+pub fn model_names(project: &Project, environment: &Environment) -> Vec<String> {
+    let key = environment_key(&project.config, environment).map(|_| "default".to_owned());
+    key.into_iter().chain(project.config.models.keys().cloned()).collect()
 }
 
-/// Something to try.
+/// A model to check.
 enum Subject {
     Server(ProviderKind, Box<ServerConfig>),
     Offline,
     Replay,
 }
 
-/// Tries the models of these names at the same time; the results stand in their order.
+/// Checks these models in parallel, and returns the results in the same order.
 ///
 /// # Errors
-/// When there is no such model, or one of them would be sent something and the project is not trusted. What is wrong with a
-/// model itself is part of its result.
+/// When there is no such model, or a model needs a server and the project is not trusted. Errors of a model itself are part of
+/// its result.
 pub async fn check(
     project: &Project,
     environment: &Environment,
     names: &[String],
 ) -> Result<Vec<ModelCheck>, EngineError> {
     let shared = SharedModels::default();
-    let maker = ModelFactory { project, environment, shared: &shared };
+    let factory = ModelFactory { project, environment, shared: &shared };
     for name in names {
         let table = project.config.models.get(name);
         if table.is_none() && name != OFFLINE && name != "default" {
-            return Err(maker.unknown(name));
+            return Err(factory.unknown(name));
         }
         if !project.trusted && table.is_some_and(|table| table.provider.sends()) {
-            return Err(maker.untrusted(name));
+            return Err(factory.untrusted(name));
         }
     }
     let mut running = Vec::new();
     for name in names {
-        let subject = subject(&maker, name);
+        let subject = subject(&factory, name);
         let name = name.clone();
-        // Each on a task of its own: they wait for different servers.
+        // One task each: they wait for different servers.
         running.push(tokio::spawn(async move {
             let mut checked = ModelCheck { name, ..ModelCheck::default() };
             match subject {
@@ -116,16 +116,16 @@ pub async fn check(
     Ok(results)
 }
 
-fn subject(maker: &ModelFactory<'_>, name: &str) -> Result<Subject, EngineError> {
+fn subject(factory: &ModelFactory<'_>, name: &str) -> Result<Subject, EngineError> {
     let server = |kind, config| Ok(Subject::Server(kind, Box::new(config)));
-    match maker.project.config.models.get(name) {
+    match factory.project.config.models.get(name) {
         Some(table) => match table.provider {
-            ProviderKind::OpenAi | ProviderKind::Anthropic => server(table.provider, maker.server(name, table)?),
+            ProviderKind::OpenAi | ProviderKind::Anthropic => server(table.provider, factory.server(name, table)?),
             ProviderKind::Offline => Ok(Subject::Offline),
-            ProviderKind::Replay => maker.replay(name, table).map(|_| Subject::Replay),
+            ProviderKind::Replay => factory.replay(name, table).map(|_| Subject::Replay),
         },
-        None => match key_alone(&maker.project.config, maker.environment).filter(|_| name == "default") {
-            Some(alone) => server(alone.kind, alone.server(maker.environment)?),
+        None => match environment_key(&factory.project.config, factory.environment).filter(|_| name == "default") {
+            Some(key) => server(key.kind, key.server(factory.environment)?),
             None => Ok(Subject::Offline),
         },
     }
@@ -152,12 +152,12 @@ impl Subject {
 async fn check_server(kind: ProviderKind, config: &ServerConfig, checked: &mut ModelCheck) {
     checked.model = format!("{}:{}", kind.name(), config.model);
     let mut plain = config.clone();
-    plain.max_attempts = ATTEMPTS.min(config.max_attempts);
-    plain.timeout = LONGEST_REQUEST.min(config.timeout);
-    // A model that thinks for a set number of tokens wants to be allowed more of them.
-    plain.max_tokens = config.max_tokens.or(Some(MOST_TOKENS));
+    plain.max_attempts = MAX_ATTEMPTS.min(config.max_attempts);
+    plain.timeout = MAX_REQUEST_TIME.min(config.timeout);
+    // A reasoning model with a token budget needs a larger limit, which is configured.
+    plain.max_tokens = config.max_tokens.or(Some(MAX_TOKENS));
     let with = |structured| ServerConfig { structured, ..plain.clone() };
-    let (heard, reply) = match ask(kind, with(Structured::Off), None).await {
+    let (captured, reply) = match ask(kind, with(Structured::Off), None).await {
         Ok(answer) => answer,
         Err(error) => {
             checked.reachable = match error {
@@ -171,13 +171,16 @@ async fn check_server(kind: ProviderKind, config: &ServerConfig, checked: &mut M
     checked.reachable = Some(true);
     checked.answers = !reply.text.trim().is_empty();
     checked.counts_tokens = Some(reply.counted);
-    checked.streams = heard.streams(&reply.text);
-    checked.first_token_ms = heard.first.map(millis);
-    checked.ms = Some(millis(heard.took));
+    checked.streams = captured.streams(&reply.text);
+    checked.first_token_ms = captured.first.map(millis);
+    checked.ms = Some(millis(captured.elapsed));
     if !checked.answers {
         let help = "a reasoning model may need more tokens; try a larger `max_tokens`, or another model";
-        let why = if reply.cut_off { msg!(" within {MOST_TOKENS} tokens") } else { Message::default() };
-        return checked.fail(msg!("it returned no text{why}"), Some(help.into()));
+        let limit = match reply.cut_off {
+            true => msg!(" within {MAX_TOKENS} tokens"),
+            false => Message::default(),
+        };
+        return checked.fail(msg!("it returned no text{limit}"), Some(help.into()));
     }
     checked.ok = true;
     let forms = kind.forms();
@@ -187,12 +190,12 @@ async fn check_server(kind: ProviderKind, config: &ServerConfig, checked: &mut M
         (Structured::Tool, &mut checked.tool),
     ] {
         if forms.contains(&form) {
-            *result = Some(keeps_to(kind, with(form)).await);
+            *result = Some(follows_form(kind, with(form)).await);
         }
     }
-    // A form that the settings name is asked for in every call, and nothing else is tried.
+    // A configured form is used in every call, without a fallback to another form.
     if matches!(config.structured, Structured::JsonSchema | Structured::JsonObject | Structured::Tool)
-        && let Err(error) = ask(kind, with(config.structured), Some(tiny())).await
+        && let Err(error) = ask(kind, with(config.structured), Some(test_schema())).await
     {
         let named = config.structured.name();
         let help = msg!(
@@ -202,8 +205,8 @@ async fn check_server(kind: ProviderKind, config: &ServerConfig, checked: &mut M
     }
 }
 
-/// A schema that any model can keep to.
-fn tiny() -> Value {
+/// A schema that any model can follow.
+fn test_schema() -> Value {
     json!({
         "type": "object",
         "properties": { "hello": { "type": "boolean" } },
@@ -212,10 +215,10 @@ fn tiny() -> Value {
     })
 }
 
-/// Whether a reply that is asked for in this form comes in it.
-async fn keeps_to(kind: ProviderKind, config: ServerConfig) -> bool {
+/// Whether the model replies in this form if it is requested.
+async fn follows_form(kind: ProviderKind, config: ServerConfig) -> bool {
     let named = config.structured != Structured::JsonObject;
-    let Ok((_, reply)) = ask(kind, config, Some(tiny())).await else { return false };
+    let Ok((_, reply)) = ask(kind, config, Some(test_schema())).await else { return false };
     let value: Option<Value> = serde_json::from_str(reply.text.trim()).ok();
     value.is_some_and(|value| if named { value.get("hello").is_some_and(Value::is_boolean) } else { value.is_object() })
 }
@@ -226,8 +229,8 @@ async fn ask(
     schema: Option<Value>,
 ) -> Result<(CapturedDeltas, ModelReply), ModelError> {
     let provider: Arc<dyn Provider> = connect(kind, config)?;
-    // Servers refuse to promise JSON when the prompt does not mention it.
-    let content = if schema.is_some() { "Answer in JSON: {\"hello\": true}" } else { WORD };
+    // Servers reject the JSON mode if the prompt does not mention JSON.
+    let content = if schema.is_some() { "Answer in JSON: {\"hello\": true}" } else { GREETING };
     let request = ModelRequest {
         messages: vec![ChatMessage { role: Role::User, content: content.to_owned() }],
         schema: schema.map(Arc::new),
@@ -247,32 +250,32 @@ async fn ask(
             opening: true,
         },
     };
-    let mut heard = CapturedDeltas::new();
-    let reply = provider.complete(&request, &mut heard).await?;
-    heard.took = heard.asked.elapsed();
-    Ok((heard, reply))
+    let mut captured = CapturedDeltas::new();
+    let reply = provider.complete(&request, &mut captured).await?;
+    captured.elapsed = captured.started.elapsed();
+    Ok((captured, reply))
 }
 
-/// When the pieces of a reply came.
+/// When the deltas of a reply were received.
 struct CapturedDeltas {
-    asked: Instant,
-    pieces: u64,
+    started: Instant,
+    count: u64,
     first: Option<Duration>,
-    took: Duration,
+    elapsed: Duration,
 }
 
 impl CapturedDeltas {
     #[allow(clippy::disallowed_methods, reason = "how long a server takes is what is asked for here")]
     fn new() -> Self {
-        Self { asked: Instant::now(), pieces: 0, first: None, took: Duration::ZERO }
+        Self { started: Instant::now(), count: 0, first: None, elapsed: Duration::ZERO }
     }
 
-    /// Whether `text` came piece by piece; a word or two say nothing about that.
+    /// Whether `text` was streamed; unknown for a single short delta.
     fn streams(&self, text: &str) -> Option<bool> {
-        const TELLING: usize = 16;
-        match self.pieces {
+        const MIN_CHARACTERS: usize = 16;
+        match self.count {
             0 => None,
-            1 => (text.chars().count() > TELLING).then_some(false),
+            1 => (text.chars().count() > MIN_CHARACTERS).then_some(false),
             _ => Some(true),
         }
     }
@@ -280,13 +283,12 @@ impl CapturedDeltas {
 
 impl LiveObserver for CapturedDeltas {
     fn text(&mut self, _piece: &str) {
-        self.pieces += 1;
-        self.first.get_or_insert(self.asked.elapsed());
+        self.count += 1;
+        self.first.get_or_insert(self.started.elapsed());
     }
 
     fn restart(&mut self) {
-        let anew = Self::new();
-        *self = anew;
+        *self = Self::new();
     }
 }
 
@@ -301,7 +303,7 @@ impl ModelCheck {
         self.help = help;
     }
 
-    /// The same for programs.
+    /// The result as JSON.
     pub fn json(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! Which model a session asks: command line over environment over the project's file over the built-in one
-//! (docs/configuration.md).
+//! Selects the model of a session: from the command line, then the environment, then the configuration of the project, then the
+//! built-in responder (docs/configuration.md).
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::config::validation::OFFLINE;
 use crate::environment::Environment;
 use crate::error::EngineError;
-use crate::models::environment::key_alone;
+use crate::models::environment::environment_key;
 use crate::models::factory::{ModelFactory, replay};
 use crate::models::shared::SharedModels;
 use crate::project::{Project, absolute};
@@ -26,38 +26,38 @@ pub struct ModelSet {
     project: Project,
     environment: Environment,
     shared: Arc<SharedModels>,
-    /// What the command line or the environment asked for: it stands for every model of the session.
-    asked: Option<Arc<dyn Provider>>,
-    /// The `model:` of the script, for what asks the session's model without being part of the script.
+    /// The model of the command line or the environment. It replaces all models of the session.
+    requested: Option<Arc<dyn Provider>>,
+    /// The `model:` of the script, for callers outside the script, such as monitors.
     script: Option<String>,
-    made: Mutex<BTreeMap<String, Arc<dyn Provider>>>,
+    providers: Mutex<BTreeMap<String, Arc<dyn Provider>>>,
 }
 
-/// What a session runs on.
+/// The models of a session.
 pub struct ChosenModel {
     pub models: ModelSet,
-    /// The name of the session's model, as events show it.
+    /// The name of the session's model in events.
     pub name: String,
     pub notices: Vec<Message>,
-    /// What a resumed session must be told to ask for the same model again.
-    pub asked: Option<String>,
+    /// The requested model, stored so that a resumed session uses it again.
+    pub requested: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestedModel<'a> {
-    pub asked: Option<&'a str>,
-    /// What a stored session was started with; the environment wins over it.
+    pub requested: Option<&'a str>,
+    /// The model that a stored session was started with. The environment has priority over it.
     pub stored: Option<&'a str>,
     pub script: Option<&'a str>,
 }
 
-/// Chooses the session's model and makes it with all that stand in for it, so that a mistake in the configuration is found
-/// before anything runs.
+/// Selects the model of a session, and creates it with its fallbacks, so that configuration errors are found before anything
+/// runs.
 ///
-/// `shared` is what the sessions of an engine share.
+/// `shared` belongs to all sessions of an engine.
 ///
 /// # Errors
-/// When the model does not exist, cannot be made, or must not be used because the project is not trusted.
+/// When the model does not exist, cannot be created, or must not be used because the project is not trusted.
 pub fn choose(
     project: &Project,
     environment: &Environment,
@@ -68,30 +68,30 @@ pub fn choose(
         project: project.clone(),
         environment: environment.clone(),
         shared: Arc::clone(shared),
-        asked: None,
+        requested: None,
         script: wanted.script.map(str::to_owned),
-        made: Mutex::default(),
+        providers: Mutex::default(),
     };
-    let alone = key_alone(&project.config, environment);
-    let from_environment = environment.get("BCC_MODEL").filter(|name| names_a_model(project, name) || alone.is_none());
-    let asked = wanted.asked.or(from_environment).or(wanted.stored);
-    if let Some(asked) = asked {
-        // A file of replies is named by whoever runs the session and by nobody else; it is found again from elsewhere.
-        let replies = asked.strip_prefix("replay:").map(|file| absolute(Path::new(file)));
+    let key = environment_key(&project.config, environment);
+    let from_environment = environment.get("BCC_MODEL").filter(|name| names_a_model(project, name) || key.is_none());
+    let requested = wanted.requested.or(from_environment).or(wanted.stored);
+    if let Some(requested) = requested {
+        // Only the person who runs the session can name a replies file. The path is made absolute, to be found when it is resumed.
+        let replies = requested.strip_prefix("replay:").map(|file| absolute(Path::new(file)));
         let provider = match &replies {
             Some(file) => Arc::new(replay(file)?),
-            None => set.make(asked)?,
+            None => set.make(requested)?,
         };
-        let asked = replies.map_or_else(|| asked.to_owned(), |file| format!("replay:{}", file.display()));
+        let requested = replies.map_or_else(|| requested.to_owned(), |file| format!("replay:{}", file.display()));
         let name = provider.name().to_owned();
-        set.asked = Some(provider);
-        return Ok(ChosenModel { models: set, name, notices: Vec::new(), asked: Some(asked) });
+        set.requested = Some(provider);
+        return Ok(ChosenModel { models: set, name, notices: Vec::new(), requested: Some(requested) });
     }
     let wanted = wanted.script.unwrap_or("default");
     let mut notices = Vec::new();
     if wanted == "default" && !project.config.models.contains_key("default") {
-        match alone {
-            Some(alone) => notices.extend(alone.notice()),
+        match key {
+            Some(key) => notices.extend(key.notice()),
             None => notices.push(NOTHING_CONFIGURED.into()),
         }
     }
@@ -100,39 +100,39 @@ pub fn choose(
     if project.config.models.contains_key(MONITOR) {
         set.make(MONITOR)?;
     }
-    Ok(ChosenModel { models: set, name, notices, asked: None })
+    Ok(ChosenModel { models: set, name, notices, requested: None })
 }
 
 const NOTHING_CONFIGURED: &str = "no model is configured: the built-in offline responder answers (no AI); to use a model, set BCC_MODEL and an API key such as OPENAI_API_KEY";
 
-/// Whether this is the name of a model, wherever it is asked for.
+/// Whether this is the name of a model.
 pub fn names_a_model(project: &Project, name: &str) -> bool {
     name == OFFLINE || name.starts_with("replay:") || project.config.models.contains_key(name)
 }
 
 impl ModelSet {
     fn make(&self, name: &str) -> Result<Arc<dyn Provider>, EngineError> {
-        if let Some(made) = self.made.lock().unwrap_or_else(PoisonError::into_inner).get(name) {
-            return Ok(Arc::clone(made));
+        if let Some(provider) = self.providers.lock().unwrap_or_else(PoisonError::into_inner).get(name) {
+            return Ok(Arc::clone(provider));
         }
-        let maker = ModelFactory { project: &self.project, environment: &self.environment, shared: &self.shared };
-        let provider = maker.make(name)?;
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Arc::clone(made.entry(name.to_owned()).or_insert(provider)))
+        let factory = ModelFactory { project: &self.project, environment: &self.environment, shared: &self.shared };
+        let provider = factory.make(name)?;
+        let mut providers = self.providers.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Arc::clone(providers.entry(name.to_owned()).or_insert(provider)))
     }
 }
 
 impl ModelProviders for ModelSet {
     fn provider(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
-        if let Some(asked) = &self.asked {
-            return Ok(Arc::clone(asked));
+        if let Some(requested) = &self.requested {
+            return Ok(Arc::clone(requested));
         }
         self.make(name.unwrap_or("default")).map_err(|error| ModelError::Config { message: error.to_message() })
     }
 
     fn monitor(&self, action_id: &str) -> Option<Arc<dyn Provider>> {
         let named = self.project.config.models.contains_key(MONITOR).then_some(MONITOR);
-        // That it can be made was settled when the session's model was chosen.
+        // It was already created when the session's model was selected.
         let provider = self.provider(named.or(self.script.as_deref())).ok()?;
         provider.answers(Purpose::Monitor, action_id).then_some(provider)
     }
@@ -148,7 +148,7 @@ mod tests {
     use bcc_llm::model::provider::NoLiveOutput;
     use bcc_llm::model::request::{ModelRequest, Task};
 
-    /// A project with this configuration and a file of replies that take a second each.
+    /// A project with this configuration and a replies file with a delay of one second per reply.
     fn project(home: &Path, configuration: &str) -> Project {
         std::fs::write(home.join("bcc-script.toml"), configuration).unwrap();
         std::fs::write(home.join("slow.yaml"), "replies:\n  ask:\n    - { $after_ms: 1000, reply: hello }\n").unwrap();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn sessions_of_one_engine_stand_before_one_gate() {
+    async fn sessions_of_one_engine_share_a_rate_limiter() {
         const SESSIONS: u64 = 40;
         let home = tempfile::tempdir().unwrap();
         let table = "[models.default]\nprovider = \"replay\"\nfile = \"slow.yaml\"\nconcurrency = 4\n";
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_anywhere_in_a_chain_is_found_before_anything_runs() {
+    fn a_configuration_error_anywhere_in_a_chain_is_found_before_anything_runs() {
         let home = tempfile::tempdir().unwrap();
         let server = "provider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://localhost:1\"\n";
         let text = format!(
@@ -213,19 +213,19 @@ mod tests {
     }
 
     #[test]
-    fn the_manners_of_a_model_are_those_of_its_table() {
+    fn the_reply_policy_of_a_model_is_that_of_its_table() {
         let home = tempfile::tempdir().unwrap();
         let table = "[models.default]\nprovider = \"offline\"\nrepair = true\nreask = 2\nfallback = [\"plain\"]\n\
                      [models.plain]\nprovider = \"offline\"\n";
         let project = project(home.path(), table);
         let chosen = choose(&project, &Environment::default(), &Arc::default(), RequestedModel::default()).unwrap();
-        let manners = |name| chosen.models.provider(Some(name)).unwrap().manners();
-        assert!(manners("default").repair && manners("default").reask == 2);
-        assert!(!manners("plain").repair && manners("plain").reask == 0);
+        let policy = |name| chosen.models.provider(Some(name)).unwrap().reply_policy();
+        assert!(policy("default").repair && policy("default").reask == 2);
+        assert!(!policy("plain").repair && policy("plain").reask == 0);
     }
 
     #[test]
-    fn the_environment_wins_over_what_a_stored_session_was_started_with() {
+    fn the_environment_has_priority_over_the_model_of_a_stored_session() {
         let home = tempfile::tempdir().unwrap();
         let project = project(home.path(), "[models.local]\nprovider = \"replay\"\nfile = \"slow.yaml\"\n");
         let name = |variables: Vec<(&'static str, &str)>, wanted| {
@@ -235,8 +235,11 @@ mod tests {
         let stored = RequestedModel { stored: Some("offline"), ..RequestedModel::default() };
         assert_eq!(name(vec![], stored), "offline");
         assert_eq!(name(vec![("BCC_MODEL", "local")], stored), "replay");
-        assert_eq!(name(vec![("BCC_MODEL", "local")], RequestedModel { asked: Some("offline"), ..stored }), "offline");
-        // With a key alone, BCC_MODEL is the server's name of the model, on resuming too.
+        assert_eq!(
+            name(vec![("BCC_MODEL", "local")], RequestedModel { requested: Some("offline"), ..stored }),
+            "offline"
+        );
+        // With only an API key, BCC_MODEL is the server's name of the model, also when a session is resumed.
         let key = vec![("OPENAI_API_KEY", "k"), ("BCC_MODEL", "gpt")];
         assert_eq!(name(key, RequestedModel::default()), "openai:gpt");
     }

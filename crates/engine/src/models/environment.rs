@@ -1,4 +1,4 @@
-//! `default` by the environment alone: a key, where no file says what `default` is (docs/configuration.md).
+//! The model `default` from an API key in the environment, if no file defines `default` (docs/configuration.md).
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -10,47 +10,51 @@ use crate::environment::Environment;
 use crate::error::EngineError;
 use bcc_llm::providers::http::config::ServerConfig;
 
-/// The kinds that a key can stand for, the first of those that are set wins: `OPENAI_API_KEY` was there first, and a second
-/// key in the environment must not send the conversations of a setup that works somewhere else.
+/// The providers and their variables. The first key that is set is used: `OPENAI_API_KEY` was supported first, and adding another
+/// key to the environment must not redirect the conversations of an existing setup.
 const KEYS: [(ProviderKind, &str, &str); 2] = [
     (ProviderKind::OpenAi, "OPENAI_API_KEY", "OPENAI_BASE_URL"),
     (ProviderKind::Anthropic, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
 ];
 
-/// A key of the environment that makes `default`.
+/// An API key in the environment that defines `default`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnvironmentKey<'a> {
-    /// The provider that it belongs to.
+    /// The provider of the key.
     pub kind: ProviderKind,
     pub variable: &'static str,
     pub base_url: &'a str,
-    /// What `BCC_MODEL` names, without the provider that it may begin with.
+    /// The model in `BCC_MODEL`, without the prefix for the provider.
     pub model: Option<&'a str>,
-    /// The variable of another key that is set and does not count.
-    pub beside: Option<&'static str>,
+    /// The variable of another key that is set and ignored.
+    pub ignored: Option<&'static str>,
 }
 
-/// The key that makes `default`; `None` when a file does, or no key is set.
-pub fn key_alone<'a>(config: &Config, environment: &'a Environment) -> Option<EnvironmentKey<'a>> {
+/// The key that defines `default`; `None` if a file defines it, or no key is set.
+pub fn environment_key<'a>(config: &Config, environment: &'a Environment) -> Option<EnvironmentKey<'a>> {
     if config.models.contains_key("default") {
         return None;
     }
     let set = || KEYS.iter().filter(|(_, variable, _)| environment.get(variable).is_some());
-    let asked = environment.get("BCC_MODEL");
-    let of = |kind: ProviderKind| asked?.strip_prefix(kind.name())?.strip_prefix(':').filter(|rest| !rest.is_empty());
-    let (kind, variable, url) = set().find(|(kind, ..)| of(*kind).is_some()).or_else(|| set().next())?;
+    let requested = environment.get("BCC_MODEL");
+    let model_of =
+        |kind: ProviderKind| requested?.strip_prefix(kind.name())?.strip_prefix(':').filter(|rest| !rest.is_empty());
+    let (kind, variable, url) = set().find(|(kind, ..)| model_of(*kind).is_some()).or_else(|| set().next())?;
     Some(EnvironmentKey {
         kind: *kind,
         variable,
-        base_url: environment.get(url).or(kind.usual_server())?,
-        model: of(*kind).or(asked),
-        // Whoever names the provider has chosen.
-        beside: set().map(|(_, other, _)| *other).find(|other| other != variable).filter(|_| of(*kind).is_none()),
+        base_url: environment.get(url).or(kind.default_server())?,
+        model: model_of(*kind).or(requested),
+        // If `BCC_MODEL` names the provider, there is nothing to report.
+        ignored: set()
+            .map(|(_, other, _)| *other)
+            .find(|other| other != variable)
+            .filter(|_| model_of(*kind).is_none()),
     })
 }
 
 impl EnvironmentKey<'_> {
-    /// The settings of the model that it makes.
+    /// The settings of the model.
     pub fn server(&self, environment: &Environment) -> Result<ServerConfig, EngineError> {
         let Some(model) = self.model else {
             return Err(EngineError::usage(msg!("{} is set, but no model is specified", self.variable))
@@ -61,9 +65,9 @@ impl EnvironmentKey<'_> {
         Ok(config)
     }
 
-    /// What to know when another key is set too.
+    /// A notice if another key is set and ignored.
     pub fn notice(&self) -> Option<Message> {
-        let (other, name) = (self.beside?, self.kind.name());
+        let (other, name) = (self.ignored?, self.kind.name());
         let other_name = KEYS.iter().find(|(_, variable, _)| *variable == other).map(|(kind, ..)| kind.name())?;
         Some(msg!(
             "{} and {other} are both set: {name} is used; to use the other one, set BCC_MODEL={other_name}:NAME",
@@ -78,12 +82,12 @@ mod tests {
 
     fn of(variables: &[(&'static str, &str)]) -> Option<(ProviderKind, String, Option<String>, bool)> {
         let environment = Environment::of(variables.iter().map(|(name, value)| (*name, (*value).to_owned())));
-        let alone = key_alone(&Config::default(), &environment)?;
-        Some((alone.kind, alone.base_url.to_owned(), alone.model.map(str::to_owned), alone.notice().is_some()))
+        let key = environment_key(&Config::default(), &environment)?;
+        Some((key.kind, key.base_url.to_owned(), key.model.map(str::to_owned), key.notice().is_some()))
     }
 
     #[test]
-    fn a_key_alone_makes_the_default_and_of_two_the_one_that_bcc_model_names_or_else_openai() {
+    fn a_key_defines_the_default_and_bcc_model_decides_between_two_keys() {
         use ProviderKind::{Anthropic, OpenAi};
         let (a, o) = (("ANTHROPIC_API_KEY", "k"), ("OPENAI_API_KEY", "k"));
         let model = |name| ("BCC_MODEL", name);

@@ -1,4 +1,4 @@
-//! Makes the models of a project from its configuration, or from the environment.
+//! Creates the models of a project, from its configuration or from the environment.
 
 use bcc_lang::message::msg;
 use std::path::Path;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 use secrecy::SecretString;
 
 use crate::config::model_table::{ModelTable, ProviderKind};
-use crate::config::places::table_of;
+use crate::config::places::table_header;
 use crate::config::validation::OFFLINE;
 use crate::config::values::TextOrEnv;
 use crate::environment::Environment;
 use crate::error::EngineError;
 use crate::files::read_bounded;
 use crate::models::chain::chain;
-use crate::models::environment::key_alone;
+use crate::models::environment::environment_key;
 use crate::models::shared::SharedModels;
 use crate::project::{CONFIG_FILE, Project, absolute};
 use crate::shell::quoted;
@@ -26,48 +26,48 @@ use bcc_llm::providers::http::config::ServerConfig;
 use bcc_llm::providers::offline::Offline;
 use bcc_llm::providers::replay::Replay;
 
-const MOST_REPLAY_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_REPLAY_BYTES: u64 = 64 * 1024 * 1024;
 
-const MOST_KEY_BYTES: u64 = 64 * 1024;
+const MAX_KEY_BYTES: u64 = 64 * 1024;
 
 pub struct ModelFactory<'a> {
-    /// Whose configuration counts.
+    /// The project with the configuration.
     pub project: &'a Project,
-    /// Where keys may be.
+    /// The environment, which may contain keys.
     pub environment: &'a Environment,
-    /// What is shared with other sessions.
+    /// Connections and rate limiters that are shared with other sessions.
     pub shared: &'a SharedModels,
 }
 
 impl ModelFactory<'_> {
-    /// The model of this name, with those that stand in for it.
+    /// The model of this name, with its fallbacks.
     ///
     /// # Errors
-    /// When there is none, one of them cannot be made, or must not be used because the project is not trusted.
+    /// When there is none, one of them cannot be created, or must not be used because the project is not trusted.
     pub fn make(&self, name: &str) -> Result<Arc<dyn Provider>, EngineError> {
-        let first = self.alone(name)?;
-        let others = chain(&self.project.config, name).into_iter().skip(1).map(|other| {
-            self.alone(other).map_err(|error| {
+        let first = self.single(name)?;
+        let fallbacks = chain(&self.project.config, name).into_iter().skip(1).map(|other| {
+            self.single(other).map_err(|error| {
                 let help = error.help().cloned();
                 let error = EngineError::usage(msg!("{error}; `{name}` may fall back to it"));
                 if let Some(help) = help { error.with_help(help) } else { error }
             })
         });
-        let others = others.collect::<Result<Vec<_>, _>>()?;
-        Ok(if others.is_empty() { first } else { Arc::new(Fallback::new(first, others)) })
+        let fallbacks = fallbacks.collect::<Result<Vec<_>, _>>()?;
+        Ok(if fallbacks.is_empty() { first } else { Arc::new(Fallback::new(first, fallbacks)) })
     }
 
-    /// The model of this name, by itself.
-    fn alone(&self, name: &str) -> Result<Arc<dyn Provider>, EngineError> {
+    /// The model of this name, without fallbacks.
+    fn single(&self, name: &str) -> Result<Arc<dyn Provider>, EngineError> {
         if let Some(table) = self.project.config.models.get(name) {
             return self.configured(name, table);
         }
         match name {
             OFFLINE => Ok(Arc::new(Offline)),
-            "default" => match key_alone(&self.project.config, self.environment) {
-                Some(alone) => {
-                    let server = alone.server(self.environment)?;
-                    Ok(self.shared.server(&self.project.directory, name, alone.kind, server)?)
+            "default" => match environment_key(&self.project.config, self.environment) {
+                Some(key) => {
+                    let server = key.server(self.environment)?;
+                    Ok(self.shared.server(&self.project.directory, name, key.kind, server)?)
                 }
                 None => Ok(Arc::new(Offline)),
             },
@@ -82,38 +82,39 @@ impl ModelFactory<'_> {
             None => msg!(
                 "available models are {} and `replay:FILE`; define others in {CONFIG_FILE} as {}",
                 known.map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", "),
-                table_of("models", name)
+                table_header("models", name)
             ),
         };
         EngineError::usage(msg!("there is no model `{name}`")).with_help(help)
     }
 
     fn configured(&self, name: &str, table: &ModelTable) -> Result<Arc<dyn Provider>, EngineError> {
-        let place = table_of("models", name);
+        let place = table_header("models", name);
         let directory = &self.project.directory;
         let provider: Arc<dyn Provider> = match table.provider {
             ProviderKind::Offline => Arc::new(Offline),
             ProviderKind::Replay => Arc::new(self.replay(name, table)?),
             ProviderKind::OpenAi | ProviderKind::Anthropic => {
                 let server = self.server(name, table)?;
-                let made = self.shared.server(directory, name, table.provider, server);
-                made.map_err(|error| EngineError::usage(msg!("{place} in {CONFIG_FILE}: {error}")))?
+                let connected = self.shared.server(directory, name, table.provider, server);
+                connected.map_err(|error| EngineError::usage(msg!("{place} in {CONFIG_FILE}: {error}")))?
             }
         };
-        let (gate, price, manners) =
-            (self.shared.gate(directory, name, table.limits()), table.price(), table.manners());
-        if gate.is_none() && price.is_none() && manners == ReplyPolicy::default() {
+        let limiter = self.shared.limiter(directory, name, table.limits());
+        let (price, policy) = (table.price(), table.reply_policy());
+        if limiter.is_none() && price.is_none() && policy == ReplyPolicy::default() {
             return Ok(provider);
         }
-        Ok(Arc::new(ConfiguredModel { provider, gate, price, manners, max_tokens: table.max_tokens }))
+        let max_tokens = table.max_tokens;
+        Ok(Arc::new(ConfiguredModel { provider, rate_limiter: limiter, price, reply_policy: policy, max_tokens }))
     }
 
     /// The replies of a model of provider `replay`.
     ///
     /// # Errors
-    /// When they cannot be read, or lie outside a project that is not trusted.
+    /// When they cannot be read, or are outside a project that is not trusted.
     pub fn replay(&self, name: &str, table: &ModelTable) -> Result<Replay, EngineError> {
-        let place = table_of("models", name);
+        let place = table_header("models", name);
         let missing = || EngineError::usage(msg!("{place} in {CONFIG_FILE} needs `file`"));
         let path = absolute(&self.project.directory.join(table.file.as_deref().ok_or_else(missing)?));
         if !self.project.trusted && !path.starts_with(&self.project.directory) {
@@ -128,9 +129,9 @@ impl ModelFactory<'_> {
     /// The settings of the server of a model.
     ///
     /// # Errors
-    /// When the project is not trusted, or a key is not where it should be.
+    /// When the project is not trusted, or a setting or a key is missing.
     pub fn server(&self, name: &str, table: &ModelTable) -> Result<ServerConfig, EngineError> {
-        let place = table_of("models", name);
+        let place = table_header("models", name);
         if !self.project.trusted {
             return Err(self.untrusted(name));
         }
@@ -142,9 +143,9 @@ impl ModelFactory<'_> {
         config.max_tokens = table.max_tokens;
         config.extra = table.extra.clone();
         for (header, value) in &table.headers {
-            config.headers.push((header.clone(), SecretString::from(self.given(name, header, value)?)));
+            config.headers.push((header.clone(), SecretString::from(self.resolve(name, header, value)?)));
         }
-        config.proxy = table.proxy.as_ref().map(|proxy| self.given(name, "proxy", proxy)).transpose()?;
+        config.proxy = table.proxy.as_ref().map(|proxy| self.resolve(name, "proxy", proxy)).transpose()?;
         config.timeout = table.timeout.unwrap_or(config.timeout);
         config.first_token_timeout = table.first_token_timeout.unwrap_or(config.first_token_timeout);
         config.idle_timeout = table.idle_timeout.unwrap_or(config.idle_timeout);
@@ -153,9 +154,9 @@ impl ModelFactory<'_> {
         Ok(config)
     }
 
-    /// That a model must not be used yet.
+    /// The error for a model of an untrusted project.
     pub fn untrusted(&self, name: &str) -> EngineError {
-        let place = table_of("models", name);
+        let place = table_header("models", name);
         let directory = self.project.directory.display();
         EngineError::usage(msg!(
             "{place} in {CONFIG_FILE} would send the conversation to a server, but {directory} is not trusted"
@@ -166,21 +167,22 @@ impl ModelFactory<'_> {
         ))
     }
 
-    fn given(&self, name: &str, what: &str, given: &TextOrEnv) -> Result<String, EngineError> {
-        let place = table_of("models", name);
-        match given {
+    /// The text of a setting, or the value of its environment variable.
+    fn resolve(&self, name: &str, setting: &str, value: &TextOrEnv) -> Result<String, EngineError> {
+        let place = table_header("models", name);
+        match value {
             TextOrEnv::Text(text) => Ok(text.clone()),
             TextOrEnv::Env(variable) => {
                 self.environment.get(variable).map(|value| value.trim().to_owned()).ok_or_else(|| {
                     EngineError::usage(msg!("{place}: the environment variable {variable} is not set"))
-                        .with_help(msg!("set it to the value of `{what}`, or remove `{what}`"))
+                        .with_help(msg!("set it to the value of `{setting}`, or remove `{setting}`"))
                 })
             }
         }
     }
 
     fn key(&self, name: &str, table: &ModelTable) -> Result<Option<SecretString>, EngineError> {
-        let place = table_of("models", name);
+        let place = table_header("models", name);
         if let Some(variable) = &table.api_key_env {
             return match self.environment.get(variable) {
                 Some(key) => Ok(Some(SecretString::from(key.to_owned()))),
@@ -190,11 +192,11 @@ impl ModelFactory<'_> {
         }
         let Some(file) = &table.api_key_file else { return Ok(None) };
         let path = self.project.directory.join(file);
-        let bytes = read_bounded(&path, MOST_KEY_BYTES).map_err(|error| {
+        let bytes = read_bounded(&path, MAX_KEY_BYTES).map_err(|error| {
             EngineError::usage(msg!("{place}: the key file {path} cannot be read: {error}", path = path.display()))
                 .with_help("put the API key in it, or remove `api_key_file` if the server needs none")
         })?;
-        if bytes.len() as u64 > MOST_KEY_BYTES {
+        if bytes.len() as u64 > MAX_KEY_BYTES {
             let message = msg!("{place}: the key file {path} is too large", path = path.display());
             return Err(EngineError::usage(message));
         }
@@ -208,10 +210,10 @@ impl ModelFactory<'_> {
 
 pub fn replay(path: &Path) -> Result<Replay, EngineError> {
     let shown = path.display().to_string();
-    let bytes = read_bounded(path, MOST_REPLAY_BYTES)
+    let bytes = read_bounded(path, MAX_REPLAY_BYTES)
         .map_err(|error| EngineError::usage(msg!("the replies file {shown} cannot be read: {error}")))?;
-    if bytes.len() as u64 > MOST_REPLAY_BYTES {
-        return Err(EngineError::usage(msg!("the replies file {shown} is larger than {MOST_REPLAY_BYTES} bytes")));
+    if bytes.len() as u64 > MAX_REPLAY_BYTES {
+        return Err(EngineError::usage(msg!("the replies file {shown} is larger than {MAX_REPLAY_BYTES} bytes")));
     }
     let text =
         String::from_utf8(bytes).map_err(|_| EngineError::usage(msg!("the replies file {shown} is not UTF-8 text")))?;

@@ -1,4 +1,4 @@
-//! What can be told of the models of a project without asking them anything.
+//! `models list`: the models of a project, without sending anything to them.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -10,14 +10,14 @@ use crate::config::model_table::{ModelTable, ProviderKind};
 use crate::environment::Environment;
 use crate::models::chain::chain;
 use crate::models::choose::names_a_model;
-use crate::models::environment::{EnvironmentKey, key_alone};
+use crate::models::environment::{EnvironmentKey, environment_key};
 use crate::project::{CONFIG_FILE, Project};
 use bcc_llm::model::provider::ReplyPolicy;
 use bcc_llm::providers::configured::Price;
 use bcc_llm::providers::http::config::Structured;
 use bcc_llm::providers::rate_limiter::RateLimits;
 
-/// Whether a model has its key. The key itself is never looked at.
+/// Whether a model has its key. The key itself is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyState {
@@ -30,75 +30,74 @@ pub enum KeyState {
 pub struct ListedModel {
     pub name: String,
     pub provider: ProviderKind,
-    /// Where the server listens: without what an address may hide behind its path.
+    /// The URL of the server, without user, query and fragment.
     pub server: Option<String>,
-    /// The server's name of the model, or the file of replies.
+    /// The server's name of the model, or the replies file.
     pub model: Option<String>,
     pub key: KeyState,
-    /// Where the key should be.
+    /// The variable or file of the key.
     pub key_from: Option<String>,
-    /// Whatever else of the environment is missing: variables that headers or the proxy name.
+    /// Other environment variables that are not set: those of headers and of the proxy.
     pub missing: Vec<String>,
-    /// The models that are asked when it gives no reply, in order.
+    /// The models that are called if it fails, in order.
     pub fallback: Vec<String>,
     pub limits: RateLimits,
     pub price: Option<Price>,
-    pub manners: ReplyPolicy,
-    /// How its server is told what a reply must look like.
+    pub reply_policy: ReplyPolicy,
+    /// The form of structured output.
     pub structured: Structured,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelListing {
-    /// The models, by name; `default` also where only the environment makes it.
+    /// The models, by name, including a `default` that the environment defines.
     pub models: Vec<ListedModel>,
-    /// Which model a script without a `model:` asks.
+    /// The model of a script without `model:`.
     pub default: String,
-    pub why: Message,
-    /// Whether what needs trust counts.
+    pub reason: Message,
+    /// Whether the settings that need trust apply.
     pub trusted: bool,
-    /// Whether there is anything that needs trust.
+    /// Whether the configuration has settings that need trust.
     pub needs_trust: bool,
-    /// What to know besides.
     pub notices: Vec<Message>,
 }
 
-/// Reads no key: only whether it is there.
+/// Lists the models. Checks whether keys exist, without reading them.
 pub fn list(project: &Project, environment: &Environment) -> ModelListing {
-    let alone = key_alone(&project.config, environment);
-    let mut models: Vec<ListedModel> = alone.iter().map(of_key).collect();
-    let listed = |(name, table): (&String, &ModelTable)| of_table(project, environment, name, table);
+    let key = environment_key(&project.config, environment);
+    let mut models: Vec<ListedModel> = key.iter().map(model_of_key).collect();
+    let listed = |(name, table): (&String, &ModelTable)| model_of_table(project, environment, name, table);
     models.extend(project.config.models.iter().map(listed));
-    let (default, why) = default(project, environment, alone.as_ref());
+    let (default, reason) = default(project, environment, key.as_ref());
     ModelListing {
         default,
-        why,
+        reason,
         trusted: project.trusted,
         needs_trust: !project.config.project.allow.is_empty()
             || project.config.models.values().any(|table| table.provider.sends()),
-        notices: alone.iter().filter_map(EnvironmentKey::notice).collect(),
+        notices: key.iter().filter_map(EnvironmentKey::notice).collect(),
         models,
     }
 }
 
-fn of_key(alone: &EnvironmentKey<'_>) -> ListedModel {
+fn model_of_key(key: &EnvironmentKey<'_>) -> ListedModel {
     ListedModel {
         name: "default".to_owned(),
-        provider: alone.kind,
-        server: Some(address(alone.base_url)),
-        model: alone.model.map(str::to_owned),
+        provider: key.kind,
+        server: Some(address(key.base_url)),
+        model: key.model.map(str::to_owned),
         key: KeyState::Set,
-        key_from: Some(alone.variable.to_owned()),
-        missing: if alone.model.is_none() { vec!["BCC_MODEL".to_owned()] } else { Vec::new() },
+        key_from: Some(key.variable.to_owned()),
+        missing: if key.model.is_none() { vec!["BCC_MODEL".to_owned()] } else { Vec::new() },
         fallback: Vec::new(),
         limits: RateLimits::default(),
         price: None,
-        manners: ReplyPolicy::default(),
+        reply_policy: ReplyPolicy::default(),
         structured: Structured::Auto,
     }
 }
 
-fn of_table(project: &Project, environment: &Environment, name: &str, table: &ModelTable) -> ListedModel {
+fn model_of_table(project: &Project, environment: &Environment, name: &str, table: &ModelTable) -> ListedModel {
     use crate::config::values::TextOrEnv;
     let is_set = |set: bool| if set { KeyState::Set } else { KeyState::Missing };
     let (key, key_from) = match (&table.api_key_env, &table.api_key_file) {
@@ -122,48 +121,48 @@ fn of_table(project: &Project, environment: &Environment, name: &str, table: &Mo
         fallback: chain(&project.config, name).into_iter().skip(1).map(str::to_owned).collect(),
         limits: table.limits(),
         price: table.price(),
-        manners: table.manners(),
+        reply_policy: table.reply_policy(),
         structured: table.structured.unwrap_or_default(),
     }
 }
 
-/// Which model a script without a `model:` asks when nothing on the command line says otherwise, and why.
-fn default(project: &Project, environment: &Environment, alone: Option<&EnvironmentKey<'_>>) -> (String, Message) {
-    let asked = environment.get("BCC_MODEL").filter(|name| names_a_model(project, name) || alone.is_none());
-    if let Some(asked) = asked {
-        return (asked.to_owned(), msg!("set by BCC_MODEL, for all models of a session"));
+/// The model of a script without `model:`, if the command line does not set one, and the reason.
+fn default(project: &Project, environment: &Environment, key: Option<&EnvironmentKey<'_>>) -> (String, Message) {
+    let requested = environment.get("BCC_MODEL").filter(|name| names_a_model(project, name) || key.is_none());
+    if let Some(requested) = requested {
+        return (requested.to_owned(), msg!("set by BCC_MODEL, for all models of a session"));
     }
     if project.config.models.contains_key("default") {
         return ("default".to_owned(), msg!("[models.default] in {CONFIG_FILE}"));
     }
-    match alone {
-        Some(alone) => {
-            let why = msg!("{} is set, and no {CONFIG_FILE} defines `default`", alone.variable);
-            ("default".to_owned(), why)
+    match key {
+        Some(key) => {
+            let reason = msg!("{} is set, and no {CONFIG_FILE} defines `default`", key.variable);
+            ("default".to_owned(), reason)
         }
         None => ("offline".to_owned(), msg!("no model is configured (no AI)")),
     }
 }
 
-/// An address as far as it may be shown: no user, no query, where keys may stand.
+/// A URL without user, query and fragment, which may contain keys.
 pub fn address(text: &str) -> String {
     let Ok(mut url) = Url::parse(text.trim()) else { return "(no address)".to_owned() };
     url.set_query(None);
     url.set_fragment(None);
-    // An address that takes neither has neither.
+    // These fail only for a URL that cannot have a user.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.to_string().trim_end_matches('/').to_owned()
 }
 
 impl ModelListing {
-    /// The same for programs.
+    /// The list as JSON.
     pub fn json(&self) -> Value {
         let models: Vec<Value> = self.models.iter().map(ListedModel::json).collect();
         json!({
             "version": 1,
             "trusted": self.trusted,
-            "default": { "name": self.default, "why": self.why },
+            "default": { "name": self.default, "why": self.reason },
             "models": models,
         })
     }
@@ -188,8 +187,8 @@ impl ListedModel {
             "tokens_per_minute": self.limits.tokens_per_minute,
             "price": price,
             "structured": self.structured.name(),
-            "repair": self.manners.repair,
-            "reask": self.manners.reask,
+            "repair": self.reply_policy.repair,
+            "reask": self.reply_policy.reask,
         })
     }
 }
@@ -199,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_shown_without_what_may_be_secret() {
+    fn an_address_is_shown_without_possible_secrets() {
         for (text, shown) in [
             ("https://llm.example/v1/", "https://llm.example/v1"),
             ("https://ann:geheim@llm.example:8443/v1?key=geheim#geheim", "https://llm.example:8443/v1"),

@@ -1,4 +1,4 @@
-//! The models of a project: which one a session asks, how each is made, what is shared, and what can be told of them.
+//! The models of a project: selection, construction, shared connections and limits, listing and checks.
 
 pub mod chain;
 pub mod check;

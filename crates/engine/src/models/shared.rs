@@ -1,4 +1,4 @@
-//! What all sessions of an engine share of a model: its limits, and the connections to its server with what was learned of it.
+//! State of models that all sessions of an engine share: rate limiters, and connections with what was learned about a server.
 
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
@@ -18,43 +18,43 @@ use bcc_llm::providers::http::config::ServerConfig;
 use bcc_llm::providers::openai::CHAT_COMPLETIONS;
 use bcc_llm::providers::rate_limiter::{RateLimiter, RateLimits};
 
-/// A model of a project: the project's directory, and the model's name there.
+/// The directory of a project, and the name of a model in it.
 type Key = (PathBuf, String);
 
-/// What is shared. Settings that changed since (another key, another limit) make a new one.
+/// Shared rate limiters and connections. If the settings of a model change (such as its key or limits), a new one is created.
 #[derive(Default)]
 pub struct SharedModels {
-    gates: Arc<Mutex<BTreeMap<Key, Arc<RateLimiter>>>>,
+    limiters: Arc<Mutex<BTreeMap<Key, Arc<RateLimiter>>>>,
     servers: Mutex<BTreeMap<Key, Connected>>,
 }
 
 struct Connected {
-    /// Of all settings, keys included.
+    /// A hash of all settings, including keys.
     settings: String,
     provider: Arc<dyn Provider>,
 }
 
 impl SharedModels {
-    /// The same limits with connections of its own, for another runtime: a connection belongs to the one that made it.
-    pub fn apart(&self) -> Self {
-        Self { gates: Arc::clone(&self.gates), servers: Mutex::default() }
+    /// The same rate limiters with separate connections, for another runtime: a connection belongs to the runtime that created it.
+    pub fn with_own_connections(&self) -> Self {
+        Self { limiters: Arc::clone(&self.limiters), servers: Mutex::default() }
     }
 
-    /// The gate in front of a model; `None` when it has no limits.
-    pub fn gate(&self, project: &Path, name: &str, limits: RateLimits) -> Option<Arc<RateLimiter>> {
+    /// The rate limiter of a model; `None` if it has no limits.
+    pub fn limiter(&self, project: &Path, name: &str, limits: RateLimits) -> Option<Arc<RateLimiter>> {
         if limits.are_none() {
             return None;
         }
-        let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
-        let gate = gates
+        let mut limiters = self.limiters.lock().unwrap_or_else(PoisonError::into_inner);
+        let limiter = limiters
             .entry((project.to_path_buf(), name.to_owned()))
-            .and_modify(|gate| {
-                if gate.limits() != limits {
-                    *gate = Arc::new(RateLimiter::new(limits));
+            .and_modify(|limiter| {
+                if limiter.limits() != limits {
+                    *limiter = Arc::new(RateLimiter::new(limits));
                 }
             })
             .or_insert_with(|| Arc::new(RateLimiter::new(limits)));
-        Some(Arc::clone(gate))
+        Some(Arc::clone(limiter))
     }
 
     pub fn server(
@@ -76,7 +76,7 @@ impl SharedModels {
     }
 }
 
-/// A model behind a server. Nothing is sent yet.
+/// Creates the client of a server. Sends nothing yet.
 pub fn connect(kind: ProviderKind, config: ServerConfig) -> Result<Arc<dyn Provider>, ModelError> {
     match kind {
         ProviderKind::OpenAi => Ok(Arc::new(Caller::new(&CHAT_COMPLETIONS, config)?)),
@@ -87,7 +87,7 @@ pub fn connect(kind: ProviderKind, config: ServerConfig) -> Result<Arc<dyn Provi
     }
 }
 
-/// A hash of all settings: what of them is secret, which their debug form leaves out, is hashed with them and shown nowhere.
+/// A hash of all settings, including secrets, which their debug format omits.
 fn fingerprint(kind: ProviderKind, config: &ServerConfig) -> String {
     let mut text = format!("{kind:?} {config:?}");
     let secrets = config.api_key.iter().chain(config.headers.iter().map(|(_, value)| value));
@@ -132,14 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn sessions_share_a_gate_until_its_limits_change() {
+    fn sessions_share_a_rate_limiter_until_its_limits_change() {
         let shared = SharedModels::default();
         let limits = |concurrency| RateLimits { concurrency, ..RateLimits::default() };
-        let gate = |project: &str, limits| shared.gate(Path::new(project), "a", limits);
-        let first = gate("p", limits(Some(2))).unwrap();
-        assert!(Arc::ptr_eq(&first, &gate("p", limits(Some(2))).unwrap()));
-        assert!(!Arc::ptr_eq(&first, &gate("q", limits(Some(2))).unwrap()), "another project, another model");
-        assert!(!Arc::ptr_eq(&first, &gate("p", limits(Some(3))).unwrap()));
-        assert!(gate("p", limits(None)).is_none());
+        let limiter = |project: &str, limits| shared.limiter(Path::new(project), "a", limits);
+        let first = limiter("p", limits(Some(2))).unwrap();
+        assert!(Arc::ptr_eq(&first, &limiter("p", limits(Some(2))).unwrap()));
+        assert!(!Arc::ptr_eq(&first, &limiter("q", limits(Some(2))).unwrap()), "another project, another model");
+        assert!(!Arc::ptr_eq(&first, &limiter("p", limits(Some(3))).unwrap()));
+        assert!(limiter("p", limits(None)).is_none());
     }
 }

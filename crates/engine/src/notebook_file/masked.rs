@@ -1,26 +1,26 @@
-//! Cells without sensitive values (docs/language.md "Variables"), before any form of a file sees them.
+//! Masks sensitive values in cells (docs/language.md "Variables"), before they are written in any format.
 
 use bcc_lang::value::mask::Masker;
 use bcc_runtime::notebook::cell::Cell;
 use bcc_runtime::notebook::export::output::join;
 
-/// Fields of an output that are no words of anybody.
-const OWN: [&str; 3] = ["output_type", "name", "execution_count"];
+/// Fields of an output that are not masked, because they contain no text of people.
+const EXCLUDED_FIELDS: [&str; 3] = ["output_type", "name", "execution_count"];
 
-/// A picture is letters of base64, among which a short value would be found that does not stand there.
-const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "application/pdf"];
+/// Base64 data, in which a short value could match by chance.
+const BINARY_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "application/pdf"];
 
-/// Takes sensitive values out of everything that a cell shows. Ids, numbers and counts stay.
+/// Masks sensitive values in the visible parts of a cell. Ids, numbers and counts stay.
 pub fn masked(mut cell: Cell, masker: &Masker) -> Cell {
     for output in &mut cell.outputs {
         join(output);
         for (name, part) in
-            output.as_object_mut().into_iter().flatten().filter(|(name, _)| !OWN.contains(&name.as_str()))
+            output.as_object_mut().into_iter().flatten().filter(|(name, _)| !EXCLUDED_FIELDS.contains(&name.as_str()))
         {
             match part.as_object_mut().filter(|_| name == "data") {
-                // What code shows may have any keys, also those that outputs have.
+                // Data of code can have any keys, including those of outputs.
                 Some(data) => {
-                    let readable = data.iter_mut().filter(|(mime, _)| !PICTURES.contains(&mime.as_str()));
+                    let readable = data.iter_mut().filter(|(mime, _)| !BINARY_TYPES.contains(&mime.as_str()));
                     readable.for_each(|(_, value)| masker.value(value, &[]));
                 }
                 None => masker.value(part, &[]),
@@ -45,7 +45,7 @@ pub fn masked(mut cell: Cell, masker: &Masker) -> Cell {
     cell
 }
 
-/// [`masked`] for a text that may be there.
+/// An optional text with masked values.
 pub fn masked_text(text: Option<&str>, masker: &Masker) -> Option<String> {
     text.map(|text| masker.text(text))
 }
@@ -57,7 +57,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn a_sensitive_value_is_masked_wherever_a_cell_shows_it_and_pictures_stay_whole() {
+    fn sensitive_values_are_masked_in_all_parts_of_a_cell_except_images() {
         let masker = Masker::new(&[json!("me"), json!("张三\n李四"), json!(1234)]);
         let cell = Cell {
             id: "me".into(),

@@ -1,4 +1,4 @@
-//! Notebooks as files: a kept session's, and one that is written anew while its session goes on.
+//! Notebooks as files: of stored sessions, and of running ones.
 
 pub mod masked;
 pub mod outline;

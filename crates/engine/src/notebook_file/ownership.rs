@@ -1,5 +1,5 @@
-//! Whether a file may become the notebook of a session: where nothing is yet, in an empty file, or where the notebook of this
-//! very session is. Nothing else of a person's is ever written over.
+//! Checks whether a notebook may be written to a file: a new file, an empty one, or the notebook of the same session. Other files
+//! are never overwritten.
 
 use bcc_lang::message::msg;
 use std::fs::{File, Metadata};
@@ -11,31 +11,31 @@ use serde::Deserialize;
 use crate::error::EngineError;
 use bcc_runtime::notebook::export::form::ExportForm;
 use bcc_runtime::notebook::export::html::page::SESSION;
-use bcc_runtime::notebook::export::markdown::MARK;
+use bcc_runtime::notebook::export::markdown::SESSION_COMMENT_START;
 
-/// The largest file that is looked at, in bytes.
-const MOST_BYTES: u64 = 1024 * 1024 * 1024;
+/// The limit on the size of a file that is read, in bytes.
+const MAX_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// How much of a markdown file or a page is looked at: both say at their beginning whose they are.
-const MOST_BEGINNING: u64 = 4 * 1024;
+/// The number of bytes that are read of a Markdown file or an HTML page: both contain the session id at their start.
+const MAX_START_BYTES: u64 = 4 * 1024;
 
-/// An `.ipynb` without its cells, which are read over.
+/// An `.ipynb` without its cells, which are skipped.
 #[derive(Deserialize)]
 struct Outline {
-    metadata: Translate,
+    metadata: OutlineMetadata,
 }
 
 #[derive(Deserialize)]
-struct Translate {
-    bcc: Ours,
+struct OutlineMetadata {
+    bcc: BccMetadata,
 }
 
 #[derive(Deserialize)]
-struct Ours {
+struct BccMetadata {
     session: String,
 }
 
-/// The form of a notebook's file, by its ending.
+/// The format of a notebook file, by its extension.
 pub fn form_of(path: &Path) -> Result<ExportForm, EngineError> {
     ExportForm::of_path(path).ok_or_else(|| {
         EngineError::usage(msg!(
@@ -46,8 +46,8 @@ pub fn form_of(path: &Path) -> Result<ExportForm, EngineError> {
     })
 }
 
-/// Asks whether `path` may become the notebook of the session `id`; without an id, of a session that is not there yet.
-pub fn may_become(path: &Path, form: ExportForm, id: Option<&str>) -> Result<(), EngineError> {
+/// Checks whether the notebook of the session `id` may be written to `path`. Without an id, the session is new.
+pub fn check_target(path: &Path, form: ExportForm, id: Option<&str>) -> Result<(), EngineError> {
     let shown = path.display();
     let metadata = match std::fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -70,9 +70,9 @@ pub fn may_become(path: &Path, form: ExportForm, id: Option<&str>) -> Result<(),
     }
 }
 
-/// The session that a file says it is the notebook of.
+/// The session of a notebook file, according to its contents.
 fn owner(path: &Path, form: ExportForm, metadata: &Metadata) -> Option<String> {
-    if metadata.len() > MOST_BYTES {
+    if metadata.len() > MAX_BYTES {
         return None;
     }
     let file = File::open(path).ok()?;
@@ -80,14 +80,14 @@ fn owner(path: &Path, form: ExportForm, metadata: &Metadata) -> Option<String> {
         let outline: Outline = serde_json::from_reader(BufReader::new(file)).ok()?;
         return Some(outline.metadata.bcc.session);
     }
-    let mut beginning = Vec::new();
-    file.take(MOST_BEGINNING).read_to_end(&mut beginning).ok()?;
-    let beginning = String::from_utf8_lossy(&beginning);
+    let mut start = Vec::new();
+    file.take(MAX_START_BYTES).read_to_end(&mut start).ok()?;
+    let start = String::from_utf8_lossy(&start);
     let (before, after) = match form {
-        ExportForm::Markdown => (MARK.to_owned(), " -->"),
+        ExportForm::Markdown => (SESSION_COMMENT_START.to_owned(), " -->"),
         _ => (format!("<meta name=\"{SESSION}\" content=\""), "\">"),
     };
-    let (head, rest) = beginning.split_once(&before)?;
-    // In markdown nothing stands before it.
+    let (head, rest) = start.split_once(&before)?;
+    // In Markdown, the mark must be at the start.
     (form == ExportForm::Html || head.is_empty()).then(|| rest.split_once(after).map(|(id, _)| id.to_owned())).flatten()
 }

@@ -1,4 +1,4 @@
-//! Writes the notebook of a kept session: cells are read page by page, masked, and written one by one.
+//! Writes the notebook of a stored session. Cells are read in pages, masked, and written one by one.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -6,14 +6,14 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use crate::error::EngineError;
-use crate::export::{kept, masker};
+use crate::export::{masker, stored_session};
 use crate::files::write::FileReplacement;
 use crate::notebook_file::masked::{masked, masked_text};
 use crate::pin::Pinned;
 use bcc_lang::message::language::Language;
 use bcc_lang::source::compose::parse;
 use bcc_runtime::notebook::cell::Cell;
-use bcc_runtime::notebook::export::brief::Brief;
+use bcc_runtime::notebook::export::brief::NotebookMetadata;
 use bcc_runtime::notebook::export::form::{ExportForm, Writer};
 use bcc_runtime::notebook::kernel::contract::KernelSettings;
 use bcc_runtime::notebook::state::NotebookState;
@@ -21,51 +21,51 @@ use bcc_runtime::run::notebook::state_of;
 use bcc_store::contract::Store;
 use bcc_store::rows::SessionRow;
 
-/// How many cells are read at a time: one of them may hold outputs of megabytes.
+/// The number of cells that are read at a time: one may contain megabytes of output.
 const PAGE: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotebookFileRequest {
     pub session: String,
     pub form: ExportForm,
-    /// The language of the few words that are neither the model's nor the author's.
+    /// The language of fixed texts, such as headings.
     pub language: Language,
 }
 
-/// How many cells the notebook of a session has.
+/// The number of cells of the notebook of a session.
 pub async fn cell_count(archive: &dyn Store, id: &str) -> Result<u64, EngineError> {
-    kept(archive, id).await?;
+    stored_session(archive, id).await?;
     let last = archive.cells_tail(id, 1).await?;
     Ok(last.first().map_or(0, |row| row.number))
 }
 
-/// Writes the notebook of a session to `path`, whole or not at all. Gives how many cells it has.
-pub async fn write_file(archive: &dyn Store, asked: &NotebookFileRequest, path: &Path) -> Result<u64, EngineError> {
+/// Writes the notebook of a session to `path` atomically. Returns the number of cells.
+pub async fn write_file(archive: &dyn Store, request: &NotebookFileRequest, path: &Path) -> Result<u64, EngineError> {
     let failed =
         |error: std::io::Error| EngineError::failed(msg!("{path} cannot be written: {error}", path = path.display()));
-    let mut file = BufWriter::new(FileReplacement::begin(path).map_err(failed)?);
-    let cells = write_to(archive, asked, &mut |text| file.write_all(text.as_bytes()).map_err(failed)).await?;
+    let mut file = BufWriter::new(FileReplacement::start(path).map_err(failed)?);
+    let cells = write_to(archive, request, &mut |text| file.write_all(text.as_bytes()).map_err(failed)).await?;
     file.into_inner().map_err(|error| failed(error.into_error()))?.finish().map_err(failed)?;
     Ok(cells)
 }
 
-/// Gives the notebook of a session to `write`, cell by cell. Gives how many cells it has.
+/// Passes the notebook of a session to `write`, cell by cell. Returns the number of cells.
 pub async fn write_to(
     archive: &dyn Store,
-    asked: &NotebookFileRequest,
+    request: &NotebookFileRequest,
     write: &mut dyn FnMut(&str) -> Result<(), EngineError>,
 ) -> Result<u64, EngineError> {
-    let id = asked.session.as_str();
-    let row = kept(archive, id).await?;
+    let id = request.session.as_str();
+    let row = stored_session(archive, id).await?;
     let variables = archive.variables(id).await?;
-    let state = state_of(&variables).map_err(|why| unreadable(id, &why))?;
+    let state = state_of(&variables).map_err(|reason| unreadable(id, &reason))?;
     let masker = masker(&variables, &archive.user_variables(&row.user).await?)?;
-    let brief = Brief {
+    let brief = NotebookMetadata {
         title: masked_text(state.title.as_deref(), &masker),
         kernel: kernel(archive, &row).await,
-        ..brief(&row, &state, asked.language)
+        ..brief(&row, &state, request.language)
     };
-    let mut writer = Writer::new(asked.form, brief);
+    let mut writer = Writer::new(request.form, brief);
     write(&writer.head())?;
     let (mut after, mut cells) = (0, 0);
     loop {
@@ -83,15 +83,15 @@ pub async fn write_to(
     Ok(cells)
 }
 
-/// A document of one text, in the form of a page: of a session that has no cells.
+/// A page with one text, for a session without cells.
 pub async fn page_of(
     archive: &dyn Store,
-    asked: &NotebookFileRequest,
+    request: &NotebookFileRequest,
     markdown: String,
 ) -> Result<String, EngineError> {
-    let row = kept(archive, &asked.session).await?;
-    let brief = Brief { shows_title: true, ..brief(&row, &NotebookState::default(), asked.language) };
-    let mut writer = Writer::new(asked.form, brief);
+    let row = stored_session(archive, &request.session).await?;
+    let brief = NotebookMetadata { shows_title: true, ..brief(&row, &NotebookState::default(), request.language) };
+    let mut writer = Writer::new(request.form, brief);
     let cell = Cell { number: 1, id: "transcript".to_owned(), content: markdown, ..Cell::default() };
     let mut page = writer.head();
     page.push_str(&writer.cell(&cell));
@@ -99,8 +99,8 @@ pub async fn page_of(
     Ok(page)
 }
 
-fn brief(row: &SessionRow, state: &NotebookState, language: Language) -> Brief {
-    Brief {
+fn brief(row: &SessionRow, state: &NotebookState, language: Language) -> NotebookMetadata {
+    NotebookMetadata {
         session: row.id.clone(),
         script: row.script_name.clone().unwrap_or_else(|| row.script.clone()),
         title: None,
@@ -110,8 +110,8 @@ fn brief(row: &SessionRow, state: &NotebookState, language: Language) -> Brief {
     }
 }
 
-/// The kernel that the script of a session asks for. A script that this release cannot read any more keeps nobody from its
-/// notebook: then it is the usual one.
+/// The kernel that the script of a session specifies. If this release can no longer read the script, the default kernel, so that
+/// the notebook can still be exported.
 async fn kernel(archive: &dyn Store, row: &SessionRow) -> String {
     let program = match Pinned::load(archive, &row.manifest).await {
         Ok(pinned) => pinned.check(parse(&pinned.script)).ok().and_then(|(program, _)| program),
@@ -120,7 +120,7 @@ async fn kernel(archive: &dyn Store, row: &SessionRow) -> String {
     program.map_or_else(|| KernelSettings::default().name, |program| program.kernel.name)
 }
 
-fn unreadable(id: &str, why: &Message) -> EngineError {
-    EngineError::failed(msg!("the notebook of session `{id}` cannot be read: {why}"))
+fn unreadable(id: &str, reason: &Message) -> EngineError {
+    EngineError::failed(msg!("the notebook of session `{id}` cannot be read: {reason}"))
         .with_help("it was written by another release, or the store is damaged; nothing was changed")
 }

@@ -1,4 +1,4 @@
-//! Tree and names to a value, by the rules of docs/language.md "Texts": what does not fit is an error, never an answer.
+//! Evaluates expressions by the rules of docs/language.md "Texts": incompatible operands are an error, never a result.
 
 use crate::message::ToMessage;
 use crate::message::message::Message;
@@ -10,23 +10,23 @@ use minijinja::value::{Kwargs, Value};
 use minijinja::{Environment, State, UndefinedBehavior};
 use serde_json::Value as Json;
 
-use crate::expr::inside::{look_into, slice};
+use crate::expr::inside::{lookup, slice};
 use crate::expr::operators::{Operator, OperatorError, apply, compare, negate, shape};
 use crate::expr::parse::{Expr, ExprError};
-use crate::expr::reach::{asks, stands_in};
+use crate::expr::reach::{is_default_filter, is_defined_test};
 use crate::expr::tree::{Argument, ExprKind, ExprNode};
 use crate::source::near::did_you_mean;
 use crate::template::environment::environment;
-use crate::template::error::fault;
+use crate::template::error::render_error;
 use crate::template::names::{MAX_VALUE_BYTES, TemplateNames};
 use crate::value::compare::ValueShape;
 
-/// Filters, tests and functions for all expressions of the process.
+/// The filters, tests and functions of all expressions in the process.
 pub static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| environment(UndefinedBehavior::Strict));
 
 impl Expr {
-    /// The value of the expression over these names.
-    /// Errors: [`ExprError`]: an unknown name, operands that do not fit, a null where a value is needed, an overflow.
+    /// Evaluates the expression with these names.
+    /// Errors: [`ExprError`]: an unknown name, incompatible operands, null where a value is needed, an overflow.
     pub fn eval(&self, names: &TemplateNames) -> Result<Json, ExprError> {
         let root = self.root();
         let value = Evaluation { source: self.source(), names, state: None }.value(root)?;
@@ -34,7 +34,7 @@ impl Expr {
             .map_err(|_| ExprError::at(&root.range, "the result is not a value that can be stored"))
     }
 
-    /// Whether the expression holds; null counts as no.
+    /// Evaluates the expression as a condition; null is false.
     /// Errors: As [`eval`](Self::eval), and a result that is neither a boolean nor null.
     pub fn truth(&self, names: &TemplateNames) -> Result<bool, ExprError> {
         Evaluation { source: self.source(), names, state: None }.truth(self.root(), "a condition")
@@ -44,19 +44,19 @@ impl Expr {
 struct Evaluation<'a> {
     source: &'a str,
     names: &'a TemplateNames,
-    /// Made when the first filter or test is met: most conditions have none.
+    /// Created at the first filter or test, because most conditions have none.
     state: Option<State<'static, 'static>>,
 }
 
 impl Evaluation<'_> {
     fn value(&mut self, node: &ExprNode) -> Result<Value, ExprError> {
         match &node.kind {
-            ExprKind::Name(name) => self.name(name, &node.range)?.ok_or_else(|| self.unknown(name, &node.range)),
+            ExprKind::Name(name) => self.name(name, &node.range)?.ok_or_else(|| self.unknown_name(name, &node.range)),
             ExprKind::Constant(value) => Ok(value.clone()),
             ExprKind::Not(of) => self.truth(of, "`not`").map(|truth| Value::from(!truth)),
             ExprKind::Negate(of) => {
                 let value = self.value(of)?;
-                negate(&value).map_err(|error| self.misfit(error, node, &[(of, &value)]))
+                negate(&value).map_err(|error| self.operator_error(error, node, &[(of, &value)]))
             }
             ExprKind::And(left, right) => {
                 let both = self.truth(left, "`and`")? && self.truth(right, "`and`")?;
@@ -69,7 +69,7 @@ impl Evaluation<'_> {
             ExprKind::Operation(operator, left, right) => {
                 let (left_value, right_value) = (self.value(left)?, self.value(right)?);
                 apply(*operator, &left_value, &right_value)
-                    .map_err(|error| self.misfit(error, node, &[(left, &left_value), (right, &right_value)]))
+                    .map_err(|error| self.operator_error(error, node, &[(left, &left_value), (right, &right_value)]))
             }
             ExprKind::Chain(first, rest) => self.chain(first, rest),
             ExprKind::Choice { test, yes, no } => match (self.truth(test, "`if`")?, no) {
@@ -78,15 +78,15 @@ impl Evaluation<'_> {
                 (false, None) => Ok(Value::from(())),
             },
             ExprKind::Filter(name, on, arguments) => {
-                let value = if stands_in(name) { self.lenient(on)? } else { self.value(on)? };
+                let value = if is_default_filter(name) { self.lenient(on)? } else { self.value(on)? };
                 let mut all = vec![value];
                 self.arguments(arguments, &mut all)?;
                 let result = self.state().apply_filter(name, &all);
                 let result = result.map_err(|error| failed(&node.range, msg!("the filter `{name}`"), &error))?;
-                self.bounded(result, &node.range)
+                self.check_length(result, &node.range)
             }
             ExprKind::Test(name, on, arguments) => {
-                let value = if asks(name) { self.lenient(on)? } else { self.value(on)? };
+                let value = if is_defined_test(name) { self.lenient(on)? } else { self.value(on)? };
                 let mut all = vec![value];
                 self.arguments(arguments, &mut all)?;
                 let result = self.state().perform_test(name, &all);
@@ -111,7 +111,7 @@ impl Evaluation<'_> {
                 let mut all = Vec::new();
                 self.arguments(arguments, &mut all)?;
                 let function = ENVIRONMENT.globals().find(|(known, _)| known == name).map(|(_, function)| function);
-                let function = function.ok_or_else(|| self.unknown(name, &node.range))?;
+                let function = function.ok_or_else(|| self.unknown_name(name, &node.range))?;
                 function
                     .call(self.state(), &all)
                     .map_err(|error| failed(&node.range, Message::text(format!("`{name}()`")), &error))
@@ -139,7 +139,7 @@ impl Evaluation<'_> {
             let right_value = self.value(right)?;
             let step = ExprNode { kind: ExprKind::List(Vec::new()), range: left.range.start..right.range.end };
             let holds = compare(*operator, &left_value, &right_value)
-                .map_err(|error| self.misfit(error, &step, &[(left, &left_value), (right, &right_value)]))?;
+                .map_err(|error| self.operator_error(error, &step, &[(left, &left_value), (right, &right_value)]))?;
             if !holds {
                 return Ok(Value::from(false));
             }
@@ -148,7 +148,7 @@ impl Evaluation<'_> {
         Ok(Value::from(true))
     }
 
-    /// The value of what may be missing: an unknown name and what hangs on it are undefined instead of an error.
+    /// Evaluates an expression that may be missing: an unknown name and its attributes and items are undefined instead of an error.
     fn lenient(&mut self, node: &ExprNode) -> Result<Value, ExprError> {
         let (of, key) = match &node.kind {
             ExprKind::Name(name) => return Ok(self.name(name, &node.range)?.unwrap_or(Value::UNDEFINED)),
@@ -156,10 +156,10 @@ impl Evaluation<'_> {
             ExprKind::Item(of, key) => (self.lenient(of)?, self.value(key)?),
             _ => return self.value(node),
         };
-        Ok(look_into(&of, &key).unwrap_or(Value::UNDEFINED))
+        Ok(lookup(&of, &key).unwrap_or(Value::UNDEFINED))
     }
 
-    fn truth(&mut self, node: &ExprNode, who: &'static str) -> Result<bool, ExprError> {
+    fn truth(&mut self, node: &ExprNode, subject: &'static str) -> Result<bool, ExprError> {
         let value = self.value(node)?;
         match shape(&value) {
             ValueShape::Boolean => Ok(value.is_true()),
@@ -168,7 +168,7 @@ impl Evaluation<'_> {
                 let message = msg!(
                     "{who} needs true or false, but `{}` is {other}",
                     self.text(&node.range),
-                    who = Message::word(who)
+                    who = Message::word(subject)
                 );
                 let help = match other {
                     ValueShape::Number => "compare it, as in `x > 0`",
@@ -186,7 +186,7 @@ impl Evaluation<'_> {
         found.map_err(|oversize| ExprError::at(range, oversize.to_message()))
     }
 
-    fn unknown(&self, name: &str, range: &Range<usize>) -> ExprError {
+    fn unknown_name(&self, name: &str, range: &Range<usize>) -> ExprError {
         let known = self.names.known();
         let mut error = ExprError::at(range, msg!("`{name}` is not known here"));
         error.help = match name {
@@ -200,8 +200,8 @@ impl Evaluation<'_> {
 
     fn attribute(&self, value: &Value, name: &str, of: &ExprNode, range: &Range<usize>) -> Result<Value, ExprError> {
         match shape(value) {
-            ValueShape::Object => Ok(look_into(value, &Value::from(name)).unwrap_or_else(|| Value::from(()))),
-            ValueShape::Null => Err(self.is_null(of, range)),
+            ValueShape::Object => Ok(lookup(value, &Value::from(name)).unwrap_or_else(|| Value::from(()))),
+            ValueShape::Null => Err(self.null_error(of, range)),
             other => {
                 let message = msg!("`{}` is {other} and has no `{name}`", self.text(&of.range));
                 let error = ExprError::at(range, message);
@@ -216,9 +216,9 @@ impl Evaluation<'_> {
 
     fn item(&self, value: &Value, key: &Value, of: &ExprNode, range: &Range<usize>) -> Result<Value, ExprError> {
         match (shape(value), shape(key)) {
-            (ValueShape::Null, _) => Err(self.is_null(of, range)),
+            (ValueShape::Null, _) => Err(self.null_error(of, range)),
             (ValueShape::Object, ValueShape::String) | (ValueShape::List | ValueShape::String, ValueShape::Number) => {
-                Ok(look_into(value, key).unwrap_or_else(|| Value::from(())))
+                Ok(lookup(value, key).unwrap_or_else(|| Value::from(())))
             }
             (other, key) => Err(ExprError::at(
                 range,
@@ -227,7 +227,7 @@ impl Evaluation<'_> {
         }
     }
 
-    fn is_null(&self, of: &ExprNode, range: &Range<usize>) -> ExprError {
+    fn null_error(&self, of: &ExprNode, range: &Range<usize>) -> ExprError {
         let text = self.text(&of.range);
         ExprError::at(range, msg!("`{text}` is null and contains nothing"))
             .with_help(msg!("check first, as in `{text} is not none and …`"))
@@ -257,7 +257,7 @@ impl Evaluation<'_> {
         Ok(())
     }
 
-    fn bounded(&self, value: Value, range: &Range<usize>) -> Result<Value, ExprError> {
+    fn check_length(&self, value: Value, range: &Range<usize>) -> Result<Value, ExprError> {
         if value.as_str().is_some_and(|text| text.len() > MAX_VALUE_BYTES) {
             return Err(ExprError::at(range, msg!("the result is longer than {MAX_VALUE_BYTES} bytes")));
         }
@@ -268,9 +268,11 @@ impl Evaluation<'_> {
         self.state.get_or_insert_with(|| ENVIRONMENT.empty_state())
     }
 
-    fn misfit(&self, error: OperatorError, node: &ExprNode, operands: &[(&ExprNode, &Value)]) -> ExprError {
+    fn operator_error(&self, error: OperatorError, node: &ExprNode, operands: &[(&ExprNode, &Value)]) -> ExprError {
         let message = match &error {
-            OperatorError::Misfit(misfit) if operands.len() == 1 => msg!("`-` cannot be applied to {}", misfit.right),
+            OperatorError::Mismatch(mismatch) if operands.len() == 1 => {
+                msg!("`-` cannot be applied to {}", mismatch.right)
+            }
             other => other.to_message(),
         };
         let error = ExprError::at(&node.range, msg!("{message}, in `{}`", self.text(&node.range)));
@@ -291,8 +293,8 @@ impl Evaluation<'_> {
     }
 }
 
-fn failed(range: &Range<usize>, who: Message, error: &minijinja::Error) -> ExprError {
-    ExprError::at(range, msg!("{who}: {message}", message = fault(error).message))
+fn failed(range: &Range<usize>, subject: Message, error: &minijinja::Error) -> ExprError {
+    ExprError::at(range, msg!("{subject}: {message}", message = render_error(error).message))
 }
 
 #[cfg(test)]
@@ -315,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_gives_the_expected_value() {
+    fn valid_expressions_have_the_expected_value() {
         let table = [
             ("1 == 1.0", json!(true)),
             ("'5' == 5", json!(false)),
@@ -388,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_an_error_with_its_place() {
+    fn invalid_operands_are_an_error_with_a_range() {
         let table = [
             ("yes and text >= 18", "`>=` cannot be applied to text and a number", "text >= 18"),
             ("30 > 'x'", "`>` cannot be applied to a number and text", "30 > 'x'"),
@@ -454,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_to_do() {
+    fn errors_have_help() {
         let table = [
             ("用户命 == 'x'", "did you mean `用户名`?"),
             ("n == null", "write `none`"),

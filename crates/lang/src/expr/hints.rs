@@ -1,5 +1,5 @@
-//! What an author probably meant by an expression that is none: habits of other languages, full-width punctuation, Chinese
-//! words for operators. All slips of a source are found in one walk, so that one repair can settle them together.
+//! Finds common mistakes in expressions that do not parse: syntax of other languages, full-width punctuation, Chinese words for
+//! operators. All mistakes are found in one pass, so that one repair can correct them together.
 
 use crate::message::message::Message;
 use crate::message::msg;
@@ -9,76 +9,75 @@ use crate::expr::signs::{FULL_WIDTH, INFIX, OPERATORS, WORDS};
 use crate::template::unknown::SourceRepair;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExprSlip {
+pub struct ExprMistake {
     pub message: Message,
     pub range: Range<usize>,
     pub help: Message,
-    /// What settles it; `None` where no replacement does.
+    /// The edits that correct it; `None` if there is no replacement.
     edits: Option<Vec<(Range<usize>, String)>>,
-    /// Whether that can mean nothing else.
+    /// Whether the edits are the only possible correction.
     sure: bool,
 }
 
-/// The slips in `source`, outside of quoted texts, in their order. Only for a source that does not parse.
-pub fn slips(source: &str) -> Vec<ExprSlip> {
-    let mut walk = Walk { source, brackets: 0, dollars: 0, found: Vec::new() };
+/// The mistakes in `source` outside quoted texts, in source order. Only for a source that does not parse.
+pub fn mistakes(source: &str) -> Vec<ExprMistake> {
+    let mut scanner = Scanner { source, brackets: 0, dollars: 0, found: Vec::new() };
     let mut at = 0;
-    while let Some(character) = walk.rest(at).chars().next() {
-        at = walk.step(at, character).max(at + character.len_utf8());
+    while let Some(character) = scanner.rest(at).chars().next() {
+        at = scanner.step(at, character).max(at + character.len_utf8());
     }
-    walk.found
+    scanner.found
 }
 
-/// The change that settles all of `slips`, if each of them has one.
-pub fn repair(source: &str, slips: &[ExprSlip]) -> Option<SourceRepair> {
-    let edits: Option<Vec<_>> = slips.iter().map(|slip| slip.edits.clone()).collect();
+/// The repair that corrects all of `mistakes`, if each of them has edits.
+pub fn repair(source: &str, mistakes: &[ExprMistake]) -> Option<SourceRepair> {
+    let edits: Option<Vec<_>> = mistakes.iter().map(|mistake| mistake.edits.clone()).collect();
     let edits: Vec<_> = edits?.into_iter().flatten().collect();
     let repair = SourceRepair { title: Message::default(), edits, sure: false };
     let after = repair.apply(source)?;
-    let sure = slips.iter().all(|slip| slip.sure) && !has_lone_value(&after);
+    let sure = mistakes.iter().all(|mistake| mistake.sure) && !has_lone_value(&after);
     Some(SourceRepair { title: msg!("write `{}`", after.trim()), sure, ..repair })
 }
 
-/// Whether a number or a text stands alone where something must hold, as in `age == 5 or 6`: what was meant is more than what
-/// is written.
+/// Whether an operand of a logical operator is only a number or a text, as in `age == 5 or 6`: the author probably meant a comparison.
 fn has_lone_value(expression: &str) -> bool {
-    let mut walk = Walk { source: expression, brackets: 0, dollars: 0, found: Vec::new() };
+    let mut scanner = Scanner { source: expression, brackets: 0, dollars: 0, found: Vec::new() };
     let (mut at, mut start) = (0, 0);
     let mut parts = Vec::new();
-    while let Some(character) = walk.rest(at).chars().next() {
-        let end = walk.step(at, character).max(at + character.len_utf8());
+    while let Some(character) = scanner.rest(at).chars().next() {
+        let end = scanner.step(at, character).max(at + character.len_utf8());
         if matches!(expression.get(at..end), Some("and" | "or" | "not")) {
             parts.push(expression.get(start..at));
             start = end;
         }
         at = end;
     }
-    let alone_is_all = parts.is_empty();
+    let is_single = parts.is_empty();
     parts.push(expression.get(start..));
-    let alone = |part: &str| {
+    let is_lone = |part: &str| {
         let part = part.trim_matches(|c: char| c.is_whitespace() || matches!(c, '(' | ')'));
         let quoted = part.starts_with(['"', '\'']);
         let inner = part.trim_matches(['"', '\'']);
         part.parse::<f64>().is_ok() || (quoted && inner.len() + 2 == part.len() && !inner.contains(['"', '\'']))
     };
-    !alone_is_all && parts.into_iter().flatten().any(alone)
+    !is_single && parts.into_iter().flatten().any(is_lone)
 }
 
-struct Walk<'s> {
+struct Scanner<'s> {
     source: &'s str,
     brackets: usize,
-    /// How many `${` are open.
+    /// The number of open `${`.
     dollars: usize,
-    found: Vec<ExprSlip>,
+    found: Vec<ExprMistake>,
 }
 
-impl<'s> Walk<'s> {
+impl<'s> Scanner<'s> {
     fn rest(&self, at: usize) -> &'s str {
         self.source.get(at..).unwrap_or_default()
     }
 
-    fn end_of(&self, at: usize, belongs: impl Fn(char) -> bool) -> usize {
-        self.rest(at).find(|c: char| !belongs(c)).map_or(self.source.len(), |length| at + length)
+    fn end_of(&self, at: usize, is_part: impl Fn(char) -> bool) -> usize {
+        self.rest(at).find(|c: char| !is_part(c)).map_or(self.source.len(), |length| at + length)
     }
 
     fn report(
@@ -89,18 +88,18 @@ impl<'s> Walk<'s> {
         edits: Option<Vec<(Range<usize>, String)>>,
     ) -> usize {
         let end = range.end;
-        self.found.push(ExprSlip { message: message.into(), range, help, edits, sure: true });
+        self.found.push(ExprMistake { message: message.into(), range, help, edits, sure: true });
         end
     }
 
-    /// `!a == b` negates `a`, and `not a == b` all of it: such a repair must be looked at.
-    fn last_is_sure_if(&mut self, sure: bool) {
-        if let Some(slip) = self.found.last_mut() {
-            slip.sure = sure;
+    /// Sets `sure` of the last mistake. `!a == b` negates `a`, but `not a == b` negates the comparison, so such a repair needs a review.
+    fn set_last_sure(&mut self, sure: bool) {
+        if let Some(mistake) = self.found.last_mut() {
+            mistake.sure = sure;
         }
     }
 
-    /// Looks at what begins at `at`; gives where to go on.
+    /// Checks the token that starts at `at` and returns the position after it.
     fn step(&mut self, at: usize, character: char) -> usize {
         match character {
             '"' | '\'' => self.end_of_text(at, character),
@@ -116,7 +115,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// The end of the quoted text that begins at `at`.
+    /// The end of the quoted text that starts at `at`.
     fn end_of_text(&self, at: usize, quote: char) -> usize {
         let mut escaped = false;
         for (offset, character) in self.rest(at).char_indices().skip(1) {
@@ -128,7 +127,7 @@ impl<'s> Walk<'s> {
         self.source.len()
     }
 
-    /// A text in quotes of an input method.
+    /// A text in full-width quotes.
     fn wide_text(&mut self, at: usize, open: char) -> usize {
         let closing: &[char] = match open {
             '“' | '”' => &['”', '“'],
@@ -142,7 +141,7 @@ impl<'s> Walk<'s> {
             None => (inside, None),
             Some((length, close)) => {
                 let text = self.rest(inside).get(..length).unwrap_or_default();
-                // Single ones stand in a YAML text with double quotes as they are.
+                // Single quotes need no escaping inside a double-quoted YAML text.
                 let quote = if !text.contains(['\'', '\\']) {
                     Some("'")
                 } else {
@@ -193,7 +192,7 @@ impl<'s> Walk<'s> {
         end
     }
 
-    /// Digits of an input method.
+    /// Full-width digits.
     fn wide_number(&mut self, at: usize) -> usize {
         let end = self.end_of(at, |c| matches!(c, '０'..='９' | '．'));
         let half: String = self.source.get(at..end).unwrap_or_default().chars().map(half_digit).collect();
@@ -201,7 +200,7 @@ impl<'s> Walk<'s> {
         self.report(at..end, message, msg!("write `{half}` (half-width)"), Some(vec![(at..end, half)]))
     }
 
-    /// `x is 'a'`, where `is` must be followed by a test.
+    /// `x is 'a'`: only a test may follow `is`.
     fn is(&mut self, at: usize, end: usize) -> usize {
         let mut next = self.end_of(end, char::is_whitespace);
         let negated = self.rest(next).strip_prefix("not").is_some_and(|rest| rest.starts_with(char::is_whitespace));
@@ -213,20 +212,21 @@ impl<'s> Walk<'s> {
         }
         let operator = if negated { "!=" } else { "==" };
         let until = self.source.get(..next).map_or(next, |before| before.trim_end().len());
-        let said = if negated { "is not" } else { "is" };
-        let message = msg!("`{said}` tests the kind of a value, as in `x is none`; it does not compare");
+        let operator_text = if negated { "is not" } else { "is" };
+        let message =
+            msg!("`{said}` tests the kind of a value, as in `x is none`; it does not compare", said = operator_text);
         self.report(at..until, message, msg!("write `{operator}`"), Some(vec![(at..until, operator.to_owned())]))
     }
 
-    /// `{{ x }}`, `${x}`, `{% if x %}`: an expression stands without.
+    /// `{{ x }}`, `${x}`, `{% if x %}`: an expression has no delimiters.
     fn brace(&mut self, at: usize) -> usize {
         let rest = self.rest(at);
-        // White space on the inner side goes with them.
+        // The white space inside the delimiters is removed too.
         let before = self.source.get(..at).map_or(at, |before| before.trim_end().len());
         let behind = at..self.end_of(at + 2, char::is_whitespace);
-        let leave_out = |range: Range<usize>| Some(vec![(range, String::new())]);
+        let remove = |range: Range<usize>| Some(vec![(range, String::new())]);
         if rest.starts_with("{{") {
-            let edits = leave_out(behind);
+            let edits = remove(behind);
             return self.report(
                 at..at + 2,
                 "an expression is written without `{{ }}`",
@@ -237,36 +237,36 @@ impl<'s> Walk<'s> {
         if rest.starts_with("{%") {
             let inner = self.end_of(at + 2, |c| c.is_whitespace() || c == '-');
             let word = if self.rest(inner).starts_with("if ") { inner + 3 } else { inner };
-            let edits = leave_out(at..self.end_of(word, char::is_whitespace));
+            let edits = remove(at..self.end_of(word, char::is_whitespace));
             return self.report(at..at + 2, "an expression is written without `{% %}`", msg!("remove them"), edits);
         }
         if rest.starts_with("${") {
             self.dollars += 1;
-            let edits = leave_out(behind);
+            let edits = remove(behind);
             return self.report(at..at + 2, "an expression is written without `${ }`", msg!("remove them"), edits);
         }
         if rest.strip_prefix('$').is_some_and(|rest| rest.starts_with(|c: char| c.is_alphabetic() || c == '_')) {
-            let edits = leave_out(at..at + 1);
+            let edits = remove(at..at + 1);
             return self.report(at..at + 1, "a name is written without `$`", msg!("remove it"), edits);
         }
-        let closes = |found: &ExprSlip, open: &str| found.message.to_string().contains(open);
+        let closes = |found: &ExprMistake, open: &str| found.message.to_string().contains(open);
         let pair = if rest.starts_with("}}") { Some("{{") } else { rest.starts_with("%}").then_some("{%") };
         if let Some(open) = pair
-            && let Some(slip) = self.found.iter_mut().rev().find(|found| closes(found, open))
+            && let Some(mistake) = self.found.iter_mut().rev().find(|found| closes(found, open))
         {
-            slip.edits.iter_mut().for_each(|edits| edits.push((before..at + 2, String::new())));
+            mistake.edits.iter_mut().for_each(|edits| edits.push((before..at + 2, String::new())));
             return at + 2;
         }
         if rest.starts_with('}') && self.dollars > 0 {
             self.dollars -= 1;
-            if let Some(slip) = self.found.iter_mut().rev().find(|found| closes(found, "${")) {
-                slip.edits.iter_mut().for_each(|edits| edits.push((before..at + 1, String::new())));
+            if let Some(mistake) = self.found.iter_mut().rev().find(|found| closes(found, "${")) {
+                mistake.edits.iter_mut().for_each(|edits| edits.push((before..at + 1, String::new())));
             }
         }
         at + 1
     }
 
-    /// Full-width punctuation, or several that are one operator together (`＝＝`, `！＝`).
+    /// A full-width punctuation character, or several that form one operator (`＝＝`, `！＝`).
     fn wide(&mut self, at: usize, first: char, meant: &str) -> usize {
         let message = msg!("`{first}` is full-width punctuation, which means nothing in an expression");
         let name = if meant == " " { msg!("a space") } else { Message::text(meant) };
@@ -287,15 +287,15 @@ impl<'s> Walk<'s> {
         }
         let end = self.end_of(at, |c| matches!(half(c).as_str(), "=" | "!" | "<" | ">" | "&" | "|"));
         let operator: String = self.source.get(at..end).unwrap_or_default().chars().map(half).collect();
-        let today =
-            OPERATORS.iter().find(|(other, _)| *other == operator).map_or(operator.as_str(), |(_, today)| today);
-        let today = match today {
+        let known = OPERATORS.iter().find(|(other, _)| *other == operator);
+        let replacement = known.map_or(operator.as_str(), |(_, replacement)| replacement);
+        let replacement = match replacement {
             "=" if self.brackets == 0 => "==",
             "!" => "not ",
             other => other,
         };
-        self.report(at..at + first.len_utf8(), message, help, Some(vec![(at..end, today.to_owned())]));
-        self.last_is_sure_if(operator != "!");
+        self.report(at..at + first.len_utf8(), message, help, Some(vec![(at..end, replacement.to_owned())]));
+        self.set_last_sure(operator != "!");
         end
     }
 
@@ -310,17 +310,17 @@ impl<'s> Walk<'s> {
             let message = "an expression does not end with `;`";
             return self.report(at..at + 1, message, msg!("remove it"), Some(edits));
         }
-        if let Some((other, today)) = OPERATORS.iter().find(|(other, _)| rest.starts_with(other)) {
+        if let Some((other, replacement)) = OPERATORS.iter().find(|(other, _)| rest.starts_with(other)) {
             let end = at + other.len();
-            let glued = |beside: Option<char>| beside.is_some_and(|c| !c.is_whitespace());
-            let word = today.starts_with(char::is_alphabetic);
-            let left = word && glued(self.source.get(..at).and_then(|before| before.chars().next_back()));
-            let right = word && glued(self.rest(end).chars().next());
-            let text = format!("{}{today}{}", if left { " " } else { "" }, if right { " " } else { "" });
+            let adjoins = |adjacent: Option<char>| adjacent.is_some_and(|c| !c.is_whitespace());
+            let word = replacement.starts_with(char::is_alphabetic);
+            let left = word && adjoins(self.source.get(..at).and_then(|before| before.chars().next_back()));
+            let right = word && adjoins(self.rest(end).chars().next());
+            let text = format!("{}{replacement}{}", if left { " " } else { "" }, if right { " " } else { "" });
             return self.report(
                 at..end,
                 msg!("`{other}` is not an operator here"),
-                msg!("write `{today}`"),
+                msg!("write `{today}`", today = replacement),
                 Some(vec![(at..end, text)]),
             );
         }
@@ -334,7 +334,7 @@ impl<'s> Walk<'s> {
                 let until = self.end_of(at + 1, char::is_whitespace);
                 let edits = vec![(at..until, "not ".to_owned())];
                 let end = self.report(at..at + 1, "`!` is not an operator here", msg!("write `not`"), Some(edits));
-                self.last_is_sure_if(false);
+                self.set_last_sure(false);
                 return end;
             }
             '?' => {
@@ -364,7 +364,7 @@ fn half_digit(c: char) -> char {
     u32::from(c).checked_sub(0xfee0).and_then(char::from_u32).unwrap_or(c)
 }
 
-/// Whether a value ends here, so that an operator may follow.
+/// Whether `before` ends with a value, so that an operator may follow.
 fn follows_value(before: &str) -> bool {
     let word = before.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
     let operator = ["is", "not", "and", "or", "in", "if", "else"].contains(&word);
@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_recognised_repaired_and_quoted_texts_left_alone() {
+    fn mistakes_are_found_and_repaired_outside_quoted_texts() {
         let table = [
             ("年龄 = 18", "=", "did you mean `==`?", "年龄 == 18"),
             ("a && b", "&&", "write `and`", "a and b"),
@@ -405,7 +405,7 @@ mod tests {
             ("age exists", "exists", "write `x is not none`", ""),
         ];
         for (source, at, help, after) in table {
-            let found = slips(source);
+            let found = mistakes(source);
             assert_eq!((&source[found[0].range.clone()], found[0].help.to_string().as_str()), (at, help), "{source}");
             let repaired = repair(source, &found).map(|repair| repair.apply(source).unwrap()).unwrap_or_default();
             assert_eq!(repaired, after, "{source}");
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_slip_is_left_alone() {
+    fn valid_syntax_is_not_a_mistake() {
         let sound = [
             "'a = b && “c”' b",
             "'it\\'s = ' b",
@@ -425,7 +425,7 @@ mod tests {
             "",
         ];
         for source in sound {
-            assert_eq!(slips(source), [], "{source}");
+            assert_eq!(mistakes(source), [], "{source}");
         }
     }
 }

@@ -1,12 +1,12 @@
-//! What lies inside a value: items and slices. minijinja's own slices panic at some bounds; these do not.
+//! Items and slices of values. The slices of minijinja panic at some bounds; these do not.
 
 use minijinja::value::Value;
 
 use crate::expr::operators::shape;
 use crate::value::compare::ValueShape;
 
-/// What an object, list or text holds under a key; `None` where it holds nothing there.
-pub fn look_into(value: &Value, key: &Value) -> Option<Value> {
+/// The item of an object, list or text under a key; `None` if there is none.
+pub fn lookup(value: &Value, key: &Value) -> Option<Value> {
     match shape(value) {
         ValueShape::Object if key.as_str().is_some() => value.get_item(key).ok().filter(|item| !item.is_undefined()),
         ValueShape::List | ValueShape::String if key.is_integer() => {
@@ -22,25 +22,25 @@ pub fn look_into(value: &Value, key: &Value) -> Option<Value> {
     }
 }
 
-/// A part of a text or list, `None` for anything else. Indexes below zero count from the end.
+/// A slice of a text or list; `None` for any other value. Negative indexes count from the end.
 pub fn slice(value: &Value, start: Option<i64>, stop: Option<i64>, step: usize) -> Option<Value> {
-    fn cut<T>(items: Vec<T>, start: Option<i64>, stop: Option<i64>, step: usize) -> impl Iterator<Item = T> {
+    fn take_range<T>(items: Vec<T>, start: Option<i64>, stop: Option<i64>, step: usize) -> impl Iterator<Item = T> {
         let length = items.len();
-        let place = |index: i64| match usize::try_from(index) {
+        let position = |index: i64| match usize::try_from(index) {
             Ok(index) => index.min(length),
             Err(_) => length.saturating_sub(usize::try_from(index.unsigned_abs()).unwrap_or(usize::MAX)),
         };
-        let (start, stop) = (start.map_or(0, place), stop.map_or(length, place));
+        let (start, stop) = (start.map_or(0, position), stop.map_or(length, position));
         items.into_iter().take(stop).skip(start).step_by(step.max(1))
     }
     match shape(value) {
         ValueShape::String => {
             let characters: Vec<char> = value.as_str()?.chars().collect();
-            Some(Value::from(cut(characters, start, stop, step).collect::<String>()))
+            Some(Value::from(take_range(characters, start, stop, step).collect::<String>()))
         }
         ValueShape::List => {
             let items: Vec<Value> = value.try_iter().ok()?.collect();
-            Some(Value::from(cut(items, start, stop, step).collect::<Vec<_>>()))
+            Some(Value::from(take_range(items, start, stop, step).collect::<Vec<_>>()))
         }
         _ => None,
     }

@@ -1,11 +1,11 @@
-//! Methods of other languages (`name.includes('x')`, `name.toUpperCase()`), which values do not have here: what says the same.
+//! Replacements for method calls of other languages (`name.includes('x')`, `name.toUpperCase()`): values have no methods.
 
 use crate::message::message::Message;
 use crate::message::msg;
 use crate::template::unknown::filter_called;
 
-/// Methods that ask something with one argument, and how that is asked here: `{0}` is the value, `{1}` the argument.
-const ASKING: &[(&str, &str)] = &[
+/// Boolean methods with one argument, and the equivalent expressions: `{0}` is the value, `{1}` the argument.
+const BOOLEAN_METHODS: &[(&str, &str)] = &[
     ("includes", "{1} in {0}"),
     ("contains", "{1} in {0}"),
     ("has", "{1} in {0}"),
@@ -18,29 +18,29 @@ const ASKING: &[(&str, &str)] = &[
     ("equals", "{0} == {1}"),
 ];
 
-/// What to do about `value.name(arguments)`, and what says the same, where that is certain. `arguments` has its brackets; `whole`
-/// says whether the call is the whole expression, so that no brackets are needed around what replaces it.
-pub fn method(name: &str, value: &str, arguments: &str, whole: bool) -> (Message, Option<String>) {
+/// The help for `value.name(arguments)`, and the replacement if it is certain. `arguments` includes its brackets. `is_complete`: the
+/// call is the entire expression, so the replacement needs no brackets.
+pub fn method(name: &str, value: &str, arguments: &str, is_complete: bool) -> (Message, Option<String>) {
     let inner = arguments.trim().strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or_default().trim();
     let lower = name.to_lowercase();
     let text = value.starts_with(['"', '\'']);
-    let one = !inner.is_empty() && !inner.contains(',');
-    if let Some((_, form)) = ASKING.iter().find(|(known, _)| *known == lower).filter(|_| one) {
-        let said = form.replace("{0}", value).replace("{1}", inner);
-        let help = msg!("write `{said}`");
-        // A test stands as close to its value as a method.
-        let repair = if whole || form.contains(" is ") { said } else { format!("({said})") };
+    let has_one_argument = !inner.is_empty() && !inner.contains(',');
+    if let Some((_, form)) = BOOLEAN_METHODS.iter().find(|(known, _)| *known == lower).filter(|_| has_one_argument) {
+        let replacement = form.replace("{0}", value).replace("{1}", inner);
+        let help = msg!("write `{said}`", said = replacement);
+        // A test binds as tightly as a method call.
+        let repair = if is_complete || form.contains(" is ") { replacement } else { format!("({replacement})") };
         return (help, Some(repair));
     }
     match filter_called(name) {
         Some(filter) if inner.is_empty() => {
-            let said = format!("{value} | {filter}");
-            (msg!("write `{said}`"), Some(said))
+            let replacement = format!("{value} | {filter}");
+            (msg!("write `{said}`", said = replacement), Some(replacement))
         }
-        // `','.join(x)` is the other way round.
+        // In `','.join(x)` the value and the argument are swapped.
         Some(filter) if !text && matches!(filter, "join" | "split" | "replace" | "round") => {
-            let said = format!("{value} | {filter}({inner})");
-            (msg!("write `{said}`"), Some(said))
+            let replacement = format!("{value} | {filter}({inner})");
+            (msg!("write `{said}`", said = replacement), Some(replacement))
         }
         Some(filter) => (msg!("write a filter instead, as in `x | {filter}`"), None),
         None => (msg!("write a filter instead, as in `x | upper`"), None),
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn methods_of_other_languages_are_said_as_here() {
+    fn method_calls_of_other_languages_are_replaced() {
         let table = [
             ("includes", "tags", "('x')", true, Some("'x' in tags")),
             ("includes", "tags", "('x')", false, Some("('x' in tags)")),
@@ -63,8 +63,8 @@ mod tests {
             ("includes", "tags", "('x', 2)", true, None),
             ("frobnicate", "tags", "()", true, None),
         ];
-        for (name, value, arguments, whole, expected) in table {
-            assert_eq!(method(name, value, arguments, whole).1.as_deref(), expected, "{name}");
+        for (name, value, arguments, is_complete, expected) in table {
+            assert_eq!(method(name, value, arguments, is_complete).1.as_deref(), expected, "{name}");
         }
     }
 }

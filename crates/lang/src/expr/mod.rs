@@ -1,4 +1,4 @@
-//! Conditions and guards: minijinja's syntax, evaluated by rules of our own (docs/language.md "Texts").
+//! Conditions and guards: the syntax of minijinja with our own evaluation rules (docs/language.md "Texts").
 
 pub mod eval;
 pub mod fields;

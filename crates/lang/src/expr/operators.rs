@@ -1,12 +1,12 @@
-//! What the operators do with two values: which may meet ([`fit`]), and what comes of it. Nothing overflows silently.
+//! The operators on two values: operand checks ([`check_operands`]) and results. Overflow is always an error.
 
 use crate::message::ToMessage;
 use minijinja::value::{Value, ValueKind};
 
 use crate::template::names::MAX_VALUE_BYTES;
-use crate::value::compare::{ComparisonError, Family, ValueShape, fit};
+use crate::value::compare::{ComparisonError, Family, ValueShape, check_operands};
 
-/// An operator between two values. `and`, `or` and `not` are no operators here: they do not look at both sides.
+/// An operator between two values. `and`, `or` and `not` are not included, because they do not always evaluate both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     Equal,
@@ -33,16 +33,16 @@ pub enum Operator {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 pub enum OperatorError {
-    /// The two sides do not fit.
+    /// The operands are incompatible.
     #[error(transparent)]
-    Misfit(#[from] ComparisonError),
+    Mismatch(#[from] ComparisonError),
     /// `/`, `//`, `%` by zero, or zero to a negative power.
     #[error("`{0}` divides by zero")]
     DivisionByZero(&'static str),
-    /// The result is no number that JSON can hold exactly (64 bits), or not a finite one.
+    /// The result is not a finite number, or an integer of more than 64 bits.
     #[error("the result of `{0}` is too large")]
     TooLarge(&'static str),
-    /// A list that could not be read to its end (a filter in it failed).
+    /// A list that could not be read completely (a filter in it failed).
     #[error("`{0}` received a list that cannot be read")]
     Unreadable(&'static str),
 }
@@ -69,7 +69,6 @@ impl Operator {
         }
     }
 
-    /// What it asks of its operands.
     pub const fn family(self) -> Family {
         match self {
             Self::Equal | Self::Unequal => Family::Equality,
@@ -84,7 +83,7 @@ impl Operator {
     }
 }
 
-/// What a value is for the comparison rules.
+/// The type of a value for the comparison rules.
 pub fn shape(value: &Value) -> ValueShape {
     match value.kind() {
         ValueKind::Undefined | ValueKind::None => ValueShape::Null,
@@ -97,19 +96,19 @@ pub fn shape(value: &Value) -> ValueShape {
     }
 }
 
-/// `left operator right`, for the operators that say yes or no.
-/// Errors: [`OperatorError`]; the arithmetic operators are never a yes or no and count as a misfit here.
+/// Evaluates `left operator right` for the operators with a boolean result.
+/// Errors: [`OperatorError`]; an arithmetic operator is a mismatch.
 pub fn compare(operator: Operator, left: &Value, right: &Value) -> Result<bool, OperatorError> {
-    fit(operator.family(), operator.symbol(), shape(left), shape(right))?;
+    check_operands(operator.family(), operator.symbol(), shape(left), shape(right))?;
     Ok(match operator {
-        Operator::Equal => same(left, right),
-        Operator::Unequal => !same(left, right),
+        Operator::Equal => equal(left, right),
+        Operator::Unequal => !equal(left, right),
         Operator::Less => order(left, right).is_some_and(std::cmp::Ordering::is_lt),
         Operator::LessOrEqual => order(left, right).is_some_and(std::cmp::Ordering::is_le),
         Operator::Greater => order(left, right).is_some_and(std::cmp::Ordering::is_gt),
         Operator::GreaterOrEqual => order(left, right).is_some_and(std::cmp::Ordering::is_ge),
-        Operator::In => holds(right, left)?,
-        Operator::NotIn => !holds(right, left)?,
+        Operator::In => contains(right, left)?,
+        Operator::NotIn => !contains(right, left)?,
         _ => {
             let (left, right) = (shape(left), shape(right));
             return Err(ComparisonError { operator: operator.symbol(), left, right }.into());
@@ -117,19 +116,19 @@ pub fn compare(operator: Operator, left: &Value, right: &Value) -> Result<bool, 
     })
 }
 
-/// `left operator right`.
-/// Errors: [`OperatorError`] says why there is no answer.
+/// Evaluates `left operator right`.
+/// Errors: [`OperatorError`].
 pub fn apply(operator: Operator, left: &Value, right: &Value) -> Result<Value, OperatorError> {
     let symbol = operator.symbol();
     match operator.family() {
         Family::Equality | Family::Order | Family::Membership => compare(operator, left, right).map(Value::from),
         family => {
-            fit(family, symbol, shape(left), shape(right))?;
+            check_operands(family, symbol, shape(left), shape(right))?;
             match (operator, shape(left)) {
                 (Operator::Concatenate, _) | (Operator::Add, ValueShape::String) => join(symbol, left, right),
                 (Operator::Add, ValueShape::List) => {
-                    let mut items = read(symbol, left)?;
-                    items.append(&mut read(symbol, right)?);
+                    let mut items = list_items(symbol, left)?;
+                    items.append(&mut list_items(symbol, right)?);
                     Ok(Value::from(items))
                 }
                 _ => calculate(operator, left, right),
@@ -138,8 +137,8 @@ pub fn apply(operator: Operator, left: &Value, right: &Value) -> Result<Value, O
     }
 }
 
-/// `-value`.
-/// Errors: A misfit when it is no number, too large when it has no negative of 64 bits.
+/// Evaluates `-value`.
+/// Errors: A mismatch if it is not a number; too large if the result exceeds 64 bits.
 pub fn negate(value: &Value) -> Result<Value, OperatorError> {
     match number(value) {
         Some(Number::Integer(integer)) => integer_value("-", integer.checked_neg()),
@@ -148,9 +147,9 @@ pub fn negate(value: &Value) -> Result<Value, OperatorError> {
     }
 }
 
-/// Equality of anything with anything: numbers by what they are worth, texts, lists and objects by what they hold, and
-/// values of different shapes are never equal.
-pub fn same(left: &Value, right: &Value) -> bool {
+/// Whether two values are equal: numbers by numeric value, texts, lists and objects by content. Values of different types are never
+/// equal.
+pub fn equal(left: &Value, right: &Value) -> bool {
     match (shape(left), shape(right)) {
         (ValueShape::Null, ValueShape::Null) => true,
         (ValueShape::Boolean, ValueShape::Boolean) => left.is_true() == right.is_true(),
@@ -159,7 +158,7 @@ pub fn same(left: &Value, right: &Value) -> bool {
         (ValueShape::List, ValueShape::List) => match (left.try_iter(), right.try_iter()) {
             (Ok(left), Ok(right)) => {
                 let (left, right): (Vec<Value>, Vec<Value>) = (left.collect(), right.collect());
-                left.len() == right.len() && left.iter().zip(&right).all(|(left, right)| same(left, right))
+                left.len() == right.len() && left.iter().zip(&right).all(|(left, right)| equal(left, right))
             }
             _ => false,
         },
@@ -167,7 +166,7 @@ pub fn same(left: &Value, right: &Value) -> bool {
             left.len() == right.len()
                 && left.try_iter().is_ok_and(|mut keys| {
                     keys.all(|key| match (left.get_item(&key), right.get_item(&key)) {
-                        (Ok(left), Ok(right)) => !right.is_undefined() && same(&left, &right),
+                        (Ok(left), Ok(right)) => !right.is_undefined() && equal(&left, &right),
                         _ => false,
                     })
                 })
@@ -176,18 +175,18 @@ pub fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
-fn holds(container: &Value, wanted: &Value) -> Result<bool, OperatorError> {
+fn contains(container: &Value, needle: &Value) -> Result<bool, OperatorError> {
     Ok(match shape(container) {
         ValueShape::String => {
-            let (text, wanted) = (container.as_str().unwrap_or_default(), wanted.as_str().unwrap_or_default());
-            text.contains(wanted)
+            let (text, needle) = (container.as_str().unwrap_or_default(), needle.as_str().unwrap_or_default());
+            text.contains(needle)
         }
-        ValueShape::Object => container.get_item(wanted).is_ok_and(|item| !item.is_undefined()),
-        _ => read("in", container)?.iter().any(|item| same(item, wanted)),
+        ValueShape::Object => container.get_item(needle).is_ok_and(|item| !item.is_undefined()),
+        _ => list_items("in", container)?.iter().any(|item| equal(item, needle)),
     })
 }
 
-fn read(symbol: &'static str, list: &Value) -> Result<Vec<Value>, OperatorError> {
+fn list_items(symbol: &'static str, list: &Value) -> Result<Vec<Value>, OperatorError> {
     let items: Vec<Value> = list.try_iter().map_err(|_| OperatorError::Unreadable(symbol))?.collect();
     if items.iter().any(|item| item.kind() == ValueKind::Invalid) {
         return Err(OperatorError::Unreadable(symbol));
@@ -196,22 +195,22 @@ fn read(symbol: &'static str, list: &Value) -> Result<Vec<Value>, OperatorError>
 }
 
 fn join(symbol: &'static str, left: &Value, right: &Value) -> Result<Value, OperatorError> {
-    let mut text = written(left);
-    text.push_str(&written(right));
+    let mut text = to_text(left);
+    text.push_str(&to_text(right));
     if text.len() > MAX_VALUE_BYTES {
         return Err(OperatorError::TooLarge(symbol));
     }
     Ok(Value::from(text))
 }
 
-fn written(value: &Value) -> String {
+fn to_text(value: &Value) -> String {
     match value.kind() {
         ValueKind::Bool => (if value.is_true() { "true" } else { "false" }).to_owned(),
         _ => value.to_string(),
     }
 }
 
-/// A number, integers kept exact.
+/// A number; integers are exact.
 #[derive(Clone, Copy, Debug)]
 enum Number {
     Integer(i128),
@@ -219,7 +218,7 @@ enum Number {
 }
 
 impl Number {
-    // Only for a number that meets a float, where the loss is the author's choice.
+    // Only used if one operand is a float or the result has a fraction; the loss of precision is accepted.
     #[allow(clippy::cast_precision_loss)]
     fn float(self) -> f64 {
         match self {
@@ -267,9 +266,9 @@ fn calculate(operator: Operator, left: &Value, right: &Value) -> Result<Value, O
             Operator::Subtract => Some(left.checked_sub(right)),
             Operator::Multiply => Some(left.checked_mul(right)),
             Operator::FloorDivide => Some(floor_divide(left, right)),
-            Operator::Remainder => Some(left.checked_rem_euclid(right).and_then(|rest| {
+            Operator::Remainder => Some(left.checked_rem_euclid(right).and_then(|remainder| {
                 // The sign of the right side, as in Python.
-                if right < 0 && rest != 0 { rest.checked_add(right) } else { Some(rest) }
+                if right < 0 && remainder != 0 { remainder.checked_add(right) } else { Some(remainder) }
             })),
             Operator::Power if right >= 0 => {
                 Some(u32::try_from(right).ok().and_then(|exponent| left.checked_pow(exponent)))
@@ -296,11 +295,11 @@ fn calculate(operator: Operator, left: &Value, right: &Value) -> Result<Value, O
 
 fn floor_divide(left: i128, right: i128) -> Option<i128> {
     let quotient = left.checked_div(right)?;
-    let rest = left.checked_rem(right)?;
-    if rest != 0 && (rest < 0) != (right < 0) { quotient.checked_sub(1) } else { Some(quotient) }
+    let remainder = left.checked_rem(right)?;
+    if remainder != 0 && (remainder < 0) != (right < 0) { quotient.checked_sub(1) } else { Some(quotient) }
 }
 
-/// An integer that JSON can hold: 64 bits, signed or not.
+/// Converts an integer of 64 bits, signed or unsigned, to a value.
 fn integer_value(symbol: &'static str, integer: Option<i128>) -> Result<Value, OperatorError> {
     let integer = integer.ok_or(OperatorError::TooLarge(symbol))?;
     if let Ok(small) = i64::try_from(integer) {
@@ -315,24 +314,24 @@ mod tests {
 
     #[test]
     fn floor_division_and_remainder_agree_with_python() {
-        for (left, right, quotient, rest) in
+        for (left, right, quotient, remainder) in
             [(7, 2, 3, 1), (-7, 2, -4, 1), (7, -2, -4, -1), (-7, -2, 3, -1), (6, -3, -2, 0)]
         {
             let value = |operator| apply(operator, &Value::from(left), &Value::from(right)).unwrap().as_i64();
             assert_eq!(value(Operator::FloorDivide), Some(quotient), "{left} // {right}");
-            assert_eq!(value(Operator::Remainder), Some(rest), "{left} % {right}");
+            assert_eq!(value(Operator::Remainder), Some(remainder), "{left} % {right}");
             let float = |operator| {
                 f64::try_from(apply(operator, &Value::from(f64::from(left)), &Value::from(right)).unwrap()).unwrap()
             };
             assert_eq!(float(Operator::FloorDivide), f64::from(i32::try_from(quotient).unwrap()));
-            assert_eq!(float(Operator::Remainder), f64::from(i32::try_from(rest).unwrap()));
+            assert_eq!(float(Operator::Remainder), f64::from(i32::try_from(remainder).unwrap()));
         }
     }
 
     #[test]
     fn large_integers_are_exact_or_an_error() {
         let max = Value::from(u64::MAX);
-        assert!(same(&apply(Operator::Subtract, &max, &Value::from(1)).unwrap(), &Value::from(u64::MAX - 1)));
+        assert!(equal(&apply(Operator::Subtract, &max, &Value::from(1)).unwrap(), &Value::from(u64::MAX - 1)));
         assert_eq!(apply(Operator::Add, &max, &Value::from(1)), Err(OperatorError::TooLarge("+")));
         assert_eq!(negate(&max).unwrap_err(), OperatorError::TooLarge("-"));
         assert!(compare(Operator::Greater, &max, &Value::from(u64::MAX - 1)).unwrap());

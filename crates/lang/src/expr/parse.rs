@@ -1,4 +1,4 @@
-//! Source to tree: minijinja's parser, then a copy into a tree of our own that refuses what expressions may not do.
+//! Parses expressions with the parser of minijinja, then copies the result to our own tree and rejects unsupported syntax.
 
 use crate::message::ToMessage;
 use crate::message::message::Message;
@@ -11,15 +11,15 @@ use minijinja::machinery::parse_expr;
 use minijinja::value::Value;
 
 use crate::expr::eval::ENVIRONMENT;
-use crate::expr::hints::{repair, slips};
+use crate::expr::hints::{mistakes, repair};
 use crate::expr::methods::method;
 use crate::expr::operators::Operator;
 use crate::expr::reach::free_names;
 use crate::expr::tree::{Argument, ExprKind, ExprNode};
 use crate::template::environment::has;
-use crate::template::error::fault;
+use crate::template::error::render_error;
 use crate::template::features::FeatureKind;
-use crate::template::limits::{admit, bytes};
+use crate::template::limits::{bytes, check_limits};
 use crate::template::pattern;
 use crate::template::unknown::{SourceRepair, filter_called, unknown, unknown_function};
 use crate::template::uses::NameUse;
@@ -27,27 +27,27 @@ use crate::template::uses::NameUse;
 #[cfg(test)]
 mod tests;
 
-/// How long an expression may be, in bytes.
+/// The maximum length of an expression, in bytes.
 pub const MAX_EXPRESSION_BYTES: usize = 4 * 1024;
 
-/// How deep an expression may nest; `a or b or c` nests as deep as it is long.
+/// The maximum nesting depth of an expression; in `a or b or c` each operator adds a level.
 pub const MAX_DEPTH: usize = 64;
 
-/// The functions that an expression may call: those that only make a value.
+/// The functions that an expression may call.
 pub const CALLABLE: &[&str] = &["range", "dict"];
 
-/// What is wrong with an expression, when it is read or when it is evaluated.
+/// An error in an expression, at parse time or at evaluation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 #[error("{message}")]
 pub struct ExprError {
-    /// What is wrong. Holds what the author wrote and no value.
+    /// The error message. It contains source text, but no values.
     pub message: Message,
-    /// Where, in bytes of the source.
+    /// The byte range in the source.
     pub range: Option<Range<usize>>,
     pub help: Option<Message>,
-    /// For a filter, test or function that does not exist: which of them it is.
+    /// Whether an unknown feature is a filter, a test or a function; `None` for other errors.
     pub unknown: Option<FeatureKind>,
-    /// The change of the source that would settle it.
+    /// The edit of the source that corrects it.
     pub repair: Option<Box<SourceRepair>>,
 }
 
@@ -62,36 +62,35 @@ impl ExprError {
         self
     }
 
-    /// The same error with a change that settles it, where there is one.
     #[must_use]
     pub fn with_repair(mut self, repair: Option<SourceRepair>) -> Self {
         self.repair = repair.map(Box::new);
         self
     }
 
-    /// The same error as one about a filter, test or function that does not exist.
+    /// Marks the error as one of an unknown filter, test or function.
     #[must_use]
-    pub fn about(mut self, unknown: FeatureKind) -> Self {
+    pub fn with_unknown(mut self, unknown: FeatureKind) -> Self {
         self.unknown = Some(unknown);
         self
     }
 }
 
-/// A condition, guard or value expression that was read. Cheap to clone.
+/// A parsed condition, guard or value expression. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Expr(Arc<Read>);
+pub struct Expr(Arc<ParsedExpr>);
 
 #[derive(Debug)]
-struct Read {
+struct ParsedExpr {
     source: String,
     root: ExprNode,
     names: Vec<NameUse>,
 }
 
 impl Expr {
-    /// Reads an expression.
-    /// Errors: [`ExprError`] when it is empty, longer than [`MAX_EXPRESSION_BYTES`], deeper than [`MAX_DEPTH`], no expression,
-    /// or uses an unknown filter, test or function, a method, or a broken `regex` pattern.
+    /// Parses an expression.
+    /// Errors: [`ExprError`] if it is empty, longer than [`MAX_EXPRESSION_BYTES`], deeper than [`MAX_DEPTH`], not an expression,
+    /// or uses an unknown filter, test or function, a method, or an invalid `regex` pattern.
     pub fn parse(source: &str) -> Result<Self, ExprError> {
         let all = 0..source.len();
         if source.trim().is_empty() {
@@ -100,35 +99,35 @@ impl Expr {
         if source.len() > MAX_EXPRESSION_BYTES {
             return Err(ExprError::at(&all, msg!("an expression can be at most {MAX_EXPRESSION_BYTES} bytes long")));
         }
-        admit(source, true).map_err(|refused| ExprError {
-            message: refused.message,
-            range: Some(refused.range),
-            help: refused.help,
+        check_limits(source, true).map_err(|rejected| ExprError {
+            message: rejected.message,
+            range: Some(rejected.range),
+            help: rejected.help,
             unknown: None,
             repair: None,
         })?;
         let tree = parse_expr(source).map_err(|error| {
-            let slips = slips(source);
-            if let Some(first) = slips.first() {
-                let sound = |repair: &SourceRepair| repair.apply(source).is_some_and(|after| reads(&after));
-                let repair = repair(source, &slips).filter(sound);
+            let mistakes = mistakes(source);
+            if let Some(first) = mistakes.first() {
+                let parses = |repair: &SourceRepair| repair.apply(source).is_some_and(|after| is_expression(&after));
+                let repair = repair(source, &mistakes).filter(parses);
                 return ExprError::at(&first.range, first.message.clone())
                     .with_help(first.help.clone())
                     .with_repair(repair);
             }
-            let fault = fault(&error).within(source);
-            ExprError { message: fault.message, range: fault.range, help: None, unknown: None, repair: None }
+            let error = render_error(&error).within(source);
+            ExprError { message: error.message, range: error.range, help: None, unknown: None, repair: None }
         })?;
         let root = Copier { source }.node(&tree, 0)?;
         let names = free_names(&root);
-        Ok(Self(Arc::new(Read { source: source.to_owned(), root, names })))
+        Ok(Self(Arc::new(ParsedExpr { source: source.to_owned(), root, names })))
     }
 
     pub fn source(&self) -> &str {
         &self.0.source
     }
 
-    /// The names that it uses, with their places in [`source`](Self::source).
+    /// The names that it uses, with their positions in [`source`](Self::source).
     pub fn names(&self) -> &[NameUse] {
         &self.0.names
     }
@@ -138,9 +137,9 @@ impl Expr {
     }
 }
 
-/// Whether a repaired source is an expression.
-fn reads(source: &str) -> bool {
-    source.len() <= MAX_EXPRESSION_BYTES && admit(source, true).is_ok() && parse_expr(source).is_ok()
+/// Whether a repaired source parses.
+fn is_expression(source: &str) -> bool {
+    source.len() <= MAX_EXPRESSION_BYTES && check_limits(source, true).is_ok() && parse_expr(source).is_ok()
 }
 
 struct Copier<'s> {
@@ -163,9 +162,9 @@ impl Copier<'_> {
             ast::Expr::Const(constant) => (self.constant(&constant.value, &own)?, own),
             ast::Expr::UnaryOp(unary) => {
                 let inner = self.boxed(&unary.expr, depth)?;
-                // `a not in b` arrives as a `not` around `a in b`, both without a start of their own.
+                // minijinja parses `a not in b` as a `not` around `a in b`, both without their own start positions.
                 if let (UnaryOpKind::Not, ExprKind::Operation(Operator::In, left, right)) = (&unary.op, &inner.kind)
-                    && self.says_not_in(left.range.end, right.range.start)
+                    && self.has_not_between(left.range.end, right.range.start)
                 {
                     let kind = ExprKind::Operation(Operator::NotIn, left.clone(), right.clone());
                     return Ok(ExprNode { kind, range: inner.range });
@@ -294,37 +293,49 @@ impl Copier<'_> {
             }
             ast::Expr::Var(var) => {
                 let own = bytes(var.span());
-                let said = unknown_function(var.id, CALLABLE);
-                let repair = match said.instead {
+                let unknown = unknown_function(var.id, CALLABLE);
+                let repair = match unknown.instead {
                     Some(near) => Some(SourceRepair::one(msg!("use `{near}`"), own.clone(), near)),
-                    None => self.piped(var.id, &call.args, range, depth),
+                    None => self.filter_repair(var.id, &call.args, range, depth),
                 };
                 let message = msg!("there is no function `{}` here", var.id);
-                Err(ExprError::at(&own, message).with_help(said.help).with_repair(repair).about(FeatureKind::Function))
+                Err(ExprError::at(&own, message)
+                    .with_help(unknown.help)
+                    .with_repair(repair)
+                    .with_unknown(FeatureKind::Function))
             }
             ast::Expr::GetAttr(attribute) => {
                 let of = self.node(&attribute.expr, depth + 1)?;
-                let whole = of.range.start..range.end;
+                let called = of.range.start..range.end;
                 let name_end = bytes(attribute.span()).end;
                 let text = |range: Range<usize>| self.source.get(range).unwrap_or_default();
                 let (help, repair) = method(
                     attribute.name,
                     text(of.range.clone()),
                     text(name_end..range.end),
-                    whole == (0..self.source.len()),
+                    called == (0..self.source.len()),
                 );
-                let repair = repair.map(|repair| SourceRepair::one(msg!("write `{repair}`"), whole.clone(), repair));
-                Err(ExprError::at(&whole, msg!("`.{}()` is a method call, but values have no methods", attribute.name))
-                    .with_help(help)
-                    .with_repair(repair)
-                    .about(FeatureKind::Function))
+                let repair = repair.map(|repair| SourceRepair::one(msg!("write `{repair}`"), called.clone(), repair));
+                Err(ExprError::at(
+                    &called,
+                    msg!("`.{}()` is a method call, but values have no methods", attribute.name),
+                )
+                .with_help(help)
+                .with_repair(repair)
+                .with_unknown(FeatureKind::Function))
             }
             other => Err(ExprError::at(&(leftmost(other)..range.end), "only functions can be called")),
         }
     }
 
     /// `length(x)` as `x | length`.
-    fn piped(&self, name: &str, arguments: &[CallArg<'_>], range: &Range<usize>, depth: usize) -> Option<SourceRepair> {
+    fn filter_repair(
+        &self,
+        name: &str,
+        arguments: &[CallArg<'_>],
+        range: &Range<usize>,
+        depth: usize,
+    ) -> Option<SourceRepair> {
         let filter = filter_called(name)?;
         let [CallArg::Pos(only)] = arguments else { return None };
         let on = self.node(only, depth + 1).ok()?;
@@ -335,22 +346,22 @@ impl Copier<'_> {
         Some(SourceRepair::one(msg!("write `{text}`"), range.clone(), text))
     }
 
-    fn known(&self, what: FeatureKind, name: &str, own: &Range<usize>) -> Result<(), ExprError> {
-        if has(&ENVIRONMENT, what, name) {
+    fn known(&self, kind: FeatureKind, name: &str, own: &Range<usize>) -> Result<(), ExprError> {
+        if has(&ENVIRONMENT, kind, name) {
             return Ok(());
         }
         let range = own.start..own.start + name.len();
-        let said = unknown(what, name, CALLABLE);
-        let repair = said.instead.map(|ours| SourceRepair::one(msg!("use `{ours}`"), range.clone(), ours));
-        Err(ExprError::at(&range, said.message).with_help(said.help).with_repair(repair).about(what))
+        let unknown = unknown(kind, name, CALLABLE);
+        let repair = unknown.instead.map(|ours| SourceRepair::one(msg!("use `{ours}`"), range.clone(), ours));
+        Err(ExprError::at(&range, unknown.message).with_help(unknown.help).with_repair(repair).with_unknown(kind))
     }
 
-    fn says_not_in(&self, from: usize, to: usize) -> bool {
+    fn has_not_between(&self, from: usize, to: usize) -> bool {
         self.source.get(from..to).is_some_and(|between| between.contains("not"))
     }
 }
 
-/// Where the first part of an expression starts; a postfix (`.a`, `[b]`, `(c)`) knows only its own start.
+/// The start of the leftmost part of an expression; the span of a postfix (`.a`, `[b]`, `(c)`) covers only the postfix.
 fn leftmost(expr: &ast::Expr<'_>) -> usize {
     let mut expr = expr;
     loop {
@@ -369,7 +380,7 @@ fn leftmost(expr: &ast::Expr<'_>) -> usize {
     }
 }
 
-/// A pattern that is written out is tried when the expression is read.
+/// Compiles a literal pattern at parse time.
 fn check_pattern(arguments: &[Argument], range: &Range<usize>) -> Result<(), ExprError> {
     match arguments {
         [Argument::Plain(ExprNode { kind: ExprKind::Constant(text), range })] => match text.as_str() {

@@ -1,10 +1,10 @@
-//! The names that an expression uses, in the order in which they stand in it.
+//! Collects the names that an expression uses, in source order.
 
 use crate::expr::tree::{ExprKind, ExprNode};
 use crate::template::uses::NameUse;
 
-/// The names under `root`. A name that is only asked for (`is defined`) or has a stand-in (`| default`), by itself or at
-/// the root of `a.b.c`, is optional.
+/// The names under `root`. A name is optional if it, or an expression `a.b.c` of which it is the root, is only tested
+/// (`is defined`) or has a default (`| default`).
 pub fn free_names(root: &ExprNode) -> Vec<NameUse> {
     let mut names = Vec::new();
     walk(root, false, &mut names);
@@ -16,22 +16,22 @@ fn walk(node: &ExprNode, optional: bool, names: &mut Vec<NameUse>) {
     if let ExprKind::Name(name) = &node.kind {
         names.push(NameUse { name: name.clone(), range: node.range.clone(), optional });
     }
-    // Whether the first part need not be there.
+    // Whether the first part may be undefined.
     let mut first = match &node.kind {
-        ExprKind::Filter(name, ..) => stands_in(name),
-        ExprKind::Test(name, ..) => asks(name),
+        ExprKind::Filter(name, ..) => is_default_filter(name),
+        ExprKind::Test(name, ..) => is_defined_test(name),
         ExprKind::Attribute(..) | ExprKind::Item(..) => optional,
         _ => false,
     };
     node.each_part(&mut |part| walk(part, std::mem::take(&mut first), names));
 }
 
-/// Whether a filter takes the place of what is not there.
-pub fn stands_in(filter: &str) -> bool {
+/// Whether a filter replaces undefined values.
+pub fn is_default_filter(filter: &str) -> bool {
     matches!(filter, "default" | "d")
 }
 
-/// Whether a test only asks whether something is there.
-pub fn asks(test: &str) -> bool {
+/// Whether a test checks only for existence.
+pub fn is_defined_test(test: &str) -> bool {
     matches!(test, "defined" | "undefined")
 }

@@ -1,6 +1,6 @@
-//! Signs and words that authors write in expressions, and what is meant by each here.
+//! Characters and words that authors use by mistake in expressions, and their replacements.
 
-/// Full-width punctuation, and what is meant by it. An input method types it without being asked.
+/// Full-width punctuation, which input methods insert, and its replacements.
 pub(crate) const FULL_WIDTH: &[(char, &str)] = &[
     ('“', "\""),
     ('”', "\""),
@@ -37,7 +37,7 @@ pub(crate) const FULL_WIDTH: &[(char, &str)] = &[
     ('、', ","),
 ];
 
-/// Words that other languages, or the author's own, have for operators.
+/// Chinese words for operators.
 pub(crate) const WORDS: &[(&str, &str)] = &[
     ("且", "and"),
     ("并且", "and"),
@@ -56,7 +56,7 @@ pub(crate) const WORDS: &[(&str, &str)] = &[
     ("不大于", "<="),
 ];
 
-/// Words that stand between two values in other languages, and what is written here.
+/// Infix words of other languages, and the help for each.
 pub(crate) const INFIX: &[(&str, &str)] = &[
     ("contains", "write it the other way round, as in `'…' in x`"),
     ("includes", "write it the other way round, as in `'…' in x`"),
@@ -68,6 +68,6 @@ pub(crate) const INFIX: &[(&str, &str)] = &[
     ("between", "write both ends, as in `x >= 1 and x <= 5`"),
 ];
 
-/// Operators that do not exist here, longer ones before those that begin them.
+/// Unknown operators and their replacements; longer ones come before their prefixes.
 pub(crate) const OPERATORS: &[(&str, &str)] =
     &[("===", "=="), ("!==", "!="), ("&&", "and"), ("||", "or"), ("<>", "!="), ("=>", ">="), ("=<", "<=")];

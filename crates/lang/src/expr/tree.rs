@@ -1,4 +1,4 @@
-//! An expression as a tree of our own: minijinja's borrows its source and says `last_span` where we need a place.
+//! The syntax tree of expressions. The tree of minijinja borrows its source, and its spans do not always cover the complete node.
 
 use std::ops::Range;
 
@@ -6,15 +6,14 @@ use minijinja::value::Value;
 
 use crate::expr::operators::Operator;
 
-/// A part of an expression and where it stands in the source, in bytes.
+/// A part of an expression and its byte range in the source.
 #[derive(Clone, Debug)]
 pub struct ExprNode {
     pub kind: ExprKind,
-    /// Where it stands, from its first to its last part; brackets around the whole are not in it.
+    /// From its first to its last part, without brackets around it.
     pub range: Range<usize>,
 }
 
-/// What a part of an expression is.
 #[derive(Clone, Debug)]
 pub enum ExprKind {
     Name(String),
@@ -25,13 +24,12 @@ pub enum ExprKind {
     Or(Box<ExprNode>, Box<ExprNode>),
     /// `x + y`, `x == y`, …
     Operation(Operator, Box<ExprNode>, Box<ExprNode>),
-    /// `x < y <= z`: each neighbouring pair must hold.
+    /// `x < y <= z`: each adjacent pair must be true.
     Chain(Box<ExprNode>, Vec<(Operator, ExprNode)>),
-    /// `yes if test else no`; without `else` it is null.
+    /// `yes if test else no`; null without `else`.
     Choice {
         test: Box<ExprNode>,
         yes: Box<ExprNode>,
-        /// What it is otherwise.
         no: Option<Box<ExprNode>>,
     },
     /// `x | name(arguments)`
@@ -43,13 +41,12 @@ pub enum ExprKind {
     Item(Box<ExprNode>, Box<ExprNode>),
     /// `x[start:stop:step]`
     Slice {
-        /// What is sliced.
         of: Box<ExprNode>,
-        /// The first index, 0 without one.
+        /// The first index; 0 by default.
         start: Option<Box<ExprNode>>,
-        /// The index after the last, the length without one.
+        /// The index after the last; the length by default.
         stop: Option<Box<ExprNode>>,
-        /// The distance, 1 or more.
+        /// The step, at least 1.
         step: usize,
     },
     /// `name(arguments)`
@@ -58,7 +55,7 @@ pub enum ExprKind {
     Map(Vec<(ExprNode, ExprNode)>),
 }
 
-/// What stands in the brackets of a filter, test or function.
+/// An argument of a filter, test or function.
 #[derive(Clone, Debug)]
 pub enum Argument {
     /// `x`
@@ -68,41 +65,41 @@ pub enum Argument {
 }
 
 impl ExprNode {
-    /// Calls `see` with each part of which it is made, in the order of the source.
-    pub fn each_part<'n>(&'n self, see: &mut dyn FnMut(&'n Self)) {
+    /// Calls `callback` with each direct part, in source order.
+    pub fn each_part<'n>(&'n self, callback: &mut dyn FnMut(&'n Self)) {
         let plain = |argument: &'n Argument| match argument {
             Argument::Plain(node) | Argument::Named(_, node) => node,
         };
         match &self.kind {
             ExprKind::Name(_) | ExprKind::Constant(_) => {}
-            ExprKind::Not(of) | ExprKind::Negate(of) | ExprKind::Attribute(of, _) => see(of),
+            ExprKind::Not(of) | ExprKind::Negate(of) | ExprKind::Attribute(of, _) => callback(of),
             ExprKind::And(one, two)
             | ExprKind::Or(one, two)
             | ExprKind::Operation(_, one, two)
             | ExprKind::Item(one, two) => {
-                see(one);
-                see(two);
+                callback(one);
+                callback(two);
             }
             ExprKind::Chain(first, rest) => {
-                see(first);
-                rest.iter().for_each(|(_, node)| see(node));
+                callback(first);
+                rest.iter().for_each(|(_, node)| callback(node));
             }
             ExprKind::Choice { test, yes, no } => {
-                see(yes);
-                see(test);
-                no.iter().for_each(|no| see(no));
+                callback(yes);
+                callback(test);
+                no.iter().for_each(|no| callback(no));
             }
             ExprKind::Filter(_, of, arguments) | ExprKind::Test(_, of, arguments) => {
-                see(of);
-                arguments.iter().map(plain).for_each(see);
+                callback(of);
+                arguments.iter().map(plain).for_each(callback);
             }
             ExprKind::Slice { of, start, stop, step: _ } => {
-                see(of);
-                start.iter().chain(stop).for_each(|part| see(part));
+                callback(of);
+                start.iter().chain(stop).for_each(|part| callback(part));
             }
-            ExprKind::Call(_, arguments) => arguments.iter().map(plain).for_each(see),
-            ExprKind::List(items) => items.iter().for_each(see),
-            ExprKind::Map(pairs) => pairs.iter().flat_map(|(key, value)| [key, value]).for_each(see),
+            ExprKind::Call(_, arguments) => arguments.iter().map(plain).for_each(callback),
+            ExprKind::List(items) => items.iter().for_each(callback),
+            ExprKind::Map(pairs) => pairs.iter().flat_map(|(key, value)| [key, value]).for_each(callback),
         }
     }
 }

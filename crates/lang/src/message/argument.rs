@@ -1,13 +1,12 @@
-//! How a value becomes an argument of a message. `msg!` chooses between the two ways: what can become a message stays one, and
-//! is translated with the message that it is in; all else is a text.
+//! Conversion of values to arguments of messages. A value that implements [`ToMessage`] stays a message and is translated with the
+//! message that contains it; `msg!` converts any other value to text.
 
 use std::fmt::Display;
 
 use crate::message::message::Message;
 
-/// What can become a message: an error, an enumeration of this program's own words.
+/// A type that converts to a message: an error, or an enumeration of words of this program.
 pub trait ToMessage {
-    /// The message that it is.
     fn to_message(&self) -> Message;
 }
 
@@ -35,28 +34,28 @@ impl<T: ToMessage + ?Sized> ToMessage for std::sync::Arc<T> {
     }
 }
 
-/// A value in an argument's place. `(&&MessageArgument(&value)).message()` takes [`OfMessage`] where it applies, else [`OfDisplay`],
-/// since method lookup tries the receiver as it is before it dereferences it.
+/// A value used as an argument. `(&&MessageArgument(&value)).message()` uses [`ViaMessage`] if it applies, else [`ViaDisplay`],
+/// because method lookup tries the receiver itself before it dereferences it.
 #[derive(Debug)]
 pub struct MessageArgument<'a, T: ?Sized>(pub &'a T);
 
-/// The way of a value that can become a message.
-pub trait OfMessage {
+/// Conversion of a value that implements [`ToMessage`].
+pub trait ViaMessage {
     fn message(&self) -> Message;
 }
 
-impl<T: ToMessage + ?Sized> OfMessage for &MessageArgument<'_, T> {
+impl<T: ToMessage + ?Sized> ViaMessage for &MessageArgument<'_, T> {
     fn message(&self) -> Message {
         self.0.to_message()
     }
 }
 
-/// The way of all other values.
-pub trait OfDisplay {
+/// Conversion of all other values.
+pub trait ViaDisplay {
     fn message(&self) -> Message;
 }
 
-impl<T: Display + ?Sized> OfDisplay for MessageArgument<'_, T> {
+impl<T: Display + ?Sized> ViaDisplay for MessageArgument<'_, T> {
     fn message(&self) -> Message {
         Message::text(self.0.to_string())
     }

@@ -1,11 +1,11 @@
-//! The catalogue of a language: the translation of each literal of the source, by the literal.
+//! The catalogue of a language: maps each literal of the source to its translation.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::message::chinese;
 
-/// The translations of a language. Read once, when the first text is asked for.
+/// The translations of a language. Loaded once, when the first text is requested.
 #[derive(Debug, Default)]
 pub struct Catalogue {
     literals: HashMap<String, String>,
@@ -13,12 +13,12 @@ pub struct Catalogue {
 
 impl Catalogue {
     pub fn chinese() -> &'static Self {
-        static CHINESE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::of(chinese::entries()));
+        static CHINESE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::from_entries(chinese::entries()));
         &CHINESE
     }
 
-    /// A catalogue of these literals with their translations. If a literal is given twice, the first translation counts.
-    pub fn of(entries: impl IntoIterator<Item = (String, String)>) -> Self {
+    /// Creates a catalogue of literals and their translations. If a literal occurs twice, the first translation is used.
+    pub fn from_entries(entries: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut literals = HashMap::new();
         for (english, translation) in entries {
             literals.entry(english).or_insert(translation);

@@ -1,4 +1,4 @@
-//! The Chinese catalogue: a file for each crate, from the literal of the source to what is said.
+//! The Chinese catalogue: one file per crate, which maps each literal of the source to its translation.
 
 /// The files by crate; `help` has the texts of `--help`, `libraries` parts of errors of libraries. Each is a TOML table from English to
 /// Chinese.
@@ -15,15 +15,15 @@ pub const FILES: [(&str, &str); 10] = [
     ("store", include_str!("chinese/store.toml")),
 ];
 
-/// What no person reads at the terminal: `literals`, and `files` of the source whose literals are none of its words.
+/// What is never shown at the terminal: `literals`, and `files` of the source whose literals are not messages.
 pub const UNTRANSLATED: &str = include_str!("chinese/untranslated.toml");
 
-/// All literals with their Chinese. A file that cannot be read gives none; a test keeps them readable.
+/// All literals with their translations. A file that cannot be parsed yields none; a test checks that all files can be parsed.
 pub fn entries() -> impl Iterator<Item = (String, String)> {
-    FILES.iter().flat_map(|(_, text)| of_file(text))
+    FILES.iter().flat_map(|(_, text)| parse_file(text))
 }
 
-pub fn of_file(text: &str) -> Vec<(String, String)> {
+pub fn parse_file(text: &str) -> Vec<(String, String)> {
     let table: toml::Table = toml::from_str(text).unwrap_or_default();
     let text = |value| if let toml::Value::String(chinese) = value { Some(chinese) } else { None };
     table.into_iter().filter_map(|(english, value)| Some((english, text(value)?))).collect()

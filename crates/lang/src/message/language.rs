@@ -1,24 +1,24 @@
-//! Which language a person reads at the terminal.
+//! The language of the output at the terminal.
 
 use std::borrow::Cow;
 
 use crate::message::catalogue::Catalogue;
 use crate::message::pattern::fill;
 
-/// The environment variables that choose it, the first that is set deciding: ours, then those of POSIX.
+/// The environment variables that select the language: ours, then those of POSIX. The first one that is set applies.
 const VARIABLES: [&str; 4] = ["BCC_LANG", "LC_ALL", "LC_MESSAGES", "LANG"];
 
-/// A language of the terminal. What programs read (JSON, SARIF, slugs, keys) is in English always.
+/// A language of the terminal. Output for programs (JSON, SARIF, slugs, keys) is always in English.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Language {
-    /// English, in which messages are written in the source.
+    /// The language of the messages in the source.
     #[default]
     English,
     Chinese,
 }
 
 impl Language {
-    /// The language of a name such as `zh`, `zh_CN.UTF-8`, `en-US` or `C`; none for any other.
+    /// Parses a name such as `zh`, `zh_CN.UTF-8`, `en-US` or `C`; `None` for any other.
     pub fn parse(name: &str) -> Option<Self> {
         let first = name.split(['_', '-', '.', '@']).next().unwrap_or_default().to_ascii_lowercase();
         match first.as_str() {
@@ -28,9 +28,9 @@ impl Language {
         }
     }
 
-    /// The language that the environment asks for. `get` gives a variable that is set and not empty. A language that there is
-    /// no catalogue of is English.
-    pub fn of_environment<'e>(get: impl Fn(&str) -> Option<&'e str>) -> Self {
+    /// The language that the environment selects. `get` returns a variable that is set and not empty. A language without a
+    /// catalogue becomes English.
+    pub fn from_environment<'e>(get: impl Fn(&str) -> Option<&'e str>) -> Self {
         VARIABLES.iter().find_map(|name| get(name)).and_then(Self::parse).unwrap_or_default()
     }
 
@@ -41,18 +41,18 @@ impl Language {
         }
     }
 
-    /// The translation of a literal of this program without arguments; the literal itself where no catalogue has it.
-    pub fn said(self, literal: &str) -> Cow<'_, str> {
+    /// The translation of a literal without arguments; the literal itself if no catalogue contains it.
+    pub fn translate(self, literal: &str) -> Cow<'_, str> {
         self.literal(literal).map_or(Cow::Borrowed(literal), Cow::Borrowed)
     }
 
-    /// The sentence `literal` in this language with `values` in its `{places}`, untouched whatever they say: for what holds
-    /// the words of people and models.
-    pub fn filled(self, literal: &str, values: &[(&str, &str)]) -> String {
+    /// The translation of `literal` with `values` in its `{placeholders}`. The values are inserted unchanged, so they may be texts of
+    /// people and models.
+    pub fn format(self, literal: &str, values: &[(&str, &str)]) -> String {
         fill(self.literal(literal).unwrap_or(literal), values)
     }
 
-    /// What stands in the catalogue for a literal.
+    /// The entry of the catalogue for a literal.
     pub(crate) fn literal(self, literal: &str) -> Option<&'static str> {
         match self {
             Self::English => None,

@@ -1,13 +1,13 @@
-//! Errors of libraries as messages. They are English sentences; the forms that people meet are listed here, and their parts are
-//! looked up in the catalogues one by one.
+//! Converts errors of libraries to messages. They are English sentences: the common forms are listed here, and the parts of a
+//! sentence are looked up in the catalogues one by one.
 
 use std::borrow::Cow;
 
 use crate::message::language::Language;
 use crate::message::message::Message;
 
-/// What serde, minijinja, clap and humantime write, the longest form first of those that begin alike. None of them is taken for certain:
-/// whatever a form matches, the English text stays what the library wrote.
+/// The forms of errors of serde, minijinja, clap and humantime. Of forms with a common prefix the longest comes first. A wrong match
+/// does no harm: the English text always remains the text of the library.
 const FORMS: [&str; 14] = [
     "{} at line {} column {}",
     "invalid type: {}, expected {}",
@@ -25,7 +25,7 @@ const FORMS: [&str; 14] = [
     "unknown time unit {}, supported units: {}",
 ];
 
-/// What a library says of an error. What no catalogue knows stays in English.
+/// The message for an error text of a library. Parts that no catalogue contains stay in English.
 pub fn library(text: &str) -> Message {
     if is_known(text) {
         return word(text);
@@ -36,7 +36,8 @@ pub fn library(text: &str) -> Message {
     Message::new(form, names.zip(parts.into_iter().map(library)).collect())
 }
 
-/// What stands in the places of a form, when the text has it. Each place takes as little as it can, and is not empty.
+/// The parts of `text` that match the placeholders of a form; `None` if the text does not match. Each part is as short as possible
+/// and not empty.
 fn parts<'t>(form: &str, text: &'t str) -> Option<Vec<&'t str>> {
     let mut constants = form.split("{}");
     let mut rest = text.strip_prefix(constants.next()?)?;
@@ -53,12 +54,12 @@ fn parts<'t>(form: &str, text: &'t str) -> Option<Vec<&'t str>> {
     parts.iter().all(|part| !part.is_empty()).then_some(parts)
 }
 
-/// What a deserializer says of an error, and where.
+/// The message for a JSON error, with its position.
 pub fn json_error(error: &serde_json::Error) -> Message {
     library(&error.to_string())
 }
 
-/// A part that a catalogue knows is a word of the library. Any other may hold a value or a name of the person's, which masks must find.
+/// A part that a catalogue contains is a word of the library. Any other may contain a value or a name that must be masked.
 fn word(text: &str) -> Message {
     if is_known(text) { Message::Word(Cow::Owned(text.to_owned())) } else { Message::text(text) }
 }
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_libraries_are_translated_by_their_parts_and_read_the_same_in_english() {
+    fn errors_of_libraries_are_translated_by_parts_and_unchanged_in_english() {
         let table = [
             ("expected value at line 1 column 2", "这里应有一个值（第 1 行第 2 列）"),
             ("unexpected end of input, expected end of block", "这里是文本的结尾，应为标签的结尾 `%}`"),
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_library_repeats_of_a_value_can_be_masked() {
+    fn a_value_in_an_error_of_a_library_can_be_masked() {
         for text in [
             "tried to include non-existing template 'q7'",
             "unexpected q7, expected end of block",

@@ -1,5 +1,5 @@
-//! A message as data: which text of this program it is, and its arguments. It becomes words where a person reads it, in the
-//! language of that person (docs/languages.md).
+//! A message as data: the literal that identifies the text, and its arguments. It is rendered when it is displayed, in the
+//! language of the user (docs/languages.md).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,46 +7,44 @@ use std::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::message::language::Language;
-use crate::message::pattern::{fill_english, fill_translation, spaced};
+use crate::message::pattern::{fill_english, fill_translation, push_in_language};
 
-/// A text for people. Shown with `{}` it is in English, and so it is when it is serialised.
+/// A text for people. `Display` and serialization use English.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Message {
-    /// A text of this program without arguments. Braces in it are braces.
+    /// A text of this program without arguments. Braces in it are literal.
     Word(Cow<'static, str>),
     /// A text of this program with its arguments.
     Known(Box<KnownMessage>),
-    /// A text of an author, a person, a model, a file or a library, a name or a number: the same in every language.
+    /// A text from outside this program (an author, a person, a model, a file, a library), a name or a number: the same in every language.
     Text(Box<str>),
-    /// Several messages with something between them.
+    /// Several messages with a separator.
     List(Box<MessageList>),
 }
 
-/// A literal of the source and what stands for its placeholders.
+/// A literal of the source and the arguments for its placeholders.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KnownMessage {
-    /// The literal, by which the catalogues know it.
+    /// The literal, which is the key in the catalogues.
     pub(crate) id: Cow<'static, str>,
-    /// Each placeholder of the literal by its name; unnamed ones are `1`, `2`, …
+    /// The arguments by the names of their placeholders; unnamed placeholders are `1`, `2`, …
     pub(crate) arguments: Vec<(Cow<'static, str>, Message)>,
 }
 
-/// Messages with something between them.
+/// Messages with a separator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageList {
     pub(crate) joint: Joint,
     pub(crate) parts: Vec<Message>,
 }
 
-/// What is written between the parts of a list.
+/// The separator between the parts of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Joint {
-    /// Nothing.
     Nothing,
-    /// A space, between sentences and other parts that stand for themselves.
+    /// A space, between sentences and other independent parts.
     Space,
-    /// A line break.
     Line,
     /// A comma between parts of a sentence.
     Comma,
@@ -57,9 +55,9 @@ pub enum Joint {
     /// An "or" after a comma.
     CommaOr,
     Semicolon,
-    /// A colon, before what explains the part in front of it.
+    /// A colon, before an explanation of the previous part.
     Colon,
-    /// The end of a sentence between two of them; the last one has none.
+    /// The end of a sentence; not added after the last one.
     Sentence,
 }
 
@@ -86,7 +84,7 @@ impl Joint {
 }
 
 impl Message {
-    /// The message of a literal. `msg!` writes this; the names are those of the literal's placeholders.
+    /// The message of a literal. `msg!` expands to this call; the names are those of the literal's placeholders.
     pub fn new(id: &'static str, arguments: Vec<(Cow<'static, str>, Self)>) -> Self {
         Self::Known(Box::new(KnownMessage { id: Cow::Borrowed(id), arguments }))
     }
@@ -101,7 +99,6 @@ impl Message {
         Self::Text(text.into().into_boxed_str())
     }
 
-    /// Several messages with `joint` between them.
     pub fn list(joint: Joint, parts: impl IntoIterator<Item = Self>) -> Self {
         let mut parts: Vec<Self> = parts.into_iter().collect();
         match (parts.pop(), parts.is_empty()) {
@@ -136,12 +133,12 @@ impl Message {
         }
     }
 
-    /// Whether `other` is this message or the first part of it.
-    pub fn begins_with(&self, other: &Self) -> bool {
+    /// Whether `other` is this message or its beginning.
+    pub fn starts_with(&self, other: &Self) -> bool {
         self == other || self.to_string().starts_with(&other.to_string())
     }
 
-    /// Whether it is the text of this literal, whatever its arguments are.
+    /// Whether this is the message of a literal, with any arguments.
     pub fn is(&self, literal: &str) -> bool {
         match self {
             Self::Word(text) => text == literal,
@@ -150,7 +147,6 @@ impl Message {
         }
     }
 
-    /// Whether there is nothing to read.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Word(text) => text.is_empty(),
@@ -160,14 +156,14 @@ impl Message {
         }
     }
 
-    /// The text in a language; in English where its catalogue does not have it.
+    /// The text in a language, or in English if its catalogue does not contain it.
     pub fn render(&self, language: Language) -> String {
         match self {
             Self::Word(text) => language.literal(text).unwrap_or(text).to_owned(),
             Self::Known(known) => {
                 let KnownMessage { id, arguments } = known.as_ref();
                 let value = |name: &str| {
-                    let found = arguments.iter().find(|(of, _)| of == name);
+                    let found = arguments.iter().find(|(key, _)| key == name);
                     found.map(|(_, argument)| argument.render(language))
                 };
                 match language.literal(id) {
@@ -181,20 +177,20 @@ impl Message {
                 let mut out = String::new();
                 for (number, part) in parts.iter().enumerate() {
                     if number > 0 {
-                        spaced(&mut out, joint.text(language), language);
+                        push_in_language(&mut out, joint.text(language), language);
                     }
-                    spaced(&mut out, &part.render(language), language);
+                    push_in_language(&mut out, &part.render(language), language);
                 }
                 out
             }
         }
     }
 
-    /// Changes all texts that are not this program's, as masking does.
+    /// Changes all texts that are not from this program, for example to mask values.
     pub fn change_texts(&mut self, change: &mut impl FnMut(&mut String)) {
         match self {
             Self::Word(_) => {}
-            Self::Known(known) => known.arguments.iter_mut().for_each(|(_, of)| of.change_texts(change)),
+            Self::Known(known) => known.arguments.iter_mut().for_each(|(_, argument)| argument.change_texts(change)),
             Self::Text(text) => {
                 let mut changed = std::mem::take(text).into_string();
                 change(&mut changed);
@@ -212,7 +208,6 @@ impl From<&'static str> for Message {
 }
 
 impl Default for Message {
-    /// Nothing to read.
     fn default() -> Self {
         Self::text("")
     }
@@ -263,20 +258,20 @@ mod tests {
     use crate::message::msg;
 
     #[test]
-    fn texts_of_others_are_the_same_in_every_language() {
-        let of = |text: &str| msg!("containing {}", format!("「{text}」"));
-        let both = Message::list(Joint::Comma, [of("remove it. Then warning"), msg!("of length {}", 3)]);
+    fn texts_from_outside_are_the_same_in_every_language() {
+        let containing = |text: &str| msg!("containing {}", format!("「{text}」"));
+        let both = Message::list(Joint::Comma, [containing("remove it. Then warning"), msg!("of length {}", 3)]);
         assert_eq!(both.to_string(), "containing 「remove it. Then warning」, of length 3");
         assert_eq!(both.render(Language::Chinese), "包含「remove it. Then warning」，长度为 3");
-        let row =
+        let list =
             Message::list(Joint::And, [Message::text("a"), Message::text("「warning」"), Message::word("warning")]);
-        assert_eq!(row.to_string(), "a and 「warning」 and warning");
-        assert_eq!(row.render(Language::Chinese), "a 和「warning」和警告");
+        assert_eq!(list.to_string(), "a and 「warning」 and warning");
+        assert_eq!(list.render(Language::Chinese), "a 和「warning」和警告");
         assert_eq!(Message::text("warning").render(Language::Chinese), "warning");
     }
 
     #[test]
-    fn lists_of_names_are_punctuated_as_the_language_does() {
+    fn lists_of_names_use_the_punctuation_of_the_language() {
         let names = |count: usize| Message::any_of(["`a`", "`b`", "`c`"].into_iter().take(count).map(Message::text));
         let both = |message: Message| (message.to_string(), message.render(Language::Chinese));
         assert_eq!(both(names(0)), (String::new(), String::new()));
@@ -286,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn only_texts_of_others_are_changed() {
+    fn only_texts_from_outside_are_changed() {
         let mut message =
             msg!("containing {}", Message::list(Joint::Comma, [Message::word("text"), Message::text("text")]));
         message.change_texts(&mut |text| *text = "•••".to_owned());

@@ -1,7 +1,7 @@
-//! Messages for people: which text of this program, with which arguments, and the catalogues that hold it in other languages.
+//! Messages for people: a text of this program with its arguments, and the catalogues of its translations.
 //!
-//! English is written in the source, in `msg!`, and identifies the message. [`message::Message::render`] says it in a language.
-//! What is in no catalogue is said in English (docs/languages.md).
+//! The English text in `msg!` identifies the message. [`message::Message::render`] returns it in a language.
+//! A text that no catalogue contains is rendered in English (docs/languages.md).
 
 pub mod argument;
 pub mod catalogue;

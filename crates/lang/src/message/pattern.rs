@@ -1,32 +1,32 @@
-//! One literal of the source as a pattern: its texts, and the places that something is written into.
+//! Parses a literal of the source into its texts and placeholders, and fills the placeholders.
 
 use crate::message::language::Language;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PatternPiece {
-    /// Words that stand in every text made from it.
+    /// Constant text.
     Text(String),
-    /// `{name}`. Inside backticks or 「」 it holds data, such as the name of a file's key, which is the same in every language;
-    /// so it does with one of the names that paths have in messages (`PATHS`).
+    /// `{name}`. Inside backticks or 「」, or with one of the names used for paths (`PATHS`), it holds data, such as a key of a file,
+    /// which is the same in every language.
     Place {
-        /// Its name; unnamed ones are `1`, `2`, … in their order.
+        /// Its name; unnamed ones are numbered `1`, `2`, …
         name: String,
-        /// Whether it stands inside backticks or 「」, or holds a path.
+        /// Whether it is inside backticks or 「」, or holds a path.
         code: bool,
     },
 }
 
-/// Places that hold paths. A file may be called as a sentence is.
+/// Placeholders that hold paths. A file name can look like a sentence.
 const PATHS: [&str; 6] = ["directory", "file", "folder", "path", "shown", "store"];
 
 /// The pieces of a format literal. `{{` and `}}` are braces, `{x:?}` is `{x}`, `{}` and `{:>3}` are `{1}`, `{2}`, …, and `{0}` is
-/// `{1}`. Braces with anything else between them are words.
+/// `{1}`. Braces around anything else are constant text.
 pub fn pieces(literal: &str) -> Vec<PatternPiece> {
     read(literal, true)
 }
 
-/// The pieces of a translation, in which numbers count from one.
-pub(crate) fn pieces_of_translation(text: &str) -> Vec<PatternPiece> {
+/// The pieces of a translation, in which numbers start at 1.
+pub(crate) fn translation_pieces(text: &str) -> Vec<PatternPiece> {
     read(text, false)
 }
 
@@ -43,7 +43,7 @@ fn read(literal: &str, from_zero: bool) -> Vec<PatternPiece> {
             continue;
         }
         if c == '{'
-            && let Some((inside, behind)) = after.split_once('}')
+            && let Some((inside, remainder)) = after.split_once('}')
             && let Some(name) = name(inside, from_zero, &mut unnamed)
         {
             if !text.is_empty() {
@@ -51,7 +51,7 @@ fn read(literal: &str, from_zero: bool) -> Vec<PatternPiece> {
             }
             let code = code || quoted || PATHS.contains(&name.as_str());
             pieces.push(PatternPiece::Place { name, code });
-            rest = behind;
+            rest = remainder;
             continue;
         }
         code ^= c == '`';
@@ -65,7 +65,7 @@ fn read(literal: &str, from_zero: bool) -> Vec<PatternPiece> {
     pieces
 }
 
-/// The name of what stands between braces; none when that is no place.
+/// The name of the placeholder with this content; `None` if it is not a placeholder.
 fn name(inside: &str, from_zero: bool, unnamed: &mut usize) -> Option<String> {
     let name = inside.split_once(':').map_or(inside, |(name, _)| name);
     if name.is_empty() {
@@ -75,71 +75,71 @@ fn name(inside: &str, from_zero: bool, unnamed: &mut usize) -> Option<String> {
     if let Ok(number) = name.parse::<usize>() {
         return Some((number + usize::from(from_zero)).to_string());
     }
-    let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    (name.chars().all(letters) && !name.starts_with(|c: char| c.is_ascii_digit())).then(|| name.to_owned())
+    let is_name_char = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    (name.chars().all(is_name_char) && !name.starts_with(|c: char| c.is_ascii_digit())).then(|| name.to_owned())
 }
 
-/// An English literal with values in its places; a place without a value is left as it is named.
+/// Fills the placeholders of an English literal. A placeholder without a value stays.
 pub(crate) fn fill_english(literal: &str, value: impl Fn(&str) -> Option<String>) -> String {
-    let written = pieces(literal).into_iter().map(|piece| match piece {
+    let texts = pieces(literal).into_iter().map(|piece| match piece {
         PatternPiece::Text(text) => text,
         PatternPiece::Place { name, .. } => value(&name).unwrap_or_else(|| format!("{{{name}}}")),
     });
-    written.collect()
+    texts.collect()
 }
 
-/// A Chinese text with values in its places, with spaces between Chinese and Latin characters and no others.
+/// Fills the placeholders of a Chinese text, with spaces only between Chinese and Latin characters.
 pub(crate) fn fill_translation(translation: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut out = String::new();
-    let mut seam = false;
-    for piece in pieces_of_translation(translation) {
+    let mut after_value = false;
+    for piece in translation_pieces(translation) {
         let (text, code) = match piece {
             PatternPiece::Text(text) => (text, None),
             PatternPiece::Place { name, code } => (value(&name).unwrap_or_else(|| format!("{{{name}}}")), Some(code)),
         };
-        if seam || code == Some(false) {
-            beside(&mut out, &text)
+        if after_value || code == Some(false) {
+            push_spaced(&mut out, &text)
         } else {
             out.push_str(&text)
         }
-        seam = code == Some(false);
+        after_value = code == Some(false);
     }
     out
 }
 
-/// Writes `next` behind what is there, as the language puts spaces.
-pub(crate) fn spaced(out: &mut String, next: &str, language: Language) {
+/// Appends `next` with the spacing of the language.
+pub(crate) fn push_in_language(out: &mut String, next: &str, language: Language) {
     match language {
         Language::English => out.push_str(next),
-        Language::Chinese => beside(out, next),
+        Language::Chinese => push_spaced(out, next),
     }
 }
 
-/// `template` with `values` in its places; a place without a value stays as it is written.
+/// Fills the placeholders of `template` with `values`. A placeholder without a value stays.
 pub fn fill(template: &str, values: &[(&str, &str)]) -> String {
-    let written = pieces_of_translation(template).into_iter().map(|piece| match piece {
+    let texts = translation_pieces(template).into_iter().map(|piece| match piece {
         PatternPiece::Text(text) => text,
-        PatternPiece::Place { name, .. } => match values.iter().find(|(of, _)| *of == name) {
+        PatternPiece::Place { name, .. } => match values.iter().find(|(key, _)| *key == name) {
             Some((_, value)) => (*value).to_owned(),
             None => format!("{{{name}}}"),
         },
     });
-    written.collect()
+    texts.collect()
 }
 
-/// Writes `next` behind what is there as Chinese is set: a space between a Chinese character and a Latin one or code, none between
-/// two Chinese ones. Which it is shows only when it is known what stands in a place.
-pub(crate) fn beside(out: &mut String, next: &str) {
+/// Appends `next` with Chinese spacing: a space between a Chinese character and a Latin one or code, none between two Chinese
+/// characters. The spacing depends on the values, so it cannot be written in the catalogue.
+pub(crate) fn push_spaced(out: &mut String, next: &str) {
     let (trimmed, rest) = (out.trim_end_matches(' '), next.trim_start_matches(' '));
     let (Some(before), Some(after)) = (trimmed.chars().next_back(), rest.chars().next()) else {
         return out.push_str(next);
     };
-    let han = |c: char| matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}');
-    let wide = |c: char| han(c) || matches!(c, '\u{3000}'..='\u{303f}' | '\u{ff00}'..='\u{ffef}');
-    let narrow = |c: char| c.is_ascii_alphanumeric() || c == '`';
+    let is_han = |c: char| matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}');
+    let is_wide = |c: char| is_han(c) || matches!(c, '\u{3000}'..='\u{303f}' | '\u{ff00}'..='\u{ffef}');
+    let is_narrow = |c: char| c.is_ascii_alphanumeric() || c == '`';
     let between = match () {
-        () if wide(before) && wide(after) => "",
-        () if (han(before) && narrow(after)) || (narrow(before) && han(after)) => " ",
+        () if is_wide(before) && is_wide(after) => "",
+        () if (is_han(before) && is_narrow(after)) || (is_narrow(before) && is_han(after)) => " ",
         () => return out.push_str(next),
     };
     out.truncate(trimmed.len());

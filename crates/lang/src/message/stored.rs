@@ -1,8 +1,8 @@
-//! Messages as data in a store: [`Message`] serialises as its English text, and with this module as what it was made from, so that
-//! it can still be read in another language when the session is shown later.
+//! Serialization of messages for a store. [`Message`] serializes as its English text; this module serializes its structure, so that
+//! it can be rendered in another language when the session is shown later.
 //!
-//! A text of others is a JSON string; `{"word": …}` is a text of this program without arguments, `{"id": …, "with": {…}}` one with
-//! arguments, `{"joint": …, "parts": […]}` a list. A string is also what earlier versions stored: it stays as it is.
+//! A text from outside this program is a JSON string; `{"word": …}` is a text of this program without arguments,
+//! `{"id": …, "with": {…}}` one with arguments, `{"joint": …, "parts": […]}` a list. Earlier versions stored strings, which stay texts.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -56,34 +56,34 @@ impl From<Stored<'_>> for Message {
     }
 }
 
-/// Writes what the message was made from.
+/// Serializes the structure of the message.
 pub fn serialize<S: Serializer>(message: &Message, serializer: S) -> Result<S::Ok, S::Error> {
     Stored::from(message).serialize(serializer)
 }
 
-/// Reads what [`serialize`] wrote, or a text.
+/// Deserializes the output of [`serialize`], or a text.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Message, D::Error> {
     Stored::deserialize(deserializer).map(Message::from)
 }
 
-/// A message that serialises as what it was made from.
+/// A message that serializes with its structure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct StoredMessage(#[serde(with = "self")] pub Message);
 
-/// The same for a field that may be absent.
+/// The same for an optional field.
 pub mod option {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use crate::message::message::Message;
     use crate::message::stored::{Stored, StoredMessage};
 
-    /// Writes what the message was made from, or null.
+    /// Serializes the structure of the message, or null.
     pub fn serialize<S: Serializer>(message: &Option<Message>, serializer: S) -> Result<S::Ok, S::Error> {
         message.as_ref().map(Stored::from).serialize(serializer)
     }
 
-    /// Reads what [`serialize`] wrote, a text, or null.
+    /// Deserializes the output of [`serialize`], a text, or null.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Message>, D::Error> {
         Ok(Option::<StoredMessage>::deserialize(deserializer)?.map(|stored| stored.0))
     }
@@ -96,7 +96,7 @@ mod tests {
     use crate::message::msg;
 
     #[test]
-    fn what_is_stored_is_the_same_message_again_in_every_language() {
+    fn a_stored_message_is_the_same_in_every_language() {
         let parts = [Message::word("warning"), Message::text("{word}"), msg!("containing {}", Message::text("a {b}"))];
         let message = msg!("of length {}", Message::any_of(parts));
         let stored = serde_json::to_string(&StoredMessage(message.clone())).unwrap();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_an_earlier_version_stays_as_it_is() {
+    fn a_text_of_an_earlier_version_is_unchanged() {
         let StoredMessage(read) = serde_json::from_str("\"warning\"").unwrap();
         assert_eq!(read.render(Language::Chinese), "warning");
     }

@@ -1,4 +1,4 @@
-//! Languages, literals with their placeholders, and the catalogue.
+//! Tests of languages, literals with placeholders, and the catalogue.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::language::Language;
 use super::pattern::{PatternPiece, fill, fill_translation, pieces};
 
 #[test]
-fn the_first_variable_that_is_set_chooses_the_language() {
+fn the_first_variable_that_is_set_selects_the_language() {
     let table: [(&[(&str, &str)], Language); 8] = [
         (&[], Language::English),
         (&[("LANG", "zh_CN.UTF-8")], Language::Chinese),
@@ -20,7 +20,7 @@ fn the_first_variable_that_is_set_chooses_the_language() {
     ];
     for (variables, expected) in table {
         let get = |name: &str| variables.iter().find(|(set, _)| *set == name).map(|(_, value)| *value);
-        assert_eq!(Language::of_environment(get), expected, "{variables:?}");
+        assert_eq!(Language::from_environment(get), expected, "{variables:?}");
     }
 }
 
@@ -38,7 +38,7 @@ fn a_language_has_many_names() {
 }
 
 #[test]
-fn a_literal_is_read_as_format_reads_it() {
+fn a_literal_is_parsed_like_a_format_string() {
     let place = |name: &str, code| PatternPiece::Place { name: name.into(), code };
     let text = |text: &str| PatternPiece::Text(text.into());
     assert_eq!(
@@ -60,7 +60,7 @@ fn a_literal_is_read_as_format_reads_it() {
 }
 
 #[test]
-fn between_chinese_and_latin_stands_a_space_and_between_chinese_none() {
+fn a_space_separates_chinese_from_latin_but_not_chinese_from_chinese() {
     let table = [
         ("{what} 缺少 `{name}`", [("what", "话题"), ("name", "用户")], "话题缺少 `用户`"),
         ("{what} 缺少 `{name}`", [("what", "`a`"), ("name", "b")], "`a` 缺少 `b`"),
@@ -71,51 +71,51 @@ fn between_chinese_and_latin_stands_a_space_and_between_chinese_none() {
         ("{what}以 {sign} 开头", [("what", "它"), ("sign", "3")], "它以 3 开头"),
     ];
     for (translation, values, expected) in table {
-        let value = |name: &str| values.iter().find(|(of, _)| *of == name).map(|(_, value)| (*value).to_owned());
+        let value = |name: &str| values.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
         assert_eq!(fill_translation(translation, value), expected, "{translation} {values:?}");
     }
 }
 
 #[test]
-fn a_filled_literal_leaves_its_values_alone() {
+fn values_in_a_filled_literal_are_unchanged() {
     let values = [("who", "error: {why}"), ("why", "no files")];
-    assert_eq!(Language::English.filled("{who} – {why} – {other}", &values), "error: {why} – no files – {other}");
+    assert_eq!(Language::English.format("{who} – {why} – {other}", &values), "error: {why} – no files – {other}");
     assert_eq!(fill("{1} {2}", &[("2", "b"), ("1", "a")]), "a b");
-    assert_eq!(Language::Chinese.filled("no literal of {who}", &values), "no literal of error: {why}");
+    assert_eq!(Language::Chinese.format("no literal of {who}", &values), "no literal of error: {why}");
 }
 
 #[test]
-fn english_costs_nothing_and_changes_nothing() {
-    assert!(matches!(Language::English.said("error: x"), std::borrow::Cow::Borrowed("error: x")));
+fn english_borrows_the_literal() {
+    assert!(matches!(Language::English.translate("error: x"), std::borrow::Cow::Borrowed("error: x")));
 }
 
 #[test]
-fn every_file_of_the_catalogue_can_be_read_and_holds_texts_alone() {
-    for (room, text) in FILES {
-        let table: toml::Table = toml::from_str(text).unwrap_or_else(|error| panic!("{room}.toml: {error}"));
+fn every_file_of_the_catalogue_can_be_parsed_and_contains_only_texts() {
+    for (crate_name, text) in FILES {
+        let table: toml::Table = toml::from_str(text).unwrap_or_else(|error| panic!("{crate_name}.toml: {error}"));
         for (english, value) in table {
-            assert!(value.as_str().is_some_and(|text| !text.trim().is_empty()), "{room}.toml: {english}");
+            assert!(value.as_str().is_some_and(|text| !text.trim().is_empty()), "{crate_name}.toml: {english}");
         }
     }
 }
 
 #[test]
-fn a_translation_has_the_places_and_the_code_of_its_english() {
+fn a_translation_has_the_placeholders_of_its_english_text() {
     let mut wrong = Vec::new();
     for (english, chinese) in entries() {
         let names = |text: &str, english: bool| -> BTreeSet<String> {
-            let pieces = if english { pieces(text) } else { super::pattern::pieces_of_translation(text) };
+            let pieces = if english { pieces(text) } else { super::pattern::translation_pieces(text) };
             let places = pieces.into_iter().filter_map(|piece| match piece {
                 PatternPiece::Place { name, .. } => Some(name),
                 PatternPiece::Text(_) => None,
             });
             places.collect()
         };
-        let (wanted, found) = (names(&english, true), names(&chinese, false));
-        // What makes a plural in English (`file{s}`) has no place in Chinese.
+        let (expected, found) = (names(&english, true), names(&chinese, false));
+        // English plural suffixes (`file{s}`) do not occur in Chinese.
         let plural = |name: &String| matches!(name.as_str(), "s" | "es" | "is" | "are" | "a" | "an");
-        if !found.is_subset(&wanted) || wanted.difference(&found).any(|name| !plural(name)) {
-            wrong.push(format!("{english}\n    has {wanted:?}, its Chinese {found:?}"));
+        if !found.is_subset(&expected) || expected.difference(&found).any(|name| !plural(name)) {
+            wrong.push(format!("{english}\n    has {expected:?}, its Chinese {found:?}"));
         }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));

@@ -1,4 +1,4 @@
-//! A compiled JSON Schema (draft 2020-12): says whether a value is valid, and what is wrong with it as data.
+//! Compiled JSON Schemas (draft 2020-12). They validate values and report violations as data.
 
 use crate::message::ToMessage;
 use crate::message::message::Message;
@@ -10,16 +10,16 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, ValidationError, Validator};
 use serde_json::Value;
 
-/// How many violations of one value are reported: a value of a million wrong items must not give a million messages.
-pub const VIOLATIONS: usize = 100;
+/// The maximum number of reported violations of one value: a value with a million wrong items must not produce a million messages.
+pub const MAX_VIOLATIONS: usize = 100;
 
-/// What stands in a message in the place of the value that is wrong.
+/// The text in messages that replaces the invalid value.
 const VALUE: &str = "the value";
 
-/// A check of one `format`.
+/// Checks a value of one `format`.
 pub type FormatCheck = fn(&str) -> bool;
 
-/// A schema that is ready to validate. Cloning shares it; compiling costs milliseconds, validating microseconds.
+/// A compiled schema. Clones share it. Compilation takes milliseconds, validation microseconds.
 #[derive(Clone)]
 pub struct Compiled {
     validator: Arc<Validator>,
@@ -33,25 +33,25 @@ pub struct SchemaError {
     pub message: Message,
 }
 
-/// One rule of a schema that a value breaks.
+/// A violation of one rule of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// A JSON pointer to the offending part of the value; empty for its root. It holds keys of the value as they stand there.
+    /// A JSON pointer to the invalid part of the value; empty for its root. It contains keys of the value, unmasked.
     pub path: String,
-    /// The keyword that is broken: `type`, `enum`, `required` …
+    /// The violated keyword: `type`, `enum`, `required` …
     pub keyword: String,
-    /// What is wrong, in the schema's words; never quotes the value.
+    /// The error message; never quotes the value.
     pub message: Message,
 }
 
 impl Compiled {
-    /// Compiles `schema`, whose formats are checked. References reach only into the schema itself.
-    /// Errors: [`SchemaError`] when it is not a valid schema of draft 2020-12, or refers to another document.
+    /// Compiles `schema`. Formats are checked. References can only refer to the schema itself.
+    /// Errors: [`SchemaError`] if it is not a valid schema of draft 2020-12, or refers to another document.
     pub fn new(schema: &Value) -> Result<Self, SchemaError> {
         Self::with_formats(schema, &[])
     }
 
-    /// Like [`Compiled::new`], with checks of one's own in the place of the standard ones for the formats of these names.
+    /// Like [`Compiled::new`], with custom checks that replace the standard ones for these formats.
     /// Errors: As for [`Compiled::new`].
     pub fn with_formats(schema: &Value, formats: &[(&'static str, FormatCheck)]) -> Result<Self, SchemaError> {
         let mut options = jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(true).offline();
@@ -69,14 +69,14 @@ impl Compiled {
         self.validator.is_valid(value)
     }
 
-    /// The rules that `value` breaks, at most [`VIOLATIONS`] of them; none when it is valid.
+    /// The violations of `value`, at most [`MAX_VIOLATIONS`].
     pub fn violations(&self, value: &Value) -> Vec<Violation> {
         let violation = |error: ValidationError<'_>| Violation {
             path: error.instance_path().to_string(),
             keyword: error.kind().keyword().to_owned(),
             message: message(&error),
         };
-        self.validator.iter_errors(value).take(VIOLATIONS).map(violation).collect()
+        self.validator.iter_errors(value).take(MAX_VIOLATIONS).map(violation).collect()
     }
 }
 
@@ -86,8 +86,8 @@ impl fmt::Debug for Compiled {
     }
 }
 
-/// The message of `error` without anything that stands in the value. Masking alone does not do: some kinds carry keys of
-/// the value, or an error text that quotes it.
+/// The message of `error` without any content of the value. Masking alone is not sufficient: some kinds of errors contain keys of the
+/// value, or an error text that quotes it.
 fn message(error: &ValidationError<'_>) -> Message {
     match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected }
@@ -120,7 +120,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn violations_say_where_and_which_rule_and_never_quote_the_value() {
+    fn violations_have_a_path_and_a_keyword_and_never_quote_the_value() {
         let schema = json!({
             "type": "object",
             "required": ["name"],
@@ -165,19 +165,19 @@ mod tests {
     }
 
     #[test]
-    fn a_value_with_a_million_faults_gives_a_bounded_report() {
+    fn the_number_of_violations_is_limited() {
         let compiled = Compiled::new(&json!({ "items": { "type": "string" } })).unwrap();
-        assert_eq!(compiled.violations(&json!(vec![1; 100_000])).len(), VIOLATIONS);
+        assert_eq!(compiled.violations(&json!(vec![1; 100_000])).len(), MAX_VIOLATIONS);
     }
 
     #[test]
-    fn a_schema_that_is_no_schema_says_where() {
+    fn the_error_of_an_invalid_schema_has_a_path() {
         let error = Compiled::new(&json!({ "properties": { "a": { "type": "text" } } })).unwrap_err();
         assert_eq!(error.path, "/properties/a/type", "{error}");
     }
 
     #[test]
-    fn a_reference_to_another_document_is_refused() {
+    fn a_reference_to_another_document_is_rejected() {
         for reference in ["https://example.com/a.json", "file:///etc/passwd", "other.json"] {
             assert!(Compiled::new(&json!({ "$ref": reference })).is_err(), "{reference}");
         }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_of_ones_own_takes_the_place_of_the_standard_one() {
+    fn a_custom_format_replaces_the_standard_one() {
         let schema = json!({ "format": "date" });
         assert!(!Compiled::new(&schema).unwrap().is_valid(&json!("today")));
         let own = Compiled::with_formats(&schema, &[("date", |text| text == "today")]).unwrap();

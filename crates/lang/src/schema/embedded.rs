@@ -1,9 +1,9 @@
-//! The `schemas/` folder, compiled in.
+//! The embedded files of the `schemas/` folder.
 
-/// The JSON Schema text of the reply of the kind or monitor `name` (`ai_ask`, `ai_ask_monitor`), as it lies in
-/// `schemas/replies/`; `None` for a kind without one.
+/// The JSON Schema text of the reply of the kind or monitor `name` (`ai_ask`, `ai_ask_monitor`) from `schemas/replies/`; `None` for
+/// a kind without a schema.
 pub fn reply(name: &str) -> Option<&'static str> {
-    REPLIES.iter().chain(&OTHERS).find(|(kind, _)| *kind == name).map(|(_, text)| *text)
+    REPLIES.iter().chain(&OTHER_REPLIES).find(|(kind, _)| *kind == name).map(|(_, text)| *text)
 }
 
 /// The kinds and monitors whose replies have a schema, in the order of docs/replies.md.
@@ -14,7 +14,7 @@ pub fn replies() -> impl Iterator<Item = &'static str> {
 /// The JSON Schema text of `bcc-script.toml`.
 pub const CONFIG: &str = include_str!("../../../../schemas/config.schema.json");
 
-/// The schemas of the protocol of behavior servers (docs/protocol.md), by the names that `schema` shows them under.
+/// The schemas of the protocol of behavior servers (docs/protocol.md), by their names in the `schema` command.
 pub const PROTOCOL: [(&str, &str); 4] = [
     ("protocol-request", include_str!("../../../../schemas/protocol/request.schema.json")),
     ("protocol-response", include_str!("../../../../schemas/protocol/response.schema.json")),
@@ -31,8 +31,8 @@ const REPLIES: [(&str, &str); 6] = [
     ("ai_say_monitor", include_str!("../../../../schemas/replies/ai_say_monitor.json")),
 ];
 
-/// Replies that do not bear the name of a kind.
-const OTHERS: [(&str, &str); 3] = [
+/// Replies that are not named after a kind.
+const OTHER_REPLIES: [(&str, &str); 3] = [
     ("topic_orchestrator", include_str!("../../../../schemas/replies/topic_orchestrator.json")),
     ("behavior", include_str!("../../../../schemas/replies/behavior.json")),
     ("reflection", include_str!("../../../../schemas/replies/reflection.json")),
@@ -44,13 +44,13 @@ mod tests {
     use crate::schema::compiled::Compiled;
     use serde_json::Value;
 
-    /// Calls `see` with the path and the schema of every property, nested ones included.
-    fn each_property(path: &str, schema: &Value, see: &mut impl FnMut(&str, &Value)) {
+    /// Calls `callback` with the path and the schema of every property, nested ones included.
+    fn each_property(path: &str, schema: &Value, callback: &mut impl FnMut(&str, &Value)) {
         let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
         for (name, property) in properties {
             let path = format!("{path}/{name}");
-            see(&path, property);
-            each_property(&path, property, see);
+            callback(&path, property);
+            each_property(&path, property, callback);
         }
     }
 
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_default_is_made_of_the_defaults_of_its_required_properties() {
+    fn the_default_of_an_object_consists_of_the_defaults_of_its_required_properties() {
         for name in replies() {
             let schema: Value = serde_json::from_str(reply(name).unwrap()).unwrap();
             each_property("", &schema, &mut |path, property| {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_reply_speaks_of_safety_before_it_speaks() {
+    fn the_safety_risk_is_the_first_field_of_a_conversation_reply() {
         for name in ["ai_ask", "ai_say"] {
             let schema: Value = serde_json::from_str(reply(name).unwrap()).unwrap();
             let fields: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();

@@ -1,9 +1,9 @@
-//! Older spellings in a schema: each stands beside today's name, marked as deprecated and not to be offered, so that an editor
-//! strikes it through or says what to write instead of refusing it (docs/language.md "Texts").
+//! Legacy spellings in a schema. Each is a deprecated property next to the current one and is not suggested, so that an editor strikes
+//! it through or shows the current name instead of rejecting it (docs/language.md "Texts").
 
 use serde_json::{Map, Value, json};
 
-/// Fields that had another name, with today's.
+/// Renamed fields: the legacy name and the current name.
 pub const RENAMED: [(&str, &str); 6] = [
     ("content_template", "content"),
     ("question_template", "content"),
@@ -13,90 +13,90 @@ pub const RENAMED: [(&str, &str); 6] = [
     ("say_goal", "goal"),
 ];
 
-/// Two fields that together make one item of `output` today.
+/// Two legacy fields that are now one item of `output`.
 const OUTPUTS: [(&str, &str); 2] = [
     ("target_variable", "An older spelling: write `output:` with an item `- get: …`."),
     ("extraction_prompt", "An older spelling: write `output:` with an item that has `define: …`."),
 ];
 
-/// Adds older spellings to the mapping of fields that `schema` describes.
-/// Only mappings of fields have them: those that take an author's own `x-` keys and no others.
-pub fn add_older_spellings(schema: &mut Map<String, Value>) {
-    let takes_own = schema.get("patternProperties").is_some_and(|patterns| patterns.get("^x-").is_some());
-    if !takes_own || schema.get("additionalProperties") != Some(&Value::Bool(false)) {
+/// Adds legacy spellings to the mapping of fields that `schema` describes.
+/// Only mappings of fields have them: those that allow custom `x-` keys and no other additional keys.
+pub fn add_legacy_spellings(schema: &mut Map<String, Value>) {
+    let takes_custom_keys = schema.get("patternProperties").is_some_and(|patterns| patterns.get("^x-").is_some());
+    if !takes_custom_keys || schema.get("additionalProperties") != Some(&Value::Bool(false)) {
         return;
     }
     let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
     let names: Vec<String> = properties.keys().cloned().collect();
     let mut added: Vec<(String, String)> = Vec::new();
     for name in &names {
-        let renamed = RENAMED.iter().filter(|(_, today)| today == name).map(|(older, _)| (*older).to_owned());
-        for older in renamed.chain([name.clone()]) {
-            let camel = camel_case(&older);
-            added.extend([older, camel].into_iter().map(|older| (older, name.clone())));
+        let renamed = RENAMED.iter().filter(|(_, current)| current == name).map(|(legacy, _)| (*legacy).to_owned());
+        for legacy in renamed.chain([name.clone()]) {
+            let camel = camel_case(&legacy);
+            added.extend([legacy, camel].into_iter().map(|legacy| (legacy, name.clone())));
         }
     }
     let added: Vec<(String, String)> =
-        added.into_iter().filter(|(older, _)| !names.contains(older)).fold(Vec::new(), |mut kept, pair| {
-            if !kept.contains(&pair) {
-                kept.push(pair);
+        added.into_iter().filter(|(legacy, _)| !names.contains(legacy)).fold(Vec::new(), |mut unique, pair| {
+            if !unique.contains(&pair) {
+                unique.push(pair);
             }
-            kept
+            unique
         });
-    for (older, today) in &added {
-        if let Some(twin) = properties.get(today).and_then(|property| twin(property, today)) {
-            properties.insert(older.clone(), twin);
+    for (legacy, current) in &added {
+        if let Some(legacy_property) = properties.get(current).and_then(|property| legacy_property(property, current)) {
+            properties.insert(legacy.clone(), legacy_property);
         }
     }
-    // Only what asks a model extracts.
+    // Only actions that call a model extract variables.
     if ["content", "output"].iter().all(|field| names.iter().any(|name| name == field)) {
-        for (older, description) in OUTPUTS {
-            let twin = json!({
+        for (legacy, description) in OUTPUTS {
+            let legacy_property = json!({
                 "description": description,
                 "type": ["string", "number", "boolean"],
                 "deprecated": true,
                 "doNotSuggest": true,
             });
-            properties.insert(camel_case(older), twin.clone());
-            properties.insert(older.to_owned(), twin);
+            properties.insert(camel_case(legacy), legacy_property.clone());
+            properties.insert(legacy.to_owned(), legacy_property);
         }
     }
     let renamed: Vec<&(String, String)> =
-        added.iter().filter(|(_, today)| RENAMED.iter().any(|(_, renamed)| renamed == today)).collect();
+        added.iter().filter(|(_, current)| RENAMED.iter().any(|(_, renamed)| renamed == current)).collect();
     require_one_spelling(schema, &renamed);
 }
 
-/// What an older spelling takes: as today's property, without what is said of it.
-fn twin(property: &Value, today: &str) -> Option<Value> {
-    let mut twin = property.as_object()?.clone();
-    for said in ["title", "description", "examples", "default", "defaultSnippets"] {
-        twin.remove(said);
+/// The schema of a legacy spelling: that of the current property without its annotations.
+fn legacy_property(property: &Value, current: &str) -> Option<Value> {
+    let mut legacy_property = property.as_object()?.clone();
+    for keyword in ["title", "description", "examples", "default", "defaultSnippets"] {
+        legacy_property.remove(keyword);
     }
-    if let Some(reference) = twin.remove("$ref") {
-        // What stands beside a reference is not looked at by every editor.
-        twin.insert("allOf".to_owned(), json!([{ "$ref": reference }]));
+    if let Some(reference) = legacy_property.remove("$ref") {
+        // Some editors ignore keywords next to a reference.
+        legacy_property.insert("allOf".to_owned(), json!([{ "$ref": reference }]));
     }
-    twin.insert("description".to_owned(), Value::from(format!("An older spelling: write `{today}`.")));
-    twin.insert("deprecated".to_owned(), Value::Bool(true));
-    twin.insert("doNotSuggest".to_owned(), Value::Bool(true));
-    Some(Value::Object(twin))
+    legacy_property.insert("description".to_owned(), Value::from(format!("An older spelling: write `{current}`.")));
+    legacy_property.insert("deprecated".to_owned(), Value::Bool(true));
+    legacy_property.insert("doNotSuggest".to_owned(), Value::Bool(true));
+    Some(Value::Object(legacy_property))
 }
 
-/// Takes out of `required` what may stand there under an older name, and asks for it only when no such name is there. A field
-/// whose older name is only its camelCase stays required: an editor offers required fields together, which is worth more.
+/// Removes renamed fields from `required`, and requires them only if no legacy name is present. A field whose only legacy name is its
+/// camelCase form stays required, because editors suggest all required fields together, which is more useful.
 fn require_one_spelling(schema: &mut Map<String, Value>, renamed: &[&(String, String)]) {
     let Some(Value::Array(required)) = schema.get_mut("required") else { return };
     let mut conditions = Vec::new();
     required.retain(|name| {
-        let older: Vec<Value> = renamed
+        let legacy: Vec<Value> = renamed
             .iter()
-            .filter(|(_, today)| name == today)
-            .map(|(older, _)| json!({ "required": [older] }))
+            .filter(|(_, current)| name == current)
+            .map(|(legacy, _)| json!({ "required": [legacy] }))
             .collect();
-        if older.is_empty() {
+        if legacy.is_empty() {
             return true;
         }
-        conditions.push(json!({ "if": { "anyOf": older }, "else": { "required": [name] } }));
+        conditions.push(json!({ "if": { "anyOf": legacy }, "else": { "required": [name] } }));
         false
     });
     if required.is_empty() {
@@ -113,7 +113,7 @@ fn require_one_spelling(schema: &mut Map<String, Value>, renamed: &[&(String, St
     }
 }
 
-/// `max_rounds` as `maxRounds`; a name without `_` as it is.
+/// Converts `max_rounds` to `maxRounds`; a name without `_` is unchanged.
 fn camel_case(name: &str) -> String {
     let mut words = name.split('_');
     let first = words.next().unwrap_or_default().to_owned();
@@ -136,21 +136,21 @@ mod tests {
             "patternProperties": { "^x-": true },
             "additionalProperties": false,
         });
-        add_older_spellings(schema.as_object_mut().unwrap());
+        add_legacy_spellings(schema.as_object_mut().unwrap());
         schema.as_object().unwrap().clone()
     }
 
     #[test]
-    fn every_older_spelling_stands_beside_todays_and_says_what_to_write() {
+    fn every_legacy_spelling_is_deprecated_and_shows_the_current_name() {
         let schema = described();
-        let older: Vec<(&str, &str)> = schema["properties"]
+        let legacy: Vec<(&str, &str)> = schema["properties"]
             .as_object()
             .unwrap()
             .iter()
             .filter(|(_, property)| property["deprecated"] == true)
             .map(|(name, property)| (name.as_str(), property["description"].as_str().unwrap()))
             .collect();
-        let names: Vec<&str> = older.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = legacy.iter().map(|(name, _)| *name).collect();
         assert_eq!(
             names,
             [
@@ -167,13 +167,13 @@ mod tests {
                 "extraction_prompt"
             ]
         );
-        assert!(older[0].1.contains("`content`") && older[6].1.contains("`max_rounds`"));
+        assert!(legacy[0].1.contains("`content`") && legacy[6].1.contains("`max_rounds`"));
         assert_eq!(schema["properties"]["maxRounds"]["maximum"], 5);
         assert_eq!(schema["properties"]["maxRounds"].get("default"), None);
     }
 
     #[test]
-    fn a_renamed_field_is_required_only_while_no_older_name_is_there() {
+    fn a_renamed_field_is_required_only_without_a_legacy_name() {
         let schema = described();
         assert_eq!(schema["required"], json!(["max_rounds"]));
         assert_eq!(schema["allOf"][0]["else"], json!({ "required": ["content"] }));
@@ -181,11 +181,11 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_that_takes_any_key_or_no_own_ones_is_left_alone() {
+    fn a_mapping_without_custom_keys_is_unchanged() {
         for closed in [json!(true), json!(false)] {
             let before = json!({ "properties": { "max_rounds": {} }, "additionalProperties": closed });
             let mut schema = before.clone();
-            add_older_spellings(schema.as_object_mut().unwrap());
+            add_legacy_spellings(schema.as_object_mut().unwrap());
             assert_eq!(schema, before);
         }
     }

@@ -1,4 +1,4 @@
-//! JSON Schema: compiled once, its errors as data; and the schemas that are compiled into the binary.
+//! JSON Schema: validation with errors as data, and the schemas that are embedded in the binary.
 
 pub mod assemble;
 pub mod compiled;

@@ -1,8 +1,8 @@
-//! `schemas/parts/`: what of the language belongs to no kind of action, written once, as definitions that refer to one another.
+//! `schemas/parts/`: definitions of the parts of the language that belong to no kind of action. They can refer to each other.
 
 use serde_json::{Map, Value};
 
-/// The files, compiled in. Each holds `$defs`; no name stands in two of them.
+/// The embedded files. Each has `$defs`; no name occurs in two of them.
 const FILES: [&str; 6] = [
     include_str!("../../../../schemas/parts/scalars.json"),
     include_str!("../../../../schemas/parts/tree.json"),
@@ -12,11 +12,11 @@ const FILES: [&str; 6] = [
     include_str!("../../../../schemas/parts/documents.json"),
 ];
 
-/// Every definition, by its name.
+/// All definitions by name.
 pub fn parts() -> Map<String, Value> {
     let mut parts = Map::new();
     for file in FILES {
-        // They are compiled in, and a test reads each of them.
+        // The files are embedded, and a test parses each of them.
         let Ok(Value::Object(mut file)) = serde_json::from_str(file) else { continue };
         if let Some(Value::Object(definitions)) = file.remove("$defs") {
             parts.extend(definitions);
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_of_parts_is_read_and_no_name_stands_in_two() {
+    fn every_file_is_parsed_and_no_name_occurs_in_two() {
         let mut count = 0;
         for file in FILES {
             let file: Value = serde_json::from_str(file).unwrap();

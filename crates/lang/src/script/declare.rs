@@ -1,4 +1,4 @@
-//! `declare` lists and single values, as written (docs/language.md "Variables").
+//! Reads `declare` lists and single declarations (docs/language.md "Variables").
 
 use crate::message::message::Message;
 use crate::message::msg;
@@ -15,11 +15,11 @@ use crate::value::scopes::{Declaration, Scope};
 pub struct Declared {
     pub declaration: Declaration,
     pub span: Span,
-    /// The scope it asks for, when it is another than that of its list.
+    /// The scope given by `scope`, if any.
     pub scope: Option<Scope>,
 }
 
-/// What other languages call the types.
+/// Type names of other languages, with the names used here.
 const OTHER_NAMES: [(&str, &str); 12] = [
     ("int", "integer"),
     ("str", "string"),
@@ -35,41 +35,41 @@ const OTHER_NAMES: [(&str, &str); 12] = [
     ("time", "date"),
 ];
 
-/// Words of the template language, which cannot be read as names.
+/// Reserved words of the template language, which cannot be used as names.
 const TEMPLATE_WORDS: [&str; 13] =
     ["true", "false", "none", "True", "False", "None", "and", "or", "not", "in", "is", "if", "else"];
 
-/// Reads the `declare` list of the node whose fields these are; what is wrong with an item is reported and the item left out.
+/// Reads `declare` of the node with these fields. Invalid items are reported and left out.
 pub fn declare(fields: &Fields<'_>) -> Vec<Declared> {
     declare_list(fields, "declare")
 }
 
-/// The same for a list of another name: the `inputs` of a skill.
+/// Like [`declare`], for a list with another name, such as the `inputs` of a skill.
 pub fn declare_list(fields: &Fields<'_>, name: &'static str) -> Vec<Declared> {
     let Some(items) = fields.list(name) else { return vec![] };
     items
         .iter()
         .filter_map(|item| {
             if let Some(scalar) = item.as_scalar() {
-                fields.name_alone(name, "var", &scalar.text, item.span);
+                fields.report_bare_name(name, "var", &scalar.text, item.span);
                 return None;
             }
             let inner = fields.inner(item, msg!("an item of `{name}`"))?;
-            let declared = one(&inner);
+            let declared = read_item(&inner);
             inner.finish();
             declared
         })
         .collect()
 }
 
-fn one(fields: &Fields<'_>) -> Option<Declared> {
-    let var = fields.required_words("var");
+fn read_item(fields: &Fields<'_>) -> Option<Declared> {
+    let var = fields.required_text("var");
     let declared = declared_type(fields);
     let choices = choices(fields, declared, "wrong-type");
     let value_node = fields.take("value");
-    let define = fields.words("define").map(|words| words.text);
+    let define = fields.text("define").map(|words| words.text);
     let sensitive = fields.boolean("sensitive").unwrap_or(false);
-    // Only `scope: global` says something that the place of the list does not say already.
+    // Only `scope: global` differs from what the position of the list implies.
     let scope = fields.choice("scope", &["global", "session", "phase", "topic"]).and_then(Scope::parse);
     let var = var?;
     let name = variable_name(&Spanned { value: var.text, span: var.node.span }, fields)?;
@@ -100,7 +100,7 @@ fn one(fields: &Fields<'_>) -> Option<Declared> {
         && !choices.contains(&value)
     {
         let message = msg!("the value of `{name}` is not in its `enum`");
-        let listed: Vec<String> = choices.iter().map(|choice| format!("`{}`", plain(choice))).collect();
+        let listed: Vec<String> = choices.iter().map(|choice| format!("`{}`", display_text(choice))).collect();
         let help = msg!("use one of {}, add this value to the list, or omit `value`", listed.join(", "));
         fields.error("not-a-choice", message, node.span, help);
     }
@@ -109,27 +109,28 @@ fn one(fields: &Fields<'_>) -> Option<Declared> {
 }
 
 pub fn declared_type(fields: &Fields<'_>) -> Option<DeclaredType> {
-    let words = fields.words("type")?;
+    let words = fields.text("type")?;
     let declared = DeclaredType::parse(&words.text);
     if declared.is_none() {
         let names = DeclaredType::ALL.map(DeclaredType::name);
         let message = msg!("`{}` is not a type", crate::script::fields::shortened(&words.text));
-        let elsewhere = OTHER_NAMES.iter().find(|(other, _)| *other == words.text.to_ascii_lowercase());
-        let near = elsewhere.map(|(_, ours)| *ours).or_else(|| near_miss(&words.text, names));
+        let foreign_name = OTHER_NAMES.iter().find(|(other, _)| *other == words.text.to_ascii_lowercase());
+        let near = foreign_name.map(|(_, name)| *name).or_else(|| near_miss(&words.text, names));
         let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), words.node.span);
-        fields.findings().report(diagnostic.with_near(near, || msg!("valid types are {}", names.join(", "))));
+        fields.findings().report(diagnostic.with_suggestion_or(near, || msg!("valid types are {}", names.join(", "))));
     }
     declared
 }
 
-/// The `enum:` of a declaration or an output of this type; reports what is not of it as `rule`.
+/// Reads `enum` of a declaration or an output of type `declared`. Choices of another type are reported as `rule`.
 pub fn choices(fields: &Fields<'_>, declared: Option<DeclaredType>, rule: &'static str) -> Vec<Value> {
     let mut choices = Vec::new();
     for item in fields.list("enum").unwrap_or_default() {
         let choice = item.to_json();
         match declared {
             Some(declared) if !choice.is_null() && declared.coerce(&choice).is_none() => {
-                let message = msg!("`{}` is not of type {}, so it cannot be a choice", plain(&choice), declared.name());
+                let message =
+                    msg!("`{}` is not of type {}, so it cannot be a choice", display_text(&choice), declared.name());
                 let commas = choice.as_str().is_some_and(|text| text.contains(['，', '、']));
                 let help = if commas {
                     "separate the choices with ASCII commas: YAML reads `，` and `、` as text"
@@ -145,31 +146,31 @@ pub fn choices(fields: &Fields<'_>, declared: Option<DeclaredType>, rule: &'stat
     choices
 }
 
-fn plain(value: &Value) -> String {
+fn display_text(value: &Value) -> String {
     crate::script::fields::shortened(&value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
 
-/// Reports a name that no expression could ever use: letters (of any script), digits and `_`, not beginning with a digit.
+/// Returns a valid variable name and reports any other: letters (of any script), digits and `_`, not starting with a digit.
 pub fn variable_name(name: &Spanned<String>, fields: &Fields<'_>) -> Option<String> {
-    const LONGEST: usize = 100;
+    const MAX_BYTES: usize = 100;
     let mut characters = name.value.chars();
-    let begins = characters.next().is_some_and(|c| c.is_alphabetic() || c == '_');
-    let sound = begins && characters.all(|c| c.is_alphanumeric() || c == '_') && name.value.len() <= LONGEST;
-    let word = TEMPLATE_WORDS.contains(&name.value.as_str());
-    if sound && !word {
+    let valid_start = characters.next().is_some_and(|c| c.is_alphabetic() || c == '_');
+    let valid = valid_start && characters.all(|c| c.is_alphanumeric() || c == '_') && name.value.len() <= MAX_BYTES;
+    let reserved = TEMPLATE_WORDS.contains(&name.value.as_str());
+    if valid && !reserved {
         return Some(name.value.clone());
     }
     let message = match () {
         () if name.value.is_empty() => msg!("the name of a variable is empty"),
-        () if word => {
+        () if reserved => {
             msg!("`{}` is a reserved word of the template language and cannot be the name of a variable", name.value)
         }
         () => msg!("`{}` cannot be the name of a variable", crate::script::fields::shortened(&name.value)),
     };
     let joined: String = name.value.chars().map(|c| if matches!(c, '-' | ' ' | '.') { '_' } else { c }).collect();
     let help = match () {
-        () if word => msg!("choose another name, as in `{}_`", name.value),
-        () if begins && joined != name.value && joined.chars().all(|c| c.is_alphanumeric() || c == '_') => {
+        () if reserved => msg!("choose another name, as in `{}_`", name.value),
+        () if valid_start && joined != name.value && joined.chars().all(|c| c.is_alphanumeric() || c == '_') => {
             msg!("write `{joined}`: names consist of letters of any script, digits and `_`")
         }
         () => Message::word(

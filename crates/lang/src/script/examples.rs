@@ -1,6 +1,6 @@
-//! What a field looks like, for the author who left it out or wrote something else in its place.
+//! Examples of fields, for help texts about missing or mistyped fields.
 
-/// How `key` is written, when that can be said in a line.
+/// An example of `key`, if one fits on a line.
 pub fn example(key: &str) -> Option<&'static str> {
     Some(match key {
         "session" => "a script starts with a line `session:`, with its fields indented below it",

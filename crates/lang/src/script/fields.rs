@@ -1,4 +1,4 @@
-//! Typed reading of one mapping: each field is asked for by name, and what nobody asked for is an unknown key.
+//! Typed reading of a mapping: fields are requested by name, and keys that were never requested are unknown.
 
 use crate::message::message::Joint;
 use crate::message::message::Message;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::script::examples::example;
 use crate::script::findings::Findings;
-use crate::script::legacy_fields::todays_spelling;
+use crate::script::legacy_fields::current_spelling;
 use crate::script::lines::{removal, renamed};
 use crate::script::numbers::whole_number;
 use crate::script::other_names::other_name_of;
@@ -21,7 +21,7 @@ use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::source::yaml::{NodeKind, YamlEntry, YamlNode};
 
-/// A scalar that an author wrote as text, with the node it came from so that places inside it can be marked.
+/// A scalar read as text, with its node, so that positions inside it can be marked.
 #[derive(Clone, Debug)]
 pub struct TextField {
     pub text: String,
@@ -32,23 +32,23 @@ pub struct TextField {
 pub struct Fields<'a> {
     pub(super) file: &'a Arc<SourceFile>,
     pub(super) findings: &'a Findings,
-    pub(super) what: Message,
+    pub(super) subject: Message,
     span: Span,
     pub(super) entries: &'a [YamlEntry],
-    /// The entries whose keys are older spellings, with today's: most mappings have none.
-    older: Vec<(usize, String)>,
+    /// Indexes of entries with legacy keys, each with the current spelling. Most mappings have none.
+    legacy: Vec<(usize, String)>,
     pub(super) used: Vec<Cell<bool>>,
-    pub(super) asked: RefCell<Vec<&'static str>>,
-    /// What is read from those that were asked for, where that is known.
+    pub(super) requested: RefCell<Vec<&'static str>>,
+    /// The types expected of requested fields, where they are known.
     pub(super) shapes: RefCell<Vec<(&'static str, FieldShape)>>,
-    /// Required fields that are not there, each with the report. A misspelt one is reported once, as an unknown key.
+    /// Missing required fields, each with its diagnostic. A misspelled one is reported once, as an unknown key.
     pub(super) missing: RefCell<Vec<(Vec<&'static str>, Diagnostic)>>,
-    /// Keys that stand beside this mapping instead of in it, where they are reported.
-    beside: &'a [String],
+    /// Keys next to this mapping instead of in it; they are reported there.
+    sibling_keys: &'a [String],
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of `node`, which messages call `what`. Reports `wrong-type` and gives `None` when it is no mapping.
+    /// The fields of `node`, called `what` in messages. Reports `wrong-type` and returns `None` if it is not a mapping.
     pub fn of(
         node: &'a YamlNode,
         what: impl Into<Message>,
@@ -57,7 +57,7 @@ impl<'a> Fields<'a> {
     ) -> Option<Self> {
         let what = what.into();
         match &node.kind {
-            NodeKind::Mapping(entries) => Some(Self::over(entries, node.span, what, file, findings)),
+            NodeKind::Mapping(entries) => Some(Self::from_entries(entries, node.span, what, file, findings)),
             _ => {
                 let message = msg!("{what} must be a mapping of fields, but this is {}", node.describe());
                 let help = help_for(file, node)
@@ -68,12 +68,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The fields of a mapping that is not written at all: every required one will be reported at `span`.
-    pub fn none(span: Span, what: impl Into<Message>, file: &'a Arc<SourceFile>, findings: &'a Findings) -> Self {
-        Self::over(&[], span, what.into(), file, findings)
+    /// The fields of an absent mapping: every required field is reported at `span`.
+    pub fn absent(span: Span, what: impl Into<Message>, file: &'a Arc<SourceFile>, findings: &'a Findings) -> Self {
+        Self::from_entries(&[], span, what.into(), file, findings)
     }
 
-    fn over(
+    fn from_entries(
         entries: &'a [YamlEntry],
         span: Span,
         what: Message,
@@ -81,16 +81,28 @@ impl<'a> Fields<'a> {
         findings: &'a Findings,
     ) -> Self {
         let used = entries.iter().map(|_| Cell::new(false)).collect();
-        let today = |(index, entry): (usize, &YamlEntry)| Some((index, todays_spelling(&entry.key.value)?));
-        let older = entries.iter().enumerate().filter_map(today).collect();
-        let (asked, missing) = (RefCell::default(), RefCell::default());
+        let legacy_entry = |(index, entry): (usize, &YamlEntry)| Some((index, current_spelling(&entry.key.value)?));
+        let legacy = entries.iter().enumerate().filter_map(legacy_entry).collect();
+        let (requested, missing) = (RefCell::default(), RefCell::default());
         let shapes = RefCell::default();
-        Self { file, findings, what, span, entries, older, used, asked, shapes, missing, beside: &[] }
+        Self {
+            file,
+            findings,
+            subject: what,
+            span,
+            entries,
+            legacy,
+            used,
+            requested,
+            shapes,
+            missing,
+            sibling_keys: &[],
+        }
     }
 
-    /// The same, with keys that were found beside this mapping: what one of them is meant to be is not reported as missing.
-    pub fn with_beside(mut self, keys: &'a [String]) -> Self {
-        self.beside = keys;
+    /// Sets the keys next to this mapping. A required field that one of them may stand for is not reported as missing.
+    pub fn with_sibling_keys(mut self, keys: &'a [String]) -> Self {
+        self.sibling_keys = keys;
         self
     }
 
@@ -110,16 +122,16 @@ impl<'a> Fields<'a> {
         self.entries
     }
 
-    pub fn what(&self) -> &Message {
-        &self.what
+    pub fn subject(&self) -> &Message {
+        &self.subject
     }
 
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Takes a key that is no field of this mapping, so that the caller can say more of it than that it is unknown.
-    pub fn stray(&self, key: &str) -> Option<&'a YamlEntry> {
+    /// Takes a key that is not a field of this mapping, so that the caller can report more than an unknown key.
+    pub fn take_unknown(&self, key: &str) -> Option<&'a YamlEntry> {
         let (entry, used) = self.entries.iter().zip(&self.used).find(|(entry, _)| entry.key.value == key)?;
         used.set(true);
         Some(entry)
@@ -129,8 +141,8 @@ impl<'a> Fields<'a> {
         self.entries.iter().any(|entry| entry.key.value == key)
     }
 
-    /// Reports that one of `names` must be there, unless an unknown key turns out to be meant as one of them.
-    pub fn lacks(&self, names: &[&'static str], diagnostic: Diagnostic) {
+    /// Reports that one of `names` is missing, unless an unknown key is found to stand for one of them.
+    pub fn report_missing(&self, names: &[&'static str], diagnostic: Diagnostic) {
         self.missing.borrow_mut().push((names.to_vec(), diagnostic));
     }
 
@@ -138,58 +150,58 @@ impl<'a> Fields<'a> {
         self.entry(name).map(|entry| &entry.value)
     }
 
-    /// The whole entry of `name`: key and value.
+    /// The entry of `name`, with key and value.
     pub fn entry(&self, name: &'static str) -> Option<&'a YamlEntry> {
-        self.asked.borrow_mut().push(name);
-        let spelt = |entry: &YamlEntry| entry.key.value == name;
-        let mut spellings = self.older.iter().filter(|(_, today)| today == name).peekable();
+        self.requested.borrow_mut().push(name);
+        let is_current = |entry: &YamlEntry| entry.key.value == name;
+        let mut spellings = self.legacy.iter().filter(|(_, current)| current == name).peekable();
         if spellings.peek().is_none() {
-            // A mapping has each key once.
-            let (entry, used) = self.entries.iter().zip(&self.used).find(|(entry, _)| spelt(entry))?;
+            // Keys are unique within a mapping.
+            let (entry, used) = self.entries.iter().zip(&self.used).find(|(entry, _)| is_current(entry))?;
             used.set(true);
             return Some(entry);
         }
-        let older: Vec<usize> = spellings.map(|(index, _)| *index).collect();
+        let legacy: Vec<usize> = spellings.map(|(index, _)| *index).collect();
         let mut found: Vec<&'a YamlEntry> = Vec::new();
-        let mut asked_before = false;
+        let mut requested_before = false;
         for (index, (entry, used)) in self.entries.iter().zip(&self.used).enumerate() {
-            if spelt(entry) || older.contains(&index) {
-                asked_before |= used.replace(true);
+            if is_current(entry) || legacy.contains(&index) {
+                requested_before |= used.replace(true);
                 found.push(entry);
             }
         }
-        let kept = found.iter().copied().find(|entry| spelt(entry)).or(found.first().copied())?;
-        // Renaming one of several would only make a key that stands twice.
+        let chosen = found.iter().copied().find(|entry| is_current(entry)).or(found.first().copied())?;
+        // Renaming one of several would create a duplicate key.
         match found.as_slice() {
-            _ if asked_before => {}
-            [only] if !spelt(only) => self.warn_older(only, name),
+            _ if requested_before => {}
+            [only] if !is_current(only) => self.warn_deprecated(only, name),
             _ => found
                 .iter()
-                .filter(|other| !std::ptr::eq(**other, kept))
-                .for_each(|other| self.again(kept, other, name)),
+                .filter(|other| !std::ptr::eq(**other, chosen))
+                .for_each(|other| self.report_duplicate(chosen, other, name)),
         }
-        Some(kept)
+        Some(chosen)
     }
 
-    fn again(&self, kept: &YamlEntry, other: &YamlEntry, name: &str) {
-        if kept.value.to_json() == other.value.to_json() {
+    fn report_duplicate(&self, chosen: &YamlEntry, other: &YamlEntry, name: &str) {
+        if chosen.value.to_json() == other.value.to_json() {
             let message = msg!("`{}` repeats `{name}` with the same value", other.key.value);
             let diagnostic = Diagnostic::warning("deprecated-field", message, self.file, other.key.span);
             let mut diagnostic = diagnostic.with_help("remove it");
             if let Some(edit) = removal(self.file, self.span, other) {
                 diagnostic = diagnostic.with_sure_fix("remove it", vec![edit]);
             }
-            self.findings.report(diagnostic.with_related("it is already given here", self.file, kept.key.span));
+            self.findings.report(diagnostic.with_related("it is already given here", self.file, chosen.key.span));
             return;
         }
         let message =
-            msg!("`{}` and `{}` both mean `{name}`, but have different values", kept.key.value, other.key.value);
+            msg!("`{}` and `{}` both mean `{name}`, but have different values", chosen.key.value, other.key.value);
         let diagnostic = Diagnostic::error("conflicting-spellings", message, self.file, other.key.span);
         let diagnostic = diagnostic.with_help(msg!("keep the one you want, under the name `{name}`"));
-        self.findings.report(diagnostic.with_related("the other one", self.file, kept.key.span));
+        self.findings.report(diagnostic.with_related("the other one", self.file, chosen.key.span));
     }
 
-    fn warn_older(&self, entry: &YamlEntry, name: &str) {
+    fn warn_deprecated(&self, entry: &YamlEntry, name: &str) {
         let message = msg!("`{}` is a deprecated name for `{name}`", entry.key.value);
         self.findings.report(
             Diagnostic::warning("deprecated-field", message, self.file, entry.key.span)
@@ -198,21 +210,21 @@ impl<'a> Fields<'a> {
         );
     }
 
-    /// Remembers what is read from `name`.
-    fn expect(&self, name: &'static str, shape: FieldShape) {
+    /// Records the type expected of `name`.
+    fn record_shape(&self, name: &'static str, shape: FieldShape) {
         self.shapes.borrow_mut().push((name, shape));
     }
 
-    /// The value of `name`; reports `missing-key` without one. A null counts as missing.
+    /// The value of `name`. Reports `missing-key` if it is absent or null.
     pub fn required(&self, name: &'static str) -> Option<&'a Arc<YamlNode>> {
         let entry = self.entry(name);
         let value = entry.map(|entry| &entry.value).filter(|node| !is_null(node));
         if value.is_none() {
             let (message, span) = match entry {
-                Some(entry) => (msg!("`{name}` of {} is empty", self.what), entry.key.span),
-                // The first key is a better place than a mapping of many lines.
+                Some(entry) => (msg!("`{name}` of {} is empty", self.subject), entry.key.span),
+                // The first key is a better position than a mapping of many lines.
                 None => (
-                    msg!("{} needs `{name}`", self.what),
+                    msg!("{} needs `{name}`", self.subject),
                     self.entries.first().map_or(self.span, |entry| entry.key.span),
                 ),
             };
@@ -221,32 +233,33 @@ impl<'a> Fields<'a> {
                 Some(example) => Message::word(example),
                 None => msg!("add `{name}: …`, aligned with the other fields"),
             };
-            self.lacks(&[name], diagnostic.with_help(help));
+            self.report_missing(&[name], diagnostic.with_help(help));
         }
         value
     }
 
-    /// A text; numbers and booleans count as the text they are written as. Lists, mappings and null are `wrong-type`.
-    pub fn words(&self, name: &'static str) -> Option<TextField> {
-        self.expect(name, FieldShape::Text);
-        self.take(name).and_then(|node| self.as_words(name, node))
+    /// A text; numbers and booleans are read as the text they are written as. Lists, mappings and null are `wrong-type`.
+    pub fn text(&self, name: &'static str) -> Option<TextField> {
+        self.record_shape(name, FieldShape::Text);
+        self.take(name).and_then(|node| self.as_text(name, node))
     }
 
-    /// A text that must be there.
-    pub fn required_words(&self, name: &'static str) -> Option<TextField> {
-        self.expect(name, FieldShape::Text);
-        self.required(name).and_then(|node| self.as_words(name, node))
+    /// The text of a required field.
+    pub fn required_text(&self, name: &'static str) -> Option<TextField> {
+        self.record_shape(name, FieldShape::Text);
+        self.required(name).and_then(|node| self.as_text(name, node))
     }
 
-    fn as_words(&self, name: &str, node: &Arc<YamlNode>) -> Option<TextField> {
+    fn as_text(&self, name: &str, node: &Arc<YamlNode>) -> Option<TextField> {
         match node.as_scalar() {
             Some(scalar) if !is_null(node) => Some(TextField { text: scalar.text.clone(), node: Arc::clone(node) }),
             _ => {
                 let mut diagnostic = self.wrong_type(name, "text".into(), node);
-                let list = matches!(node.kind, NodeKind::Sequence(_));
-                let one =
-                    || list.then(|| msg!("write it as a single string, as in `{name}: …`, without brackets or dashes"));
-                if let Some(help) = help_for(self.file, node).or_else(one) {
+                let is_list = matches!(node.kind, NodeKind::Sequence(_));
+                let list_help = || {
+                    is_list.then(|| msg!("write it as a single string, as in `{name}: …`, without brackets or dashes"))
+                };
+                if let Some(help) = help_for(self.file, node).or_else(list_help) {
                     diagnostic = diagnostic.with_help(help);
                 }
                 self.findings.report(diagnostic);
@@ -255,37 +268,37 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A name or id: text with its place.
+    /// A name or id, with its position.
     pub fn name(&self, name: &'static str) -> Option<Spanned<String>> {
-        self.words(name).map(|words| Spanned { value: words.text, span: words.node.span })
+        self.text(name).map(|words| Spanned { value: words.text, span: words.node.span })
     }
 
     pub fn boolean(&self, name: &'static str) -> Option<bool> {
-        self.expect(name, FieldShape::Truth);
+        self.record_shape(name, FieldShape::Boolean);
         let node = self.take(name)?;
         match node.to_json().as_bool() {
             Some(truth) => Some(truth),
             None => {
                 let text = node.as_scalar().map(|scalar| scalar.text.to_ascii_lowercase()).unwrap_or_default();
-                let meant = match text.as_str() {
+                let literal = match text.as_str() {
                     "yes" | "on" | "y" | "true" | "是" => Some("true"),
                     "no" | "off" | "n" | "false" | "否" => Some("false"),
                     _ => None,
                 };
                 let diagnostic = self.wrong_type(name, "`true` or `false`".into(), node);
                 let diagnostic = diagnostic.with_help("write `true` or `false`, without quotes");
-                self.findings.report(diagnostic.with_sure_replacement(meant));
+                self.findings.report(diagnostic.with_sure_replacement(literal));
                 None
             }
         }
     }
 
     pub fn integer(&self, name: &'static str, range: RangeInclusive<u32>) -> Option<u32> {
-        self.expect(name, FieldShape::Number);
+        self.record_shape(name, FieldShape::Number);
         let node = self.take(name)?;
         let number = node.to_json();
-        let whole = number.as_u64().and_then(|n| u32::try_from(n).ok());
-        match whole {
+        let parsed = number.as_u64().and_then(|n| u32::try_from(n).ok());
+        match parsed {
             Some(n) if range.contains(&n) => Some(n),
             _ if number.is_number() => {
                 let message = msg!("`{name}` must be {}", whole_number(&range, number.as_u64()));
@@ -304,9 +317,9 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// One of a few words. `true` and `false` are read as `on` and `off` where these are choices, as YAML 1.1 had it.
+    /// One of `choices`. `true` and `false` are read as `on` and `off` where these are choices, as in YAML 1.1.
     pub fn choice(&self, name: &'static str, choices: &[&'static str]) -> Option<&'static str> {
-        self.expect(name, FieldShape::Text);
+        self.record_shape(name, FieldShape::Text);
         let node = self.take(name)?;
         let text = node.as_scalar().map(|scalar| scalar.text.as_str()).unwrap_or_default();
         let text = match text {
@@ -316,32 +329,32 @@ impl<'a> Fields<'a> {
         };
         let choice = choices.iter().copied().find(|choice| *choice == text);
         if choice.is_none() {
-            let otherwise = "write one of these exactly as shown, or omit the field";
-            self.not_a_choice(name, text, choices, node.span, otherwise);
+            let fallback_help = "write one of these exactly as shown, or omit the field";
+            self.not_a_choice(name, text, choices, node.span, fallback_help);
         }
         choice
     }
 
     pub fn list(&self, name: &'static str) -> Option<&'a [Arc<YamlNode>]> {
-        self.expect(name, FieldShape::List);
+        self.record_shape(name, FieldShape::List);
         let node = self.take(name)?;
         match &node.kind {
             NodeKind::Sequence(items) => Some(items),
             _ => {
                 let help = example(name).unwrap_or("start each item on its own line, with `- `");
-                self.wrong(name, "a list", node, help);
+                self.report_wrong_type(name, "a list", node, help);
                 None
             }
         }
     }
 
-    /// The items of a list that must be there and must not be empty.
+    /// The items of a required list, which must not be empty.
     pub fn required_list(&self, name: &'static str) -> Option<&'a [Arc<YamlNode>]> {
-        self.expect(name, FieldShape::List);
+        self.record_shape(name, FieldShape::List);
         let node = self.required(name)?;
         let items = self.list(name)?;
         if items.is_empty() {
-            let message = msg!("`{name}` of {} is empty", self.what);
+            let message = msg!("`{name}` of {} is empty", self.subject);
             let help = "add at least one item, or remove the part that contains it";
             self.error("empty-list", message, node.span, help);
             return None;
@@ -349,19 +362,19 @@ impl<'a> Fields<'a> {
         Some(items)
     }
 
-    /// Reports an item of the list `name` that is a text where a mapping with this text under `key` is meant.
-    pub fn name_alone(&self, name: &str, key: &str, text: &str, span: Span) {
+    /// Reports an item of the list `name` that is text where a mapping with this text under `key` is expected.
+    pub fn report_bare_name(&self, name: &str, key: &str, text: &str, span: Span) {
         let message = msg!("an item of `{name}` must be a mapping of fields, but this is only a name");
         let help = match text.contains('：') {
             true => full_width_colon_help(),
             false => msg!("write `- {key}: {}`", shortened(text)),
         };
         let diagnostic = Diagnostic::error("wrong-type", message, self.file, span).with_help(help);
-        // Inside of `[ ]` a mapping needs braces, and everywhere else they do no harm.
+        // Inside `[ ]` a mapping needs braces, and they are valid everywhere else.
         let item = format!("{{ {key}: {} }}", self.file.slice(span));
-        // What runs several fields together is no name of anything.
-        let runs_on = text.contains([':', '：', '\n']);
-        let item = Some(item.as_str()).filter(|_| !span.is_empty() && !runs_on);
+        // Text that joins several fields is not a name.
+        let joins_fields = text.contains([':', '：', '\n']);
+        let item = Some(item.as_str()).filter(|_| !span.is_empty() && !joins_fields);
         let is_name = text.chars().all(|c| c.is_alphanumeric() || c == '_');
         let diagnostic =
             if is_name { diagnostic.with_sure_replacement(item) } else { diagnostic.with_replacement(item) };
@@ -373,12 +386,12 @@ impl<'a> Fields<'a> {
         let _ = self.take(name);
     }
 
-    /// Reports every key that nobody asked for. Keys that begin with `x-` are the author's own.
+    /// Reports every unknown key. Keys that start with `x-` are reserved for the author.
     pub fn finish(self) {
         self.finish_with(|_| None);
     }
 
-    /// The fields of a node below this one.
+    /// The fields of a node inside this one.
     pub fn inner<'n>(&self, node: &'n YamlNode, what: impl Into<Message>) -> Option<Fields<'n>>
     where
         'a: 'n,
@@ -386,34 +399,39 @@ impl<'a> Fields<'a> {
         Fields::of(node, what, self.file, self.findings)
     }
 
-    /// Reports an error and what to do about it.
+    /// Reports an error with its help.
     pub fn error(&self, rule: &'static str, message: impl Into<Message>, span: Span, help: impl Into<Message>) {
         self.findings.report(Diagnostic::error(rule, message, self.file, span).with_help(help));
     }
 
-    /// Reports `wrong-type` of the field `name` and what to do about it.
-    pub(crate) fn wrong(&self, name: &str, expected: impl Into<Message>, node: &YamlNode, help: impl Into<Message>) {
+    /// Reports `wrong-type` of the field `name`, with its help.
+    pub(crate) fn report_wrong_type(
+        &self,
+        name: &str,
+        expected: impl Into<Message>,
+        node: &YamlNode,
+        help: impl Into<Message>,
+    ) {
         self.findings.report(self.wrong_type(name, expected.into(), node).with_help(help));
     }
 
-    /// Reports that `text`, which is written at `span`, is none of the `choices` that `name` has; `otherwise` says what to do
-    /// where it is like none of them.
+    /// Reports that `text`, written at `span`, is not one of the `choices` of `name`. `fallback_help` is used if no choice is similar.
     pub(crate) fn not_a_choice(
         &self,
         name: &str,
         text: &str,
         choices: &[&str],
         span: Span,
-        otherwise: impl Into<Message>,
+        fallback_help: impl Into<Message>,
     ) {
         let listed = choices.iter().map(|choice| Message::text(format!("`{choice}`")));
         let message = msg!("`{name}` must be one of {listed}", listed = Message::list(Joint::Item, listed));
         let near = near_miss(text, choices.iter().copied());
         let diagnostic = Diagnostic::error("not-a-choice", message, self.file, span);
-        self.findings.report(diagnostic.with_near(near, || otherwise.into()));
+        self.findings.report(diagnostic.with_suggestion_or(near, || fallback_help.into()));
     }
 
-    /// `wrong-type` of the field `name`, not reported yet.
+    /// The `wrong-type` diagnostic of the field `name`, without reporting it.
     pub(crate) fn wrong_type(&self, name: &str, expected: Message, node: &YamlNode) -> Diagnostic {
         let message = msg!("`{name}` must be {expected}, but this is {}", node.describe());
         Diagnostic::error("wrong-type", message, self.file, node.span)
@@ -422,21 +440,23 @@ impl<'a> Fields<'a> {
 
 impl Drop for Fields<'_> {
     fn drop(&mut self) {
-        let beside = |names: &[&str]| {
-            let mut meant =
-                self.beside.iter().flat_map(|key| [key.as_str()].into_iter().chain(other_name_of(key).iter().copied()));
-            meant.any(|field| names.contains(&field))
+        let has_sibling = |names: &[&str]| {
+            let mut fields = self
+                .sibling_keys
+                .iter()
+                .flat_map(|key| [key.as_str()].into_iter().chain(other_name_of(key).iter().copied()));
+            fields.any(|field| names.contains(&field))
         };
-        let missing = self.missing.take().into_iter().filter(|(names, _)| !beside(names));
+        let missing = self.missing.take().into_iter().filter(|(names, _)| !has_sibling(names));
         self.findings.extend(missing.map(|(_, diagnostic)| diagnostic));
     }
 }
 
-/// What is read from a field.
+/// The type of value that is read from a field.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FieldShape {
     Text,
-    Truth,
+    Boolean,
     Number,
     List,
 }
@@ -446,23 +466,23 @@ impl FieldShape {
         match (self, &node.kind) {
             (Self::List, NodeKind::Sequence(_)) => true,
             (Self::Text, NodeKind::Scalar(_)) => !is_null(node),
-            (Self::Truth, NodeKind::Scalar(scalar)) => scalar.value().is_boolean(),
+            (Self::Boolean, NodeKind::Scalar(scalar)) => scalar.value().is_boolean(),
             (Self::Number, NodeKind::Scalar(scalar)) => scalar.value().is_u64(),
             _ => false,
         }
     }
 }
 
-/// Whether the node is a null, written or left empty.
+/// Whether the node is null, written or empty.
 pub fn is_null(node: &YamlNode) -> bool {
     node.as_scalar().is_some_and(|scalar| scalar.value().is_null())
 }
 
-/// A name cut to a length that a message can hold.
+/// A name cut to a length that fits in a message.
 pub fn shortened(name: &str) -> String {
-    const LONGEST: usize = 60;
-    if name.chars().count() <= LONGEST {
+    const MAX_CHARS: usize = 60;
+    if name.chars().count() <= MAX_CHARS {
         return name.to_owned();
     }
-    name.chars().take(LONGEST).chain(['…']).collect()
+    name.chars().take(MAX_CHARS).chain(['…']).collect()
 }

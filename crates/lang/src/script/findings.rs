@@ -1,19 +1,19 @@
-//! The place where readers and rules put what they find; reading goes on after every mistake.
+//! Collects the diagnostics of readers and rules; reading continues after an error.
 
 use std::cell::{Cell, RefCell};
 
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Span;
 
-/// The slug of what this release cannot run yet.
-pub const LATER: &str = "not-supported-yet";
+/// The rule of features that this release cannot run yet.
+pub const NOT_SUPPORTED_YET: &str = "not-supported-yet";
 
-/// Diagnostics in the order in which they were found. Shared by reference: whoever reads a part of a script reports here.
+/// Diagnostics in the order in which they were found. Shared by reference between all readers of a script.
 #[derive(Debug, Default)]
 pub struct Findings {
     list: RefCell<Vec<Diagnostic>>,
     errors: Cell<usize>,
-    mistakes: Cell<usize>,
+    author_errors: Cell<usize>,
 }
 
 impl Findings {
@@ -23,8 +23,8 @@ impl Findings {
 
     pub fn report(&self, diagnostic: Diagnostic) {
         self.errors.update(|errors| errors + usize::from(diagnostic.is_error()));
-        let mistake = diagnostic.is_error() && diagnostic.rule != LATER;
-        self.mistakes.update(|mistakes| mistakes + usize::from(mistake));
+        let mistake = diagnostic.is_error() && diagnostic.rule != NOT_SUPPORTED_YET;
+        self.author_errors.update(|mistakes| mistakes + usize::from(mistake));
         self.list.borrow_mut().push(diagnostic);
     }
 
@@ -40,19 +40,18 @@ impl Findings {
         self.errors.get()
     }
 
-    /// How many of them are errors of the author: what this release cannot run yet is none.
-    pub fn mistakes(&self) -> usize {
-        self.mistakes.get()
+    /// The number of errors of the author, without features that are not supported yet.
+    pub fn author_errors(&self) -> usize {
+        self.author_errors.get()
     }
 
-    pub fn broken(&self) -> BrokenSpans {
-        let is_error = |diagnostic: &&Diagnostic| diagnostic.is_error() && diagnostic.rule != LATER;
-        BrokenSpans::of(self.list.borrow().iter().filter(is_error).map(|diagnostic| diagnostic.span).collect())
+    pub fn error_spans(&self) -> BrokenSpans {
+        let is_error = |diagnostic: &&Diagnostic| diagnostic.is_error() && diagnostic.rule != NOT_SUPPORTED_YET;
+        BrokenSpans::new(self.list.borrow().iter().filter(is_error).map(|diagnostic| diagnostic.span).collect())
     }
 
-    /// Whether it is still worth looking for a near name: nobody reads the thousandth finding of a file for its advice, and
-    /// each search compares a thousand names.
-    pub fn may_advise(&self) -> bool {
+    /// Whether to search for similar names: with this many findings the advice has no use, and each search compares many names.
+    pub fn may_suggest(&self) -> bool {
         self.count() < 1_000
     }
 
@@ -65,15 +64,15 @@ impl Findings {
     }
 }
 
-/// The places of errors, by which what lies inside of one is found.
+/// The spans of errors, to check whether another span lies inside one.
 #[derive(Debug)]
 pub struct BrokenSpans {
-    /// Their starts, in order, each with the farthest end of all up to it.
+    /// The start of each span, in order, with the largest end of all spans up to it.
     reach: Vec<(usize, usize)>,
 }
 
 impl BrokenSpans {
-    fn of(mut spans: Vec<Span>) -> Self {
+    fn new(mut spans: Vec<Span>) -> Self {
         spans.retain(|span| !span.is_empty());
         spans.sort_unstable();
         let mut end = 0;
@@ -84,10 +83,10 @@ impl BrokenSpans {
         Self { reach: reach.collect() }
     }
 
-    /// Whether `span` lies inside of an error.
-    pub fn holds(&self, span: Span) -> bool {
+    /// Whether `span` lies inside an error.
+    pub fn contains(&self, span: Span) -> bool {
         let before = self.reach.partition_point(|(start, _)| *start <= span.start);
-        // The farthest end may belong to another error than the nearest start, but that one begins before it too.
+        // The largest end may belong to a span other than the last one, but that span starts before `span` too.
         before.checked_sub(1).and_then(|last| self.reach.get(last)).is_some_and(|(_, end)| span.end <= *end)
     }
 }
@@ -97,12 +96,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_inside_of_an_error_is_found() {
-        let broken = BrokenSpans::of(vec![Span::new(10, 20), Span::new(2, 40), Span::new(30, 35), Span::point(50)]);
-        for (span, held) in [((10, 20), true), ((36, 40), true), ((36, 41), false), ((0, 1), false), ((50, 50), false)]
+    fn spans_inside_an_error_are_found() {
+        let broken = BrokenSpans::new(vec![Span::new(10, 20), Span::new(2, 40), Span::new(30, 35), Span::point(50)]);
+        for (span, expected) in
+            [((10, 20), true), ((36, 40), true), ((36, 41), false), ((0, 1), false), ((50, 50), false)]
         {
-            assert_eq!(broken.holds(Span::new(span.0, span.1)), held, "{span:?}");
+            assert_eq!(broken.contains(Span::new(span.0, span.1)), expected, "{span:?}");
         }
-        assert!(!BrokenSpans::of(vec![]).holds(Span::point(0)));
+        assert!(!BrokenSpans::new(vec![]).contains(Span::point(0)));
     }
 }

@@ -1,22 +1,22 @@
-//! `on_interrupted` of an action: what becomes of an outside effect that nobody saw come to its end (docs/sessions.md).
+//! `on_interrupted` of an action: how to handle an external effect that was interrupted (docs/sessions.md).
 
 use crate::script::fields::Fields;
 
-/// What an author wants when the process died, or was stopped, in the middle of an outside effect.
+/// What to do if the process died, or was stopped, during an external effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnInterrupted {
-    /// `ask`: the session waits, and a person says what becomes of it.
+    /// `ask`: the session waits until a person decides.
     #[default]
     Ask,
-    /// `retry`: it is done again.
+    /// `retry`: the effect is repeated.
     Retry,
-    /// `skip`: the action goes on without it.
+    /// `skip`: the action continues without the effect.
     Skip,
     /// `fail`: the action fails.
     Fail,
 }
 
-/// Every choice, as an author writes it.
+/// The choices as written in scripts.
 const CHOICES: [(&str, OnInterrupted); 4] = [
     ("ask", OnInterrupted::Ask),
     ("retry", OnInterrupted::Retry),
@@ -24,7 +24,7 @@ const CHOICES: [(&str, OnInterrupted); 4] = [
     ("fail", OnInterrupted::Fail),
 ];
 
-/// Reads `on_interrupted` of the action whose fields these are. What is wrong is reported.
+/// Reads `on_interrupted` of an action. An invalid value is reported.
 pub fn on_interrupted(fields: &Fields<'_>) -> OnInterrupted {
     let written = fields.choice("on_interrupted", &CHOICES.map(|(name, _)| name));
     CHOICES.iter().find(|(name, _)| Some(*name) == written).map(|(_, choice)| *choice).unwrap_or_default()

@@ -1,28 +1,28 @@
-//! Older spellings of field names (docs/language.md "Texts"): read, with a deprecation warning.
+//! Legacy spellings of field names (docs/language.md "Texts"), which are read with a deprecation warning.
 
 use crate::schema::legacy_names::RENAMED;
 
-/// Today's spelling of `key`, when `key` is an older one: a renamed field, or camelCase.
+/// The current spelling of `key`, if `key` is a legacy one: a renamed field, or camelCase.
 ///
-/// `target_variable` and `extraction_prompt` are not here: together they make one `output`, which the reader of
-/// outputs puts together.
-pub fn todays_spelling(key: &str) -> Option<String> {
+/// `target_variable` and `extraction_prompt` are not included: together they make one `output`, which the reader of
+/// outputs handles.
+pub fn current_spelling(key: &str) -> Option<String> {
     let snake = snake_case(key);
     let plain = snake.as_deref().unwrap_or(key);
-    if let Some((_, today)) = RENAMED.iter().find(|(older, _)| *older == plain) {
-        return Some((*today).to_owned());
+    if let Some((_, current)) = RENAMED.iter().find(|(legacy, _)| *legacy == plain) {
+        return Some((*current).to_owned());
     }
     snake
 }
 
-/// Whether it is one of the two older fields that together make one `output`: read, and never proposed.
-pub fn is_older_output(key: &str) -> bool {
+/// Whether the key is one of the two legacy fields that together make one `output`. They are read, but never suggested.
+pub fn is_legacy_output(key: &str) -> bool {
     matches!(key, "target_variable" | "extraction_prompt")
 }
 
 /// `maxRounds` as `max_rounds`; `None` when the key is not camelCase.
 fn snake_case(key: &str) -> Option<String> {
-    // Most keys have no capital letter, which is the quickest to see.
+    // Fast path: most keys have no capital letter.
     let camel = key.bytes().any(|byte| byte.is_ascii_uppercase())
         && key.starts_with(|c: char| c.is_ascii_lowercase())
         && key.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn older_spellings_have_todays_name() {
+    fn legacy_spellings_have_a_current_name() {
         let table = [
             ("content_template", Some("content")),
             ("questionTemplate", Some("content")),
@@ -57,8 +57,8 @@ mod tests {
             ("内容", None),
             ("x-Mine", None),
         ];
-        for (key, today) in table {
-            assert_eq!(todays_spelling(key).as_deref(), today, "{key}");
+        for (key, current) in table {
+            assert_eq!(current_spelling(key).as_deref(), current, "{key}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What bounds a session and a topic, as written: `budget`, `time_budget`, `priority`, `strategy`, `for_each`
+//! Reads the limits of sessions and topics: `budget`, `time_budget`, `priority`, `strategy`, `for_each`
 //! (docs/budgets.md).
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub struct WrittenBudget {
     pub turns: Option<Spanned<u32>>,
     pub model_calls: Option<Spanned<u32>>,
     pub tokens: Option<Spanned<u32>>,
-    /// The most minutes; those at rest do not count.
+    /// The limit in minutes; time at rest does not count.
     pub minutes: Option<Spanned<u32>>,
 }
 
@@ -37,10 +37,10 @@ pub fn spanned(fields: &Fields<'_>, name: &'static str, range: std::ops::RangeIn
     fields.take(name).map(|node| Spanned { value, span: node.span })
 }
 
-/// `strategy` of a topic: a text, or a table (docs/monitors.md).
+/// `strategy` of a topic: text, or a mapping (docs/monitors.md).
 #[derive(Clone, Debug, Default)]
 pub struct WrittenStrategy {
-    /// The text, or `text` of the table.
+    /// The text, or `text` of the mapping.
     pub text: Option<TextField>,
     pub min_completeness_requirement: Option<TextField>,
     pub retry_strategy: Option<TextField>,
@@ -51,17 +51,17 @@ pub struct WrittenStrategy {
 pub fn strategy(fields: &Fields<'_>) -> Option<WrittenStrategy> {
     let node = fields.take("strategy")?;
     if !matches!(node.kind, NodeKind::Mapping(_)) {
-        return Some(WrittenStrategy { text: fields.words("strategy"), ..WrittenStrategy::default() });
+        return Some(WrittenStrategy { text: fields.text("strategy"), ..WrittenStrategy::default() });
     }
     table(node, fields)
 }
 
 fn table(node: &YamlNode, fields: &Fields<'_>) -> Option<WrittenStrategy> {
     let inner = fields.inner(node, "`strategy`")?;
-    let text = inner.words("text");
-    // Words for the monitor's prompt: no code compares them.
+    let text = inner.text("text");
+    // Text for the monitor's prompt: no code compares it.
     let (min_completeness_requirement, retry_strategy) =
-        (inner.words("min_completeness_requirement"), inner.words("retry_strategy"));
+        (inner.text("min_completeness_requirement"), inner.text("retry_strategy"));
     let max_retry_count = inner.integer("max_retry_count", 0..=50);
     let orchestration = inner.choice("orchestration", &["on", "off"]) == Some("on");
     inner.finish();
@@ -71,9 +71,9 @@ fn table(node: &YamlNode, fields: &Fields<'_>) -> Option<WrittenStrategy> {
 /// `for_each: { in, as }` of a topic.
 #[derive(Clone, Debug)]
 pub struct WrittenForEach {
-    /// The list: an expression, most often the name of a variable.
+    /// The list: an expression, usually the name of a variable.
     pub list: TextField,
-    /// What one element is called.
+    /// The name of the variable that holds one element.
     pub element: Spanned<String>,
 }
 
@@ -82,8 +82,8 @@ pub fn for_each(fields: &Fields<'_>) -> Option<WrittenForEach> {
     let inner = fields.inner(node, "`for_each`")?;
     let literal = inner.take("in").filter(|node| matches!(node.kind, NodeKind::Sequence(_)));
     let list = match literal {
-        // An expression can hold a list as it stands there, but only in quotes. That it is reported is enough: an empty list in
-        // its place keeps the element known.
+        // An expression can contain this list, but only in quotes. The error is reported; an empty list in its place keeps the
+        // element known.
         Some(node) => {
             let help =
                 "write the name of a variable that holds the list, or put the list in quotes, as in `in: \"[1, 2]\"`";
@@ -91,9 +91,9 @@ pub fn for_each(fields: &Fields<'_>) -> Option<WrittenForEach> {
             fields.findings().report(diagnostic.with_help(help));
             Some(TextField { text: "[]".to_owned(), node: Arc::clone(node) })
         }
-        None => inner.required_words("in"),
+        None => inner.required_text("in"),
     };
-    let element = inner.required_words("as");
+    let element = inner.required_text("as");
     inner.finish();
     let element = Spanned { span: element.as_ref()?.node.span, value: element?.text };
     let value = variable_name(&element, fields)?;

@@ -1,36 +1,36 @@
-//! The lines of an entry in the file: what an edit that removes or rewrites it has to know.
+//! The lines of an entry in the file, for edits that remove or rewrite it.
 
 use crate::source::diagnostic::Edit;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::source::yaml::YamlEntry;
 
-/// What stands before the key in its line, when that is white space only: the entry begins the line.
+/// The white space before the key, if the key is the first in its line.
 pub fn indent<'f>(file: &'f SourceFile, entry: &YamlEntry) -> Option<&'f str> {
     let line = file.line_span(file.line(entry.key.span.start))?;
     let before = file.slice(Span::new(line.start, entry.key.span.start));
     before.trim_matches([' ', '\t']).is_empty().then_some(before)
 }
 
-/// Whether the value is an alias: what it names stands above.
+/// Whether the value is an alias: its target is above.
 pub fn is_alias(entry: &YamlEntry) -> bool {
     entry.value.span.start < entry.key.span.end
 }
 
-/// Where an entry ends in the file: behind its value, or behind the alias that stands for it.
+/// The end of an entry in the file: after its value, or after its alias.
 pub fn end(file: &SourceFile, entry: &YamlEntry) -> usize {
     if !is_alias(entry) {
         return entry.value.span.end.max(entry.key.span.end);
     }
-    let behind = file.text().get(entry.key.span.end..).unwrap_or_default();
-    let Some(star) = behind.find('*') else { return entry.key.span.end };
-    let name = behind.get(star..).unwrap_or_default();
+    let after_key = file.text().get(entry.key.span.end..).unwrap_or_default();
+    let Some(star) = after_key.find('*') else { return entry.key.span.end };
+    let name = after_key.get(star..).unwrap_or_default();
     let length =
         name.find(|c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']' | '{' | '}')).unwrap_or(name.len());
     entry.key.span.end + star + length
 }
 
-/// The edit that gives a key another name, in the quotes that it has.
+/// The edit that renames a key and keeps its quotes.
 pub fn renamed(file: &SourceFile, key: &Spanned<String>, name: &str) -> Edit {
     let text = match file.slice(key.span).chars().next() {
         Some(quote @ ('"' | '\'')) => format!("{quote}{name}{quote}"),
@@ -39,8 +39,8 @@ pub fn renamed(file: &SourceFile, key: &Spanned<String>, name: &str) -> Edit {
     Edit::replace(key.span, text)
 }
 
-/// What takes an entry out of the mapping at `mapping`: its lines, or what stands between its commas. Comments that stand in
-/// its lines stay. `None` where something else stands there too.
+/// The edit that removes an entry from the mapping at `mapping`: its lines, or its part between commas. Comments in its lines
+/// are kept. `None` if its lines contain anything else.
 pub fn removal(file: &SourceFile, mapping: Span, entry: &YamlEntry) -> Option<Edit> {
     let end = end(file, entry);
     if file.slice(mapping).starts_with('{') {
@@ -50,33 +50,33 @@ pub fn removal(file: &SourceFile, mapping: Span, entry: &YamlEntry) -> Option<Ed
     let first = file.line_span(file.line(entry.key.span.start))?;
     let last = file.line(end);
     let line = file.line_span(last).filter(|line| end <= line.end)?;
-    let whole = Span::new(first.start, file.line_span(last + 1).map_or(line.end, |next| next.start));
+    let full_span = Span::new(first.start, file.line_span(last + 1).map_or(line.end, |next| next.start));
     let written = file.slice(Span::new(entry.value.span.start, end));
-    // A list or a mapping may hold comments; a text holds none, but one may stand before and one behind it.
+    // A list or a mapping may contain comments. A text contains none, but there may be one before and one after it.
     (entry.value.as_scalar().is_some() || is_alias(entry) || !written.contains('#')).then_some(())?;
     let before = if is_alias(entry) { "" } else { file.slice(Span::new(entry.key.span.end, entry.value.span.start)) };
-    let behind = file.slice(Span::new(end, line.end)).trim();
-    (behind.is_empty() || behind.starts_with('#')).then_some(())?;
-    let comments = before.lines().filter_map(|line| line.find('#').and_then(|hash| line.get(hash..))).chain([behind]);
-    let kept =
+    let after = file.slice(Span::new(end, line.end)).trim();
+    (after.is_empty() || after.starts_with('#')).then_some(())?;
+    let comments = before.lines().filter_map(|line| line.find('#').and_then(|hash| line.get(hash..))).chain([after]);
+    let kept_comments =
         comments.filter(|comment| !comment.is_empty()).map(|comment| format!("{indent}{}\n", comment.trim_end()));
-    Some(Edit::replace(whole, kept.collect::<String>()))
+    Some(Edit::replace(full_span, kept_comments.collect::<String>()))
 }
 
-/// What takes a field out of a mapping in braces, with one comma.
+/// The edit that removes a field from a flow mapping, with one comma.
 fn between_commas(file: &SourceFile, field: Span) -> Option<Edit> {
-    let behind = file.text().get(field.end..)?;
-    let blank = |text: &str| text.len() - text.trim_start().len();
-    let next = blank(behind);
-    if behind.get(next..)?.starts_with(',') {
-        let rest = behind.get(next + 1..)?;
+    let after = file.text().get(field.end..)?;
+    let leading_space = |text: &str| text.len() - text.trim_start().len();
+    let next = leading_space(after);
+    if after.get(next..)?.starts_with(',') {
+        let rest = after.get(next + 1..)?;
         let spaces = rest.len() - rest.trim_start_matches([' ', '\t']).len();
         return Some(Edit::replace(Span::new(field.start, field.end + next + 1 + spaces), ""));
     }
     let before = file.text().get(..field.start)?.trim_end();
     let line = before.rsplit(['\n', '\r']).next().unwrap_or_default();
-    match behind.get(next..)?.starts_with('}') {
-        // A comma in a comment is none.
+    match after.get(next..)?.starts_with('}') {
+        // A comma in a comment does not count.
         true if before.ends_with(',') && !line.contains('#') => {
             Some(Edit::replace(Span::new(before.len() - 1, field.end), ""))
         }
@@ -93,7 +93,7 @@ mod tests {
     use crate::source::compose::parse;
     use crate::source::edits::apply;
 
-    /// The text after the entry `key` of the mapping at `path` was taken out, if it can be.
+    /// The text without the entry `key` of the mapping at `path`, if it can be removed.
     fn without(text: &str, path: Option<&str>, key: &str) -> Option<String> {
         let file = Arc::new(SourceFile::new("a.yaml", text));
         let root = parse(&file).root.unwrap();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_taken_out_with_its_lines_and_leaves_its_comments() {
+    fn an_entry_is_removed_with_its_lines_and_its_comments_stay() {
         let text = "a: 1\nb: 2 # why\nc: | # how\n  text\n\n  # text\nd: { e: 3 }\nf: \"x\n  y\"\ng: [ 1, # no\n  2]\nh: &x 7\ni: *x";
         let table = [
             ("a", "a: 1\n", ""),
@@ -113,14 +113,14 @@ mod tests {
             ("f", "f: \"x\n  y\"\n", ""),
             ("i", "i: *x", ""),
         ];
-        for (key, gone, left) in table {
-            assert_eq!(without(text, None, key), Some(text.replace(gone, left)), "{key}");
+        for (key, removed, remaining) in table {
+            assert_eq!(without(text, None, key), Some(text.replace(removed, remaining)), "{key}");
         }
         assert_eq!(without(text, None, "g"), None, "a comment stands inside");
     }
 
     #[test]
-    fn a_field_in_braces_is_taken_out_with_one_comma() {
+    fn a_field_in_braces_is_removed_with_one_comma() {
         let table = [
             ("m: { a: 1, b: 2 }", "a", Some("m: { b: 2 }")),
             ("m: { a: 1, b: 2 }", "b", Some("m: { a: 1 }")),

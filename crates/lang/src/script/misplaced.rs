@@ -1,14 +1,14 @@
-//! Parts of a script that stand in the wrong list: a topic among actions, a phase among topics, a topic among phases.
+//! Detects parts of a script in the wrong list: a topic among actions, a phase among topics, a topic among phases.
 
 use crate::message::message::Message;
 use crate::message::msg;
 use crate::script::fields::Fields;
 
-/// What the parts are called, from the outermost to the innermost, with the fields that only they have.
+/// The names of the parts, from the outermost to the innermost, with the fields that only they have.
 const PARTS: [(&str, &[&str]); 3] =
     [("phase", &["phase_id"]), ("topic", &["topic_id"]), ("action", &["action_id", "action_type"])];
 
-/// Reports an item that belongs to another list than this one, and gives what it is. `what` is what the list holds.
+/// Reports an item that belongs in another list, and returns its kind. `what` is the kind of part in this list.
 pub fn misplaced(fields: &Fields<'_>, what: &'static str) -> Option<&'static str> {
     let own = PARTS.iter().position(|(name, _)| *name == what)?;
     let is = |(_, keys): &&(&'static str, &[&str])| keys.iter().any(|key| fields.has(key));
@@ -16,7 +16,7 @@ pub fn misplaced(fields: &Fields<'_>, what: &'static str) -> Option<&'static str
         return None;
     }
     let (other, (name, keys)) = PARTS.iter().enumerate().find(|(_, part)| is(part))?;
-    let entry = keys.iter().find_map(|key| fields.stray(key))?;
+    let entry = keys.iter().find_map(|key| fields.take_unknown(key))?;
     let key = entry.key.value.as_str();
     let an = if *name == "action" { "an" } else { "a" };
     let message = msg!(

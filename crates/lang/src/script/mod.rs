@@ -1,4 +1,4 @@
-//! A script as its author wrote it: read, every part with its place, nothing resolved yet.
+//! A script as its author wrote it: every part with its position, nothing resolved yet.
 
 pub mod declare;
 pub mod examples;

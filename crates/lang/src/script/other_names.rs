@@ -1,4 +1,4 @@
-//! What authors call a field who do not know its name: `id` for `topic_id`, `if` for `when`, `question` for `content`.
+//! Names that authors may use instead of the name of a field: `id` for `topic_id`, `if` for `when`, `question` for `content`.
 
 use crate::source::yaml::{NodeKind, YamlNode};
 
@@ -7,7 +7,7 @@ const TITLES: &[&str] = &["session_name", "phase_name", "topic_name", "skill_nam
 const CONTENT: &[&str] = &["content"];
 const CONDITION: &[&str] = &["when", "condition"];
 
-/// Other names, each with the fields that it may stand for: the first that the mapping has is meant.
+/// Other names, each with the fields that it may stand for. The first one that the mapping has applies.
 const OTHER_NAMES: [(&str, &[&str]); 36] = [
     ("ask", CONTENT),
     ("choices", &["enum"]),
@@ -47,7 +47,7 @@ const OTHER_NAMES: [(&str, &[&str]); 36] = [
     ("问题", CONTENT),
 ];
 
-/// Whether `key` is another name of any field at all.
+/// Whether `key` is another name of any field.
 pub fn is_other_name(key: &str) -> bool {
     OTHER_NAMES.iter().any(|(other, _)| *other == key)
 }
@@ -58,8 +58,8 @@ pub fn other_name_of(key: &str) -> &'static [&'static str] {
 }
 
 /// The field of this mapping that `key` with this value stands for. `free`: whether the mapping has such a field and it is
-/// not written. `None` where no field is meant for sure, because its value would be of another shape.
-pub fn meant_by(key: &str, value: &YamlNode, free: impl Fn(&str) -> bool) -> Option<&'static str> {
+/// not set. `None` if the value fits none of them.
+pub fn field_for(key: &str, value: &YamlNode, free: impl Fn(&str) -> bool) -> Option<&'static str> {
     other_name_of(key).iter().copied().find(|field| free(field) && fits(field, value))
 }
 
@@ -81,7 +81,7 @@ mod tests {
     use crate::source::text::SourceFile;
 
     #[test]
-    fn the_field_that_the_mapping_has_is_meant() {
+    fn the_field_that_the_mapping_has_is_found() {
         let table: [(&str, &[&str], Option<&str>); 10] = [
             ("id: x", &["topic_id", "topic_name"], Some("topic_id")),
             ("name: x", &["var", "type"], Some("var")),
@@ -97,7 +97,7 @@ mod tests {
         for (text, fields, expected) in table {
             let root = parse(&Arc::new(SourceFile::new("a.yaml", text))).root.unwrap();
             let entry = &root.as_mapping().unwrap()[0];
-            let found = meant_by(&entry.key.value, &entry.value, |field| fields.contains(&field));
+            let found = field_for(&entry.key.value, &entry.value, |field| fields.contains(&field));
             assert_eq!(found, expected, "{text}");
         }
     }

@@ -1,4 +1,4 @@
-//! From a YAML tree to a [`Script`]: shape, required and unknown keys, older spellings.
+//! Reads a YAML tree into a [`Script`]: types, required and unknown keys, legacy spellings.
 
 use crate::message::message::Message;
 use crate::message::msg;
@@ -11,12 +11,12 @@ use crate::script::fields::{Fields, TextField, is_null, shortened};
 use crate::script::findings::Findings;
 use crate::script::interrupted::on_interrupted;
 use crate::script::kernel::kernel;
-use crate::script::legacy::nesting::oldest_nesting;
+use crate::script::legacy::nesting::convert_oldest_nesting;
 use crate::script::legacy::technique::older_skill_form;
-use crate::script::legacy_fields::todays_spelling;
+use crate::script::legacy_fields::current_spelling;
 use crate::script::limits::{budget, for_each, spanned, strategy};
 use crate::script::misplaced::misplaced;
-use crate::script::missing_root::lost_root;
+use crate::script::missing_root::missing_root_key;
 use crate::script::routes::{on_exit, triggers};
 use crate::script::script::{History, RawAction, Script, WrittenPhase, WrittenTopic};
 use crate::script::skill::{WrittenSkill, skill, skills, technique};
@@ -28,22 +28,22 @@ use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::source::yaml::{NodeKind, YamlNode};
 
-/// The longest id that a script may give to a part of itself, in characters.
+/// The maximum length of an id, in characters.
 const LONGEST_ID: usize = 100;
 
-/// What a file holds (docs/language.md "The file").
+/// The document in a file (docs/language.md "The file").
 #[derive(Clone, Debug)]
 pub enum ScriptDocument {
     /// A script that can be run.
     Session(Box<Script>),
-    /// A skill, in today's form or the older one.
+    /// A skill, in the current or the legacy form.
     Skill(Box<WrittenSkill>),
     Test(Box<WrittenTest>),
-    /// A workflow state file, of which nothing is read yet.
+    /// A workflow state file, which is not read yet.
     Workflow(Span),
 }
 
-/// The root keys of documents, with what messages call a file that has them.
+/// The root keys of documents, each with a description of the file for messages.
 const DOCUMENTS: [(&str, &str); 5] = [
     ("session", "a script"),
     ("skill", "a skill: it is called by scripts and cannot be run alone"),
@@ -52,15 +52,14 @@ const DOCUMENTS: [(&str, &str); 5] = [
     ("test", "a conversation test: run it with `bcc-script test`"),
 ];
 
-/// Which of the language's documents the tree is, by the key at its root.
+/// The kind of document, as the key at its root.
 pub fn root_key(root: &YamlNode) -> Option<&'static str> {
     let entries = root.as_mapping()?;
     let has = |key: &str| entries.iter().any(|entry| entry.key.value == key);
     DOCUMENTS.iter().map(|(key, _)| *key).find(|key| has(key))
 }
 
-/// Reads the `session:` script of a parsed file. What is wrong is reported; `None` when there is nothing that could be
-/// checked further.
+/// Reads the `session:` script of a parsed file. Errors are reported; `None` if nothing can be checked further.
 pub fn read(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) -> Option<Script> {
     if let Some(key) = root_key(root).filter(|key| *key != "session")
         && let Some(entry) = root.as_mapping().into_iter().flatten().find(|entry| entry.key.value == key)
@@ -77,7 +76,7 @@ pub fn read(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) -> Opt
     }
 }
 
-/// Reads whatever document a parsed file holds; a file without any of the root keys is taken for a script.
+/// Reads the document of a parsed file. A file without a root key is treated as a script.
 pub fn document(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) -> Option<ScriptDocument> {
     let NodeKind::Mapping(_) = &root.kind else {
         let message = msg!("a script must be a mapping that starts with `session:`, but this is {}", root.describe());
@@ -95,7 +94,7 @@ pub fn document(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) ->
         }
         Some(_) => "a script",
         None => {
-            if let Some(diagnostic) = oldest_nesting(file, root).or_else(|| lost_root(file, root)) {
+            if let Some(diagnostic) = convert_oldest_nesting(file, root).or_else(|| missing_root_key(file, root)) {
                 findings.report(diagnostic);
                 return None;
             }
@@ -126,11 +125,11 @@ pub fn document(file: &Arc<SourceFile>, root: &YamlNode, findings: &Findings) ->
 fn session_script(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<Script> {
     let fields = Fields::of(node, "`session`", file, findings)?;
     let id = id(&fields, "session_id");
-    let name = fields.words("session_name").map(|words| words.text);
+    let name = fields.text("session_name").map(|words| words.text);
     let scheme = fields.name("template_scheme");
-    let goal = fields.words("global_goal");
-    let who = fields.words("who").map(|words| words.text);
-    let user = fields.words("user").map(|words| words.text);
+    let goal = fields.text("global_goal");
+    let who = fields.text("who").map(|words| words.text);
+    let user = fields.text("user").map(|words| words.text);
     let model = fields.name("model");
     let history = history(&fields);
     let declare = declare(&fields);
@@ -175,15 +174,15 @@ fn history(fields: &Fields<'_>) -> History {
 fn phase(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenPhase> {
     let fields = Fields::of(node, "a phase", file, findings)?;
     if misplaced(&fields, "phase") == Some("topic") {
-        // It is checked as the topic that it is, in a phase of its own.
+        // It is checked as a topic, in a phase of its own.
         let id = Spanned { value: String::new(), span: node.span };
         let topics = topic(node, file, findings).into_iter().collect();
         let (name, goal, condition, on_exit, declare) = (None, None, None, None, vec![]);
         return Some(WrittenPhase { id, name, goal, declare, condition, on_exit, topics });
     }
     let id = id(&fields, "phase_id");
-    let name = fields.words("phase_name").map(|words| words.text);
-    let goal = fields.words("phase_goal");
+    let name = fields.text("phase_name").map(|words| words.text);
+    let goal = fields.text("phase_goal");
     let declare = declare(&fields);
     let condition = condition(&fields);
     let on_exit = on_exit(&fields);
@@ -195,11 +194,11 @@ fn phase(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option
 fn topic(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenTopic> {
     let fields = Fields::of(node, "a topic", file, findings)?;
     if misplaced(&fields, "topic").is_some() {
-        return Some(WrittenTopic::of_unread(node));
+        return Some(WrittenTopic::unread(node));
     }
     let id = id(&fields, "topic_id");
-    let name = fields.words("topic_name").map(|words| words.text);
-    let goal = fields.words("topic_goal");
+    let name = fields.text("topic_name").map(|words| words.text);
+    let goal = fields.text("topic_goal");
     let declare = declare(&fields);
     let condition = condition(&fields);
     let strategy = strategy(&fields);
@@ -225,14 +224,14 @@ fn topic(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option
     })
 }
 
-/// One action of a list of actions, wherever the list stands.
+/// Reads one action of a list of actions.
 pub fn action(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<RawAction> {
     let fields = Fields::of(node, "an action", file, findings)?;
     if misplaced(&fields, "action").is_some() {
         return Some(RawAction::unread(node));
     }
-    let kind = fields.required_words("action_type").map(|words| Spanned { value: words.text, span: words.node.span });
-    // Nothing at all is refused above; a text without a character, as in `''` or after a tag, is as little a kind.
+    let kind = fields.required_text("action_type").map(|words| Spanned { value: words.text, span: words.node.span });
+    // A missing value is rejected above; an empty text, as in `''` or after a tag, is not a kind either.
     if let Some(kind) = kind.as_ref().filter(|kind| kind.value.is_empty()) {
         let diagnostic = Diagnostic::error("missing-key", "`action_type` of an action is empty", file, kind.span);
         findings.report(diagnostic.with_help(example("action_type").unwrap_or_default()));
@@ -242,25 +241,25 @@ pub fn action(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> O
     let on_exit = on_exit(&fields);
     let on_interrupted = on_interrupted(&fields);
     let config = fields.take("config").filter(|node| !is_null(node)).map(Arc::clone);
-    let beside = RefCell::new(Vec::new());
+    let sibling_keys = RefCell::new(Vec::new());
     fields.finish_with(|key| {
-        let own = ["action_type", "action_id", "condition", "config", "on_exit", "on_interrupted"];
-        let foreign = near_miss(key, own).is_none();
-        foreign.then(|| beside.borrow_mut().push(key.to_owned()));
+        let action_keys = ["action_type", "action_id", "condition", "config", "on_exit", "on_interrupted"];
+        let foreign = near_miss(key, action_keys).is_none();
+        foreign.then(|| sibling_keys.borrow_mut().push(key.to_owned()));
         foreign.then(|| msg!("the fields of the action type go under `config:`; custom fields start with `x-`"))
     });
-    // What a kind that is not there would read is still looked through for the names that it sets.
+    // If the kind is missing, the values are still searched for the names that they set.
     let kind = kind.unwrap_or_else(|| Spanned { value: String::new(), span: node.span });
-    let beside = beside.into_inner();
-    Some(RawAction { kind, id, condition, on_exit, on_interrupted, config, beside, span: node.span })
+    let beside = sibling_keys.into_inner();
+    Some(RawAction { kind, id, condition, on_exit, on_interrupted, config, sibling_keys: beside, span: node.span })
 }
 
 fn condition(fields: &Fields<'_>) -> Option<TextField> {
-    fields.words("condition")
+    fields.text("condition")
 }
 
-/// Reads every item of a list that must not be empty. What cannot be read is left out: it is reported, so nothing runs,
-/// and the rest is still checked.
+/// Reads every item of a list that must not be empty. Invalid items are reported and left out, so that the others are
+/// still checked.
 pub(crate) fn items<T>(
     fields: &Fields<'_>,
     name: &'static str,
@@ -270,10 +269,10 @@ pub(crate) fn items<T>(
     items.iter().filter_map(|item| read(item, fields.file(), fields.findings())).collect()
 }
 
-/// A required id: letters of any script, digits, `_`, `.` and `-`. One that is wrong or missing is reported and given all
-/// the same, so that what bears it is checked too; a missing one is empty.
+/// A required id: letters of any script, digits, `_`, `.` and `-`. An invalid id is reported and still returned, so that its
+/// part is checked too; a missing one is empty.
 pub(crate) fn id(fields: &Fields<'_>, name: &'static str) -> Spanned<String> {
-    let Some(words) = fields.required_words(name) else { return Spanned { value: String::new(), span: fields.span() } };
+    let Some(words) = fields.required_text(name) else { return Spanned { value: String::new(), span: fields.span() } };
     let id = Spanned { value: words.text, span: words.node.span };
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
     let length = id.value.chars().count();
@@ -284,32 +283,33 @@ pub(crate) fn id(fields: &Fields<'_>, name: &'static str) -> Spanned<String> {
         };
         let help = msg!("ids are 1 to {LONGEST_ID} characters long: letters (of any script), digits, `_`, `.` and `-`");
         let diagnostic = Diagnostic::error("invalid-id", message, fields.file(), id.span).with_help(help);
-        let unseen = id.value.chars().find(|c| is_unseen(*c)).map(|c| without_unseen(diagnostic.clone(), c));
-        fields.findings().report(unseen.unwrap_or(diagnostic));
+        let invisible = id.value.chars().find(|c| is_invisible(*c)).map(|c| without_invisible(diagnostic.clone(), c));
+        fields.findings().report(invisible.unwrap_or(diagnostic));
     }
     id
 }
 
-/// Whether the character cannot be told from nothing or from an ordinary space.
-fn is_unseen(c: char) -> bool {
+/// Whether the character is invisible or looks like an ordinary space.
+fn is_invisible(c: char) -> bool {
     matches!(c, '\u{a0}' | '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{3000}' | '\u{feff}')
 }
 
-/// Says of an id that it looks right and holds a character that cannot be seen, and takes it out.
-fn without_unseen(mut diagnostic: Diagnostic, unseen: char) -> Diagnostic {
-    let written: String = diagnostic.file.slice(diagnostic.span).chars().filter(|c| !is_unseen(*c)).collect();
-    diagnostic.message = msg!("`{}` contains an invisible character: U+{:04X}", shortened(&written), u32::from(unseen));
-    let sound = !written.is_empty() && written.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'));
+/// Reports that an id contains an invisible character, with the fix that removes it.
+fn without_invisible(mut diagnostic: Diagnostic, invisible: char) -> Diagnostic {
+    let written: String = diagnostic.file.slice(diagnostic.span).chars().filter(|c| !is_invisible(*c)).collect();
+    diagnostic.message =
+        msg!("`{}` contains an invisible character: U+{:04X}", shortened(&written), u32::from(invisible));
+    let valid = !written.is_empty() && written.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'));
     let span = diagnostic.span;
     let diagnostic = diagnostic.with_help("delete it: retype the id, or the end of it");
-    if sound { diagnostic.with_fix("remove the character", vec![Edit::replace(span, written)]) } else { diagnostic }
+    if valid { diagnostic.with_fix("remove the character", vec![Edit::replace(span, written)]) } else { diagnostic }
 }
 
-/// The `template_scheme` of a parsed script, when it can be found at all: the templates must be known before the script
-/// can be checked against them. What is wrong with the script is not this function's to say.
+/// The `template_scheme` of a parsed script, if there is one: the templates must be known before the script can be checked
+/// against them. Problems of the script are not reported here.
 pub fn scheme(root: &YamlNode) -> Option<Spanned<String>> {
     let session = root.as_mapping()?.iter().find(|entry| entry.key.value == "session")?;
-    let is_scheme = |key: &str| key == "template_scheme" || todays_spelling(key).as_deref() == Some("template_scheme");
+    let is_scheme = |key: &str| key == "template_scheme" || current_spelling(key).as_deref() == Some("template_scheme");
     let scheme = session.value.as_mapping()?.iter().find(|entry| is_scheme(&entry.key.value))?;
     let scalar = scheme.value.as_scalar().filter(|_| !is_null(&scheme.value))?;
     Some(Spanned { value: scalar.text.clone(), span: scheme.value.span })
@@ -321,7 +321,7 @@ pub fn skill_paths(root: &YamlNode) -> Vec<&str> {
     items.into_iter().flatten().filter_map(|item| item.as_scalar()).map(|scalar| scalar.text.as_str()).collect()
 }
 
-/// The path of the script that a parsed test is about.
+/// The path of the script that a parsed test is for.
 pub fn tested_script(root: &YamlNode) -> Option<&str> {
     (root_key(root) == Some("test"))
         .then(|| root.get("script")?.as_scalar().map(|scalar| scalar.text.as_str()))

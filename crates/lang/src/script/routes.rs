@@ -1,4 +1,4 @@
-//! `on_exit` tables and the routes in them, as written (docs/routes.md).
+//! Reads `on_exit` mappings and the routes in them (docs/routes.md).
 
 use crate::message::message::Message;
 use crate::message::msg;
@@ -13,7 +13,7 @@ use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::{NodeKind, YamlEntry, YamlNode};
 
-/// The routes that are one word.
+/// The routes that are a single word.
 const WORDS: [&str; 7] = ["next", "resume", "retry", "skip_topic", "skip_phase", "end", "fail"];
 
 #[derive(Clone, Debug)]
@@ -21,39 +21,39 @@ pub struct OnExit {
     pub routes: Vec<WrittenRoute>,
 }
 
-/// One route: for which reason, what is set, what is inserted, and where it goes on then.
+/// One route: its exit reason, what it sets, what it inserts, and where it continues.
 #[derive(Clone, Debug)]
 pub struct WrittenRoute {
-    /// The exit reason, as written: whether there is such a reason is not said here.
+    /// The exit reason, as written. Whether it exists is not checked here.
     pub reason: Spanned<String>,
-    /// `set`: what is set before anything else.
+    /// `set`: values that are set first.
     pub set: Option<YamlEntry>,
-    /// `insert`: a skill, or the id of an action, that runs first.
+    /// `insert`: a skill, or the id of an action, that runs before the route continues.
     pub insert: Option<Spanned<String>>,
-    /// Where it goes on.
-    pub then: Option<Spanned<Go>>,
+    /// Where the route continues.
+    pub then: Option<Spanned<RouteTarget>>,
     pub span: Span,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Go {
+pub enum RouteTarget {
     Next,
-    /// The action goes on at its next round.
+    /// The action continues with its next round.
     Resume,
-    /// The action begins again.
+    /// The action starts again.
     Retry,
-    /// To what stands behind the topic.
+    /// Continues after the topic.
     SkipTopic,
-    /// To what stands behind the phase.
+    /// Continues after the phase.
     SkipPhase,
-    /// To the topic or phase of this id.
+    /// Continues at the topic or phase with this id.
     Goto(String),
     End,
     Fail,
 }
 
-impl fmt::Display for Go {
+impl fmt::Display for RouteTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Next => "next",
@@ -68,8 +68,8 @@ impl fmt::Display for Go {
     }
 }
 
-impl Go {
-    pub fn word(text: &str) -> Option<Self> {
+impl RouteTarget {
+    pub fn from_word(text: &str) -> Option<Self> {
         Some(match text {
             "next" => Self::Next,
             "resume" => Self::Resume,
@@ -92,7 +92,7 @@ pub fn on_exit(fields: &Fields<'_>) -> Option<OnExit> {
         return None;
     };
     if entries.is_empty() {
-        let message = msg!("`on_exit` of {} is empty", fields.what());
+        let message = msg!("`on_exit` of {} is empty", fields.subject());
         fields.error("empty-list", message, node.span, "add at least one route, or remove it");
     }
     Some(OnExit { routes: entries.iter().filter_map(|entry| route(entry, fields)).collect() })
@@ -117,30 +117,30 @@ fn route(entry: &YamlEntry, fields: &Fields<'_>) -> Option<WrittenRoute> {
             Some(WrittenRoute { reason, set, insert, then, span })
         }
         _ => {
-            let go = word(&entry.value, fields)?;
+            let go = read_word(&entry.value, fields)?;
             Some(WrittenRoute { reason, set: None, insert: None, then: Some(go), span })
         }
     }
 }
 
-/// What a route given as a mapping does.
+/// The fields of a route that is a mapping.
 pub(crate) struct Steps {
     pub(crate) set: Option<YamlEntry>,
     pub(crate) insert: Option<Spanned<String>>,
-    pub(crate) then: Option<Spanned<Go>>,
+    pub(crate) then: Option<Spanned<RouteTarget>>,
 }
 
-/// `set`, `insert`, `goto` and `then` of one mapping; reports what contradicts itself.
+/// Reads `set`, `insert`, `goto` and `then` of one mapping. Contradictions are reported.
 pub(crate) fn steps(fields: &Fields<'_>) -> Option<Steps> {
     let set = fields.entry("set").cloned();
     let insert = fields.name("insert");
     let goto = fields.name("goto");
-    let then = fields.take("then").and_then(|node| then(node, fields));
+    let then = fields.take("then").and_then(|node| then_target(node, fields));
     let report = |rule: &'static str, message: Message, span: Span, help: &'static str| {
         fields.error(rule, message, span, help);
     };
     if let (Some(goto), true) = (&goto, fields.take("then").is_some()) {
-        let message = msg!("{} has both `goto` and `then`", fields.what());
+        let message = msg!("{} has both `goto` and `then`", fields.subject());
         report(
             "conflicting-fields",
             message,
@@ -149,33 +149,33 @@ pub(crate) fn steps(fields: &Fields<'_>) -> Option<Steps> {
         );
         return None;
     }
-    let nothing = set.is_none() && insert.is_none() && goto.is_none() && fields.take("then").is_none();
-    if nothing {
-        let message = msg!("{} does not specify what to do", fields.what());
+    let is_empty = set.is_none() && insert.is_none() && goto.is_none() && fields.take("then").is_none();
+    if is_empty {
+        let message = msg!("{} does not specify what to do", fields.subject());
         let help = "add `then:`, `goto:`, `insert:` or `set:`, or write a single word, as in `next`";
-        // Whatever else stands there is reported as an unknown key, which says enough.
+        // Any other keys are reported as unknown, which is enough.
         if fields.is_empty() {
             report("missing-key", message, fields.span(), help);
         }
         return None;
     }
-    let goto = goto.map(|id| Spanned { value: Go::Goto(id.value), span: id.span });
+    let goto = goto.map(|id| Spanned { value: RouteTarget::Goto(id.value), span: id.span });
     Some(Steps { set, insert, then: goto.or(then) })
 }
 
-fn then(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
+fn then_target(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<RouteTarget>> {
     if !matches!(node.kind, NodeKind::Mapping(_)) {
-        return word(node, fields);
+        return read_word(node, fields);
     }
     let inner = fields.inner(node, "`then`")?;
-    let id = inner.required_words("goto");
+    let id = inner.required_text("goto");
     inner.finish();
-    id.map(|id| Spanned { value: Go::Goto(id.text), span: id.node.span })
+    id.map(|id| Spanned { value: RouteTarget::Goto(id.text), span: id.node.span })
 }
 
-fn word(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
+fn read_word(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<RouteTarget>> {
     let text = node.as_scalar().map(|scalar| scalar.text.trim()).unwrap_or_default();
-    if let Some(go) = Go::word(text) {
+    if let Some(go) = RouteTarget::from_word(text) {
         return Some(Spanned { value: go, span: node.span });
     }
     let listed = WORDS.map(|word| format!("`{word}`")).join(", ");
@@ -184,11 +184,11 @@ fn word(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
         None => msg!("a route must be a word or a mapping, but this is {}", node.describe()),
     };
     let near = near_miss(text, WORDS);
-    // `goto topic_b` and `goto: topic_b` inside a text are what people try first.
+    // Common mistakes: `goto topic_b`, and `goto: topic_b` inside a text.
     let jump = ["goto", "insert"].into_iter().find_map(|word| {
         let rest = text.strip_prefix(word)?.trim_start_matches([':', ' ']);
-        let whole = !rest.is_empty() && rest.len() < text.len() - word.len();
-        whole.then(|| format!("{{ {word}: {rest} }}"))
+        let complete = !rest.is_empty() && rest.len() < text.len() - word.len();
+        complete.then(|| format!("{{ {word}: {rest} }}"))
     });
     let help = match (&jump, near) {
         (Some(jump), _) => msg!("write `{jump}`"),
@@ -209,7 +209,7 @@ fn word(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
     None
 }
 
-/// Whether it could be the id of a topic or a phase.
+/// Whether the text could be the id of a topic or a phase.
 fn is_id(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'))
 }
@@ -219,7 +219,7 @@ fn is_id(text: &str) -> bool {
 pub struct WrittenTrigger {
     pub id: Spanned<String>,
     pub when: Option<TextField>,
-    /// `insert`: the skill, or the action, that runs.
+    /// `insert`: the skill or the action that runs.
     pub insert: Option<Spanned<String>>,
     /// Whether `then` ends the session.
     pub ends: bool,
@@ -233,8 +233,8 @@ pub fn triggers(fields: &Fields<'_>, id: fn(&Fields<'_>, &'static str) -> Spanne
         let inner = fields.inner(item, "a trigger")?;
         let trigger = WrittenTrigger {
             id: id(&inner, "trigger_id"),
-            when: inner.required_words("when"),
-            insert: inner.required_words("insert").map(|words| Spanned { value: words.text, span: words.node.span }),
+            when: inner.required_text("when"),
+            insert: inner.required_text("insert").map(|words| Spanned { value: words.text, span: words.node.span }),
             ends: inner.choice("then", &["resume", "end"]) == Some("end"),
             once: inner.boolean("once").unwrap_or(false),
         };

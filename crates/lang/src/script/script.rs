@@ -21,15 +21,15 @@ pub struct Script {
     pub name: Option<String>,
     pub scheme: Option<Spanned<String>>,
     pub goal: Option<TextField>,
-    /// `who`: what the AI is called in prompts.
+    /// `who`: the name of the AI in prompts.
     pub who: Option<String>,
-    /// `user`: what the person is called in prompts.
+    /// `user`: the name of the person in prompts.
     pub user: Option<String>,
     pub model: Option<Spanned<String>>,
     pub history: History,
     pub declare: Vec<Declared>,
     pub budget: Option<WrittenBudget>,
-    /// `kernel`: what runs its code.
+    /// `kernel`: the kernel that runs code.
     pub kernel: Option<WrittenKernel>,
     pub on_exit: Option<OnExit>,
     pub triggers: Vec<WrittenTrigger>,
@@ -38,7 +38,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// The skills that are written in the script itself.
+    /// The skills that are defined in the script itself.
     pub fn inline_skills(&self) -> Vec<&WrittenSkill> {
         let inline = self.skills.iter().filter_map(|item| match item {
             SkillItem::Inline(skill) => Some(skill.as_ref()),
@@ -48,7 +48,7 @@ impl Script {
     }
 }
 
-/// `history: { messages, chars }`: how much of the talk a prompt may see.
+/// `history: { messages, chars }`: how much of the conversation a prompt includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct History {
     pub messages: u32,
@@ -83,13 +83,13 @@ pub struct WrittenTopic {
     pub strategy: Option<WrittenStrategy>,
     /// `time_budget`, in minutes.
     pub time_budget: Option<Spanned<u32>>,
-    /// `priority`, with where it stands.
+    /// `priority`, with its position.
     pub priority: Option<Spanned<&'static str>>,
     pub for_each: Option<WrittenForEach>,
     pub actions: Vec<RawAction>,
 }
 
-/// An action as written: its `config` is read by its kind.
+/// An action as written. Its `config` is read according to its kind.
 #[derive(Clone, Debug)]
 pub struct RawAction {
     pub kind: Spanned<String>,
@@ -98,24 +98,33 @@ pub struct RawAction {
     pub on_exit: Option<OnExit>,
     pub on_interrupted: OnInterrupted,
     pub config: Option<Arc<YamlNode>>,
-    /// Keys that stand beside `config` and are no fields of an action: they are reported, and may be what `config` lacks.
-    pub beside: Vec<String>,
+    /// Keys next to `config` that are not fields of an action. They are reported, and may be fields missing in `config`.
+    pub sibling_keys: Vec<String>,
     pub span: Span,
 }
 
 impl RawAction {
-    /// What stands in the place of an action and is none, which is reported: it is only looked through for names that it sets.
+    /// A placeholder for an invalid action, which is already reported. It is only searched for names that it sets.
     pub fn unread(node: &YamlNode) -> Self {
-        let nothing = Spanned { value: String::new(), span: node.span };
+        let empty = Spanned { value: String::new(), span: node.span };
         let config = Some(Arc::new(node.clone()));
-        let (id, beside, on_interrupted) = (nothing.clone(), vec![], OnInterrupted::Ask);
-        Self { kind: nothing, id, condition: None, on_exit: None, on_interrupted, config, beside, span: node.span }
+        let (id, beside, on_interrupted) = (empty.clone(), vec![], OnInterrupted::Ask);
+        Self {
+            kind: empty,
+            id,
+            condition: None,
+            on_exit: None,
+            on_interrupted,
+            config,
+            sibling_keys: beside,
+            span: node.span,
+        }
     }
 }
 
 impl WrittenTopic {
-    /// What stands in the place of a topic and is none, which is reported: it is only looked through for names that it sets.
-    pub fn of_unread(node: &YamlNode) -> Self {
+    /// A placeholder for an invalid topic, which is already reported. It is only searched for names that it sets.
+    pub fn unread(node: &YamlNode) -> Self {
         Self {
             id: Spanned { value: String::new(), span: node.span },
             name: None,

@@ -1,4 +1,4 @@
-//! Skills: actions that other scripts call (docs/language.md "The file"), as written.
+//! Skills as written: actions that other scripts call (docs/language.md "The file").
 
 use crate::message::msg;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::source::yaml::YamlNode;
 
 #[derive(Clone, Debug)]
 pub struct WrittenSkill {
-    /// `skill_id`, or the older `technique_id`.
+    /// `skill_id`, or the legacy `technique_id`.
     pub id: Spanned<String>,
-    /// `inputs`: like declarations; one without a value must be given by the caller.
+    /// `inputs`: declarations; the caller must set those without a value.
     pub inputs: Vec<Declared>,
     /// `outputs`: the names that the caller may take.
     pub outputs: Vec<Spanned<String>>,
@@ -43,7 +43,7 @@ pub fn skill(node: &YamlNode, fields: &Fields<'_>) -> Option<WrittenSkill> {
     Some(WrittenSkill { id, inputs, outputs, actions, span: node.span })
 }
 
-/// Reads a file in the older form: `technique_id` and `topic` at its root.
+/// Reads a file in the legacy form: `technique_id` and `topic` at its root.
 pub fn technique(fields: &Fields<'_>) -> Option<WrittenSkill> {
     let id = id(fields, "technique_id");
     for name in ["technique_name", "description"] {
@@ -79,21 +79,21 @@ pub fn skills(fields: &Fields<'_>) -> Vec<SkillItem> {
     let read = |item: &Arc<YamlNode>| match item.as_scalar() {
         Some(scalar) => {
             let path = Spanned { value: scalar.text.clone(), span: item.span };
-            sound_path(&path, fields).then_some(SkillItem::Path(path))
+            valid_path(&path, fields).then_some(SkillItem::Path(path))
         }
         None => skill(item, fields).map(|skill| SkillItem::Inline(Box::new(skill))),
     };
     fields.list("skills").unwrap_or_default().iter().filter_map(read).collect()
 }
 
-/// Whether a path may be followed: relative, and not out of the project. What it names is for the engine to look up.
-fn sound_path(path: &Spanned<String>, fields: &Fields<'_>) -> bool {
+/// Whether a path may be used: it must be relative, without `:` and NUL. The engine looks it up.
+fn valid_path(path: &Spanned<String>, fields: &Fields<'_>) -> bool {
     let text = path.value.as_str();
-    let sound = !text.trim().is_empty() && !text.starts_with(['/', '\\', '~']) && !text.contains(['\0', ':']);
-    if !sound {
+    let valid = !text.trim().is_empty() && !text.starts_with(['/', '\\', '~']) && !text.contains(['\0', ':']);
+    if !valid {
         let message = msg!("`{}` cannot be the path of a skill", shortened(text));
         let help = "write a path relative to the folder of this script, as in `../skills/comfort.yaml`";
         fields.error("invalid-name", message, path.span, help);
     }
-    sound
+    valid
 }

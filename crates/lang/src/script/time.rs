@@ -1,4 +1,4 @@
-//! Times of a script, as written: how long something may take.
+//! Durations of a script, as written.
 
 use crate::message::msg;
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use crate::script::fields::Fields;
 use crate::source::diagnostic::Diagnostic;
 
-/// The longest time that a cell may run, or a kernel idle: a day.
-pub const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest time that a cell may run, or a kernel may be idle: a day.
+pub const ONE_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A time as `60s` or `2m 30s`: at least a millisecond, at most `longest`. What is none is reported.
+/// Reads a duration such as `60s` or `2m 30s`: at least a millisecond, at most `longest`. Anything else is reported.
 pub fn time(fields: &Fields<'_>, key: &'static str, longest: Duration) -> Option<Duration> {
     let node = fields.take(key)?;
     let text = node.as_scalar().map(|scalar| scalar.text.trim()).unwrap_or_default();
-    let read = humantime::parse_duration(text).ok();
-    if let Some(time) = read.filter(|time| (Duration::from_millis(1)..=longest).contains(time)) {
+    let parsed = humantime::parse_duration(text).ok();
+    if let Some(time) = parsed.filter(|time| (Duration::from_millis(1)..=longest).contains(time)) {
         return Some(time);
     }
     let longest = humantime::format_duration(longest);
-    let diagnostic = match read {
+    let diagnostic = match parsed {
         Some(_) => {
             let message = msg!("`{key}` must be a duration greater than zero and at most {longest}");
             Diagnostic::error("out-of-range", message, fields.file(), node.span)

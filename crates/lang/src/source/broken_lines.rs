@@ -1,4 +1,4 @@
-//! Lines that YAML cannot place, in words: tabs, indentation, colons and dashes that are missing or too many.
+//! Explains lines that YAML rejects: tabs, indentation, and colons and dashes that are missing or too many.
 
 use crate::message::msg;
 use crate::source::diagnostic::{Edit, Fix};
@@ -10,21 +10,21 @@ use crate::source::span::Span;
 use crate::source::syntax::SyntaxLocation;
 use crate::source::text::excerpt;
 
-/// Whether another field seems to begin in a text.
+/// Whether another field seems to start in a text.
 fn holds_field(text: &str) -> bool {
     let before = |(at, _): (usize, &str)| text.get(..at).and_then(|before| before.split([' ', ',', '{']).next_back());
     text.match_indices(": ").filter_map(before).any(is_field)
 }
 
 impl SyntaxLocation<'_> {
-    /// Whether the line below belongs to the text of this one.
-    fn goes_on(&self) -> bool {
+    /// Whether the next line belongs to the text of this one.
+    fn continues(&self) -> bool {
         let below = self.line.below().find(|line| !line.text().trim().is_empty());
         let column = self.line.body().start - self.line.span().start;
         below.is_some_and(|below| below.indentation().len() > column)
     }
 
-    /// Full-width colons and spaces, `key:value`, in this line or the text above that it was taken to belong to.
+    /// Full-width colons and spaces, and `key:value`, in this line or in the text above that it was read as part of.
     pub(crate) fn misread_line(&self) -> Option<Misreading> {
         let indentation = self.line.indentation().end;
         misreading::wide_indentation(self.file, indentation)
@@ -40,7 +40,7 @@ impl SyntaxLocation<'_> {
     }
 
     pub(crate) fn tab(&self) -> Misreading {
-        // The parser stops before or behind the tab, sometimes a line above it.
+        // The parser stops before or after the tab, sometimes on the line above it.
         let lines = std::iter::once(self.line).chain(self.line.below());
         let indented = lines.filter(|line| !line.text().trim().is_empty()).take(2);
         let found = indented.map(|line| line.indentation()).find(|span| self.file.slice(*span).contains('\t'));
@@ -73,14 +73,14 @@ impl SyntaxLocation<'_> {
                 "YAML reads a colon and a space as the end of a key: put quotes around the text"
             };
             let quoted = self.file.slice(value).starts_with(['"', '\'']);
-            // What means something to YAML at the start of a value would become a part of the text.
+            // A character with a meaning at the start of a value would become part of the text.
             let plain = !self.file.slice(value).starts_with(['&', '!', '*', '{', '[', '|', '>']);
-            let alone = holds_text(self.line.key())
+            let sure = holds_text(self.line.key())
                 && !full_width
                 && plain
-                && !self.goes_on()
+                && !self.continues()
                 && !holds_field(self.file.slice(value));
-            let fix = (!quoted && !value.is_empty()).then(|| misreading::quote(self.file, value).only_sure_if(alone));
+            let fix = (!quoted && !value.is_empty()).then(|| misreading::quote(self.file, value).only_sure_if(sure));
             return Some(Misreading::new(message, help, value).fixed_by(fix));
         }
         let above = self.line.above().next()?;
@@ -139,7 +139,7 @@ impl SyntaxLocation<'_> {
         Some(Misreading::new("a space is missing after this dash", help, dash).fixed_by(Some(fix)))
     }
 
-    /// `var: age type: integer`: the value of a known field, and then another one in the same line.
+    /// `var: age type: integer`: the value of a known field, and another field on the same line.
     fn key_in_value(&self) -> Option<Misreading> {
         let value = self.line.value();
         let text = self.file.slice(value);
@@ -158,12 +158,12 @@ impl SyntaxLocation<'_> {
         Some(Misreading::new(message, help, Span::new(start, start + key.len() + 1)))
     }
 
-    /// What stands under `config:`, below an action whose `config:` is not there.
+    /// A field that belongs below `config:`, after an action without `config:`.
     fn without_config(&self) -> Option<Misreading> {
-        const OF_ACTIONS: [&str; 5] = ["action_type", "action_id", "condition", "on_exit", "config"];
+        const ACTION_FIELDS: [&str; 5] = ["action_type", "action_id", "condition", "on_exit", "config"];
         let above = self.line.above().next()?;
         let key = self.line.key();
-        if !["action_type", "action_id"].contains(&above.key()) || OF_ACTIONS.contains(&key) || key.is_empty() {
+        if !["action_type", "action_id"].contains(&above.key()) || ACTION_FIELDS.contains(&key) || key.is_empty() {
             return None;
         }
         let item = self.file.slice(self.line.content()).starts_with('-');
@@ -196,7 +196,7 @@ impl SyntaxLocation<'_> {
         Some(Misreading::new(message, help, content))
     }
 
-    /// A value that YAML takes for complete, but that goes on behind its end: `{{ x }} text`, `*bold* text`.
+    /// A value that is complete for YAML, but continues after its end: `{{ x }} text`, `*bold* text`.
     fn continued_value(&self) -> Option<Misreading> {
         if self.at > self.line.content().start {
             return misreading::needs_quotes(self.file, self.line.value());
@@ -204,7 +204,7 @@ impl SyntaxLocation<'_> {
         let above = self.line.above().next()?;
         let deeper = self.line.indentation().len() > above.indentation().len();
         let found = misreading::needs_quotes(self.file, above.value()).filter(|_| deeper)?;
-        // Quotes around the first of several lines alone would not do.
+        // Quotes around only the first of several lines would not be enough.
         Some(Misreading { fix: None, ..found })
     }
 
@@ -246,8 +246,8 @@ impl SyntaxLocation<'_> {
         Some(Misreading::new(message, help, span))
     }
 
-    /// A comment that ends a text which goes on. What stands before it may be no text but a key with a full-width colon,
-    /// which YAML takes for one text with the keys below.
+    /// A comment in the middle of a text. What is before it may be a key with a full-width colon, which YAML reads as one text
+    /// with the keys below.
     pub(crate) fn commented(&self) -> Misreading {
         let spaces = self.line.indentation().len();
         let above = self.line.above().next();

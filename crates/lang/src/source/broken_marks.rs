@@ -1,4 +1,4 @@
-//! Quotes, escapes, brackets and block headers that do not end as they should, in words.
+//! Explains errors in quotes, escapes, brackets and block headers.
 
 use crate::message::msg;
 use crate::source::full_width;
@@ -7,7 +7,7 @@ use crate::source::misreading::{self, Misreading};
 use crate::source::span::Span;
 use crate::source::syntax::SyntaxLocation;
 
-/// How far the closing bracket of a list or mapping is looked for, in bytes.
+/// How far to search for the closing bracket of a list or mapping, in bytes.
 const MAX_BRACKET_BYTES: usize = 16 * 1024;
 
 impl SyntaxLocation<'_> {
@@ -17,9 +17,9 @@ impl SyntaxLocation<'_> {
             let quote = self.file.slice(value).chars().next().filter(|c| matches!(c, '"' | '\''))?;
             Some((value.start, quote))
         };
-        // The parser stops in the first line that cannot belong to the text; the quote stands there or above.
-        let here = opens(&self.line).filter(|(start, _)| *start == self.at);
-        let found = here.or_else(|| self.line.above().find_map(|line| opens(&line))).or_else(|| opens(&self.line));
+        // The parser stops at the first line that cannot belong to the text; the quote is on this line or above.
+        let in_line = opens(&self.line).filter(|(start, _)| *start == self.at);
+        let found = in_line.or_else(|| self.line.above().find_map(|line| opens(&line))).or_else(|| opens(&self.line));
         let (start, quote) = found.unwrap_or((self.at, '"'));
         let message = msg!("this `{quote}` is never closed");
         let help = if quote == '"' {
@@ -45,7 +45,7 @@ impl SyntaxLocation<'_> {
         const KNOWN: &str = "0abtnvfre \"/\\N_LP\t\n\r";
         let help =
             "write `\\\\` for a backslash, or put the text in single quotes, where a backslash has no special meaning";
-        // The parser gives the start of the scalar: find the escape that it choked on.
+        // The parser reports the start of the scalar: find the invalid escape.
         let rest = self.file.text().get(self.at..).unwrap_or("");
         let mut characters = rest.char_indices().skip(1);
         while let Some((offset, character)) = characters.next() {
@@ -112,7 +112,7 @@ impl SyntaxLocation<'_> {
         Misreading::new(message, help, self.character())
     }
 
-    /// Whether the bracket at `start` is closed anywhere, as far as a look at the brackets can tell.
+    /// Whether the bracket at `start` is closed, judging by the brackets only.
     fn is_closed(&self, start: usize) -> bool {
         let text = self.file.text();
         let end = text.floor_char_boundary(start.saturating_add(MAX_BRACKET_BYTES).min(text.len()));

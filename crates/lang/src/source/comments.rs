@@ -6,26 +6,26 @@ use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::source::yaml::MAX_DEPTH;
 
-/// What there is besides the tree.
+/// The parts of a file that are not in the tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comments {
-    /// Where comments stand, each with its `#` and without the line break, in the order of the file.
+    /// The spans of comments, each with its `#` and without the line break, in file order.
     pub comments: Vec<Span>,
-    /// Texts over several lines, also those that the tree does not hold, in the order of the file.
+    /// Texts over several lines, including those that are not in the tree, in file order.
     pub texts: Vec<LongText>,
 }
 
 /// A scalar over several lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongText {
-    /// The line that begins it: that of the opening quote, of the first word, or of `|` and `>`.
+    /// The line on which it starts: that of the opening quote, of the first word, or of `|` and `>`.
     pub line: usize,
     /// Its first line of text.
     pub first: usize,
     pub last: usize,
 }
 
-/// Reads the comments up to the end of the first document, or to the first place that is no YAML.
+/// Reads the comments up to the end of the first document, or to the first syntax error.
 pub fn comments(file: &SourceFile) -> Comments {
     let mut options = granit_parser::options! {
         emit_unresolved_aliases: true,
@@ -47,7 +47,7 @@ pub fn comments(file: &SourceFile) -> Comments {
             _ => {}
         }
     }
-    // The parser tells what stands above a node after it has looked ahead.
+    // The parser reports comments above a node after it has looked ahead.
     found.comments.sort_unstable();
     found.comments.dedup();
     found
@@ -61,7 +61,7 @@ fn long_text(file: &SourceFile, style: granit_parser::ScalarStyle, span: Span) -
     if !block {
         return (first < last).then_some(LongText { line: first, first, last });
     }
-    // The parser's span of a block scalar begins below its header; empty lines may stand between.
+    // The parser's span of a block scalar starts below its header; there may be empty lines between them.
     let header =
         (1..first).rev().find(|line| file.line_span(*line).is_some_and(|span| !file.slice(span).trim().is_empty()));
     header.map(|line| LongText { line, first, last })
@@ -79,14 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_parser_takes_for_a_comment_is_one() {
+    fn only_comments_of_the_parser_are_found() {
         let text = "\u{feff}# 一\na: 'x # no' # 二\nb: \"x\n  # no\" #三\nc: d#no # 四\n\"e # no\": | # 五\n  text # no\n  # no\n# 六\nf: [1, # 七\n  2] #\ng: {a: b} # 八\n'a': 1\na: 'twice # no'\n? [k] # 九\n: 'v # no'\n<<: x # 十\nlast: x # 终";
         let expected = ["# 一", "# 二", "#三", "# 四", "# 五", "# 六", "# 七", "#", "# 八", "# 九", "# 十", "# 终"];
         assert_eq!(read(text).0, expected);
     }
 
     #[test]
-    fn comments_are_read_up_to_what_is_no_yaml() {
+    fn comments_are_read_up_to_the_first_syntax_error() {
         assert_eq!(read("a: b # 一\nc: ]\nd: e # no\n").0, ["# 一"]);
         assert_eq!(read("a: b # 一\n---\nd: e # no\n").0, ["# 一"]);
         assert_eq!(read("").0, Vec::<String>::new());
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_over_several_lines_know_the_line_that_begins_them() {
+    fn texts_over_several_lines_have_the_line_where_they_start() {
         let text = "a: |\n  x\n  y\n\nb: >- # c\n\n  x\nc: \"x\n  y\"\nd: x\n  y\ne: short\nf:\n  |\n  x\n- no";
         assert_eq!(read(text).1, [(1, 2, 3), (5, 7, 7), (8, 8, 9), (10, 10, 11), (14, 15, 15)]);
     }

@@ -1,4 +1,4 @@
-//! From the parser's events to the tree: anchors, keys, tags, and the limits that keep a hostile file harmless.
+//! Builds the tree from the parser's events: anchors, keys, tags, and limits against hostile files.
 
 use crate::message::msg;
 use std::collections::HashMap;
@@ -18,22 +18,22 @@ use crate::source::yaml::{
     MAX_DEPTH, MAX_NODES, MAX_TEXT_BYTES, NodeKind, ParsedYaml, Scalar, ScalarStyle, YamlEntry, YamlNode,
 };
 
-/// Findings after these are not kept: nobody reads more, and a file could otherwise hold a million.
+/// Further diagnostics are dropped: a file could otherwise have a million.
 pub(crate) const MAX_DIAGNOSTICS: usize = 100;
 
 /// Reads a file of one YAML 1.2 document (docs/language.md "The file").
 ///
-/// Slugs of what it finds: `yaml-syntax` (ends the document), `file-too-large`, `not-text`, `too-deep`, `too-many-nodes`,
+/// Rules that it reports: `yaml-syntax` (ends the document), `file-too-large`, `not-text`, `too-deep`, `too-many-nodes`,
 /// `empty-document` (no root); `several-documents`, `duplicate-key`, `key-not-text`, `merge-key`, `unknown-anchor`,
 /// `recursive-alias`, `unknown-tag`, `tag-mismatch` (the root is what remains). Time and memory are linear in the size of
 /// the file, whatever its aliases expand to.
 pub fn parse(file: &Arc<SourceFile>) -> ParsedYaml {
-    let refused = if file.text().len() > MAX_FILE_BYTES {
+    let rejection = if file.text().len() > MAX_FILE_BYTES {
         Some(text::too_large(file))
     } else {
         memchr::memchr(0, file.text().as_bytes()).map(|byte| text::binary(file, byte))
     };
-    if let Some(diagnostic) = refused {
+    if let Some(diagnostic) = rejection {
         return ParsedYaml { root: None, diagnostics: vec![diagnostic] };
     }
     let mut options = granit_parser::options! {
@@ -56,7 +56,7 @@ pub fn parse(file: &Arc<SourceFile>) -> ParsedYaml {
     composer.finish()
 }
 
-/// What a node costs with its aliases expanded, and how deep it goes (a scalar: 0).
+/// The size of a node with its aliases expanded, and its depth (a scalar: 0).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Weight {
     nodes: usize,
@@ -64,7 +64,7 @@ pub(crate) struct Weight {
     height: usize,
 }
 
-/// A node that was read: a new one becomes a key without ever being shared, as half of all nodes do.
+/// A node that was read. A new one can become a key without being shared; half of all nodes do.
 pub(crate) enum Finished {
     New(YamlNode),
     Shared(Arc<YamlNode>),
@@ -97,9 +97,9 @@ impl Finished {
 /// A collection that is being read.
 pub(crate) struct ComposeFrame {
     pub(crate) start: usize,
-    /// Where its last child ends in the file (not where an alias points).
+    /// The end of its last child in the file (not of the target of an alias).
     end: usize,
-    /// Whether it is written with brackets.
+    /// Whether it is in flow style.
     pub(crate) flow: bool,
     anchor: usize,
     weight: Weight,
@@ -111,7 +111,7 @@ pub(crate) enum FrameKind {
     Mapping {
         entries: Vec<YamlEntry>,
         key: PendingKey,
-        /// The mapping is `{{ … }}`, which the author did not mean as one: it becomes the text that was written.
+        /// The mapping is `{{ … }}`, which is meant as text: it becomes the source text.
         template: bool,
     },
 }
@@ -120,8 +120,8 @@ pub(crate) enum PendingKey {
     None,
     /// The next node is the value of this key.
     Key(Spanned<String>),
-    /// The next node is the value of something that cannot be a key: it is left out.
-    Refused,
+    /// The next node is the value of something that cannot be a key: it is dropped.
+    Rejected,
 }
 
 pub(crate) struct Composer<'f> {
@@ -131,10 +131,10 @@ pub(crate) struct Composer<'f> {
     anchors: HashMap<usize, (Arc<YamlNode>, Weight)>,
     anchor_names: Vec<String>,
     root: Option<Arc<YamlNode>>,
-    /// Where the last node that was read starts: the parser's own place is often further on.
+    /// The start of the last node that was read; the parser's own position is often further on.
     last_node: usize,
     documents: usize,
-    /// How many nodes were read, without what aliases repeat.
+    /// The number of nodes read, without those that aliases repeat.
     nodes: usize,
     stopped: bool,
 }
@@ -175,7 +175,7 @@ impl<'f> Composer<'f> {
         self.report_with(|_| diagnostic);
     }
 
-    /// Reports what takes some work to put into words, unless there are enough reports.
+    /// Reports a diagnostic that takes some work to create, unless there are enough already.
     pub(crate) fn report_with(&mut self, describe: impl FnOnce(&Self) -> Diagnostic) {
         if self.diagnostics.len() < MAX_DIAGNOSTICS {
             let diagnostic = describe(self);
@@ -183,12 +183,12 @@ impl<'f> Composer<'f> {
         }
     }
 
-    /// The outcome of a check, its finding reported.
+    /// The value of a check, with its diagnostic reported.
     fn checked<T>(&mut self, outcome: Result<T, Box<Diagnostic>>) -> Option<T> {
         outcome.map_err(|diagnostic| self.report(*diagnostic)).ok()
     }
 
-    /// Reports what ends the document: there is no tree then.
+    /// Reports an error that ends the document without a tree.
     pub(crate) fn stop(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.truncate(MAX_DIAGNOSTICS - 1);
         self.report(diagnostic);
@@ -198,10 +198,10 @@ impl<'f> Composer<'f> {
 
     fn syntax_error(&mut self, error: &ScanError) {
         let diagnostic = syntax::diagnose(self.file, error, self.last_node);
-        // `*bold* text` is an unknown alias first and a syntax error then: one mistake, and the second says it better.
+        // `*bold* text` is first an unknown alias and then a syntax error: one mistake, which the second one explains better.
         let line = |diagnostic: &Diagnostic| self.file.line(diagnostic.span.start);
-        let half = ["unknown-anchor", "unknown-tag", "key-not-text"];
-        let same_line = |last: &Diagnostic| half.contains(&last.rule) && line(last) == line(&diagnostic);
+        let superseded = ["unknown-anchor", "unknown-tag", "key-not-text"];
+        let same_line = |last: &Diagnostic| superseded.contains(&last.rule) && line(last) == line(&diagnostic);
         if self.diagnostics.last().is_some_and(same_line) {
             self.diagnostics.pop();
         }
@@ -229,7 +229,7 @@ impl<'f> Composer<'f> {
                 let style = style_of(style);
                 let absent = style == ScalarStyle::Plain && span.is_empty();
                 let span = scalar_span(self.file, style, span);
-                // An absent node arrives as `~`.
+                // The parser reports an absent node as `~`.
                 let text = if absent { String::new() } else { text.into_owned() };
                 let scalar = Scalar { text, style, tag };
                 let weight = Weight { nodes: 1, bytes: scalar.text.len(), height: 0 };
@@ -268,19 +268,19 @@ impl<'f> Composer<'f> {
     fn unknown_anchor(&self, name: &str, span: Span) -> Diagnostic {
         let message = msg!("this file has no anchor `&{name}`");
         let diagnostic = Diagnostic::error("unknown-anchor", message, self.file, span);
-        // The nearest in the file come first.
+        // The nearest anchors in the file come first.
         match near_miss(name, self.anchor_names.iter().rev().map(String::as_str)) {
             Some(near) => diagnostic.with_help(msg!("did you mean `*{near}`?")),
             None => {
                 let help = "if it is text that starts with `*`, put it in quotes";
-                // Without any anchor in the file nobody means one.
+                // Without any anchor in the file, no alias is intended.
                 let fix = misreading::quote(self.file, span).only_sure_if(self.anchor_names.is_empty());
                 diagnostic.with_help(help).with_fixes([fix])
             }
         }
     }
 
-    /// The source text as a scalar, in place of something that was reported: what comes after can go on.
+    /// Adds the source text as a scalar, in place of something that was reported, so that reading can continue.
     fn placeholder(&mut self, span: Span) {
         let scalar = Scalar { text: self.file.slice(span).to_owned(), style: ScalarStyle::Plain, tag: None };
         let weight = Weight { nodes: 1, bytes: scalar.text.len(), height: 0 };
@@ -288,7 +288,7 @@ impl<'f> Composer<'f> {
     }
 
     fn span(&self, span: granit_parser::Span) -> Span {
-        // The parser gives byte offsets for text that is a `str`, always.
+        // For a `str`, the parser always gives byte offsets.
         let (start, end) = (span.start.byte_offset().unwrap_or(0), span.end.byte_offset().unwrap_or(0));
         self.file.clamp(Span::new(start, end))
     }
@@ -306,7 +306,7 @@ impl<'f> Composer<'f> {
 
     fn close(&mut self, at: Span) {
         let Some(frame) = self.frames.pop() else { return };
-        // A block collection ends at its last child: its end event stands behind the comments that follow.
+        // A block collection ends at its last child: its end event comes after the comments that follow.
         let bracket = frame.flow && matches!(self.file.slice(at), "]" | "}");
         let span = Span::new(frame.start, if bracket { at.end } else { frame.end });
         let kind = match frame.kind {
@@ -321,7 +321,7 @@ impl<'f> Composer<'f> {
         self.complete(Finished::New(YamlNode { span, kind }), frame.anchor, frame.weight, span);
     }
 
-    /// Puts a finished node where it belongs. `source` is where it stands in the file: for an alias the alias itself.
+    /// Adds a finished node to its parent. `source` is its position in the file: for an alias, the alias itself.
     fn complete(&mut self, mut node: Finished, anchor: usize, weight: Weight, source: Span) {
         self.last_node = source.start;
         if anchor != 0 {
@@ -361,31 +361,31 @@ impl<'f> Composer<'f> {
             FrameKind::Sequence(items) => items.push(node.shared()),
             FrameKind::Mapping { entries, key, .. } => match mem::replace(key, PendingKey::None) {
                 PendingKey::Key(key) => entries.push(YamlEntry { key, value: node.shared() }),
-                PendingKey::Refused => {}
+                PendingKey::Rejected => {}
                 PendingKey::None => self.key(node, source),
             },
         }
     }
 }
 
-/// Where a scalar stands, as [`YamlNode::span`] has it.
+/// The span of a scalar, as [`YamlNode::span`] defines it.
 fn scalar_span(file: &SourceFile, style: ScalarStyle, span: Span) -> Span {
     let indicator = match style {
         ScalarStyle::Literal => '|',
         ScalarStyle::Folded => '>',
-        // An absent value arrives in front of the colon of its key.
+        // An absent value is reported before the colon of its key.
         ScalarStyle::Plain if span.is_empty() => {
             let colon = file.text().get(span.start..).is_some_and(|rest| rest.starts_with(':'));
             return Span::point(span.start + usize::from(colon));
         }
         _ => return span,
     };
-    // The parser's span of a block scalar begins at its text, and holds the empty lines behind it. Where there is no text,
-    // it begins at the indicator or behind all empty lines: then the indicator is the place.
+    // The parser's span of a block scalar starts at its text, and includes the empty lines after it. Without text, it starts
+    // at the indicator or after all empty lines: then the indicator is the position.
     let written = file.slice(span).trim_end();
     let before = file.text().get(..span.start).unwrap_or("");
-    let begins_line = before.trim_end_matches([' ', '\t']).ends_with(['\n', '\r']);
-    if !written.is_empty() && (begins_line || !written.starts_with(indicator)) {
+    let starts_line = before.trim_end_matches([' ', '\t']).ends_with(['\n', '\r']);
+    if !written.is_empty() && (starts_line || !written.starts_with(indicator)) {
         return Span::new(span.start, span.start + written.len());
     }
     let until = span.start + usize::from(written.starts_with(indicator));

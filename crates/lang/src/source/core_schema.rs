@@ -1,14 +1,14 @@
-//! What a plain scalar means: the core schema of YAML 1.2 (section 10.3.2 of its specification), and the tags it knows.
+//! The values of plain scalars: the core schema of YAML 1.2 (section 10.3.2 of its specification), and its tags.
 
 use serde_json::{Number, Value};
 
-/// The names of the tags that are known, as after `!!`.
+/// The names of the known tags, as after `!!`.
 pub(crate) const TAGS: [&str; 7] = ["str", "int", "float", "bool", "null", "map", "seq"];
 
 /// The value of a plain scalar: null, a boolean, a number, or its own text.
 ///
-/// `yes`, `no`, `on`, `off` are text. What JSON cannot hold stays text as well, so that nothing is lost: `.inf`, `.nan`,
-/// integers beyond 64 bits, floats that overflow.
+/// `yes`, `no`, `on`, `off` are text. Values that JSON cannot represent stay text as well, so that nothing is lost: `.inf`,
+/// `.nan`, integers beyond 64 bits, floats that overflow.
 pub(crate) fn plain(text: &str) -> Value {
     null(text)
         .or_else(|| boolean(text))
@@ -17,7 +17,7 @@ pub(crate) fn plain(text: &str) -> Value {
         .unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// The value of a scalar that carries the known tag `!!tag`; `None` where the text does not fit the tag.
+/// The value of a scalar with the known tag `!!tag`; `None` if the text does not fit the tag.
 pub(crate) fn tagged(tag: &str, text: &str) -> Option<Value> {
     match tag {
         "str" => Some(Value::String(text.to_owned())),
@@ -59,7 +59,7 @@ fn integer(text: &str) -> Option<Value> {
 }
 
 fn radix(digits: &str, base: u32) -> Option<Value> {
-    // `from_str_radix` would take a sign.
+    // `from_str_radix` would accept a sign.
     if !digits.chars().all(|c| c.is_digit(base)) {
         return None;
     }
@@ -69,11 +69,11 @@ fn radix(digits: &str, base: u32) -> Option<Value> {
 /// `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`, with a dot or an exponent.
 fn float(text: &str) -> Option<Value> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let begins = digits.bytes().next().is_some_and(|byte| byte.is_ascii_digit() || byte == b'.');
+    let valid_start = digits.bytes().next().is_some_and(|byte| byte.is_ascii_digit() || byte == b'.');
     let has_digit = digits.bytes().any(|byte| byte.is_ascii_digit());
     let allowed = digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
-    let marked = digits.contains(['.', 'e', 'E']);
-    if !(begins && has_digit && allowed && marked) {
+    let has_mark = digits.contains(['.', 'e', 'E']);
+    if !(valid_start && has_digit && allowed && has_mark) {
         return None;
     }
     Number::from_f64(text.parse().ok()?).map(Value::Number)
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_text_resolves_as_the_core_schema_has_it() {
+    fn plain_text_resolves_by_the_core_schema() {
         let table = [
             ("", json!(null)),
             ("~", json!(null)),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_decides_what_its_text_must_be() {
+    fn a_tag_decides_which_text_is_valid() {
         let table = [
             ("str", "5", Some(json!("5"))),
             ("str", "", Some(json!(""))),

@@ -1,4 +1,4 @@
-//! A finding about a file, as data: what is wrong, where, and what to do. Prose and colour are added by `source::render`.
+//! A diagnostic of a file, as data: the problem, its position, and what to do. `source::render` adds layout and color.
 
 use crate::message::message::Message;
 use crate::message::msg;
@@ -14,12 +14,12 @@ pub enum Severity {
     Error,
     /// Probably not what was meant.
     Warning,
-    /// Good to know.
+    /// For information only.
     Info,
 }
 
 impl Severity {
-    /// The word for it in reports: `error`, `warning`, `info`.
+    /// The name in reports: `error`, `warning`, `info`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -29,66 +29,64 @@ impl Severity {
     }
 }
 
-/// Another place that helps to understand a finding: "the first one is here".
+/// Another position that helps to understand a diagnostic: "the first one is here".
 #[derive(Clone, Debug)]
 pub struct Related {
     pub message: Message,
-    /// The file it is in, which may be another one.
+    /// The file, which may be a different one.
     pub file: Arc<SourceFile>,
-    /// Where in it.
     pub span: Span,
 }
 
-/// One replacement of text: what `span` covers becomes `text`. An empty span inserts.
+/// One replacement: `text` replaces `span`. An empty span inserts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
     pub span: Span,
-    /// What stands there afterwards.
     pub text: String,
 }
 
 impl Edit {
-    /// Puts `text` at `byte` and removes nothing.
+    /// Inserts `text` at `byte`.
     pub fn insert(byte: usize, text: impl Into<String>) -> Self {
         Self { span: Span::point(byte), text: text.into() }
     }
 
-    /// Puts `text` where `span` is.
+    /// Replaces `span` by `text`.
     pub fn replace(span: Span, text: impl Into<String>) -> Self {
         Self { span, text: text.into() }
     }
 }
 
-/// A change of the diagnostic's own file that would settle it. The edits are made together and do not overlap.
+/// A change to the diagnostic's own file that resolves it. The edits are applied together and do not overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
     /// What it does, as an imperative: "put quotes around the text".
     pub title: Message,
     pub edits: Vec<Edit>,
-    /// Whether it may be made without asking: it cannot change what the file means, or the file could not be read without it
-    /// and only one thing can be meant. `validate --fix` and `migrate` make these and no others.
+    /// Whether it may be applied without asking: it cannot change what the file means, or the file cannot be read without it
+    /// and only one thing can be meant. `validate --fix` and `migrate` apply only these.
     pub sure: bool,
 }
 
 impl Fix {
-    /// A change that a person must look at first.
+    /// A fix that a person must review.
     pub fn new(title: impl Into<Message>, edits: Vec<Edit>) -> Self {
         Self { title: title.into(), edits, sure: false }
     }
 
-    /// A change that may be made without asking.
+    /// A fix that may be applied without asking.
     pub fn sure(title: impl Into<Message>, edits: Vec<Edit>) -> Self {
         Self { title: title.into(), edits, sure: true }
     }
 
-    /// The same, which stays sure only where `sure` holds as well.
+    /// The same fix, which stays sure only if `sure` is true.
     pub fn only_sure_if(mut self, sure: bool) -> Self {
         self.sure &= sure;
         self
     }
 }
 
-/// A finding. `rule` is a stable slug (`docs/diagnostics/<rule>.md`); messages may change, slugs do not.
+/// A diagnostic. `rule` is a stable slug (`docs/diagnostics/<rule>.md`); messages may change, slugs do not.
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
     pub rule: &'static str,
@@ -97,24 +95,24 @@ pub struct Diagnostic {
     pub help: Option<Message>,
     pub file: Arc<SourceFile>,
     pub span: Span,
-    /// Other places that belong to it.
+    /// Related positions.
     pub related: Vec<Related>,
-    /// Changes that would settle it, the best first.
+    /// Fixes, the best one first.
     pub fixes: Vec<Fix>,
 }
 
 impl Diagnostic {
-    /// An error; the span is brought inside the file's text.
+    /// An error; the span is clamped to the file's text.
     pub fn error(rule: &'static str, message: impl Into<Message>, file: &Arc<SourceFile>, span: Span) -> Self {
         Self::new(Severity::Error, rule, message.into(), file, span)
     }
 
-    /// A warning; the span is brought inside the file's text.
+    /// A warning; the span is clamped to the file's text.
     pub fn warning(rule: &'static str, message: impl Into<Message>, file: &Arc<SourceFile>, span: Span) -> Self {
         Self::new(Severity::Warning, rule, message.into(), file, span)
     }
 
-    /// A piece of information; the span is brought inside the file's text.
+    /// An info diagnostic; the span is clamped to the file's text.
     pub fn info(rule: &'static str, message: impl Into<Message>, file: &Arc<SourceFile>, span: Span) -> Self {
         Self::new(Severity::Info, rule, message.into(), file, span)
     }
@@ -132,55 +130,55 @@ impl Diagnostic {
         }
     }
 
-    /// The same with a help text, which replaces an earlier one.
+    /// Sets the help, which replaces a previous one.
     pub fn with_help(mut self, help: impl Into<Message>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// The same with one more place.
+    /// Adds a related position.
     pub fn with_related(mut self, message: impl Into<Message>, file: &Arc<SourceFile>, span: Span) -> Self {
         self.related.push(Related { message: message.into(), file: Arc::clone(file), span: file.clamp(span) });
         self
     }
 
-    /// The same with these fixes behind those that it has.
+    /// Adds these fixes after the existing ones.
     pub fn with_fixes(mut self, fixes: impl IntoIterator<Item = Fix>) -> Self {
         self.fixes.extend(fixes);
         self
     }
 
-    /// The same with one more fix, which a person must look at before it is made.
+    /// Adds a fix that a person must review.
     pub fn with_fix(self, title: impl Into<Message>, edits: Vec<Edit>) -> Self {
         self.with_fixes([Fix::new(title, edits)])
     }
 
-    /// The same with one more fix, which may be made without asking ([`Fix::sure`]).
+    /// Adds a fix that may be applied without asking ([`Fix::sure`]).
     pub fn with_sure_fix(self, title: impl Into<Message>, edits: Vec<Edit>) -> Self {
         self.with_fixes([Fix::sure(title, edits)])
     }
 
-    /// The same with the fix that puts `text` where it points, when there is such a text. A person must look at it: it is a
-    /// guess, as all of "did you mean" are.
+    /// Adds the fix that replaces the span by `text`, if there is a text. A person must review it: like every "did you mean",
+    /// it is a guess.
     pub fn with_replacement(self, text: Option<&str>) -> Self {
         let fix = text.map(|text| self.replacement(text));
         self.with_fixes(fix.map(|fix| fix.only_sure_if(false)))
     }
 
-    /// The same with the question whether `near` is meant, and the fix that writes it; or else with other help.
-    pub fn with_near(self, near: Option<&str>, otherwise: impl FnOnce() -> Message) -> Self {
+    /// Suggests `near`, with the fix that writes it; without `near`, sets other help.
+    pub fn with_suggestion_or(self, near: Option<&str>, otherwise: impl FnOnce() -> Message) -> Self {
         match near {
-            Some(near) => self.with_meant(near),
+            Some(near) => self.with_suggestion(near),
             None => self.with_help(otherwise()),
         }
     }
 
-    /// The same with the question whether `near` is meant, and the fix that writes it.
-    pub fn with_meant(self, near: &str) -> Self {
+    /// Suggests `near`, with the fix that writes it.
+    pub fn with_suggestion(self, near: &str) -> Self {
         self.with_help(msg!("did you mean `{near}`?")).with_replacement(Some(near))
     }
 
-    /// The same with the fix that puts `text` where it points, when there is such a text, and that may be made without asking.
+    /// Adds the fix that replaces the span by `text`, if there is a text. It may be applied without asking.
     pub fn with_sure_replacement(self, text: Option<&str>) -> Self {
         let fix = text.map(|text| self.replacement(text));
         self.with_fixes(fix)
@@ -195,7 +193,7 @@ impl Diagnostic {
     }
 }
 
-/// Sorts findings as a reader meets them: by file name, then by position; findings at one place keep errors first.
+/// Sorts diagnostics by file name, then by position; those at the same start begin with errors.
 pub fn sort(diagnostics: &mut [Diagnostic]) {
     diagnostics.sort_by(order);
 }
@@ -225,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_outside_the_text_is_brought_inside() {
+    fn a_span_outside_the_text_is_clamped() {
         let file = Arc::new(SourceFile::new("a.yaml", "好"));
         let diagnostic = Diagnostic::error("x", "", &file, Span::new(1, 99)).with_related("", &file, Span::new(7, 8));
         assert_eq!(diagnostic.span, Span::new(0, 3));

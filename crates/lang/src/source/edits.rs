@@ -1,4 +1,4 @@
-//! Edits, made: a text with replacements at places of it, as [`crate::source::diagnostic::Fix`] gives them.
+//! Applies edits to a text, as given by [`crate::source::diagnostic::Fix`].
 
 use crate::message::ToMessage;
 use crate::source::diagnostic::Edit;
@@ -7,78 +7,77 @@ use crate::source::text::BYTE_ORDER_MARK;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 pub enum EditError {
-    /// Two of them are about the same bytes, or put a text at the same place, so that their order would matter.
+    /// Two edits change the same bytes, or insert at the same position, so that their order would matter.
     #[error("two edits affect the same location")]
     Overlap,
-    /// One of them is about bytes that the text does not have, or begins or ends inside of a character.
+    /// An edit is outside the text, or starts or ends inside a character.
     #[error("an edit does not match the text")]
     Outside,
 }
 
-/// The text after all the edits, whose places are those of `text` as it is now; their order does not matter. A line that an
-/// edit begins ends as the lines around it do, with CRLF among such; nothing comes to stand before a byte-order mark. All
-/// bytes that no edit covers are as before.
-/// Errors: [`EditError`]; then nothing was made.
+/// Applies all edits, whose positions are those of `text`; their order does not matter. Line breaks of new text become CRLF if
+/// the lines around it have CRLF, and nothing is inserted before a byte-order mark. Bytes that no edit covers do not change.
+/// Errors: [`EditError`]; then nothing is applied.
 pub fn apply(text: &str, edits: &[Edit]) -> Result<String, EditError> {
     let mark = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len_utf8() } else { 0 };
-    let begin = |edit: &Edit| Span::new(edit.span.start.max(mark), edit.span.end.max(mark));
-    let mut sorted: Vec<(Span, &str)> = edits.iter().map(|edit| (begin(edit), edit.text.as_str())).collect();
+    let after_mark = |edit: &Edit| Span::new(edit.span.start.max(mark), edit.span.end.max(mark));
+    let mut sorted: Vec<(Span, &str)> = edits.iter().map(|edit| (after_mark(edit), edit.text.as_str())).collect();
     sorted.sort();
     let added: usize = edits.iter().map(|edit| edit.text.len()).sum();
     let mut out = String::with_capacity(text.len() + added);
-    let mut made: Option<Span> = None;
-    let mut breaks = Breaks::of(text);
+    let mut previous: Option<Span> = None;
+    let mut breaks = Breaks::new(text);
     for (span, new) in sorted {
-        if made.is_some_and(|made| made.end > span.start || made == span) {
+        if previous.is_some_and(|previous| previous.end > span.start || previous == span) {
             return Err(EditError::Overlap);
         }
-        let kept = text.get(made.map_or(0, |made| made.end)..span.start).ok_or(EditError::Outside)?;
+        let unchanged = text.get(previous.map_or(0, |previous| previous.end)..span.start).ok_or(EditError::Outside)?;
         text.get(span.range()).ok_or(EditError::Outside)?;
-        out.push_str(kept);
-        push(&mut out, new, breaks.with_return(span.start));
-        made = Some(span);
+        out.push_str(unchanged);
+        push(&mut out, new, breaks.crlf_at(span.start));
+        previous = Some(span);
     }
-    out.push_str(text.get(made.map_or(0, |made| made.end)..).ok_or(EditError::Outside)?);
+    out.push_str(text.get(previous.map_or(0, |previous| previous.end)..).ok_or(EditError::Outside)?);
     Ok(out)
 }
 
-/// Whether two changes can be made together without looking again: none of the edits of one touches one of the other.
-pub fn apart(one: &[Edit], other: &[Edit]) -> bool {
+/// Whether two changes can be applied together without checking again: no edit of one touches an edit of the other.
+pub fn are_disjoint(one: &[Edit], other: &[Edit]) -> bool {
     let touch = |a: &Edit, b: &Edit| a.span.start <= b.span.end && b.span.start <= a.span.end;
     one.iter().all(|a| other.iter().all(|b| !touch(a, b)))
 }
 
-/// How the lines of a text end, asked from its start to its end.
+/// The kinds of line breaks in a text, queried from its start to its end.
 struct Breaks<'t> {
     text: &'t str,
-    /// Up to where the text was looked through.
+    /// The position up to which the text was searched.
     at: usize,
-    /// Whether the last break before that place is CRLF; before the first one, as that one is.
-    with_return: bool,
+    /// Whether the last break before that position is CRLF; before the first break, whether that one is.
+    crlf: bool,
 }
 
 impl<'t> Breaks<'t> {
-    fn of(text: &'t str) -> Self {
-        let with_return = text.find('\n').is_some_and(|at| Self::is_crlf(text, at));
-        Self { text, at: 0, with_return }
+    fn new(text: &'t str) -> Self {
+        let crlf = text.find('\n').is_some_and(|at| Self::is_crlf(text, at));
+        Self { text, at: 0, crlf }
     }
 
     fn is_crlf(text: &str, at: usize) -> bool {
         text.get(..at).is_some_and(|before| before.ends_with('\r'))
     }
 
-    /// Whether the line break before `byte`, or the first one behind it, is CRLF. `byte` is never less than before.
-    fn with_return(&mut self, byte: usize) -> bool {
+    /// Whether the line break before `byte`, or else the first one after it, is CRLF. `byte` must not decrease between calls.
+    fn crlf_at(&mut self, byte: usize) -> bool {
         if let Some(last) = self.text.get(self.at..byte).and_then(|between| between.rfind('\n')) {
-            self.with_return = Self::is_crlf(self.text, self.at + last);
+            self.crlf = Self::is_crlf(self.text, self.at + last);
         }
         self.at = byte.max(self.at);
-        self.with_return
+        self.crlf
     }
 }
 
-fn push(out: &mut String, new: &str, with_return: bool) {
-    if !with_return {
+fn push(out: &mut String, new: &str, crlf: bool) {
+    if !crlf {
         out.push_str(new);
         return;
     }
@@ -100,12 +99,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edits_are_made_or_refused() {
+    fn edits_are_applied_or_rejected() {
         let replace = |start, end, text: &str| Edit::replace(Span::new(start, end), text);
         let table = [
             ("abc", vec![], Ok("abc")),
             ("abc", vec![Edit::insert(3, "!"), Edit::insert(0, "<")], Ok("<abc!")),
-            // At one place: first what is put there, then what is replaced.
+            // At the same position, insertions come before replacements.
             ("abc", vec![replace(1, 2, "X"), Edit::insert(1, "_"), Edit::insert(2, "-")], Ok("a_X-c")),
             ("abc", vec![replace(1, 2, ""), replace(2, 3, "")], Ok("a")),
             ("abc", vec![Edit::insert(1, "x"), Edit::insert(1, "y")], Err(EditError::Overlap)),
@@ -128,16 +127,16 @@ mod tests {
     }
 
     #[test]
-    fn changes_that_touch_are_not_made_together() {
+    fn changes_that_touch_are_not_applied_together() {
         let one = [Edit::replace(Span::new(2, 4), "x")];
         for (start, end, expected) in [(0, 1, true), (0, 2, false), (3, 3, false), (4, 4, false), (5, 9, true)] {
             let other = [Edit::insert(50, ""), Edit::replace(Span::new(start, end), "")];
-            assert_eq!(apart(&one, &other), expected, "{start}..{end}");
-            assert_eq!(apart(&other, &one), expected, "{start}..{end}");
+            assert_eq!(are_disjoint(&one, &other), expected, "{start}..{end}");
+            assert_eq!(are_disjoint(&other, &one), expected, "{start}..{end}");
         }
     }
 
-    /// A text, and edits of it at boundaries of its characters, in any order.
+    /// A text, and edits at its character boundaries, in any order.
     fn edited() -> impl Strategy<Value = (String, Vec<Edit>)> {
         let text = "(\u{feff})?([a-c好\n]|\r\n| ){0,40}";
         let edit = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), "[x\n]{0,3}");
@@ -146,7 +145,7 @@ mod tests {
             let place = |index: &prop::sample::Index| *index.get(&places);
             let edits = edits.iter().map(|(a, b, new)| {
                 let (a, b) = (place(a), place(b));
-                // Some of them only put something there.
+                // Some edits only insert text.
                 let b = if new.len() == 2 { a } else { b };
                 Edit::replace(Span::new(a.min(b), a.max(b)), new.as_str())
             });
@@ -158,22 +157,22 @@ mod tests {
     proptest! {
         #[test]
         fn bytes_outside_of_the_edits_never_change_and_their_order_does_not_matter((text, edits) in edited()) {
-            let made = apply(&text, &edits);
-            let mut others = edits.clone();
+            let edited = apply(&text, &edits);
+            let mut reordered = edits.clone();
             for turn in 0..edits.len() {
-                others.rotate_left(1);
+                reordered.rotate_left(1);
                 if turn % 2 == 0 {
-                    others.reverse();
+                    reordered.reverse();
                 }
-                prop_assert_eq!(&apply(&text, &others), &made);
+                prop_assert_eq!(&apply(&text, &reordered), &edited);
             }
-            if let Ok(made) = made {
-                // What stands between the edits stands in the result, in this order, and with the new texts it is all of it.
+            if let Ok(edited) = edited {
+                // The parts between the edits are in the result, in order; with the new texts they are all of it.
                 let mark = if text.starts_with(BYTE_ORDER_MARK) { 3 } else { 0 };
                 let mut sorted = edits;
                 sorted.iter_mut().for_each(|edit| edit.span = Span::new(edit.span.start.max(mark), edit.span.end.max(mark)));
                 sorted.sort_by_key(|edit| edit.span);
-                let (mut at, mut rest) = (0, made.as_str());
+                let (mut at, mut rest) = (0, edited.as_str());
                 for edit in &sorted {
                     rest = rest.strip_prefix(&text[at..edit.span.start]).unwrap();
                     let with_return = edit.text.replace('\n', "\r\n");

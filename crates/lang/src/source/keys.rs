@@ -1,4 +1,4 @@
-//! The keys of mappings: texts, each once.
+//! Checks the keys of mappings: each must be text and unique.
 
 use crate::message::msg;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use crate::source::span::{Span, Spanned};
 use crate::source::text;
 use crate::source::yaml::{ScalarStyle, YamlEntry, YamlNode};
 
-/// Up to so many keys are compared with each other: that is quicker than a table of them, and most mappings have fewer.
+/// Up to this many keys are compared pairwise: this is faster than a hash map, and most mappings have fewer.
 const FEW_ENTRIES: usize = 16;
 
 impl Composer<'_> {
@@ -19,9 +19,9 @@ impl Composer<'_> {
     pub(crate) fn without_duplicates(&mut self, entries: Vec<YamlEntry>) -> Vec<YamlEntry> {
         if entries.len() <= FEW_ENTRIES {
             let before = |number: usize| entries.iter().take(number);
-            let twice =
+            let is_duplicate =
                 |(number, entry): (usize, &YamlEntry)| before(number).any(|other| other.key.value == entry.key.value);
-            if !entries.iter().enumerate().any(twice) {
+            if !entries.iter().enumerate().any(is_duplicate) {
                 return entries;
             }
         }
@@ -42,8 +42,8 @@ impl Composer<'_> {
                 }
             }
         }
-        let again = entries.first().and_then(|first| self.items_without_dash(first, &found));
-        if let Some((at, diagnostics)) = again {
+        let new_items = entries.first().and_then(|first| self.items_without_dash(first, &found));
+        if let Some((at, diagnostics)) = new_items {
             found.retain(|(key, _)| key.span.start < at);
             diagnostics.into_iter().for_each(|diagnostic| self.report(diagnostic));
         }
@@ -61,8 +61,8 @@ impl Composer<'_> {
         entries.into_iter().zip(keep).filter_map(|(entry, keep)| keep.then_some(entry)).collect()
     }
 
-    /// Items of a list that were begun without a dash: the first key of an item stands again in the same column, and what
-    /// stands twice behind it belongs to a new item. Gives where the first of them begins, and a report for each.
+    /// List items that start without a dash: the first key of an item is repeated in the same column, and keys that are repeated
+    /// after it belong to a new item. Returns the start of the first such item, and a diagnostic for each.
     fn items_without_dash(
         &self,
         first: &YamlEntry,
@@ -75,14 +75,14 @@ impl Composer<'_> {
         };
         let dash = before(first.key.span)?;
         let width = dash.len();
-        // `- key`, and nothing else between the dash and the key than one space, so that a dash fits in the other line.
+        // `- key`, with only one space between the dash and the key, so that a dash also fits on the other line.
         if dash.strip_suffix("- ").is_none_or(|margin| !margin.trim_matches([' ', '-']).is_empty()) {
             return None;
         }
         let column =
             |span: Span| before(span).filter(|before| before.len() == width && before.trim_matches(' ').is_empty());
-        let again = found.iter().filter(|(key, _)| key.value == first.key.value && column(key.span).is_some());
-        let reports: Vec<(usize, Diagnostic)> = again
+        let repeated = found.iter().filter(|(key, _)| key.value == first.key.value && column(key.span).is_some());
+        let reports: Vec<(usize, Diagnostic)> = repeated
             .map(|(key, earlier)| {
                 let name = text::excerpt(&key.value);
                 let message = msg!("`{name}` appears more than once in this mapping");
@@ -99,25 +99,26 @@ impl Composer<'_> {
         Some((at, reports.into_iter().map(|(_, diagnostic)| diagnostic).collect()))
     }
 
-    /// The template that the innermost mapping really is.
+    /// The template that was read as the innermost mapping.
     fn template(&self) -> Option<Misreading> {
         let frame = self.frames.last().filter(|frame| frame.flow)?;
         let inside_flow = self.frames.iter().rev().nth(1).is_some_and(|outer| outer.flow);
         misreading::template(self.file, frame.start, inside_flow)
     }
 
-    /// Takes a node as the key of the innermost mapping, or refuses it.
+    /// Takes a node as the key of the innermost mapping, or rejects it.
     pub(crate) fn key(&mut self, node: Finished, source: Span) {
         let accepted = self.is_key(node.node(), source);
-        let begins = |frame: &ComposeFrame| frame.flow && misreading::is_template(self.file, frame.start);
-        let is_template = node.node().as_scalar().is_none() && self.frames.last().is_some_and(begins);
+        let starts_template = |frame: &ComposeFrame| frame.flow && misreading::is_template(self.file, frame.start);
+        let is_template = node.node().as_scalar().is_none() && self.frames.last().is_some_and(starts_template);
         if let Some(ComposeFrame { kind: FrameKind::Mapping { key, template, .. }, .. }) = self.frames.last_mut() {
             *template |= is_template;
-            *key = if accepted { PendingKey::Key(Spanned::new(node.into_text(), source)) } else { PendingKey::Refused };
+            *key =
+                if accepted { PendingKey::Key(Spanned::new(node.into_text(), source)) } else { PendingKey::Rejected };
         }
     }
 
-    /// Whether a node can be a key; it is reported where it cannot.
+    /// Whether a node can be a key; reports it if not.
     fn is_key(&mut self, node: &YamlNode, source: Span) -> bool {
         let Some(scalar) = node.as_scalar() else {
             self.report_with(|composer| match composer.template() {

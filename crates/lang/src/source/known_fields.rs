@@ -1,19 +1,19 @@
-//! Fields of the language, by which a line shows that it is meant as one, although YAML cannot read it as such.
+//! Known fields of the language: they show that a line is meant as a field although YAML cannot read it as one.
 
-/// Fields behind whose colon stands one word; the field is often written in one line with another.
+/// Fields whose value is one word; they are often written on one line with another field.
 const WORDS: &str = "\
     action_id|action_type|append|belongs_to_chapter|belongs_to_section|chapter_id|codecell_id|enum|event_type|get|\
     max_rounds|phase_id|required|scope|section_id|shot_type|stage_id|step_id|store_id|topic_id|type|value|var";
 
-/// Those behind whose colon stands a text, in which a colon means nothing.
+/// Fields whose value is text, in which a colon has no meaning.
 const TEXTS: &str = "\
     agent_name|content|custom_text|description|exit|goal|phase_name|session_name|strategy|thinking_text|tone|\
     topic_name";
 
-/// Those that hold a word or a text.
+/// Fields whose value is a word or text.
 const EITHER: &str = "define";
 
-/// Those that hold something else.
+/// Fields with other values.
 const OTHERS: &str = "\
     actions|ai|auto_debug|branch_failed|budget|cases|chapter_number|condition|config|declare|delivery|dialogue|\
     else|exit_criteria|exit_criteria_met|exit_reason|expect|finished_thinking|for_each|global_goal|goto|history|\
@@ -26,20 +26,20 @@ const OTHERS: &str = "\
     time_budget|timed_out|todo_list|topic_goal|topics|total_expected|trigger_id|triggers|understanding_threshold|\
     updated_steps|updated_workflow|user|user_blocked|user_id|when|workflow_id";
 
-fn is_one(key: &str, names: &[&str]) -> bool {
+fn is_one_of(key: &str, names: &[&str]) -> bool {
     names.iter().flat_map(|names| names.split('|')).any(|name| name == key.trim())
 }
 
 pub(crate) fn is_field(key: &str) -> bool {
-    is_one(key, &[WORDS, TEXTS, EITHER, OTHERS])
+    is_one_of(key, &[WORDS, TEXTS, EITHER, OTHERS])
 }
 
 pub(crate) fn holds_word(key: &str) -> bool {
-    is_one(key, &[WORDS, EITHER])
+    is_one_of(key, &[WORDS, EITHER])
 }
 
 pub(crate) fn holds_text(key: &str) -> bool {
-    is_one(key, &[TEXTS, EITHER])
+    is_one_of(key, &[TEXTS, EITHER])
 }
 
 #[cfg(test)]
@@ -50,16 +50,16 @@ mod tests {
 
     use super::*;
 
-    /// The keys of all mappings that a schema describes, with whether some place has them in use today.
-    fn keys(schema: &Value, into: &mut BTreeMap<String, bool>) {
+    /// The keys of all mappings that a schema describes, and whether each is in current use anywhere.
+    fn collect_keys(schema: &Value, into: &mut BTreeMap<String, bool>) {
         if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
             for (key, described) in properties {
                 *into.entry(key.clone()).or_default() |= described.get("deprecated") != Some(&Value::Bool(true));
             }
         }
         match schema {
-            Value::Object(parts) => parts.values().for_each(|part| keys(part, into)),
-            Value::Array(parts) => parts.iter().for_each(|part| keys(part, into)),
+            Value::Object(parts) => parts.values().for_each(|part| collect_keys(part, into)),
+            Value::Array(parts) => parts.iter().for_each(|part| collect_keys(part, into)),
             _ => {}
         }
     }
@@ -69,14 +69,14 @@ mod tests {
         let mut known = BTreeMap::new();
         for name in ["script", "skill", "test", "document"] {
             let text = std::fs::read_to_string(format!("../../schemas/{name}.schema.json")).unwrap();
-            keys(&serde_json::from_str(&text).unwrap(), &mut known);
+            collect_keys(&serde_json::from_str(&text).unwrap(), &mut known);
         }
         for name in [WORDS, TEXTS, EITHER, OTHERS].into_iter().flat_map(|names| names.split('|')) {
             assert!(known.contains_key(name), "{name} is no field");
         }
-        // What is one word may be a word of a text.
-        for (name, today) in known {
-            assert!(!today || !name.contains('_') || is_field(&name), "{name} is a field");
+        // A key that is a single word may also be a word of a text.
+        for (name, current) in known {
+            assert!(!current || !name.contains('_') || is_field(&name), "{name} is a field");
         }
     }
 }

@@ -1,6 +1,7 @@
-//! One line of an author's file as a person sees it: indentation, list marks, key, value.
+//! One line of a file as a person sees it: indentation, list marks, key, value.
 //!
-//! A guess made from the line alone, for messages about files that could not be read; the tree is never built from it.
+//! The parts are guessed from the line alone, for messages about files that could not be parsed; the tree is never built from
+//! them.
 
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
@@ -28,7 +29,7 @@ impl<'f> SourceLine<'f> {
         Some(Self { file, number, span, text: file.slice(span) })
     }
 
-    /// The lines above that are neither empty nor comments, the nearest first; a bounded number.
+    /// The lines above that are neither empty nor comments, the nearest first; a limited number.
     pub(crate) fn above(self) -> impl Iterator<Item = Self> {
         let first = self.number.saturating_sub(MAX_LOOK_BACK).max(1);
         (first..self.number)
@@ -37,12 +38,12 @@ impl<'f> SourceLine<'f> {
             .filter(SourceLine::has_content)
     }
 
-    /// The lines below, with comments and empty ones, the nearest first; a bounded number.
+    /// The lines below, including comments and empty ones, the nearest first; a limited number.
     pub fn below(self) -> impl Iterator<Item = Self> {
         (self.number + 1..=self.number + MAX_LOOK_BACK).map_while(move |number| Self::number(self.file, number))
     }
 
-    /// Whether the line right above it is a comment.
+    /// Whether the line directly above is a comment.
     pub(crate) fn follows_comment(&self) -> bool {
         let above = self.number.checked_sub(1).and_then(|number| Self::number(self.file, number));
         above.is_some_and(|line| line.text.trim_start().starts_with('#'))
@@ -53,12 +54,12 @@ impl<'f> SourceLine<'f> {
         !text.is_empty() && !text.starts_with('#')
     }
 
-    /// Whether it seems to go on with a text: some line above that it is indented below has a value of its own, or begins a
-    /// text of several lines, or has no colon.
+    /// Whether the line seems to continue a text: a less indented line above it has a value, or starts a text of several lines,
+    /// or has no colon.
     pub(crate) fn in_text(self) -> bool {
         let mut column = self.indentation().len();
         self.above().any(|line| {
-            // Behind a dash begins a mapping; a text there belongs to the dash.
+            // After a dash a mapping starts; text there belongs to the dash.
             let body = line.colon().map_or(line.indentation().end, |_| line.body().start);
             let outer = body - line.span().start;
             if outer >= column {
@@ -77,19 +78,19 @@ impl<'f> SourceLine<'f> {
         self.text
     }
 
-    /// The spaces and tabs at its start.
+    /// The spaces and tabs at the start of the line.
     pub(crate) fn indentation(&self) -> Span {
         let blank = self.text.len() - self.text.trim_start_matches([' ', '\t']).len();
         Span::new(self.span.start, self.span.start + blank)
     }
 
-    /// What stands behind the indentation, up to the last character that is not white space.
+    /// The text after the indentation, without trailing white space.
     pub fn content(&self) -> Span {
         let start = self.indentation().end;
         Span::new(start, self.span.start + self.text.trim_end().len())
     }
 
-    /// The content behind any `- ` at its start.
+    /// The content after any `- ` at its start.
     pub fn body(&self) -> Span {
         let mut span = self.content();
         while let Some(rest) = self.file.slice(span).strip_prefix('-') {
@@ -102,7 +103,7 @@ impl<'f> SourceLine<'f> {
         span
     }
 
-    /// The byte of the colon after its first key: a `:` that white space or the end of the line follows, outside of quotes.
+    /// The byte of the colon after the first key: a `:` followed by white space or the end of the line, outside quotes.
     pub(crate) fn colon(&self) -> Option<usize> {
         let body = self.body();
         let mut quote = None;
@@ -121,7 +122,7 @@ impl<'f> SourceLine<'f> {
         None
     }
 
-    /// What stands behind the colon, or the body where there is none; without a comment behind it.
+    /// The text after the colon, or the body if there is none, without a trailing comment.
     pub(crate) fn value(&self) -> Span {
         let body = self.body();
         let start = self.colon().map_or(body.start, |colon| colon + 1);
@@ -130,20 +131,20 @@ impl<'f> SourceLine<'f> {
         without_comment(self.file, Span::new(start.min(body.end), body.end))
     }
 
-    /// The key in front of the colon; empty where there is none.
+    /// The key before the colon; empty if there is none.
     pub(crate) fn key(&self) -> &'f str {
         let start = self.body().start;
         self.colon().map_or("", |colon| self.file.slice(Span::new(start, colon)).trim_end())
     }
 }
 
-/// `span` without a comment at its end and the white space before it.
+/// `span` without a trailing comment and the white space before it.
 pub(crate) fn without_comment(file: &SourceFile, span: Span) -> Span {
     let text = file.slice(span);
     let quoted = text.starts_with(['"', '\'']);
     let end = if quoted { text.len() } else { text.find(" #").unwrap_or(text.len()) };
-    let kept = text.get(..end).unwrap_or(text).trim_end();
-    Span::new(span.start, span.start + kept.len())
+    let content = text.get(..end).unwrap_or(text).trim_end();
+    Span::new(span.start, span.start + content.len())
 }
 
 #[cfg(test)]
@@ -151,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_taken_apart() {
+    fn a_line_is_split_into_its_parts() {
         let table = [
             ("a: b", "a: b", "a", "b"),
             ("  - - 名: 张 三  # note", "名: 张 三  # note", "名", "张 三"),

@@ -1,8 +1,7 @@
-//! From a character of a scalar's decoded text back to where it stands in the file.
+//! Maps characters of a scalar's decoded text to their positions in the file.
 //!
-//! The scalar is decoded once more, following `granit-parser`'s rules, while every character that comes out is compared with
-//! the tree's text. At the first difference the answer is "cannot say", so a gap in the rules here can never point at a wrong
-//! place.
+//! The scalar is decoded again by the rules of `granit-parser`, and every decoded character is compared with the tree's text.
+//! At the first difference the position is unknown, so a gap in these rules can never point to a wrong position.
 
 use std::ops::Range;
 
@@ -10,16 +9,16 @@ use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{ScalarStyle, YamlNode};
 
-/// Where the characters `within` of the decoded text of a scalar stand in the file (block scalars, folding and escapes
-/// undone). Gives the node's own span where it cannot say: `within` reaches past the text, the node is no scalar, or it is of
-/// another file. An empty range gives a point.
+/// The position in the file of the characters `within` of a scalar's decoded text (after block scalars, folding and escapes
+/// are decoded). Returns the node's own span if the position is unknown: `within` exceeds the text, the node is not a scalar,
+/// or it belongs to another file. An empty range gives a point.
 ///
 /// `within` counts **characters**; [`locate_bytes`] takes bytes of the decoded text, which is what minijinja reports.
 pub fn locate(file: &SourceFile, node: &YamlNode, within: Range<usize>) -> Span {
     find(file, node, &within).unwrap_or(node.span)
 }
 
-/// [`locate()`] for a range of bytes of the decoded text. A byte inside a character counts as its start.
+/// Like [`locate()`], for a range of bytes of the decoded text. A byte inside a character counts as its start.
 pub fn locate_bytes(file: &SourceFile, node: &YamlNode, within: Range<usize>) -> Span {
     let Some(scalar) = node.as_scalar() else { return node.span };
     let characters = |byte: usize| {
@@ -39,15 +38,15 @@ fn find(file: &SourceFile, node: &YamlNode, within: &Range<usize>) -> Option<Spa
     let mut trace = Trace { expected: scalar.text.chars(), index: 0, wanted: within, start: None, end: None };
     let decoded = match scalar.style {
         ScalarStyle::Plain => flow(&mut trace, text.get(span.range())?, span.start, None),
-        ScalarStyle::SingleQuoted => flow(&mut trace, inside(text, span)?, span.start + 1, Some('\'')),
-        ScalarStyle::DoubleQuoted => flow(&mut trace, inside(text, span)?, span.start + 1, Some('"')),
+        ScalarStyle::SingleQuoted => flow(&mut trace, between_quotes(text, span)?, span.start + 1, Some('\'')),
+        ScalarStyle::DoubleQuoted => flow(&mut trace, between_quotes(text, span)?, span.start + 1, Some('"')),
         ScalarStyle::Literal => block(&mut trace, text, span, false, &scalar.text),
         ScalarStyle::Folded => block(&mut trace, text, span, true, &scalar.text),
     };
-    // `None` is a difference or the end of the search: what has been found up to there still holds.
+    // `None` is a difference or the end of the search: what was found before it is still valid.
     if decoded.is_some() && trace.expected.next().is_none() && within.start == trace.index {
-        // Past the last character there is a place, but no character to mark.
-        return Some(Span::point(trace.end.unwrap_or_else(|| closing(scalar.style, span))));
+        // After the last character there is a position, but no character to mark.
+        return Some(Span::point(trace.end.unwrap_or_else(|| end_of_text(scalar.style, span))));
     }
     let start = trace.start?;
     if within.is_empty() {
@@ -57,35 +56,35 @@ fn find(file: &SourceFile, node: &YamlNode, within: &Range<usize>) -> Option<Spa
 }
 
 /// The text between the quotes.
-fn inside(text: &str, span: Span) -> Option<&str> {
+fn between_quotes(text: &str, span: Span) -> Option<&str> {
     text.get(span.start + 1..span.end.checked_sub(1)?)
 }
 
-fn closing(style: ScalarStyle, span: Span) -> usize {
+fn end_of_text(style: ScalarStyle, span: Span) -> usize {
     match style {
         ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => span.end.saturating_sub(1),
         _ => span.end,
     }
 }
 
-/// Follows the decoded characters and keeps the place of the wanted ones.
+/// Follows the decoded characters and stores the position of the wanted ones.
 struct Trace<'a> {
     expected: std::str::Chars<'a>,
     index: usize,
     wanted: &'a Range<usize>,
     start: Option<usize>,
-    /// Where the last character that is wanted, or stands before the wanted ones, ends.
+    /// The end of the last character that is wanted or precedes the wanted ones.
     end: Option<usize>,
 }
 
 impl Trace<'_> {
-    /// The next decoded character and the bytes of the file it comes from. `None` ends the search: enough, or a difference.
+    /// Adds the next decoded character, from the bytes `from..to` of the file. `None` ends the search: complete, or a difference.
     fn put(&mut self, decoded: char, from: usize, to: usize) -> Option<()> {
         if self.index >= self.wanted.end && self.start.is_some() {
             return None;
         }
         if self.expected.next()? != decoded {
-            // What was found before the difference is not trusted to be whole.
+            // What was found before the difference may be incomplete.
             self.start = None;
             return None;
         }
@@ -98,7 +97,7 @@ impl Trace<'_> {
     }
 }
 
-/// Plain and quoted scalars: line folding, and the escapes of `quote`. `base` is where `raw` starts in the file.
+/// Plain and quoted scalars: line folding, and the escapes of `quote`. `base` is the start of `raw` in the file.
 fn flow(trace: &mut Trace<'_>, raw: &str, base: usize, quote: Option<char>) -> Option<()> {
     let mut at = 0;
     while let Some(rest) = raw.get(at..).filter(|rest| !rest.is_empty()) {
@@ -128,29 +127,29 @@ fn flow(trace: &mut Trace<'_>, raw: &str, base: usize, quote: Option<char>) -> O
     Some(())
 }
 
-/// White space around at least one line break: one break is a space, more are one break less.
+/// White space with at least one line break: one break becomes a space, several become one break less.
 fn fold(trace: &mut Trace<'_>, blank: &str, from: usize) -> Option<()> {
     let to = from + blank.len();
-    match breaks(blank) {
+    match count_breaks(blank) {
         1 => trace.put(' ', from, to),
         count => (1..count).try_for_each(|_| trace.put('\n', from, to)),
     }
 }
 
-fn breaks(text: &str) -> usize {
+fn count_breaks(text: &str) -> usize {
     let pairs = text.matches("\r\n").count();
     text.matches(['\n', '\r']).count() - pairs
 }
 
-/// An escape of a double-quoted scalar at the start of `rest`; gives how many bytes it takes.
+/// An escape of a double-quoted scalar at the start of `rest`; returns its length in bytes.
 fn escape(trace: &mut Trace<'_>, rest: &str, from: usize) -> Option<usize> {
     let kind = rest.chars().nth(1)?;
     if matches!(kind, '\n' | '\r') {
-        // An escaped break vanishes with the white space after it; further breaks stay.
+        // An escaped break disappears with the white space after it; further breaks remain.
         let tail = rest.get(1..)?;
         let length = tail.find(|c| !matches!(c, ' ' | '\t' | '\n' | '\r')).unwrap_or(tail.len());
         let to = from + 1 + length;
-        (1..breaks(tail.get(..length)?)).try_for_each(|_| trace.put('\n', from, to))?;
+        (1..count_breaks(tail.get(..length)?)).try_for_each(|_| trace.put('\n', from, to))?;
         return Some(1 + length);
     }
     let digits = match kind {
@@ -197,12 +196,12 @@ fn block(trace: &mut Trace<'_>, text: &str, span: Span, folded: bool, decoded: &
     let before = text.get(..span.start)?;
     let line_start = before.rfind(['\n', '\r']).map_or(0, |position| position + 1);
     let indent = span.start - line_start;
-    // Empty lines above the first character stand before the span.
+    // Empty lines above the first character are before the span.
     let leading = decoded.chars().take_while(|c| *c == '\n').count();
     (0..leading).try_for_each(|_| trace.put('\n', span.start, span.start))?;
 
     let mut at = span.start;
-    // Of the break before the current line: whether there was one, where it stands, how many empty lines followed it.
+    // The break before the current line: its position, if there is one, and the number of empty lines after it.
     let (mut pending, mut empty) = (None::<(usize, usize)>, 0);
     let mut above_blank = false;
     loop {
@@ -210,8 +209,8 @@ fn block(trace: &mut Trace<'_>, text: &str, span: Span, folded: bool, decoded: &
         let length = rest.find(['\n', '\r']).unwrap_or(rest.len());
         let line = rest.get(..length)?;
         if let Some((from, to)) = pending {
-            let begins_blank = line.starts_with([' ', '\t']);
-            if !folded || above_blank || begins_blank {
+            let starts_blank = line.starts_with([' ', '\t']);
+            if !folded || above_blank || starts_blank {
                 trace.put('\n', from, to)?;
             } else if empty == 0 {
                 trace.put(' ', from, to)?;
@@ -226,13 +225,13 @@ fn block(trace: &mut Trace<'_>, text: &str, span: Span, folded: bool, decoded: &
         let mut next = break_at + break_length(text.get(break_at..)?);
         let break_end = next;
         empty = 0;
-        // Eat the indentation of the next line, and the empty lines before it.
+        // Skip the indentation of the next line, and the empty lines before it.
         loop {
             let rest = text.get(next..)?;
             let spaces = rest.bytes().take(indent).take_while(|byte| *byte == b' ').count();
             let after = rest.get(spaces..)?;
             if after.is_empty() || next >= span.end {
-                // Only the line breaks of the tail remain.
+                // Only the line breaks at the end remain.
                 let tail = trace.expected.as_str().chars().count();
                 return (0..tail).try_for_each(|_| trace.put('\n', break_at, break_end));
             }
@@ -271,7 +270,7 @@ mod tests {
         (file, node)
     }
 
-    /// Scalars in all styles; each holds `好 x` once in its decoded text.
+    /// Scalars in all styles; the decoded text of each contains `好 x` once.
     const SCALARS: [&str; 22] = [
         "k: 你好 x 吗\n",
         "k: 你\n  你 好 x\n\n\n  吗\n",
@@ -298,14 +297,14 @@ mod tests {
     ];
 
     #[test]
-    fn every_character_of_every_style_is_found_where_it_stands() {
+    fn every_character_of_every_style_is_located() {
         for text in SCALARS {
             let (file, node) = value(text);
             let decoded = &node.as_scalar().unwrap().text;
             let at = decoded.find("好 x").unwrap();
             let span = locate_bytes(&file, &node, at..at + "好 x".len());
             assert_eq!(file.slice(span), "好 x", "{text:?}");
-            // Nothing decodes to something else than it says, so each character is found, in order and inside the file.
+            // Each character is found, in order and inside the file.
             let mut last = 0;
             for (index, character) in decoded.chars().enumerate() {
                 let span = locate(&file, &node, index..index + 1);
@@ -321,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn places_between_characters_and_past_the_text_are_safe() {
+    fn positions_between_characters_and_past_the_text_are_safe() {
         let (file, node) = value("k: '好a'\n");
         assert_eq!(locate(&file, &node, 1..1), Span::point(7));
         assert_eq!(locate(&file, &node, 2..2), Span::point(8));
@@ -339,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn another_file_gives_the_whole_span() {
+    fn a_node_of_another_file_gives_its_own_span() {
         let (_, node) = value("k: |\n  你\n  好\n");
         let other = SourceFile::new("b.yaml", "x\ny");
         assert_eq!(locate(&other, &node, 0..1), node.span);

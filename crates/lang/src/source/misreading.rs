@@ -1,5 +1,5 @@
-//! Text that a person reads one way and YAML another: `{{ x }}` without quotes, full-width colons and spaces, a colon without
-//! a space. Recognised from the text, whatever the parser made of it.
+//! Explains text that a person reads differently than YAML: `{{ x }}` without quotes, full-width colons and spaces, a colon
+//! without a space. It is recognized from the text, whatever the parser's result.
 
 use crate::message::message::Message;
 use crate::message::msg;
@@ -12,14 +12,14 @@ use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{NodeKind, ScalarStyle, YamlNode};
 
-/// Longer text in front of a full-width colon is a sentence, not a key (in characters).
+/// Longer text before a full-width colon is a sentence, not a key (in characters).
 const MAX_KEY_CHARS: usize = 40;
 
-/// What is said of a `：` where YAML wants a colon.
+/// The message about a `：` where YAML needs an ASCII colon.
 pub const FULL_WIDTH_COLON: &str = "this colon is a full-width `：`, which YAML treats as part of the text";
 pub const FULL_WIDTH_COLON_HELP: &str = "write an ASCII `:` and a space after it";
 
-/// Something that was misread: everything of a diagnostic but its slug.
+/// Text that was misread: a diagnostic without its rule.
 pub(crate) struct Misreading {
     pub(crate) message: Message,
     pub(crate) help: Message,
@@ -44,13 +44,13 @@ impl Misreading {
     }
 }
 
-/// Whether a template begins at `start`.
+/// Whether a template starts at `start`.
 pub(crate) fn is_template(file: &SourceFile, start: usize) -> bool {
     file.text().get(start..).is_some_and(|rest| ["{{", "{%", "{#"].iter().any(|open| rest.starts_with(open)))
 }
 
-/// A template at `start` where YAML wants a value. `inside_flow`: between the brackets of a list or mapping, where only
-/// the `{{ … }}` itself belongs to the text.
+/// A template at `start` where YAML expects a value. `inside_flow`: between the brackets of a list or mapping, where only
+/// the `{{ … }}` itself is part of the text.
 pub(crate) fn template(file: &SourceFile, start: usize, inside_flow: bool) -> Option<Misreading> {
     if !is_template(file, start) {
         return None;
@@ -62,13 +62,13 @@ pub(crate) fn template(file: &SourceFile, start: usize, inside_flow: bool) -> Op
     let closing = ends.iter().filter_map(|end| text.find(end)).min();
     // `{{ x }}: …` is meant as a key: the text ends before the colon.
     let is_key = |closing: usize| {
-        let behind = text.get(closing + 2..).and_then(|rest| rest.strip_prefix(':'));
-        behind.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+        let after = text.get(closing + 2..).and_then(|rest| rest.strip_prefix(':'));
+        after.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
     };
     let span = match closing {
         Some(closing) if inside_flow || is_key(closing) => Span::new(start, start + closing + 2),
         _ => {
-            // A ` #` inside of the template is a part of it.
+            // A ` #` inside the template is part of it.
             let last = ends.iter().filter_map(|end| text.rfind(end)).max().map_or(start, |last| start + last + 2);
             Span::new(start, without_comment(file, Span::new(last, rest.end)).end)
         }
@@ -76,16 +76,16 @@ pub(crate) fn template(file: &SourceFile, start: usize, inside_flow: bool) -> Op
     let written = file.slice(span);
     let open = written.get(..2).unwrap_or("{{");
     let pairs = [("{{", "}}"), ("{%", "%}"), ("{#", "#}")];
-    let whole = pairs.iter().all(|(open, close)| written.matches(open).count() == written.matches(close).count());
-    let behind = file.text().get(span.end..rest.end).unwrap_or_default().trim_start();
-    // What follows in the line is a comment, or the next part of the brackets in which this stands.
-    let ends = behind.is_empty() || behind.starts_with(['#', ',', ']', '}', ':']);
+    let balanced = pairs.iter().all(|(open, close)| written.matches(open).count() == written.matches(close).count());
+    let after = file.text().get(span.end..rest.end).unwrap_or_default().trim_start();
+    // Only a comment follows on the line, or the next part of the surrounding brackets.
+    let at_end = after.is_empty() || after.starts_with(['#', ',', ']', '}', ':']);
     let message = msg!("text that starts with `{open}` must be quoted");
     let help = "YAML reads a leading `{` as the start of a mapping: put quotes around the whole text";
-    Some(Misreading::new(message, help, span).fixed_by(whole.then(|| quote(file, span).only_sure_if(ends))))
+    Some(Misreading::new(message, help, span).fixed_by(balanced.then(|| quote(file, span).only_sure_if(at_end))))
 }
 
-/// A text that begins with a character that means something to YAML.
+/// Text that starts with a character that has a meaning in YAML.
 pub(crate) fn needs_quotes(file: &SourceFile, value: Span) -> Option<Misreading> {
     if let Some(found) = template(file, value.start, false) {
         return Some(found);
@@ -108,13 +108,13 @@ pub(crate) fn needs_quotes(file: &SourceFile, value: Span) -> Option<Misreading>
     let message = msg!("text that starts with {first} must be quoted");
     let meaning = Message::word(meaning);
     let help = msg!("YAML reads it as {meaning}: put quotes around the whole text");
-    // The others may be a list, an anchor or a tag with a mistake in it.
+    // The other characters may start a list, an anchor or a tag with a mistake in it.
     let emphasis = text.starts_with('*') && text.matches('*').count() > 1;
     let fix = quote(file, value).only_sure_if(matches!(text.chars().next(), Some('@' | '`' | '%')) || emphasis);
     Some(Misreading::new(message, help, value).fixed_by(Some(fix)))
 }
 
-/// Quotes around a text. Sure, as far as it is sure that all of `span` is one text.
+/// Puts quotes around a text. The fix is sure only if all of `span` is surely one text.
 pub fn quote(file: &SourceFile, span: Span) -> Fix {
     let text = file.slice(span);
     let edits = if !text.contains(['"', '\\']) {
@@ -127,7 +127,7 @@ pub fn quote(file: &SourceFile, span: Span) -> Fix {
     Fix::sure("put quotes around the text", edits)
 }
 
-/// The full-width colon that ends the key of a line, where there is no YAML colon before it.
+/// The full-width colon that ends the key of a line, unless there is an ASCII colon before it.
 fn full_width_colon(file: &SourceFile, line: &SourceLine<'_>) -> Option<usize> {
     let body = line.body();
     let text = file.slice(body);
@@ -140,13 +140,13 @@ fn full_width_colon(file: &SourceFile, line: &SourceLine<'_>) -> Option<usize> {
     (is_key && line.colon().is_none_or(|colon| colon > found)).then_some(found)
 }
 
-/// A `key：value` in the line or in the lines right above it, all of which YAML takes for one text.
+/// A `key：value` in the line or in the lines directly above, all of which YAML reads as one text.
 pub(crate) fn colon_of_full_width(file: &SourceFile, line: SourceLine<'_>) -> Option<Misreading> {
     let mut places: Vec<usize> = full_width_colon(file, &line).into_iter().collect();
     places.extend(line.above().map_while(|above| full_width_colon(file, &above)));
     places.sort_unstable();
     let first = *places.first()?;
-    // A line of a text may look like this too: `user：…` and `goal：…` are words of a text, `action_id：…` is none.
+    // A line of a text may look the same: `user：…` and `goal：…` may be words of a text, `action_id：…` is not.
     let sure = places.iter().all(|place| {
         let line = SourceLine::at(file, *place);
         let key = file.slice(Span::new(line.body().start, *place)).trim();
@@ -160,12 +160,12 @@ pub(crate) fn colon_of_full_width(file: &SourceFile, line: SourceLine<'_>) -> Op
 
 fn ascii_colon(file: &SourceFile, place: usize) -> Edit {
     let end = place + '：'.len_utf8();
-    let behind = file.text().get(end..).and_then(|rest| rest.chars().next());
-    let text = if behind.is_none_or(char::is_whitespace) { ":" } else { ": " };
+    let next = file.text().get(end..).and_then(|rest| rest.chars().next());
+    let text = if next.is_none_or(char::is_whitespace) { ":" } else { ": " };
     Edit::replace(Span::new(place, end), text)
 }
 
-/// A `key:value` in the line, with nothing between colon and value.
+/// A `key:value` in the line, with nothing between the colon and the value.
 pub(crate) fn colon_without_space(file: &SourceFile, line: &SourceLine<'_>) -> Option<Misreading> {
     if line.colon().is_some() {
         return None;
@@ -174,16 +174,16 @@ pub(crate) fn colon_without_space(file: &SourceFile, line: &SourceLine<'_>) -> O
     let text = file.slice(body);
     let offset = text.find(':')?;
     let key = text.get(..offset)?;
-    let word = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
-    if !word || text.get(offset + 1..)?.starts_with("//") {
+    let is_word = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    if !is_word || text.get(offset + 1..)?.starts_with("//") {
         return None;
     }
     let colon = body.start + offset;
-    let behind = file.text().get(colon + 1..).unwrap_or_default();
-    let unusual: usize = behind.chars().take_while(|c| is_wide(*c)).map(char::len_utf8).sum();
+    let after = file.text().get(colon + 1..).unwrap_or_default();
+    let unusual: usize = after.chars().take_while(|c| is_wide(*c)).map(char::len_utf8).sum();
     if unusual > 0 {
         let span = Span::new(colon + 1, colon + 1 + unusual);
-        let name = behind.chars().next().map_or("", wide_name);
+        let name = after.chars().next().map_or("", wide_name);
         let message =
             msg!("`{key}:` is followed by {name}, but YAML requires an ordinary one", name = Message::word(name));
         let help = "replace it with an ordinary space; most editors can do this for the whole file";
@@ -197,7 +197,7 @@ pub(crate) fn colon_without_space(file: &SourceFile, line: &SourceLine<'_>) -> O
     Some(Misreading::new(message, help, Span::new(colon, colon + 1)).fixed_by(Some(fix)))
 }
 
-/// White space at `start` that looks like indentation and is none: full-width, no-break and invisible spaces.
+/// White space at `start` that looks like indentation but is not: full-width, no-break and invisible spaces.
 pub(crate) fn wide_indentation(file: &SourceFile, start: usize) -> Option<Misreading> {
     let rest = file.text().get(start..)?;
     let first = rest.chars().next().filter(|c| is_wide(*c))?;
@@ -209,9 +209,9 @@ pub(crate) fn wide_indentation(file: &SourceFile, start: usize) -> Option<Misrea
     Some(Misreading::new(message, help, Span::new(start, start + length)))
 }
 
-/// White space that YAML takes for text.
+/// White space that YAML reads as text.
 fn is_wide(c: char) -> bool {
-    // Line breaks are none of it.
+    // Line breaks are not included.
     (c.is_whitespace() && !c.is_ascii() && !matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}')) || c == '\u{200b}'
 }
 
@@ -224,13 +224,13 @@ fn wide_name(c: char) -> &'static str {
     }
 }
 
-/// What to do about a full-width colon.
+/// The help for a full-width colon.
 pub(crate) fn full_width_colon_help() -> Message {
     msg!("{}: {}", Message::word(FULL_WIDTH_COLON), Message::word(FULL_WIDTH_COLON_HELP))
 }
 
-/// Why a node may not be what its author meant, as help for "expected a mapping, found text" and the like: a full-width colon
-/// or a missing space in what was meant as a mapping, a `{x}` that was meant as text. `None` when nothing shows.
+/// The reason why a node has the wrong kind, as help for "expected a mapping, found text" and the like: a full-width colon or a
+/// missing space in what was meant as a mapping, or a `{x}` that was meant as text. `None` if the text does not show it.
 pub fn help_for(file: &SourceFile, node: &YamlNode) -> Option<Message> {
     match &node.kind {
         NodeKind::Scalar(scalar) if scalar.style == ScalarStyle::Plain => {
@@ -256,11 +256,11 @@ mod tests {
     use crate::source::compose;
 
     #[test]
-    fn a_node_of_the_wrong_kind_is_explained_where_its_text_shows_why() {
+    fn a_node_of_the_wrong_kind_is_explained_if_its_text_shows_why() {
         let table = [
             ("a:\n  名字：张三\n", Some("full-width")),
             ("a:\n  名字：张三\n  年龄：5\n", Some("full-width")),
-            // With ASCII colons this would be no YAML at all.
+            // With ASCII colons this would not be valid YAML.
             ("a: 名字：张三\n", None),
             ("a: 他说“你好”\n", None),
             ("a: '名字：张三'\n", None),

@@ -1,4 +1,4 @@
-//! What an author wrote: file text with positions, the YAML tree read from it, and diagnostics that point into it.
+//! The source of a script: file text with positions, the YAML tree read from it, and diagnostics that point into it.
 
 pub mod broken_lines;
 pub mod broken_marks;

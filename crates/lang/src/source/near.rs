@@ -1,32 +1,31 @@
-//! "Did you mean …?": the nearest of a set of names to one that was typed.
+//! "Did you mean …?": finds the names nearest to a misspelled one.
 
-/// Longer names are not compared (in characters): nobody mistypes an essay, and the comparison is quadratic.
 use crate::message::message::Message;
 use crate::message::msg;
 
+/// Longer names are not compared (in characters), because the comparison is quadratic.
 const MAX_NAME_CHARS: usize = 64;
 
-/// At most this many candidates are looked at, in their order.
+/// The maximum number of candidates that are compared, in their order.
 const MAX_CANDIDATES: usize = 1_000;
 
 const MAX_SUGGESTIONS: usize = 3;
 
-/// At most this many pairs of characters are compared in one call: a file may make a hundred calls.
+/// The maximum number of character pairs that are compared in one call: a file may cause a hundred calls.
 const MAX_COMPARISONS: usize = 200_000;
 
-/// The nearest of the candidates to what was typed, or `None` when none is near.
+/// The candidate that is nearest to `typed`, or `None` if none is near.
 ///
-/// Differences of case, of `_` and `-`, of full-width letters and of the order of words count as nothing; otherwise about one
-/// character in three may differ, and never all of them. A candidate that equals `typed` is not a near miss. Of equally near
-/// ones the first is taken.
+/// Case, `_` and `-`, full-width letters and the order of words are ignored; otherwise about one character in three may differ,
+/// but never all of them. A candidate that equals `typed` is not a near miss. Of equally near ones the first is returned.
 pub fn near_miss<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let near = near_ones(typed, &mut candidates.into_iter());
+    let near = near_candidates(typed, &mut candidates.into_iter());
     near.into_iter().min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
 }
 
-/// All candidates that are near as [`near_miss`] has it, nearest first, at most three, each once.
+/// All candidates that are near as defined by [`near_miss`], nearest first, at most three, without duplicates.
 pub fn near<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut found = near_ones(typed, &mut candidates.into_iter());
+    let mut found = near_candidates(typed, &mut candidates.into_iter());
     found.sort_by_key(|(distance, _)| *distance);
     let mut names: Vec<&str> = Vec::with_capacity(MAX_SUGGESTIONS);
     for (_, name) in found {
@@ -37,13 +36,13 @@ pub fn near<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> V
     names
 }
 
-/// `did you mean …?`, or nothing when nothing is near.
+/// `did you mean …?`, or `None` if nothing is near.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<Message> {
-    asked(&near(name, candidates))
+    suggestion(&near(name, candidates))
 }
 
-/// The question alone, with what is near.
-pub fn asked(found: &[&str]) -> Option<Message> {
+/// The question alone, for the near names that were found.
+pub fn suggestion(found: &[&str]) -> Option<Message> {
     let (last, rest) = found.split_last()?;
     Some(match rest {
         [] => msg!("did you mean `{last}`?"),
@@ -51,52 +50,52 @@ pub fn asked(found: &[&str]) -> Option<Message> {
     })
 }
 
-/// The only one of them; `None` when there are several or none, so that nothing is changed on a guess.
-pub fn only<'a>(found: &[&'a str]) -> Option<&'a str> {
+/// The only name; `None` if there are several or none, so that nothing is changed on a guess.
+pub fn single<'a>(found: &[&'a str]) -> Option<&'a str> {
     match found {
         [only] => Some(only),
         _ => None,
     }
 }
 
-/// How far one text is from another: letters left out, added, put in the place of others, or exchanged with the next.
+/// The edit distance of two texts: letters left out, added, replaced, or exchanged with the next one.
 pub fn distance(one: &str, other: &str) -> usize {
     strsim::osa_distance(one, other)
 }
 
-/// Whether `typed` is `name` after a slip of the hand, and no word of its own: two letters next to each other exchanged, one
-/// doubled, one inside left out, in a word of five or more; or case, `-` and `_`, and full-width letters. Another letter in the
-/// place of one makes other words (`context`, `zone`), and so does one at the end (`types`).
-pub fn slip(typed: &str, name: &str) -> bool {
-    const SHORTEST: usize = 5;
+/// Whether `typed` is `name` with a typing error, and not another word: two adjacent letters exchanged, one doubled, one inside
+/// left out, in a word of at least five letters; or case, `-` and `_`, and full-width letters. A replaced letter makes other
+/// words (`context`, `zone`), and so does one at the end (`types`).
+pub fn is_typing_error(typed: &str, name: &str) -> bool {
+    const MIN_CHARS: usize = 5;
     let (Some(plain), Some(other)) = (plain_form(typed), plain_form(name)) else { return false };
     let (a, b): (Vec<char>, Vec<char>) = (plain.chars().collect(), other.chars().collect());
-    if typed == name || a.len() < SHORTEST {
+    if typed == name || a.len() < MIN_CHARS {
         return false;
     }
-    let alike = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
-    let (rest, meant) = (a.get(alike..).unwrap_or_default(), b.get(alike..).unwrap_or_default());
-    match (rest, meant) {
+    let common = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    let (rest, expected) = (a.get(common..).unwrap_or_default(), b.get(common..).unwrap_or_default());
+    match (rest, expected) {
         ([], []) => true,
-        // One exchanged with the next.
-        ([x, y, rest @ ..], [p, q, meant @ ..]) if a.len() == b.len() => (x, y) == (q, p) && rest == meant,
-        // One twice.
-        ([x, rest @ ..], meant) if a.len() == b.len() + 1 => {
-            rest == meant && alike.checked_sub(1).and_then(|last| a.get(last)) == Some(x)
+        // Two letters exchanged.
+        ([x, y, rest @ ..], [p, q, expected @ ..]) if a.len() == b.len() => (x, y) == (q, p) && rest == expected,
+        // One letter doubled.
+        ([x, rest @ ..], expected) if a.len() == b.len() + 1 => {
+            rest == expected && common.checked_sub(1).and_then(|last| a.get(last)) == Some(x)
         }
-        // One left out, neither the first nor the last.
-        (rest, [_, meant @ ..]) if a.len() + 1 == b.len() => rest == meant && alike > 0 && !rest.is_empty(),
+        // One letter left out, neither the first nor the last.
+        (rest, [_, expected @ ..]) if a.len() + 1 == b.len() => rest == expected && common > 0 && !rest.is_empty(),
         _ => false,
     }
 }
 
-/// Whether `name` is `typed` in the plural.
-pub fn plural(typed: &str, name: &str) -> bool {
+/// Whether `name` is the plural of `typed`.
+pub fn is_plural(typed: &str, name: &str) -> bool {
     name.strip_suffix('s') == Some(typed)
 }
 
-/// All near ones with how far they are, in their order.
-fn near_ones<'a>(typed: &str, candidates: &mut dyn Iterator<Item = &'a str>) -> Vec<(usize, &'a str)> {
+/// All near candidates with their distances, in their order.
+fn near_candidates<'a>(typed: &str, candidates: &mut dyn Iterator<Item = &'a str>) -> Vec<(usize, &'a str)> {
     let Some(plain) = plain_form(typed) else { return Vec::new() };
     let words = sorted_words(typed);
     let length = plain.chars().count();
@@ -126,22 +125,23 @@ fn near_ones<'a>(typed: &str, candidates: &mut dyn Iterator<Item = &'a str>) -> 
     found
 }
 
-/// The name without what people mistake for one another; `None` for an empty or a very long one.
+/// The name without the differences that are ignored; `None` for an empty or a very long one.
 fn plain_form(name: &str) -> Option<String> {
     if name.chars().nth(MAX_NAME_CHARS).is_some() {
         return None;
     }
-    let plain: String = name.chars().map(half_width).filter(|c| !is_joint(*c)).flat_map(char::to_lowercase).collect();
+    let plain: String =
+        name.chars().map(half_width).filter(|c| !is_separator(*c)).flat_map(char::to_lowercase).collect();
     if plain.is_empty() { None } else { Some(plain) }
 }
 
 fn sorted_words(name: &str) -> Vec<String> {
-    let mut words: Vec<String> = name.split(is_joint).map(str::to_lowercase).collect();
+    let mut words: Vec<String> = name.split(is_separator).map(str::to_lowercase).collect();
     words.sort();
     words
 }
 
-fn is_joint(c: char) -> bool {
+fn is_separator(c: char) -> bool {
     matches!(c, '_' | '-' | ' ' | '.')
 }
 
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_the_hand_is_no_other_word() {
+    fn typing_errors_are_distinguished_from_other_words() {
         for (typed, name) in [
             ("contnet", "content"),
             ("max-rounds", "max_rounds"),
@@ -195,7 +195,7 @@ mod tests {
             ("sesion", "session"),
             ("session_nmae", "session_name"),
         ] {
-            assert!(slip(typed, name), "{typed}");
+            assert!(is_typing_error(typed, name), "{typed}");
         }
         for (typed, name) in [
             ("use", "user"),
@@ -214,9 +214,9 @@ mod tests {
             ("content", "content"),
             ("", "content"),
         ] {
-            assert!(!slip(typed, name), "{typed}");
+            assert!(!is_typing_error(typed, name), "{typed}");
         }
-        assert!(plural("max_round", "max_rounds") && !plural("types", "type") && !plural("type", "type"));
+        assert!(is_plural("max_round", "max_rounds") && !is_plural("types", "type") && !is_plural("type", "type"));
     }
 
     #[test]
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_as_long_as_a_book_is_not_compared() {
+    fn a_name_of_many_characters_is_not_compared() {
         let long = "n".repeat(100_000);
         assert!(near(&long, [long.as_str(), "n"]).is_empty());
     }

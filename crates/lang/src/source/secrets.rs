@@ -1,4 +1,4 @@
-//! Texts that look like API keys, tokens and passwords, anywhere in a file, comments included: no report ever shows them.
+//! Finds text that looks like API keys, tokens and passwords, anywhere in a file including comments: no report may show it.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -8,8 +8,8 @@ use regex::Regex;
 
 use crate::source::span::Span;
 
-/// What a file holds at least where one of the patterns below matches. Most files hold none of it, and compiling the patterns
-/// takes longer than checking a script: they are for the others.
+/// Every match of the patterns below contains one of these texts. Most files contain none of them, and compiling the patterns
+/// takes longer than checking a script, so they are compiled only for the other files.
 static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     const HINTS: [&str; 28] = [
         "sk-",
@@ -44,7 +44,7 @@ static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     AhoCorasick::builder().ascii_case_insensitive(true).build(HINTS).ok()
 });
 
-/// What keys of known services look like. Repetitions have no upper bound: one would be copied out as often as it says.
+/// The form of the keys of known services. Repetitions have no upper bound: the pattern would be expanded that many times.
 static KNOWN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r"sk-[A-Za-z0-9_-]{20,}",
@@ -62,7 +62,7 @@ static KNOWN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// A name that says that a secret follows, and what follows: on the same line, or as the `value` of a declaration.
+/// A name that announces a secret, and the secret: on the same line, or as the `value` of a declaration.
 static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r#"(?:(?i-u:api_key|apikey|api-key|access_key|accesskey|secret_key|secret-key|access-key|secret|token|password|passwd|pwd)|密码|密钥|口令)"#,
@@ -72,7 +72,7 @@ static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// What people write where a secret belongs.
+/// Placeholders that people write instead of a secret.
 const PLACEHOLDERS: [&str; 14] = [
     "xxx",
     "your",
@@ -90,20 +90,20 @@ const PLACEHOLDERS: [&str; 14] = [
     "insert",
 ];
 
-/// How many different characters a random key has at least.
-const LEAST_DIFFERENT: usize = 8;
+/// The minimum number of different characters in a random key.
+const MIN_DISTINCT: usize = 8;
 
-/// A text that looks like a secret.
+/// Text that looks like a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Secret {
     pub span: Span,
-    /// The part of it that must not be shown: all but what tells its kind.
+    /// The part that must not be shown: all but the prefix that shows the kind.
     pub hidden: Span,
     /// What it is, for a message: "an API key (`sk-…`)".
     pub kind: &'static str,
 }
 
-/// Every text that looks like a secret, in order. Linear in the size of the text.
+/// All text that looks like a secret, in order. Linear in the size of the text.
 pub fn secrets(text: &str) -> Vec<Secret> {
     if HINTS.as_ref().is_some_and(|hints| !hints.is_match(text)) {
         return Vec::new();
@@ -111,15 +111,17 @@ pub fn secrets(text: &str) -> Vec<Secret> {
     let span = |range: Range<usize>| Span::new(range.start, range.end);
     let mut found: Vec<Secret> = Vec::new();
     for known in KNOWN.iter().flat_map(|pattern| pattern.find_iter(text)) {
-        let begins = text.get(..known.start()).and_then(|before| before.chars().next_back());
+        let previous = text.get(..known.start()).and_then(|before| before.chars().next_back());
         // `risk-…` and `task-…` are words.
-        if begins.is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) || !random(known.as_str()) {
+        if previous.is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+            || !looks_random(known.as_str())
+        {
             continue;
         }
         let (kind, shown) = kind_of(known.as_str());
         let end = if kind == PRIVATE_KEY { end_of_key(text, known.end()) } else { known.end() };
         let hidden = if kind == PRIVATE_KEY { known.end()..end } else { known.start() + shown..end };
-        // Inside of a private key nothing else is looked for.
+        // Nothing else is searched for inside a private key.
         if found.last().is_none_or(|last| last.hidden.end <= hidden.start) {
             found.push(Secret { span: span(known.range()), hidden: span(hidden), kind });
         }
@@ -128,8 +130,8 @@ pub fn secrets(text: &str) -> Vec<Secret> {
     for captures in NAMED.iter().flat_map(|pattern| pattern.captures_iter(text)) {
         let Some(value) = captures.iter().skip(1).flatten().next() else { continue };
         let index = found.partition_point(|secret| secret.hidden.end <= value.start());
-        let told = found.get(index).is_some_and(|secret| secret.span.start < value.end());
-        if !told && literal(value.as_str()) {
+        let already_found = found.get(index).is_some_and(|secret| secret.span.start < value.end());
+        if !already_found && is_literal(value.as_str()) {
             let place = span(value.range());
             named.push(Secret { span: place, hidden: place, kind: "a password or key" });
         }
@@ -141,7 +143,7 @@ pub fn secrets(text: &str) -> Vec<Secret> {
 
 const PRIVATE_KEY: &str = "a private key";
 
-/// What it is, and how many bytes of it may be shown.
+/// The kind of a key, and how many bytes of it may be shown.
 fn kind_of(key: &str) -> (&'static str, usize) {
     const KINDS: [(&str, &str); 12] = [
         ("sk-ant-", "an API key (`sk-ant-…`)"),
@@ -161,28 +163,28 @@ fn kind_of(key: &str) -> (&'static str, usize) {
     kind.map_or((PRIVATE_KEY, key.len()), |(prefix, kind)| (*kind, prefix.len()))
 }
 
-/// The end of a key in lines whose first one ends at `from`.
+/// The end of a key of several lines, whose first line ends at `from`.
 fn end_of_key(text: &str, from: usize) -> usize {
-    const LONGEST: usize = 8 * 1024;
+    const MAX_BYTES: usize = 8 * 1024;
     let rest =
-        text.get(from..text.floor_char_boundary(from.saturating_add(LONGEST).min(text.len()))).unwrap_or_default();
+        text.get(from..text.floor_char_boundary(from.saturating_add(MAX_BYTES).min(text.len()))).unwrap_or_default();
     from + rest.find("-----END").unwrap_or_else(|| rest.find("\n\n").unwrap_or(rest.len()))
 }
 
-/// Whether a text of a known form is no stand-in.
-fn random(key: &str) -> bool {
+/// Whether a text of a known form is a real key, and not a placeholder.
+fn looks_random(key: &str) -> bool {
     if key.starts_with("-----BEGIN") {
         return true;
     }
     let body = key.trim_start_matches("sk-").trim_start_matches("ant-").trim_start_matches("Bearer ");
-    !is_placeholder(body) && body.contains(|c: char| c.is_ascii_digit()) && different(body) >= LEAST_DIFFERENT
+    !is_placeholder(body) && body.contains(|c: char| c.is_ascii_digit()) && distinct_bytes(body) >= MIN_DISTINCT
 }
 
-/// Whether what stands behind the name of a secret is one, written out: letters and digits mixed, and no reference to one.
-fn literal(value: &str) -> bool {
-    /// Longer ones are texts without spaces.
-    const LONGEST: usize = 200;
-    if value.len() > LONGEST {
+/// Whether the value after the name of a secret is one, written out: letters and digits mixed, and not a reference.
+fn is_literal(value: &str) -> bool {
+    /// Longer values are texts without spaces.
+    const MAX_BYTES: usize = 200;
+    if value.len() > MAX_BYTES {
         return false;
     }
     let reference = value.starts_with(['$', '<', '{', '*', '&', '!', '%', '(', '/', '|', '>', '`'])
@@ -194,7 +196,7 @@ fn literal(value: &str) -> bool {
     let ascii = value.bytes().all(|byte| byte.is_ascii_graphic());
     // `user.token2` and `get_token1()` are names.
     let call = value.contains(['(', ')', '[', '=']);
-    // Words that are joined are names too: `token_of_step_2`.
+    // Joined words are names too: `token_of_step_2`.
     let words = value.split(['_', '-', '.']).filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase())).count();
     ascii
         && letters
@@ -204,7 +206,7 @@ fn literal(value: &str) -> bool {
         && !(name && value.contains('_'))
         && words < 2
         && !is_placeholder(value)
-        && different(value) >= LEAST_DIFFERENT
+        && distinct_bytes(value) >= MIN_DISTINCT
 }
 
 fn is_placeholder(text: &str) -> bool {
@@ -212,7 +214,7 @@ fn is_placeholder(text: &str) -> bool {
     PLACEHOLDERS.iter().any(|placeholder| lower.contains(placeholder))
 }
 
-fn different(text: &str) -> usize {
+fn distinct_bytes(text: &str) -> usize {
     let mut seen = [false; 256];
     for byte in text.bytes() {
         if let Some(seen) = seen.get_mut(usize::from(byte)) {
@@ -230,14 +232,14 @@ mod tests {
         secrets(text).iter().map(|secret| text[secret.hidden.range()].to_owned()).collect()
     }
 
-    /// Put together here, so that nothing takes this file for one that leaks.
+    /// Built here, so that no scanner reports a leaked secret in this file.
     fn key(prefix: &str, length: usize) -> String {
         let letters = "q7Wm2Zr9Tk4Lp8Xv3Nb6Hd1Js5Fg0Cy".chars().cycle();
         prefix.chars().chain(letters.take(length)).collect()
     }
 
     #[test]
-    fn what_looks_like_a_secret_is_found_wherever_it_stands() {
+    fn secrets_are_found_anywhere_in_a_file() {
         let table = [
             (format!("a: {}\n", key("sk-", 40)), key("", 40)),
             (format!("a: 'x {} y'\n", key("sk-ant-", 60)), key("", 60)),
@@ -262,8 +264,8 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_names_and_prose_are_no_secrets() {
-        let sound = [
+    fn placeholders_names_and_prose_are_not_secrets() {
+        let harmless = [
             "a: sk-xxxxxxxxxxxxxxxxxxxxxxxxxxxx\n",
             "a: sk-your-key-goes-here-please-1234\n",
             "a: AKIAIOSFODNN7EXAMPLE\n",
@@ -281,7 +283,7 @@ mod tests {
             "content: 您的密码是什么？\n",
             "token: https://example.org/a1b2c3d4e5\n",
         ];
-        for text in sound {
+        for text in harmless {
             assert_eq!(found(text), Vec::<String>::new(), "{text}");
         }
     }

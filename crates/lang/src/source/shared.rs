@@ -1,4 +1,4 @@
-//! What aliases share: a change of it would change every place that names it.
+//! Finds nodes that aliases share: changing one of them would change every place that refers to it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{NodeKind, YamlNode};
 
-/// Takes away that a fix is sure where it edits what stands at an anchor that an alias names: one field would be mended, and
-/// another one would say something else. `root` is that of the document in `file`.
-pub fn unsure_where_shared(file: &Arc<SourceFile>, root: &YamlNode, diagnostics: &mut [Diagnostic]) {
+/// Makes a fix unsure if it edits the target of an alias: it would fix one field and change the meaning of another one. `root`
+/// is the root of the document in `file`.
+pub fn mark_shared_fixes_unsure(file: &Arc<SourceFile>, root: &YamlNode, diagnostics: &mut [Diagnostic]) {
     let sure = |diagnostic: &Diagnostic| diagnostic.fixes.iter().any(|fix| fix.sure);
     // Without an asterisk there is no alias.
     if !file.text().contains('*') || !diagnostics.iter().any(sure) {
@@ -21,7 +21,7 @@ pub fn unsure_where_shared(file: &Arc<SourceFile>, root: &YamlNode, diagnostics:
     let mut shared = walk.shared;
     shared.sort_unstable();
     shared.dedup();
-    // Nodes lie apart or in one another: those that lie in others are left out, and the last one before a place tells.
+    // Nodes are disjoint or nested: nested ones are dropped, so that only the last one before a position can contain it.
     let mut outer: Vec<Span> = Vec::with_capacity(shared.len());
     for span in shared {
         if outer.last().is_none_or(|last| last.end < span.end) {
@@ -68,7 +68,7 @@ mod tests {
     use crate::source::compose::parse;
 
     #[test]
-    fn what_two_places_share_is_not_changed_for_one_of_them() {
+    fn fixes_of_shared_nodes_are_not_sure() {
         // The text, what a fix would replace, and whether it stays sure.
         for (text, old, sure) in [
             ("a: &b old\nc: *b\n", "old", false),
@@ -83,7 +83,7 @@ mod tests {
             let at = text.find(old).unwrap();
             let found = Diagnostic::error("x", "", &file, Span::new(at, at + old.len()));
             let mut found = [found.with_sure_replacement(Some("new"))];
-            unsure_where_shared(&file, &parse(&file).root.unwrap(), &mut found);
+            mark_shared_fixes_unsure(&file, &parse(&file).root.unwrap(), &mut found);
             assert_eq!(found[0].fixes[0].sure, sure, "{text}");
         }
     }

@@ -1,4 +1,4 @@
-//! Where something stands in a file: a range of bytes, and a value together with its range.
+//! Positions in a file: a range of bytes, and a value with its range.
 
 use std::ops::Range;
 
@@ -6,7 +6,6 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Span {
     pub start: usize,
-    /// The byte after the last one.
     pub end: usize,
 }
 
@@ -16,7 +15,7 @@ impl Span {
         Self { start, end: if end < start { start } else { end } }
     }
 
-    /// The empty span at `byte`: a place between two characters.
+    /// The empty span at `byte`, between two characters.
     pub const fn point(byte: usize) -> Self {
         Self { start: byte, end: byte }
     }
@@ -55,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_never_runs_backwards() {
+    fn a_span_is_never_reversed() {
         assert_eq!(Span::new(5, 3), Span::point(5));
         assert_eq!(Span::new(5, 3).len(), 0);
         assert_eq!(Span::new(1, 3).join(Span::new(7, 9)), Span::new(1, 9));

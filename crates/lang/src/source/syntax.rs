@@ -1,4 +1,4 @@
-//! The parser's complaints in words for people who do not program: what is wrong, where it began, what to do.
+//! Explains parser errors to people who do not program: what is wrong, where it started, what to do.
 
 use crate::message::msg;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::source::yaml::MAX_DEPTH;
 
-/// The longest key that the parser takes without a `?` before it, in characters (YAML 1.2, section 7.4).
+/// The longest key that the parser accepts without a `?` before it, in characters (YAML 1.2, section 7.4).
 const MAX_KEY_CHARS: usize = 1024;
 
-/// The diagnostic for what ended the reading of a file. `last_node` is where the last node that was read begins.
+/// The diagnostic of the error that ended the reading of a file. `last_node` is the start of the last node that was read.
 pub(crate) fn diagnose(file: &Arc<SourceFile>, error: &ScanError, last_node: usize) -> Diagnostic {
     let at = file.clamp(Span::point(error.marker().byte_offset().unwrap_or(last_node))).start;
     if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
@@ -140,7 +140,7 @@ impl<'f> SyntaxLocation<'f> {
             | Kind::UnexpectedEofBlockSequence
             | Kind::ExpectedNodeContent => self.special_value(),
             Kind::ExpectedDocumentStart | Kind::InvalidDocumentEnd => self.special_value().or_else(|| {
-                // `%d` in the first line is a directive to YAML, and the parser stops behind it.
+                // `%d` on the first line is a directive in YAML, and the parser stops after it.
                 let above = self.line.above().next().map(|line| line.content());
                 let directive = above.filter(|content| self.file.slice(*content).starts_with('%'));
                 if let Some(found) = directive.and_then(|content| misreading::needs_quotes(self.file, content)) {
@@ -156,19 +156,19 @@ impl<'f> SyntaxLocation<'f> {
         }
     }
 
-    /// The character at which the parser stopped.
+    /// The character where the parser stopped.
     pub(crate) fn character(&self) -> Span {
         self.file.clamp(Span::new(self.at, self.at + 1))
     }
 
-    /// A value that begins with a character that means something, in this line.
+    /// A value on this line that starts with a character that has a meaning in YAML.
     pub(crate) fn special_value(&self) -> Option<Misreading> {
         let value = self.line.value();
         let first = misreading::needs_quotes(self.file, value);
         first.or_else(|| misreading::needs_quotes(self.file, Span::new(self.at, value.end)))
     }
 
-    /// A template at the bracket at which the parser stopped, the first or the second of its two.
+    /// A template at the bracket where the parser stopped, which is the first or the second of the two.
     pub(crate) fn template(&self) -> Option<Misreading> {
         let start = if misreading::is_template(self.file, self.at) { self.at } else { self.at.checked_sub(1)? };
         misreading::template(self.file, start, false)
@@ -184,7 +184,7 @@ mod tests {
     use crate::source::compose;
     use crate::source::render::human::human;
 
-    /// Each `tests/fixtures/yaml/<theme>.txt` holds files, each under a line `##### title`: theme, then titles and texts.
+    /// Each `tests/fixtures/yaml/<theme>.txt` contains files, each below a line `##### title`: themes, with their titles and texts.
     fn fixtures() -> Vec<(String, Vec<(String, String)>)> {
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("tests/fixtures/yaml");
         let mut themes: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fix_settles_its_mistake() {
+    fn every_fix_resolves_its_error() {
         let mut fixed = 0;
         for (theme, cases) in fixtures() {
             for (title, text) in cases {
@@ -224,9 +224,9 @@ mod tests {
                     edits.sort_by_key(|edit| std::cmp::Reverse(edit.span.start));
                     let mut after = text.clone();
                     edits.iter().for_each(|edit| after.replace_range(edit.span.range(), &edit.text));
-                    let left = compose::parse(&Arc::new(SourceFile::new("a.yaml", after.as_str()))).diagnostics;
+                    let remaining = compose::parse(&Arc::new(SourceFile::new("a.yaml", after.as_str()))).diagnostics;
                     let near = |other: &Diagnostic| other.span.start.abs_diff(diagnostic.span.start) < 3;
-                    assert!(!left.iter().any(near), "{theme}: {title}\n{after}\n{left:?}");
+                    assert!(!remaining.iter().any(near), "{theme}: {title}\n{after}\n{remaining:?}");
                     fixed += 1;
                 }
             }

@@ -1,4 +1,4 @@
-//! Tags (`!!int`): which are known, and whether what carries one fits it.
+//! Checks tags such as `!!int`: whether they are known, and whether the tagged value fits.
 
 use crate::message::msg;
 use std::sync::Arc;
@@ -11,38 +11,38 @@ use crate::source::near::near_miss;
 use crate::source::span::Span;
 use crate::source::text::{SourceFile, excerpt};
 
-/// What a tag asks for.
-enum Asked<'t> {
+/// The type that a tag requires.
+enum TagType<'t> {
     /// One of [`core_schema::TAGS`].
     Core(&'t str),
-    /// `!` alone: a scalar is text, a collection what it looks like.
+    /// `!` alone: a scalar is text, a collection is what it looks like.
     Bare,
     /// Anything else.
     Unknown(&'t str),
 }
 
-fn asked(tag: &Tag) -> Asked<'_> {
+fn tag_type(tag: &Tag) -> TagType<'_> {
     match tag.core_suffix() {
-        Some(name) => Asked::Core(name),
-        None if tag.handle().is_empty() && tag.suffix() == "!" => Asked::Bare,
-        None => Asked::Unknown(tag.suffix()),
+        Some(name) => TagType::Core(name),
+        None if tag.handle().is_empty() && tag.suffix() == "!" => TagType::Bare,
+        None => TagType::Unknown(tag.suffix()),
     }
 }
 
-/// The name of a scalar's tag, if it has one. `span` is where the tag stands.
-/// Errors: `unknown-tag`; `tag-mismatch` where the text does not fit.
+/// The name of a scalar's tag, if it has one. `span` is the position of the tag.
+/// Errors: `unknown-tag`; `tag-mismatch` if the text does not fit.
 pub(crate) fn of_scalar(
     tag: Option<&Tag>,
     text: &str,
     file: &Arc<SourceFile>,
     span: Span,
 ) -> Result<Option<String>, Box<Diagnostic>> {
-    match tag.map(asked) {
+    match tag.map(tag_type) {
         None => Ok(None),
-        Some(Asked::Bare) => Ok(Some("str".to_owned())),
-        Some(Asked::Unknown(name)) => Err(unknown(name, file, span)),
-        Some(Asked::Core(name)) if core_schema::tagged(name, text).is_some() => Ok(Some(name.to_owned())),
-        Some(Asked::Core(name)) => {
+        Some(TagType::Bare) => Ok(Some("str".to_owned())),
+        Some(TagType::Unknown(name)) => Err(unknown(name, file, span)),
+        Some(TagType::Core(name)) if core_schema::tagged(name, text).is_some() => Ok(Some(name.to_owned())),
+        Some(TagType::Core(name)) => {
             let message = msg!("`{}` does not match the tag `!!{name}`", excerpt(text));
             let help = "change the text or remove the tag";
             Err(Box::new(Diagnostic::error("tag-mismatch", message, file, span).with_help(help)))
@@ -50,18 +50,18 @@ pub(crate) fn of_scalar(
     }
 }
 
-/// Checks the tag of a list (`fits` is `seq`) or a mapping (`map`).
-/// Errors: `unknown-tag`; `tag-mismatch` for the tag of something else.
+/// Checks the tag of a list (`expected` is `seq`) or a mapping (`map`).
+/// Errors: `unknown-tag`; `tag-mismatch` for the tag of another type.
 pub(crate) fn of_collection(
     tag: Option<&Tag>,
-    fits: &str,
+    expected: &str,
     file: &Arc<SourceFile>,
     span: Span,
 ) -> Result<(), Box<Diagnostic>> {
-    match tag.map(asked) {
-        Some(Asked::Unknown(name)) => Err(unknown(name, file, span)),
-        Some(Asked::Core(name)) if name != fits => {
-            let what = if fits == "seq" { "a list" } else { "a mapping" };
+    match tag.map(tag_type) {
+        Some(TagType::Unknown(name)) => Err(unknown(name, file, span)),
+        Some(TagType::Core(name)) if name != expected => {
+            let what = if expected == "seq" { "a list" } else { "a mapping" };
             let message = msg!("the tag `!!{name}` cannot be applied to {what}");
             Err(Box::new(Diagnostic::error("tag-mismatch", message, file, span).with_help("remove the tag")))
         }

@@ -1,4 +1,4 @@
-//! The text of one file: decoded or refused, with byte offsets translated to lines and columns.
+//! The text of one file: decoded or rejected, with byte offsets converted to lines and columns.
 
 use crate::message::message::Message;
 use crate::message::msg;
@@ -9,39 +9,40 @@ use crate::source::diagnostic::Diagnostic;
 use crate::source::secrets::{Secret, secrets};
 use crate::source::span::Span;
 
-/// The largest file that is read, in bytes (8 MiB): scripts are written by people.
+/// The maximum size of a file, in bytes (8 MiB): scripts are written by people.
 pub const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
 
 /// The UTF-8 byte-order mark that some editors put at the start of a file.
 pub(crate) const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// A file's text and its name as shown to people (a path relative to the project).
+/// A file's text, and its name in messages (a path relative to the project).
 pub struct SourceFile {
     name: String,
     text: String,
     /// The byte at which each line starts; never empty.
     line_starts: Vec<usize>,
-    /// How many characters begin before each multiple of [`STRIDE`] bytes; made for the first column far in a long line.
+    /// The number of characters that start before each multiple of [`STRIDE`] bytes; computed for the first column far into a
+    /// long line.
     strides: OnceLock<Vec<usize>>,
-    /// What looks like a secret in it; made for the first report.
+    /// The text that looks like a secret; computed for the first report.
     secrets: OnceLock<Vec<Secret>>,
 }
 
-/// A column is counted over at most about this many bytes, so that many findings in one line of megabytes cost no more than
+/// A column is counted over at most about this many bytes, so that many diagnostics in one line of megabytes cost no more than
 /// as many elsewhere.
 const STRIDE: usize = 4096;
 
 impl SourceFile {
-    /// Text that already is text: from a string in the program, a request, a test.
+    /// A file from text in memory: a string in the program, a request, a test.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
         let line_starts = line_starts(&text);
         Self { name: name.into(), text, line_starts, strides: OnceLock::new(), secrets: OnceLock::new() }
     }
 
-    /// Bytes as they came from a disk. Nothing is stripped: a UTF-8 byte-order mark stays, so offsets are those of the file.
-    /// Errors: A diagnostic `file-too-large` (more than [`MAX_FILE_BYTES`]) or `not-text` (UTF-16, binary, not UTF-8). Its file holds
-    /// the text up to the first bad byte, so that it can be shown.
+    /// A file from its bytes on disk. Nothing is stripped: a UTF-8 byte-order mark stays, so offsets are those of the file.
+    /// Errors: a diagnostic `file-too-large` (more than [`MAX_FILE_BYTES`]) or `not-text` (UTF-16, binary, not UTF-8). Its file
+    /// contains the text up to the first invalid byte, so that it can be shown.
     pub fn from_bytes(name: impl Into<String>, bytes: Vec<u8>) -> Result<Self, Box<Diagnostic>> {
         let name = name.into();
         if bytes.len() > MAX_FILE_BYTES {
@@ -88,8 +89,8 @@ impl SourceFile {
         &self.text
     }
 
-    /// The line and the column of a byte, both from 1, the column in characters. Any value is safe: one past the end counts as
-    /// the end, one inside a character as its start. A byte-order mark takes no column.
+    /// The line and the column of a byte, both from 1, the column in characters. Any value is valid: one past the end counts as
+    /// the end, one inside a character as its start. A byte-order mark has no column.
     pub fn line_column(&self, byte: usize) -> (usize, usize) {
         let byte = self.text.floor_char_boundary(byte.min(self.text.len()));
         let line = self.line(byte);
@@ -102,19 +103,19 @@ impl SourceFile {
         (line, 1 + without_mark(start, before).chars().count())
     }
 
-    /// How many characters stand before `byte`, which is on a boundary.
+    /// The number of characters before `byte`, which is on a character boundary.
     fn characters_before(&self, byte: usize) -> usize {
         let strides = self.strides.get_or_init(|| {
-            let counts = self.text.as_bytes().chunks(STRIDE).map(begun);
+            let counts = self.text.as_bytes().chunks(STRIDE).map(count_characters);
             let sums = counts.scan(0, |sum, count| Some(std::mem::replace(sum, *sum + count)));
             sums.collect()
         });
         let index = (byte / STRIDE).min(strides.len().saturating_sub(1));
         let rest = self.text.as_bytes().get(index * STRIDE..byte).unwrap_or_default();
-        strides.get(index).copied().unwrap_or(0) + begun(rest)
+        strides.get(index).copied().unwrap_or(0) + count_characters(rest)
     }
 
-    /// The line of a byte, from 1. Quick however long the line is.
+    /// The line of a byte, from 1. The length of the line does not matter.
     pub fn line(&self, byte: usize) -> usize {
         self.line_starts.partition_point(|start| *start <= byte).max(1)
     }
@@ -130,12 +131,12 @@ impl SourceFile {
         Some(Span::new(start, start + shown.trim_end_matches(['\n', '\r']).len()))
     }
 
-    /// The text that `span` covers; empty where the span does not fit the text.
+    /// The text that `span` covers; empty if the span does not fit the text.
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.range()).unwrap_or("")
     }
 
-    /// `span` brought inside the text and onto character boundaries.
+    /// `span` clamped to the text and extended to character boundaries.
     pub fn clamp(&self, span: Span) -> Span {
         let start = self.text.floor_char_boundary(span.start.min(self.text.len()));
         let end = self.text.ceil_char_boundary(span.end.min(self.text.len()));
@@ -143,14 +144,14 @@ impl SourceFile {
     }
 }
 
-/// The name and the size only: what people wrote stays out of logs.
+/// The name and the size only: the author's text stays out of logs.
 impl fmt::Debug for SourceFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SourceFile").field("name", &self.name).field("bytes", &self.text.len()).finish_non_exhaustive()
     }
 }
 
-/// The diagnostic for a file of more than [`MAX_FILE_BYTES`]. A reader may raise it before it has read the whole.
+/// The diagnostic for a file of more than [`MAX_FILE_BYTES`]. A reader may report it before it has read the whole file.
 pub fn too_large(file: &Arc<SourceFile>) -> Diagnostic {
     let limit = MAX_FILE_BYTES / (1024 * 1024);
     let message = msg!("the file is larger than {limit} MiB, which is the maximum size");
@@ -160,7 +161,7 @@ pub fn too_large(file: &Arc<SourceFile>) -> Diagnostic {
 
 /// The diagnostic for text with a NUL at `byte`.
 pub(crate) fn binary(file: &Arc<SourceFile>, byte: usize) -> Diagnostic {
-    // What stands around a NUL is seldom fit for a terminal: point at the place only where the file is text so far.
+    // Text around a NUL is seldom fit for a terminal: mark the position only if the file is text up to there.
     let span = if byte < file.text.len() { Span::new(byte, byte + 1) } else { Span::default() };
     let message = msg!("this is not a text file: NUL byte at offset {byte}");
     Diagnostic::error("not-text", message, file, span)
@@ -169,7 +170,7 @@ pub(crate) fn binary(file: &Arc<SourceFile>, byte: usize) -> Diagnostic {
 
 /// The start of a text, for a message.
 pub(crate) fn excerpt(text: &str) -> String {
-    /// How many characters of an author's text a message repeats.
+    /// How many characters of the author's text a message repeats.
     const EXCERPT_CHARS: usize = 40;
     match text.char_indices().nth(EXCERPT_CHARS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or("")),
@@ -177,7 +178,7 @@ pub(crate) fn excerpt(text: &str) -> String {
     }
 }
 
-/// Every place at which a line starts. A line ends at `\n`, `\r\n` or a lone `\r`, as YAML has it.
+/// The start of every line. A line ends at `\n`, `\r\n` or a lone `\r`, as in YAML.
 fn line_starts(text: &str) -> Vec<usize> {
     let bytes = text.as_bytes();
     let mut starts = vec![0];
@@ -190,8 +191,8 @@ fn line_starts(text: &str) -> Vec<usize> {
     starts
 }
 
-/// How many characters begin in these bytes of UTF-8.
-fn begun(bytes: &[u8]) -> usize {
+/// The number of characters that start in these bytes of UTF-8.
+fn count_characters(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count()
 }
 
@@ -199,7 +200,7 @@ fn without_mark(start: usize, text: &str) -> &str {
     if start == 0 { text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text) } else { text }
 }
 
-/// Which UTF-16 the bytes are, by their byte-order mark or by a first pair of ASCII characters.
+/// The byte order of UTF-16, by the byte-order mark or by a first pair of ASCII characters.
 fn utf16_order(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0xff, 0xfe, ..] => Some("little endian"),
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_a_long_line_are_those_that_counting_gives() {
+    fn columns_of_a_long_line_equal_those_of_a_full_count() {
         let line = "a好😀é".repeat(1_000);
         for start in ["", "\u{feff}", "短\n", "\u{feff}短\n"] {
             let text = format!("{start}{line}\n{line}");
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_is_refused() {
+    fn what_is_not_text_is_rejected() {
         let table: [(&[u8], &str); 5] = [
             (b"\xff\xfea\0:\0", "UTF-16 (little endian)"),
             (b"\0a\0:\0 ", "UTF-16 (big endian)"),
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_over_the_limit_is_refused_by_its_size() {
+    fn a_file_over_the_limit_is_rejected_by_its_size() {
         let error = SourceFile::from_bytes("a.yaml", vec![b'a'; MAX_FILE_BYTES + 1]).unwrap_err();
         assert_eq!(error.rule, "file-too-large");
         assert!(SourceFile::from_bytes("a.yaml", vec![b'a'; MAX_FILE_BYTES]).is_ok());

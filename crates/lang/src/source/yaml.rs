@@ -1,4 +1,4 @@
-//! The YAML tree of an author's file: every node knows where it stands.
+//! The YAML tree of a file: every node has its position.
 
 use crate::message::message::Message;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use crate::source::core_schema;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::{Span, Spanned};
 
-/// How deep lists and mappings may stand in one another, aliases followed. What walks a tree may recurse.
+/// The maximum nesting depth of lists and mappings, with aliases followed. Functions that walk a tree may recurse.
 pub const MAX_DEPTH: usize = 128;
 
-/// How many nodes a document may have, aliases expanded.
+/// The maximum number of nodes in a document, with aliases expanded.
 pub const MAX_NODES: usize = 500_000;
 
-/// How much text the scalars of a document may hold together, aliases expanded, in bytes (64 MiB).
+/// The maximum total size of the scalars of a document, with aliases expanded, in bytes (64 MiB).
 pub const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
-/// A scalar, a list or a mapping. An alias is the node that it names, shared.
+/// A scalar, a list or a mapping. An alias shares the node that it refers to.
 #[derive(Clone, Debug)]
 pub struct YamlNode {
-    /// Where it stands: a quoted scalar with its quotes; a block scalar from the first to the last character of its text,
-    /// without its header; a collection from its first to its last child or bracket; nothing as a point. An alias is where
-    /// its anchor is.
+    /// The position: of a quoted scalar with its quotes; of a block scalar from the first to the last character of its text,
+    /// without its header; of a collection from its first to its last child or bracket; of an absent value as a point. An alias
+    /// has the position of its anchor.
     pub span: Span,
     pub kind: NodeKind,
 }
@@ -57,17 +57,16 @@ pub enum ScalarStyle {
 
 #[derive(Clone, Debug)]
 pub struct Scalar {
-    /// Its text: quotes, escapes, indentation and folding undone. Empty for nothing at all.
+    /// The decoded text, without quotes, escapes, indentation and folding. Empty for an absent value.
     pub text: String,
     pub style: ScalarStyle,
-    /// The name of its tag without `!!`, one of `str`, `int`, `float`, `bool`, `null`. The text fits it.
+    /// The name of the tag without `!!`, one of `str`, `int`, `float`, `bool`, `null`. The text fits the tag.
     pub tag: Option<String>,
 }
 
 impl Scalar {
-    /// The value it stands for, by the core schema of YAML 1.2: only plain scalars resolve to null, booleans and numbers;
-    /// `yes`, `no`, `on`, `off` are text; a tag decides. What JSON cannot hold (`.inf`, `.nan`, integers beyond 64 bits) is
-    /// its text.
+    /// The value by the core schema of YAML 1.2: only plain scalars resolve to null, booleans and numbers; `yes`, `no`, `on`,
+    /// `off` are text; a tag takes precedence. What JSON cannot represent (`.inf`, `.nan`, integers beyond 64 bits) stays text.
     pub fn value(&self) -> Value {
         match &self.tag {
             Some(tag) => core_schema::tagged(tag, &self.text).unwrap_or_else(|| Value::String(self.text.clone())),
@@ -78,7 +77,7 @@ impl Scalar {
 }
 
 impl YamlNode {
-    /// The whole tree as JSON, aliases expanded. Bounded by [`MAX_NODES`] and [`MAX_TEXT_BYTES`].
+    /// The tree as JSON, with aliases expanded. Limited by [`MAX_NODES`] and [`MAX_TEXT_BYTES`].
     pub fn to_json(&self) -> Value {
         match &self.kind {
             NodeKind::Scalar(scalar) => scalar.value(),
@@ -114,7 +113,7 @@ impl YamlNode {
         self.as_mapping()?.iter().find(|entry| entry.key.value == key).map(|entry| &entry.value)
     }
 
-    /// What it is, for a message: "text", "a number", "a boolean", "nothing", "a list", "a mapping".
+    /// The description for a message: "text", "a number", "a boolean", "nothing", "a list", "a mapping".
     pub fn describe(&self) -> Message {
         Message::word(match &self.kind {
             NodeKind::Sequence(_) => "a list",
@@ -131,9 +130,9 @@ impl YamlNode {
 
 #[derive(Clone, Debug)]
 pub struct ParsedYaml {
-    /// The root of the document; `None` when there is none or when it could not be read to its end.
+    /// The root of the document; `None` if there is none or if the document could not be read to its end.
     pub root: Option<Arc<YamlNode>>,
-    /// What is wrong with it, in the order of the file. When there are errors, `root` (if any) is what could be made of it.
+    /// Its problems, in file order. If there are errors, `root` (if any) is the part that could be read.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn every_node_knows_where_it_stands() {
+    fn every_node_has_its_position() {
         let text =
             "\u{feff}a:\n  - 好: [x, {y: z}] # c\n    '引': \"q\"\n# tail\n\nb: |\n  text\n  more\n\nc: >\n\nd:\n";
         let file = Arc::new(SourceFile::new("a.yaml", text));
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_remains_where_the_syntax_is_right() {
+    fn a_tree_remains_if_the_syntax_is_valid() {
         let parsed = read("a: 1\na: 2\n<<: *x\n? [k]\n: v\nb: *y\nc: !z 3\n---\nd: 4\n");
         assert_eq!(parsed.root.as_ref().unwrap().to_json(), json!({"a": 1, "b": "*y", "c": 3}));
         let expected = [
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_files_are_refused_at_once() {
+    fn hostile_files_are_rejected_at_once() {
         let many = MAX_NODES + 10;
         let table = [
             ("billion laughs", chain(60, |n| format!("[*a{n}, *a{n}]")), "too-many-nodes"),
@@ -269,7 +268,7 @@ mod tests {
             ("a NUL", "a: b\0c: [".to_owned(), "not-text"),
         ];
         for (name, text, expected) in table {
-            // Whatever took more than linear time here would not come to an end.
+            // Anything that takes more than linear time would not finish here.
             let parsed = read(&text);
             assert_eq!(rules(&parsed), [expected], "{name}");
             assert!(parsed.root.is_none(), "{name}");
@@ -277,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deepest_document_that_is_read_can_be_walked() {
+    fn the_deepest_valid_document_can_be_walked() {
         let flow = format!("{}{}", "[".repeat(MAX_DEPTH), "]".repeat(MAX_DEPTH));
         let parsed = read(&flow);
         assert_eq!(rules(&parsed), Vec::<&str>::new());
@@ -319,7 +318,7 @@ mod tests {
         prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
     }
 
-    fn check(file: &SourceFile, node: &YamlNode) {
+    fn check_spans(file: &SourceFile, node: &YamlNode) {
         let fits = |span: Span| file.text().get(span.range()).is_some();
         assert!(fits(node.span), "{:?}", node.span);
         match &node.kind {
@@ -330,11 +329,11 @@ mod tests {
                 }
                 assert!(fits(locate_bytes(file, node, 1..scalar.text.len())));
             }
-            NodeKind::Sequence(items) => items.iter().for_each(|item| check(file, item)),
+            NodeKind::Sequence(items) => items.iter().for_each(|item| check_spans(file, item)),
             NodeKind::Mapping(entries) => {
                 for entry in entries {
                     assert!(fits(entry.key.span), "{:?}", entry.key.span);
-                    check(file, &entry.value);
+                    check_spans(file, &entry.value);
                 }
             }
         }
@@ -344,7 +343,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn no_text_brings_the_reader_down(text in yaml_like()) {
+        fn no_text_makes_the_reader_panic(text in yaml_like()) {
             let file = Arc::new(SourceFile::new("a.yaml", text));
             let parsed = parse(&file);
             prop_assert!(parsed.root.is_some() || !parsed.diagnostics.is_empty());
@@ -357,13 +356,13 @@ mod tests {
             let shown = crate::source::render::human::human(&parsed.diagnostics, false);
             prop_assert!(shown.is_empty() == parsed.diagnostics.is_empty());
             if let Some(root) = &parsed.root {
-                check(&file, root);
+                check_spans(&file, root);
                 let _ = root.to_json();
             }
         }
 
         #[test]
-        fn no_bytes_bring_the_reader_down(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             match SourceFile::from_bytes("a.yaml", bytes) {
                 Ok(file) => drop(parse(&Arc::new(file))),
                 Err(diagnostic) => {

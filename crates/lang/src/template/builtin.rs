@@ -1,4 +1,4 @@
-//! The prompt templates that the binary carries, a plain table.
+//! The prompt templates that are embedded in the binary.
 
 #[derive(Clone, Copy, Debug)]
 pub struct Builtin {
@@ -8,7 +8,7 @@ pub struct Builtin {
     pub text: &'static str,
 }
 
-/// The templates of the folder `$from`, as those of `$place`.
+/// The templates of the folder `$from` as templates of `$place`.
 macro_rules! builtin {
     ($($place:literal from $from:literal: $($name:literal)*;)*) => {
         &[$($(Builtin {
@@ -19,7 +19,7 @@ macro_rules! builtin {
     };
 }
 
-// The default templates are Chinese. Under `custom/chinese` they stand before the default ones of a project.
+// The default templates are Chinese. Under `custom/chinese` they take precedence over the default ones of a project.
 pub const BUILTINS: &[Builtin] = builtin! {
     "default" from "default":
         "ai_ask_v1.md" "ai_say_v1.md" "ai_think_v1.md" "ai_ask_monitor_v1.md" "ai_say_monitor_v1.md"

@@ -1,20 +1,19 @@
-//! The minijinja environment that texts, templates and expressions share: filters, tests, functions, limits, and how a
-//! value is written (docs/language.md, docs/templates.md).
+//! The minijinja environment of texts, templates and expressions: filters, tests, functions, limits, and the formatting of
+//! values (docs/language.md, docs/templates.md).
 //!
-//! What bounds a rendering: [`FUEL`] bounds its steps, [`MAX_OUTPUT`](crate::template::features::MAX_OUTPUT) what it gives, [`MAX_WRITTEN`] what it writes at
-//! all (what `{% set %}…{% endset %}`, a macro or `{% filter %}` captures included), and
-//! [`MAX_VALUE_BYTES`](crate::template::names::MAX_VALUE_BYTES) each value that goes in.
+//! The limits of a rendering: [`FUEL`] for its steps, [`MAX_OUTPUT`](crate::template::features::MAX_OUTPUT) for its output,
+//! [`MAX_WRITTEN`] for all written text (including the text that `{% set %}…{% endset %}`, a macro or `{% filter %}` captures), and
+//! [`MAX_VALUE_BYTES`](crate::template::names::MAX_VALUE_BYTES) for each input value.
 //!
-//! **Fuel does not bound memory.** A step may be large: `~`, `+` and `*` on texts inside a template are instructions
-//! of minijinja that cannot be hooked, and doubling a text in a loop (`{% set s = s ~ s %}`) or capturing a long literal
-//! text many times can still take all memory. No simple rule refuses those shapes and nothing else, so none is tried:
-//! templates and scripts are files of the project and as trusted as its commands. What a *person* or a *model* says
-//! cannot do it: it is never parsed.
+//! **Fuel does not limit memory.** One step can allocate much: `~`, `+` and `*` on texts inside a template are instructions
+//! of minijinja that cannot be hooked. A loop that doubles a text (`{% set s = s ~ s %}`) or captures a long literal many times
+//! can still use all memory. No simple rule rejects exactly these templates, so there is none: templates and scripts are files of
+//! the project and as trusted as its commands. Input of a *person* or a *model* cannot cause this, because it is never parsed.
 
 use crate::message::ToMessage;
 use crate::message::message::Message;
 use crate::message::msg;
-use crate::template::error::of_message;
+use crate::template::error::error_with_message;
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
@@ -27,7 +26,7 @@ use crate::template::features::{FUEL, FeatureKind, MAX_NESTING, MAX_RANGE, MAX_W
 use crate::template::missing::{is_unknown, marked, with_marks};
 use crate::template::pattern::Patterns;
 
-/// The tests that are comparisons, and the operator whose rules they follow.
+/// The tests that compare values, and their operators.
 const COMPARING_TESTS: &[(&str, Operator)] = &[
     ("eq", Operator::Equal),
     ("equalto", Operator::Equal),
@@ -47,7 +46,7 @@ const COMPARING_TESTS: &[(&str, Operator)] = &[
     ("in", Operator::In),
 ];
 
-/// An environment without templates, with `undefined` for names that nobody knows.
+/// Creates an environment without templates. `undefined` applies to unknown names.
 pub fn environment(undefined: UndefinedBehavior) -> Environment<'static> {
     let mut environment = Environment::new();
     minijinja_contrib::add_to_environment(&mut environment);
@@ -56,40 +55,41 @@ pub fn environment(undefined: UndefinedBehavior) -> Environment<'static> {
     environment.set_formatter(write_value);
     environment.set_fuel(Some(FUEL));
     environment.set_recursion_limit(MAX_NESTING);
-    // Errors then say which name was undefined and where. It costs nothing while there is no error. What else it
-    // collects (source, locals) is dropped with minijinja's error, which never leaves this room.
+    // Adds the undefined name and its position to errors, at no cost without an error. The other debug data (source, locals)
+    // is dropped with the error of minijinja, which never leaves this crate.
     environment.set_debug(true);
     environment.remove_global("debug");
     environment.add_function("range", range);
     environment.add_filter("default", default);
     environment.add_filter("d", default);
     environment.add_test("divisibleby", divisible);
-    // As minijinja has them; a name that is only marked is none either.
+    // Like those of minijinja, but a marked unknown name also counts as undefined.
     environment.add_test("defined", |value: &Value| !value.is_undefined() && !is_unknown(value));
     environment.add_test("undefined", |value: &Value| value.is_undefined() || is_unknown(value));
     let patterns = Patterns::default();
-    environment.add_test("regex", move |value: &Value, pattern: &str| patterns.found(value, pattern));
+    environment.add_test("regex", move |value: &Value, pattern: &str| patterns.is_match(value, pattern));
     for (name, operator) in COMPARING_TESTS {
         environment.add_test(*name, move |left: &Value, right: &Value| {
-            compare(*operator, left, right).map_err(|error| of_message(ErrorKind::InvalidOperation, error.to_message()))
+            compare(*operator, left, right)
+                .map_err(|error| error_with_message(ErrorKind::InvalidOperation, error.to_message()))
         });
     }
     environment
 }
 
-/// `range` as minijinja has it, with a smaller bound.
+/// Like `range` of minijinja, with a smaller limit.
 fn range(lower: isize, upper: Option<isize>, step: Option<isize>) -> Result<Value, Error> {
-    let refuse = |message: Message| Err(of_message(ErrorKind::InvalidOperation, message));
+    let reject = |message: Message| Err(error_with_message(ErrorKind::InvalidOperation, message));
     let (start, end) = upper.map_or((0, lower), |upper| (lower, upper));
     let step = step.unwrap_or(1);
     if step == 0 {
-        return refuse(msg!("`range` needs a step other than 0"));
+        return reject(msg!("`range` needs a step other than 0"));
     }
     let mut numbers = Vec::new();
     let mut next = start;
     while (step > 0 && next < end) || (step < 0 && next > end) {
         if numbers.len() >= MAX_RANGE {
-            return refuse(msg!("`range` returns at most {MAX_RANGE} numbers"));
+            return reject(msg!("`range` returns at most {MAX_RANGE} numbers"));
         }
         numbers.push(Value::from(next));
         let Some(following) = next.checked_add(step) else { break };
@@ -98,52 +98,52 @@ fn range(lower: isize, upper: Option<isize>, step: Option<isize>) -> Result<Valu
     Ok(Value::from(numbers))
 }
 
-/// `divisibleby` as minijinja has it, which panics where the divisor is 0 or the quotient overflows.
-fn divisible(value: &Value, by: &Value) -> bool {
-    let whole = |value: &Value| i128::try_from(value.clone()).ok();
+/// Like `divisibleby` of minijinja, which panics if the divisor is 0 or the quotient overflows.
+fn divisible(value: &Value, divisor: &Value) -> bool {
+    let integer = |value: &Value| i128::try_from(value.clone()).ok();
     let number = |value: &Value| f64::try_from(value.clone()).ok();
-    match (whole(value), whole(by)) {
-        // Everything is divisible by -1, also the least number, whose quotient there is not.
-        (Some(value), Some(by)) => by != 0 && value.checked_rem(by).unwrap_or(0) == 0,
-        _ => matches!((number(value), number(by)), (Some(value), Some(by)) if value % by == 0.0),
+    match (integer(value), integer(divisor)) {
+        // Every integer is divisible by -1, including the minimum, whose quotient overflows.
+        (Some(value), Some(divisor)) => divisor != 0 && value.checked_rem(divisor).unwrap_or(0) == 0,
+        _ => matches!((number(value), number(divisor)), (Some(value), Some(divisor)) if value % divisor == 0.0),
     }
 }
 
-/// `default`, which here also stands in for null: a variable that is declared and was never set is null, and the
-/// author who writes `{{ 用户名 | default('朋友') }}` means that one too.
+/// `default`, which also replaces null: a variable that is declared but was never set is null, and
+/// `{{ 用户名 | default('朋友') }}` must apply to it.
 fn default(value: &Value, arguments: Rest<Value>) -> Result<Value, Error> {
     if arguments.len() > 2 {
         return Err(Error::from(ErrorKind::TooManyArguments));
     }
-    let falsy_too = arguments.get(1).is_some_and(Value::is_true);
-    if value.is_undefined() || value.is_none() || is_unknown(value) || (falsy_too && !value.is_true()) {
+    let replace_falsy = arguments.get(1).is_some_and(Value::is_true);
+    if value.is_undefined() || value.is_none() || is_unknown(value) || (replace_falsy && !value.is_true()) {
         return Ok(arguments.first().cloned().unwrap_or_else(|| Value::from("")));
     }
     Ok(value.clone())
 }
 
-/// How many bytes a rendering has written so far.
+/// The number of bytes that a rendering has written.
 #[derive(Default)]
-struct Written(usize);
+struct WrittenBytes(usize);
 
-/// The same as [`write_value`], with the names that nobody knows marked inside of lists and mappings too.
-pub(crate) fn write_marked(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
+/// Like [`write_value`], but also marks unknown names inside lists and mappings.
+pub(crate) fn write_with_marks(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
     match with_marks(value).filter(|_| !is_unknown(value)) {
         Some(marked) => write_value(out, state, &marked),
         None => write_value(out, state, value),
     }
 }
 
-/// Writes a value as prompts want it: null as nothing, booleans and collections as JSON, texts as they are.
+/// Writes a value for a prompt: null as nothing, booleans and collections as JSON, texts unchanged.
 fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
-    let mut room = MAX_WRITTEN.saturating_sub(state.get_or_insert_extension_with(Written::default).0);
-    let before = room;
+    let mut available = MAX_WRITTEN.saturating_sub(state.get_or_insert_extension_with(WrittenBytes::default).0);
+    let before = available;
     match value.kind() {
         ValueKind::Undefined | ValueKind::None => {}
         ValueKind::Bool => out.write_str(if value.is_true() { "true" } else { "false" })?,
         ValueKind::String => {
             let text = value.as_str().unwrap_or_default();
-            room = room.checked_sub(text.len()).ok_or_else(too_much)?;
+            available = available.checked_sub(text.len()).ok_or_else(write_limit_error)?;
             out.write_str(text)?;
         }
         ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => {
@@ -151,33 +151,33 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
                 out.write_str(&mark)?;
                 return Ok(());
             }
-            let mut bounded = Bounded::new(room);
+            let mut bounded = Bounded::new(available);
             if serde_json::to_writer(&mut bounded, value).is_err() {
                 if bounded.overflowed() {
-                    return Err(too_much());
+                    return Err(write_limit_error());
                 }
                 return Err(Error::new(ErrorKind::BadSerialization, "this cannot be converted to text"));
             }
             let text = bounded.text();
-            room = room.saturating_sub(text.len());
+            available = available.saturating_sub(text.len());
             out.write_str(&text)?;
         }
         _ => out.write_fmt(format_args!("{value}"))?,
     }
-    if let Some(written) = state.get_extension_mut::<Written>() {
-        written.0 = written.0.saturating_add(before - room);
+    if let Some(written) = state.get_extension_mut::<WrittenBytes>() {
+        written.0 = written.0.saturating_add(before - available);
     }
     Ok(())
 }
 
-fn too_much() -> Error {
-    of_message(ErrorKind::WriteFailure, msg!("more than {MAX_WRITTEN} bytes were written in one rendering"))
+fn write_limit_error() -> Error {
+    error_with_message(ErrorKind::WriteFailure, msg!("more than {MAX_WRITTEN} bytes were written in one rendering"))
 }
 
-/// The room that a rendering begins with, in bytes: enough for most prompts, so that they are not moved as they grow.
-const FIRST_ROOM: usize = 8 * 1024;
+/// The initial capacity of the output buffer, in bytes: enough for most prompts, to avoid reallocation.
+const INITIAL_CAPACITY: usize = 8 * 1024;
 
-/// A buffer that refuses to grow over its bound.
+/// A buffer with a maximum size.
 #[derive(Debug)]
 pub struct Bounded {
     buffer: Vec<u8>,
@@ -187,16 +187,16 @@ pub struct Bounded {
 
 impl Bounded {
     pub fn new(bound: usize) -> Self {
-        Self { buffer: Vec::with_capacity(bound.min(FIRST_ROOM)), bound, overflowed: false }
+        Self { buffer: Vec::with_capacity(bound.min(INITIAL_CAPACITY)), bound, overflowed: false }
     }
 
     pub fn overflowed(&self) -> bool {
         self.overflowed
     }
 
-    /// What was written. minijinja and `serde_json` write UTF-8 only; anything else would be replaced.
+    /// The written text. minijinja and `serde_json` write only UTF-8; invalid bytes would be replaced.
     pub fn text(&self) -> Cow<'_, str> {
-        // The standard library takes half of the time of a rendering for this where the text is Chinese.
+        // With the standard library this check takes half of the rendering time of a Chinese text.
         match simdutf8::basic::from_utf8(&self.buffer) {
             Ok(text) => Cow::Borrowed(text),
             Err(_) => String::from_utf8_lossy(&self.buffer),
@@ -208,7 +208,7 @@ impl io::Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.len() > self.bound.saturating_sub(self.buffer.len()) {
             self.overflowed = true;
-            return Err(io::Error::other(Full));
+            return Err(io::Error::other(LimitExceeded));
         }
         self.buffer.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -220,19 +220,19 @@ impl io::Write for Bounded {
 }
 
 #[derive(Debug)]
-struct Full;
+struct LimitExceeded;
 
-impl fmt::Display for Full {
+impl fmt::Display for LimitExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the text is too long")
     }
 }
 
-impl std::error::Error for Full {}
+impl std::error::Error for LimitExceeded {}
 
-/// Whether the environment has a filter or test of that name.
-pub fn has(environment: &Environment<'_>, what: FeatureKind, name: &str) -> bool {
-    let test = match what {
+/// Whether the environment has a filter, test or function of that name.
+pub fn has(environment: &Environment<'_>, kind: FeatureKind, name: &str) -> bool {
+    let test = match kind {
         FeatureKind::Filter => "filter",
         FeatureKind::Test => "test",
         FeatureKind::Function => return environment.globals().any(|(known, _)| known == name),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_written_as_prompts_want_them() {
+    fn values_are_formatted_for_prompts() {
         let table = [
             ("[{{ none }}]", "[]"),
             ("{{ yes }} {{ not yes }}", "true false"),
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_captured_is_bounded_too() {
+    fn captured_text_is_limited() {
         let big = "x".repeat(1024 * 1024);
         let environment = environment(UndefinedBehavior::Strict);
         let source = "{% set all %}{% for i in range(100) %}{{ big }}{% endfor %}{% endset %}{{ all | length }}";
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_bounded() {
+    fn ranges_are_limited() {
         assert!(render("{{ range(1000000000) | length }}").is_err());
         assert!(render("{{ range(0, -1000000000, -1) | length }}").is_err());
         assert!(render("{{ range(1, 2, 0) }}").is_err());

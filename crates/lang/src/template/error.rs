@@ -1,4 +1,4 @@
-//! minijinja's errors, told without the values that they may carry.
+//! Errors of templates, and the conversion of errors of minijinja without the values that they may contain.
 
 use crate::message::ToMessage;
 use crate::message::library::library;
@@ -11,22 +11,22 @@ use minijinja::{Error, ErrorKind};
 
 use crate::template::features::{FUEL, MAX_NESTING, MAX_OUTPUT};
 
-/// What went wrong inside minijinja.
+/// An error of minijinja.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderError {
-    /// What is wrong, without any value.
+    /// The error message, without values.
     pub message: Message,
-    /// The name or attribute chain that was undefined, where that is what is wrong.
+    /// The undefined name or attribute chain, if that is the error.
     pub undefined: Option<String>,
-    /// The template in which it happened, as the environment calls it.
+    /// The template in which it occurred, by its name in the environment.
     pub template: Option<String>,
-    /// Where in that template, in bytes.
+    /// The byte range in that template.
     pub range: Option<Range<usize>>,
 }
 
 impl RenderError {
-    /// The same with its place inside `source` and on whole characters: minijinja's tokenizer marks one byte, be it in the
-    /// middle of a character or behind the end.
+    /// Moves the range into `source` and to character boundaries: the tokenizer of minijinja marks one byte, which can be in the
+    /// middle of a character or after the end.
     #[must_use]
     pub fn within(mut self, source: &str) -> Self {
         self.range = self.range.map(|range| {
@@ -38,43 +38,43 @@ impl RenderError {
     }
 }
 
-/// What is wrong with a template, or with finding one.
+/// An error in a template, or in the search for one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
-#[error("{}{message}", self.place())]
+#[error("{}{message}", self.location())]
 pub struct TemplateError {
-    /// What is wrong, without any value.
+    /// The error message, without values.
     pub message: Message,
-    /// The file, as people are shown it.
+    /// The display name of the file.
     pub file: Option<String>,
-    /// The line of the whole file, front matter included, from 1.
+    /// The line in the file, including front matter, from 1.
     pub line: Option<usize>,
     /// The column in characters, from 1.
     pub column: Option<usize>,
     pub help: Option<Message>,
-    /// What more is known of a mistake that stands in a file, found before anything is rendered.
+    /// Details of a mistake in a file that was found before rendering.
     pub mistake: Option<Box<Mistake>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     pub kind: MistakeKind,
-    /// Where, in bytes of the whole file.
+    /// The byte range in the file.
     pub range: Range<usize>,
-    /// The one text that was probably meant in the place of `range`.
+    /// The suggested replacement for `range`, if there is only one.
     pub instead: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MistakeKind {
-    Front,
-    /// What minijinja cannot read, or what templates may not use.
+    FrontMatter,
+    /// A syntax error, or a feature that templates may not use.
     Syntax,
-    /// A template is pulled in that is not there.
+    /// The template refers to a template that does not exist.
     Missing,
-    /// What is pulled in lies outside of the layers.
-    Outside,
-    /// A template pulls itself in, alone or through others.
-    Itself,
+    /// The template refers to a file outside the layers.
+    OutsideLayers,
+    /// The template includes or extends itself, directly or indirectly.
+    Cycle,
 }
 
 impl TemplateError {
@@ -88,7 +88,7 @@ impl TemplateError {
         self
     }
 
-    /// The same with the one text that was probably meant.
+    /// Adds the suggested replacement.
     #[must_use]
     pub fn with_instead(mut self, instead: Option<&str>) -> Self {
         if let Some(mistake) = &mut self.mistake {
@@ -97,28 +97,28 @@ impl TemplateError {
         self
     }
 
-    fn place(&self) -> String {
-        let mut place = self.file.clone().unwrap_or_default();
+    fn location(&self) -> String {
+        let mut location = self.file.clone().unwrap_or_default();
         for number in [self.line, self.column].into_iter().flatten() {
-            place.push_str(&format!(":{number}"));
+            location.push_str(&format!(":{number}"));
         }
-        if !place.is_empty() {
-            place.push_str(": ");
+        if !location.is_empty() {
+            location.push_str(": ");
         }
-        place
+        location
     }
 }
 
 impl ToMessage for TemplateError {
     fn to_message(&self) -> Message {
-        match self.place() {
-            place if place.is_empty() => self.message.clone(),
-            place => Message::list(Joint::Nothing, [Message::text(place), self.message.clone()]),
+        match self.location() {
+            location if location.is_empty() => self.message.clone(),
+            location => Message::list(Joint::Nothing, [Message::text(location), self.message.clone()]),
         }
     }
 }
 
-/// A message of this program inside an error of minijinja.
+/// Carries a message of this program inside an error of minijinja.
 #[derive(Debug)]
 struct OwnMessage(Message);
 
@@ -130,35 +130,35 @@ impl std::fmt::Display for OwnMessage {
 
 impl std::error::Error for OwnMessage {}
 
-/// An error for minijinja from which [`fault`] gets the message back.
-pub(crate) fn of_message(kind: ErrorKind, message: impl Into<Message>) -> Error {
+/// An error for minijinja from which [`render_error`] extracts the message.
+pub(crate) fn error_with_message(kind: ErrorKind, message: impl Into<Message>) -> Error {
     let message = message.into();
     Error::new(kind, message.to_string()).with_source(OwnMessage(message))
 }
 
-/// Tells the innermost of minijinja's errors that knows where it happened.
-pub fn fault(error: &Error) -> RenderError {
-    let mut told = error;
+/// Converts the innermost error of minijinja that has a position.
+pub fn render_error(error: &Error) -> RenderError {
+    let mut reported = error;
     let mut next: Option<&(dyn std::error::Error + 'static)> = error.source();
     while let Some(inner) = next {
         if let Some(inner) = inner.downcast_ref::<Error>()
-            && (inner.name().is_some() || inner.kind() == ErrorKind::WriteFailure || told.name().is_none())
+            && (inner.name().is_some() || inner.kind() == ErrorKind::WriteFailure || reported.name().is_none())
         {
-            told = inner;
+            reported = inner;
         }
         next = inner.source();
     }
-    let undefined = match told.kind() {
+    let undefined = match reported.kind() {
         ErrorKind::UndefinedError | ErrorKind::InvalidOperation | ErrorKind::UnknownMethod => {
-            told.detail().and_then(undefined_name)
+            reported.detail().and_then(undefined_name)
         }
         _ => None,
     };
     RenderError {
-        message: message(told, undefined.as_deref()),
+        message: message(reported, undefined.as_deref()),
         undefined,
-        template: told.name().map(str::to_owned),
-        range: told.range(),
+        template: reported.name().map(str::to_owned),
+        range: reported.range(),
     }
 }
 
@@ -176,7 +176,7 @@ fn message(error: &Error, undefined: Option<&str>) -> Message {
         (_, Some("recursion limit exceeded")) => {
             msg!("macros, includes and blocks are nested more than {MAX_NESTING} levels deep")
         }
-        // The one message of minijinja's operators that shows what they were given.
+        // The only message of an operator of minijinja that contains the operands.
         (_, Some(detail)) if detail.starts_with("unable to calculate") => {
             msg!("this cannot be calculated: the result is too large, or it divides by zero")
         }
@@ -213,17 +213,17 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_made_of_whole_characters_of_the_source() {
+    fn a_range_ends_at_character_boundaries_of_the_source() {
         for (source, marked) in [("a ？ b", "？"), ("a ~ 'b", "")] {
             let error = minijinja::machinery::parse_expr(source).map(drop).unwrap_err();
-            let range = fault(&error).within(source).range.unwrap();
+            let range = render_error(&error).within(source).range.unwrap();
             assert_eq!(source.get(range), Some(marked), "{source}");
         }
     }
 
     #[test]
-    fn what_was_calculated_with_is_not_told() {
+    fn operands_are_not_in_the_message() {
         let error = minijinja::Environment::new().render_str("{{ 99887766 // 0 }}", ()).unwrap_err();
-        assert!(!fault(&error).message.to_string().contains("99887766"));
+        assert!(!render_error(&error).message.to_string().contains("99887766"));
     }
 }

@@ -1,5 +1,5 @@
-//! Where templates come from: the scheme's folder before the default one, the files of the binary behind each
-//! (docs/templates.md). A session pins what [`collect`] gives.
+//! Finds the template files: the scheme's folder before the default one, and after each the embedded files of the binary
+//! (docs/templates.md). A session pins the result of [`collect`].
 
 use crate::message::message::Message;
 use crate::message::msg;
@@ -9,34 +9,33 @@ use crate::source::near::did_you_mean;
 use crate::template::builtin::{BUILTINS, schemes};
 use crate::template::error::TemplateError;
 
-/// How long one template may be, in bytes.
+/// The maximum length of a template, in bytes.
 pub const MAX_FILE_BYTES: usize = 1024 * 1024;
 
-/// How many templates one session may have.
+/// The maximum number of templates in a session.
 pub const MAX_FILES: usize = 500;
 
-/// How long a scheme's name may be, in bytes.
+/// The maximum length of the name of a scheme, in bytes.
 pub const MAX_SCHEME_BYTES: usize = 100;
 
-/// What the scheme of those who have none is called: the default templates alone. It is named where another would be taken
-/// otherwise, say that of the project.
+/// The name of the scheme with only the default templates. It overrides another scheme, for example that of the project.
 pub const DEFAULT_SCHEME: &str = "default";
 
-/// Where a template was found. The order is the order of look-up.
+/// The layer of a template, in lookup order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TemplateLayer {
     /// `_system/config/custom/<scheme>/` of the project.
     Scheme,
-    /// The binary's own files of that scheme.
+    /// The embedded files of that scheme.
     BuiltinScheme,
     /// `_system/config/default/` of the project.
     Default,
-    /// The binary's own default files.
+    /// The embedded default files.
     Builtin,
 }
 
 impl TemplateLayer {
-    /// The layer of a [`TemplateFile::place`]; `None` for a place that there is not.
+    /// The layer of a [`TemplateFile::place`]; `None` if the place is invalid.
     pub fn of(place: &str) -> Option<Self> {
         Some(match place {
             "default" => Self::Default,
@@ -61,44 +60,44 @@ pub enum TemplateFolder<'a> {
     Default,
 }
 
-/// Reads the project's template folders; the engine supplies it.
+/// Reads the project's template folders; implemented by the engine.
 pub trait TemplateSource: Send + Sync {
-    /// The text of a file like `ai_ask_v1.md`; `None` when there is none.
-    /// Errors: A message when it exists and cannot be read.
+    /// The text of a file such as `ai_ask_v1.md`; `None` if it does not exist.
+    /// Errors: A message if it exists and cannot be read.
     fn read(&self, place: TemplateFolder<'_>, file: &str) -> Result<Option<String>, Message>;
 
-    /// The names of the files in a folder; none when there is no such folder.
-    /// Errors: A message when the folder exists and cannot be listed.
+    /// The names of the files in a folder; empty if the folder does not exist.
+    /// Errors: A message if the folder exists and cannot be listed.
     fn list(&self, place: TemplateFolder<'_>) -> Result<Vec<String>, Message>;
 
-    /// The names of the project's schemes, for near misses.
+    /// The names of the project's schemes, for suggestions.
     fn schemes(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// One template, as it is pinned to a session.
+/// A template file that is pinned to a session.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub struct TemplateFile {
     /// `custom/english`, `default`, `builtin/custom/english` or `builtin/default`.
     pub place: String,
     /// `ai_ask_v1.md`
     pub name: String,
-    /// What it holds, front matter included.
+    /// Its content, including front matter.
     pub text: String,
 }
 
-/// Whether a scheme of this name can have layers of its own.
+/// Whether a scheme of this name can have its own layers.
 pub fn is_own_scheme(name: &str) -> bool {
     is_scheme_name(name) && name != DEFAULT_SCHEME
 }
 
-/// The scheme that has layers of its own: none where there is none, or where the default one is named.
+/// The scheme if it has its own layers; `None` for no scheme or the default one.
 pub fn own_scheme(scheme: Option<&str>) -> Option<&str> {
     scheme.filter(|scheme| *scheme != DEFAULT_SCHEME)
 }
 
-/// The places in which a template is looked for, in that order.
+/// The places of templates, in lookup order.
 pub fn order(scheme: Option<&str>) -> Vec<String> {
     let mut places = Vec::with_capacity(4);
     if let Some(scheme) = own_scheme(scheme) {
@@ -112,22 +111,22 @@ pub fn order(scheme: Option<&str>) -> Vec<String> {
     places
 }
 
-/// A place and a file as people are shown them.
-pub fn shown(place: &str, name: &str) -> String {
+/// The display name of a file.
+pub fn display_name(place: &str, name: &str) -> String {
     match place.strip_prefix("builtin/") {
         Some(place) => format!("built-in _system/config/{place}/{name}"),
         None => format!("_system/config/{place}/{name}"),
     }
 }
 
-/// Whether `name` is one path component of letters, digits, `_` and `-`.
+/// Whether `name` consists of letters, digits, `_` and `-` and is not too long.
 pub fn is_scheme_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= MAX_SCHEME_BYTES
         && name.chars().all(|character| character.is_alphanumeric() || matches!(character, '_' | '-'))
 }
 
-/// Whether `name` is a file that can be a template: `….md`, no folder, not hidden.
+/// Whether `name` is a valid file name of a template: `….md`, without a folder, not hidden.
 pub fn is_template_name(name: &str) -> bool {
     name.len() > 3
         && std::path::Path::new(name).extension().is_some_and(|extension| extension == "md")
@@ -135,10 +134,10 @@ pub fn is_template_name(name: &str) -> bool {
         && !name.contains(['/', '\\', ':', '\0'])
 }
 
-/// All files that a session of this scheme could ever use, in look-up order: the scheme's, the default's and the
-/// binary's behind each. Files whose name does not end in `.md` are left out.
-/// Errors: A scheme with a name that is none, or that exists neither in the project nor in the binary; a file or folder that
-/// cannot be read; a file over [`MAX_FILE_BYTES`]; more than [`MAX_FILES`].
+/// Reads all files that a session of this scheme can use, in lookup order: those of the scheme and the default ones, each
+/// followed by the embedded ones. Files whose name does not end in `.md` are ignored.
+/// Errors: An invalid name of a scheme; a scheme that exists neither in the project nor in the binary; a file or folder that
+/// cannot be read; a file longer than [`MAX_FILE_BYTES`]; more than [`MAX_FILES`] files.
 pub fn collect(source: &dyn TemplateSource, scheme: Option<&str>) -> Result<Vec<TemplateFile>, TemplateError> {
     let scheme = own_scheme(scheme);
     if let Some(scheme) = scheme.filter(|scheme| !is_scheme_name(scheme)) {
@@ -177,12 +176,13 @@ fn read_folder(
     place: &str,
     files: &mut Vec<TemplateFile>,
 ) -> Result<(), TemplateError> {
-    let unreadable = |file: String, why: Message| TemplateError {
+    let unreadable = |file: String, reason: Message| TemplateError {
         file: Some(file),
-        ..TemplateError::new(msg!("this file cannot be read: {why}", why = why))
+        ..TemplateError::new(msg!("this file cannot be read: {reason}"))
     };
-    let mut names =
-        source.list(folder).map_err(|why| unreadable(shown(place, "").trim_end_matches('/').to_owned(), why))?;
+    let mut names = source
+        .list(folder)
+        .map_err(|reason| unreadable(display_name(place, "").trim_end_matches('/').to_owned(), reason))?;
     names.retain(|name| is_template_name(name));
     names.sort_unstable();
     names.dedup();
@@ -190,19 +190,19 @@ fn read_folder(
         return Err(TemplateError::new(msg!("a session can have at most {MAX_FILES} templates")));
     }
     for name in names {
-        let text = source.read(folder, &name).map_err(|why| unreadable(shown(place, &name), why))?;
-        // Gone since it was listed.
+        let text = source.read(folder, &name).map_err(|reason| unreadable(display_name(place, &name), reason))?;
+        // The file was deleted after it was listed.
         let Some(text) = text else { continue };
         if text.len() > MAX_FILE_BYTES {
             let message = msg!("a template can be at most {MAX_FILE_BYTES} bytes long");
-            return Err(TemplateError { file: Some(shown(place, &name)), ..TemplateError::new(message) });
+            return Err(TemplateError { file: Some(display_name(place, &name)), ..TemplateError::new(message) });
         }
         files.push(TemplateFile { place: place.to_owned(), name, text });
     }
     Ok(())
 }
 
-/// The error that there is no such scheme, with what was tried and what is near.
+/// The error for an unknown scheme, with the places that were tried and a suggestion.
 pub fn no_scheme(source: &dyn TemplateSource, scheme: &str) -> TemplateError {
     let mut known = source.schemes();
     known.extend(schemes().chain([DEFAULT_SCHEME]).map(str::to_owned));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn files_come_in_look_up_order() {
+    fn files_are_in_lookup_order() {
         let source = Folders::default()
             .with("custom/cbt", "ai_ask_v1.md", "a")
             .with("default", "ai_ask_v1.md", "b")
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_scheme_has_a_name_and_no_folder_among_the_others() {
+    fn the_default_scheme_has_a_name_but_no_custom_folder() {
         let source = Folders::default().with("custom/default", "a.md", "never").with("default", "a.md", "b");
         assert_eq!(collect(&source, Some(DEFAULT_SCHEME)), collect(&source, None));
         assert_eq!(order(Some(DEFAULT_SCHEME)), ["default", "builtin/default"]);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chinese_templates_of_the_binary_can_be_asked_for_past_those_of_the_project() {
+    fn the_embedded_chinese_templates_can_override_those_of_the_project() {
         let source = Folders::default().with("default", "ai_ask_v1.md", "mine");
         let files = collect(&source, Some("chinese")).unwrap();
         assert_eq!(places(&files), ["builtin/custom/chinese", "default", "builtin/default"]);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_is_left_out() {
+    fn files_that_are_not_templates_are_ignored() {
         let source = Folders::default()
             .with("default", ".hidden.md", "x")
             .with("default", "notes.txt", "x")
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scheme_that_is_nowhere_is_an_error_with_near_names_and_places() {
+    fn an_unknown_scheme_is_an_error_with_a_suggestion_and_the_places() {
         let source = Folders::default().with("custom/cbt_anxiety", "a.md", "x");
         let error = collect(&source, Some("cbt_anxeity")).unwrap_err();
         assert_eq!(error.message, "there is no template scheme `cbt_anxeity`");
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn scheme_names_that_are_paths_are_refused() {
+    fn scheme_names_that_are_paths_are_rejected() {
         for scheme in ["", "..", "../x", "a/b", "a\\b", "/abs", "a b", "a.b", "c:", "a\0", &"x".repeat(101)] {
             let error = collect(&Folders::default(), Some(scheme)).unwrap_err();
             assert!(

@@ -1,5 +1,5 @@
-//! What is looked at before minijinja's parser is: it recurses without a bound of its own on some shapes (`not not …`,
-//! `a + a + …`, `{% elif %}` after `{% elif %}`), and a stack that overflows cannot be caught.
+//! Checks a source before the parser of minijinja runs: the parser recurses without a limit on some inputs (`not not …`,
+//! `a + a + …`, `{% elif %}` after `{% elif %}`), and a stack overflow cannot be caught.
 
 use crate::message::message::Message;
 use crate::message::msg;
@@ -10,32 +10,32 @@ use minijinja::syntax::SyntaxConfig;
 
 use crate::template::features::FeatureKind;
 
-/// How many operators, names and brackets one `{{ … }}` or `{% … %}` may hold; constants are not counted.
+/// The maximum number of operators, names and brackets in one `{{ … }}` or `{% … %}`; constants are not counted.
 pub const MAX_OPERATORS: usize = 200;
 
-/// How many `{% elif %}` one text may hold.
+/// The maximum number of `{% elif %}` in one text.
 pub const MAX_ELIFS: usize = 100;
 
-/// What to do about an expression that is too large.
+/// The help for an expression that is too large.
 const ADVICE: &str = "split it into several steps with `{% set %}`";
 
-/// Something that is refused before it is parsed.
+/// Syntax that is rejected: it exceeds a limit, or texts and templates may not use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct YamlSyntaxError {
+pub struct RejectedSyntax {
     pub message: Message,
-    /// Where, in bytes.
+    /// The byte range in the source.
     pub range: Range<usize>,
     pub help: Option<Message>,
-    /// The one text that was probably meant in the place of `range`.
+    /// The suggested replacement for `range`, if there is only one.
     pub instead: Option<String>,
-    /// For a filter, test or function that does not exist: which of them it is.
+    /// Whether an unknown feature is a filter, a test or a function; `None` for other errors.
     pub unknown: Option<FeatureKind>,
 }
 
-/// Says whether minijinja's parser may be given `source`.
-/// Errors: The first tag that is too deep, or the first `{% elif %}` too many. A source that is not lexically right passes: the
-/// parser says what is wrong with it.
-pub fn admit(source: &str, in_expression: bool) -> Result<(), YamlSyntaxError> {
+/// Checks that the parser of minijinja can parse `source` without a stack overflow.
+/// Errors: The first expression that is too large, or the first `{% elif %}` over the limit. A source with lexical errors is accepted:
+/// the parser reports them.
+pub fn check_limits(source: &str, in_expression: bool) -> Result<(), RejectedSyntax> {
     let mut operators = 0_usize;
     let mut elifs = 0_usize;
     let mut opened = false;
@@ -50,7 +50,7 @@ pub fn admit(source: &str, in_expression: bool) -> Result<(), YamlSyntaxError> {
             Token::Ident("elif") if opened => {
                 elifs += 1;
                 if elifs > MAX_ELIFS {
-                    return Err(refused(msg!("more than {MAX_ELIFS} `elif` tags in one text"), span, None));
+                    return Err(rejected(msg!("more than {MAX_ELIFS} `elif` tags in one text"), span, None));
                 }
             }
             Token::Str(_)
@@ -67,7 +67,7 @@ pub fn admit(source: &str, in_expression: bool) -> Result<(), YamlSyntaxError> {
                 operators += 1;
                 if operators > MAX_OPERATORS {
                     let message = msg!("more than {MAX_OPERATORS} operators, names and brackets in one expression");
-                    return Err(refused(message, span, Some(Message::word(ADVICE))));
+                    return Err(rejected(message, span, Some(Message::word(ADVICE))));
                 }
             }
         }
@@ -76,13 +76,13 @@ pub fn admit(source: &str, in_expression: bool) -> Result<(), YamlSyntaxError> {
     Ok(())
 }
 
-/// The bytes that a span of minijinja covers.
+/// The byte range of a span of minijinja.
 pub fn bytes(span: Span) -> Range<usize> {
     span.start_offset as usize..span.end_offset as usize
 }
 
-fn refused(message: Message, span: Span, help: Option<Message>) -> YamlSyntaxError {
-    YamlSyntaxError { message, range: bytes(span), help, instead: None, unknown: None }
+fn rejected(message: Message, span: Span, help: Option<Message>) -> RejectedSyntax {
+    RejectedSyntax { message, range: bytes(span), help, instead: None, unknown: None }
 }
 
 #[cfg(test)]
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_that_would_overflow_the_parser_are_refused() {
+    fn sources_that_would_overflow_the_parser_are_rejected() {
         let shapes = [
             format!("{{{{ {}x }}}}", "-".repeat(100_000)),
             format!("{{{{ {}x }}}}", "not ".repeat(100_000)),
@@ -101,15 +101,15 @@ mod tests {
             format!("{{% if x %}}{}{{% endif %}}", "{% elif x %}".repeat(100_000)),
         ];
         for shape in shapes {
-            assert!(admit(&shape, false).is_err(), "{}", &shape[..30]);
+            assert!(check_limits(&shape, false).is_err(), "{}", &shape[..30]);
         }
-        assert!(admit(&"-".repeat(3_000), true).is_err());
+        assert!(check_limits(&"-".repeat(3_000), true).is_err());
     }
 
     #[test]
     fn long_lists_of_constants_pass() {
         let list = format!("{{% set x = [{}] %}}", "'一', 2, 3.5, ".repeat(2_000));
-        assert_eq!(admit(&list, false), Ok(()));
-        assert_eq!(admit(&"{{ x }}".repeat(5_000), false), Ok(()));
+        assert_eq!(check_limits(&list, false), Ok(()));
+        assert_eq!(check_limits(&"{{ x }}".repeat(5_000), false), Ok(()));
     }
 }

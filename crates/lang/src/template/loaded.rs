@@ -1,5 +1,5 @@
-//! A template file: its front matter, its tree, and every mistake that stands in it, read when somebody first asks.
-//! A session needs a few of the templates that it is pinned to.
+//! A template file with its front matter, its names and its mistakes. It is parsed on first use, because a session uses only a few of
+//! the templates that it pins.
 
 use crate::message::message::Message;
 use crate::message::msg;
@@ -14,43 +14,42 @@ use minijinja::{Environment, UndefinedBehavior};
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::template::environment::environment;
-use crate::template::error::{Mistake, MistakeKind, TemplateError, fault};
-use crate::template::front_matter::{SplitTemplate, cut_all};
-use crate::template::layers::{TemplateFile, shown};
-use crate::template::limits::{YamlSyntaxError, admit};
+use crate::template::error::{Mistake, MistakeKind, TemplateError, render_error};
+use crate::template::front_matter::{SplitTemplate, split_all};
+use crate::template::layers::{TemplateFile, display_name};
+use crate::template::limits::{RejectedSyntax, check_limits};
 use crate::template::uses::{NameUse, Uses, find};
 
-/// What skips the scheme's layer in the name of a template: `{% extends "default:ai_ask_v1.md" %}`.
+/// The prefix that skips the scheme's layer in the name of a template: `{% extends "default:ai_ask_v1.md" %}`.
 pub const DEFAULT_PREFIX: &str = "default:";
 
-/// The filters, tests and functions that a file may name; the same for all.
+/// The environment with the filters, tests and functions of all files.
 static VOCABULARY: LazyLock<Environment<'static>> = LazyLock::new(|| environment(UndefinedBehavior::Strict));
 
 /// A template file.
 #[derive(Debug)]
 pub struct LoadedTemplate {
-    /// What the environment calls it: its place and its name.
+    /// Its name in the environment: the place and the file name.
     pub(crate) key: String,
     /// `custom/english`, `builtin/default` …
     place: String,
     /// `ai_ask_v1.md`
     name: String,
-    /// Its text, under the name that people are shown.
+    /// Its text, under its display name.
     source: Arc<SourceFile>,
     content: OnceLock<Content>,
-    /// What [`TemplatesCommand`](crate::template::templates::Templates) finds out about it and about what it names.
+    /// Caches of [`Templates`](crate::template::templates::Templates), which depend on other files too.
     pub(crate) mentioned: OnceLock<BTreeMap<String, bool>>,
     pub(crate) problem: OnceLock<Option<TemplateError>>,
 }
 
-/// What stands in a file.
+/// The parsed content of a file.
 #[derive(Debug)]
 struct Content {
-    /// Its front matter, and where the template begins.
     cut: SplitTemplate,
-    /// What it uses; its ranges are those of the template without the front matter.
+    /// The names and templates that it uses; ranges are relative to the template without front matter.
     uses: Uses,
-    /// The names of `uses`, with their places in the whole file.
+    /// The names of `uses`, with ranges in the file.
     names: Vec<NameUse>,
     mistakes: Vec<TemplateError>,
 }
@@ -61,7 +60,7 @@ impl LoadedTemplate {
             key: format!("{}/{}", file.place, file.name),
             place: file.place.clone(),
             name: file.name.clone(),
-            source: Arc::new(SourceFile::new(shown(&file.place, &file.name), file.text.as_str())),
+            source: Arc::new(SourceFile::new(display_name(&file.place, &file.name), file.text.as_str())),
             content: OnceLock::new(),
             mentioned: OnceLock::new(),
             problem: OnceLock::new(),
@@ -69,25 +68,25 @@ impl LoadedTemplate {
     }
 
     fn content(&self) -> &Content {
-        self.content.get_or_init(|| Reading::of(self))
+        self.content.get_or_init(|| Loader::of(self))
     }
 
-    /// The template without its front matter.
+    /// The template without front matter.
     pub(crate) fn body(&self) -> &str {
-        self.source.text().get(self.cut().body..).unwrap_or_default()
+        self.source.text().get(self.split().body..).unwrap_or_default()
     }
 
-    /// Every mistake that stands in the file itself; none when it can be compiled.
+    /// The mistakes in the file itself; empty if it can be compiled.
     pub(crate) fn mistakes(&self) -> &[TemplateError] {
         &self.content().mistakes
     }
 
-    /// A range of the template as one of the whole file.
+    /// Converts a range of the template to a range of the file.
     pub(crate) fn range(&self, body: &Range<usize>) -> Range<usize> {
-        whole(self.cut(), body)
+        file_range(self.split(), body)
     }
 
-    /// A mistake at bytes of the whole file.
+    /// A mistake at a byte range of the file.
     pub(crate) fn mistake(
         &self,
         kind: MistakeKind,
@@ -98,8 +97,7 @@ impl LoadedTemplate {
         mistake(&self.source, kind, range, message, help)
     }
 
-    /// An error while the template was rendered, at a byte range of what was compiled: its role markers are sentinels there,
-    /// but its lines are those of the file.
+    /// A rendering error, at a byte range of the compiled text. That text has sentinels instead of role markers, but the same lines.
     pub(crate) fn error(
         &self,
         compiled: &str,
@@ -108,7 +106,7 @@ impl LoadedTemplate {
         help: Option<Message>,
     ) -> TemplateError {
         let before = range.and_then(|range| compiled.get(..range.start));
-        let lines = self.source.line(self.cut().body).saturating_sub(1);
+        let lines = self.source.line(self.split().body).saturating_sub(1);
         let last_line = |before: &str| before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         TemplateError {
             message,
@@ -120,7 +118,7 @@ impl LoadedTemplate {
         }
     }
 
-    /// Where it lies: [`TemplateFile::place`].
+    /// See [`TemplateFile::place`].
     pub fn place(&self) -> &str {
         &self.place
     }
@@ -129,22 +127,22 @@ impl LoadedTemplate {
         &self.name
     }
 
-    /// Its text, under the name that people are shown.
+    /// Its text, under its display name.
     pub fn source(&self) -> &Arc<SourceFile> {
         &self.source
     }
 
-    /// Its front matter as far as it could be read, and where the template begins.
-    pub fn cut(&self) -> &SplitTemplate {
+    /// Its front matter, as far as it is valid, and the start of the template.
+    pub fn split(&self) -> &SplitTemplate {
         &self.content().cut
     }
 
-    /// What it uses; ranges count from where the template begins.
+    /// The names and templates that it uses; ranges are relative to the start of the template.
     pub fn uses(&self) -> &Uses {
         &self.content().uses
     }
 
-    /// The names that it does not set itself, with their places in the whole file.
+    /// The names that it does not set itself, with ranges in the file.
     pub fn names(&self) -> &[NameUse] {
         &self.content().names
     }
@@ -154,71 +152,71 @@ impl LoadedTemplate {
     }
 }
 
-/// A file while it is read.
-struct Reading<'f> {
+/// Parses a file.
+struct Loader<'f> {
     file: &'f LoadedTemplate,
     content: Content,
 }
 
-impl Reading<'_> {
+impl Loader<'_> {
     fn of(file: &LoadedTemplate) -> Content {
-        let (cut, front) = cut_all(file.source.text());
+        let (cut, errors) = split_all(file.source.text());
         let content = Content { cut, uses: Uses::default(), names: Vec::new(), mistakes: Vec::new() };
-        let mut reading = Reading { file, content };
-        for fault in front {
-            let told = mistake(&file.source, MistakeKind::Front, fault.range, fault.message, fault.help);
-            // A fault of YAML may have a line and no column.
-            let told = TemplateError { line: Some(fault.line), column: None, ..told };
-            reading.content.mistakes.push(told.with_instead(fault.instead.as_deref()));
+        let mut loader = Loader { file, content };
+        for error in errors {
+            let found = mistake(&file.source, MistakeKind::FrontMatter, error.range, error.message, error.help);
+            // A YAML error may have a line but no column.
+            let found = TemplateError { line: Some(error.line), column: None, ..found };
+            loader.content.mistakes.push(found.with_instead(error.instead.as_deref()));
         }
-        reading.template();
-        reading.content
+        loader.template();
+        loader.content
     }
 
     fn template(&mut self) {
         let body = self.file.source.text().get(self.content.cut.body..).unwrap_or_default();
-        if let Err(refused) = admit(body, false) {
-            self.refused(refused);
+        if let Err(rejected) = check_limits(body, false) {
+            self.rejected(rejected);
             return;
         }
-        // What can be parsed can be compiled too.
+        // A template that can be parsed can also be compiled.
         let tree = match parse(body, &self.file.key, SyntaxConfig::default()) {
             Ok(tree) => tree,
             Err(error) => {
-                let fault = fault(&error).within(body);
-                self.mistake(MistakeKind::Syntax, &fault.range.unwrap_or(0..0), fault.message, None);
+                let error = render_error(&error).within(body);
+                self.mistake(MistakeKind::Syntax, &error.range.unwrap_or(0..0), error.message, None);
                 return;
             }
         };
         let mut uses = find(&tree, &VOCABULARY);
-        std::mem::take(&mut uses.refused).into_iter().for_each(|refused| self.refused(refused));
+        std::mem::take(&mut uses.rejected).into_iter().for_each(|rejected| self.rejected(rejected));
         for target in &uses.targets {
             if let Some(name) = target.name.as_deref().filter(|name| is_outside(name)) {
                 let help = msg!("put the file next to the templates, and write its name without a folder");
-                self.mistake(MistakeKind::Outside, &target.named, outside(name), Some(help));
+                self.mistake(MistakeKind::OutsideLayers, &target.name_range, outside_message(name), Some(help));
             }
         }
         let cut = &self.content.cut;
         self.content.names =
-            uses.names.iter().map(|used| NameUse { range: whole(cut, &used.range), ..used.clone() }).collect();
+            uses.names.iter().map(|used| NameUse { range: file_range(cut, &used.range), ..used.clone() }).collect();
         self.content.uses = uses;
     }
 
-    fn refused(&mut self, refused: YamlSyntaxError) {
-        let range = whole(&self.content.cut, &refused.range);
-        let told = mistake(&self.file.source, MistakeKind::Syntax, range, refused.message, refused.help);
-        self.content.mistakes.push(told.with_instead(refused.instead.as_deref()));
+    fn rejected(&mut self, rejected: RejectedSyntax) {
+        let range = file_range(&self.content.cut, &rejected.range);
+        let found = mistake(&self.file.source, MistakeKind::Syntax, range, rejected.message, rejected.help);
+        self.content.mistakes.push(found.with_instead(rejected.instead.as_deref()));
     }
 
-    /// Notes a mistake at bytes of the template.
+    /// Adds a mistake at a byte range of the template.
     fn mistake(&mut self, kind: MistakeKind, range: &Range<usize>, message: Message, help: Option<Message>) {
-        let range = whole(&self.content.cut, range);
+        let range = file_range(&self.content.cut, range);
         self.content.mistakes.push(mistake(&self.file.source, kind, range, message, help));
     }
 }
 
-/// A range of the template as one of the whole file.
-fn whole(cut: &SplitTemplate, range: &Range<usize>) -> Range<usize> {
+/// Converts a range of the template to a range of the file.
+fn file_range(cut: &SplitTemplate, range: &Range<usize>) -> Range<usize> {
     range.start + cut.body..range.end + cut.body
 }
 
@@ -240,13 +238,13 @@ fn mistake(
     }
 }
 
-/// Whether a name leads out of the layers.
+/// Whether a name refers to a file outside the layers.
 pub fn is_outside(name: &str) -> bool {
     let name = name.strip_prefix(DEFAULT_PREFIX).unwrap_or(name);
     name.contains(['/', '\\', ':', '\0']) || name.contains("..")
 }
 
-/// What is told of such a name.
-pub(crate) fn outside(name: &str) -> Message {
+/// The message for such a name.
+pub(crate) fn outside_message(name: &str) -> Message {
     msg!("`{}` is not a template of this session: templates are referred to by file name only", name.escape_debug())
 }

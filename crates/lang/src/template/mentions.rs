@@ -1,20 +1,18 @@
-//! Which names a template really writes or uses, through everything that it extends, includes and imports: a block that
-//! a child replaced without `super()` does not count, nor does what a child writes outside of its blocks.
+//! Finds the names that a template uses, including those of templates that it extends, includes and imports. A block that a child
+//! replaces without `super()` does not count, nor does the output of a child outside its blocks.
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::template::uses::{NameUse, Pull, UsePlace, Uses};
+use crate::template::uses::{NameUse, TargetKind, UsePlace, Uses};
 
-/// The templates that know each other.
+/// Templates that can refer to each other by name.
 pub trait TemplateLibrary {
     fn uses(&self, template: usize) -> &Uses;
     fn find(&self, name: &str) -> Option<usize>;
 }
 
-/// The names that rendering `template` may look up. Names of templates that are computed (`{% include x %}`) are not
-/// followed.
-///
-/// `true` stands with those that must be known, `false` with those that the template does without.
+/// The names that rendering `template` may look up, each with whether it is required. Computed names of templates (`{% include x %}`)
+/// are not followed.
 pub fn mentioned(library: &impl TemplateLibrary, template: usize) -> BTreeMap<String, bool> {
     let mut found = BTreeMap::new();
     collect(library, template, &mut HashSet::new(), &mut found);
@@ -34,7 +32,7 @@ fn collect(
     });
 }
 
-/// A template as a part of the prompt of another: which of its blocks are written there.
+/// A template as a part of the prompt of another template.
 pub struct Member<'a, L> {
     pub template: usize,
     library: &'a L,
@@ -43,23 +41,23 @@ pub struct Member<'a, L> {
 }
 
 impl<'a, L: TemplateLibrary> Member<'a, L> {
-    /// Whether nothing stands behind it: what it writes outside of its blocks counts.
+    /// Whether it extends no other template, so that its output outside blocks counts.
     pub fn is_base(&self) -> bool {
         self.position + 1 == self.chain.len()
     }
 
-    /// Whether one of its blocks is written: every nearer template that has it calls `super()`.
+    /// Whether one of its blocks is rendered: every override of the block calls `super()`.
     pub fn writes(&self, block: usize) -> bool {
         is_active(self.library, self.chain, self.position, block)
     }
 
-    /// Whether what stands at `place` is written or used.
+    /// Whether the code at `place` is rendered or evaluated.
     pub fn counts(&self, place: &UsePlace) -> bool {
         place.blocks.iter().all(|block| self.writes(*block))
             && (!place.blocks.is_empty() || self.is_base() || !place.written)
     }
 
-    /// The uses of names that count, with their numbers in [`Uses::names`].
+    /// The uses of names that count, with their indexes in [`Uses::names`].
     pub fn names(&self) -> impl Iterator<Item = (usize, &'a NameUse)> {
         let uses = self.library.uses(self.template);
         uses.names
@@ -70,12 +68,12 @@ impl<'a, L: TemplateLibrary> Member<'a, L> {
     }
 }
 
-/// Calls `see` with every template that becomes part of the prompt of `template`, itself first.
+/// Calls `callback` with every template that is part of the prompt of `template`, which comes first.
 pub fn visit<L: TemplateLibrary>(
     library: &L,
     template: usize,
     seen: &mut HashSet<usize>,
-    see: &mut impl FnMut(&Member<'_, L>),
+    callback: &mut impl FnMut(&Member<'_, L>),
 ) {
     if !seen.insert(template) {
         return;
@@ -83,18 +81,19 @@ pub fn visit<L: TemplateLibrary>(
     let chain = chain(library, template);
     for (position, number) in chain.iter().enumerate() {
         let member = Member { template: *number, library, chain: &chain, position };
-        see(&member);
+        callback(&member);
         let uses = library.uses(*number);
-        for target in uses.targets.iter().filter(|target| target.pull != Pull::Extends && member.counts(&target.place))
+        for target in
+            uses.targets.iter().filter(|target| target.kind != TargetKind::Extends && member.counts(&target.place))
         {
             if let Some(next) = target.name.as_deref().and_then(|name| library.find(name)) {
-                visit(library, next, seen, see);
+                visit(library, next, seen, callback);
             }
         }
     }
 }
 
-/// The template, what it extends, what that extends, …
+/// The template and its ancestors by `extends`.
 fn chain(library: &impl TemplateLibrary, template: usize) -> Vec<usize> {
     let mut chain = vec![template];
     let mut last = template;
@@ -102,7 +101,7 @@ fn chain(library: &impl TemplateLibrary, template: usize) -> Vec<usize> {
         .uses(last)
         .targets
         .iter()
-        .find(|target| target.pull == Pull::Extends)
+        .find(|target| target.kind == TargetKind::Extends)
         .and_then(|target| library.find(target.name.as_deref()?))
         .filter(|parent| !chain.contains(parent))
     {
@@ -112,7 +111,7 @@ fn chain(library: &impl TemplateLibrary, template: usize) -> Vec<usize> {
     chain
 }
 
-/// Whether a block of the template at `position` is written: every nearer template that has it calls `super()`.
+/// Whether a block of the template at `position` is rendered: every override of the block calls `super()`.
 fn is_active(library: &impl TemplateLibrary, chain: &[usize], position: usize, block: usize) -> bool {
     let Some(member) = chain.get(position) else { return false };
     let Some(block) = library.uses(*member).blocks.get(block) else { return false };

@@ -1,5 +1,5 @@
-//! What a prompt lacks when it is looked at instead of sent: names that nobody knows, marked at their place, and variables
-//! that have no value.
+//! Records what is missing in a prompt that is displayed instead of sent: unknown names, which are marked in the text, and variables
+//! without a value.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,87 +11,86 @@ use minijinja::value::{Enumerator, Object, ObjectRepr, Value, ValueKind};
 use crate::template::features::FUNCTIONS;
 use crate::template::names::TemplateNames;
 
-/// What stands before and behind a name that is unknown, at its place in a text.
-pub const AROUND: (&str, &str) = ("⟦", "?⟧");
+/// The delimiters around an unknown name in a text.
+pub const MARK_DELIMITERS: (&str, &str) = ("⟦", "?⟧");
 
-/// How deep in lists and mappings marks are looked for.
-const MOST_NESTED: usize = 8;
+/// The maximum depth in lists and mappings at which marks are searched for.
+const MAX_MARK_DEPTH: usize = 8;
 
-/// What renderings lacked so far.
+/// The missing names of renderings.
 #[derive(Debug, Default)]
-pub struct Marks(Mutex<Lacking>);
+pub struct Marks(Mutex<MissingNames>);
 
 #[derive(Debug, Default)]
-struct Lacking {
+struct MissingNames {
     unknown: BTreeSet<String>,
     empty: BTreeSet<String>,
-    /// What the environment calls the template that was rendered last, and its names.
+    /// The key of the last rendered template in the environment, and its names.
     rendered: Option<(String, TemplateNames)>,
 }
 
 impl Marks {
-    /// What the environment calls the template that was rendered last.
+    /// The key of the last rendered template in the environment.
     pub(crate) fn template(&self) -> Option<String> {
-        self.lacking().rendered.as_ref().map(|(key, _)| key.clone())
+        self.lock().rendered.as_ref().map(|(key, _)| key.clone())
     }
 
     pub fn names(&self) -> TemplateNames {
-        self.lacking().rendered.as_ref().map(|(_, names)| names.clone()).unwrap_or_default()
+        self.lock().rendered.as_ref().map(|(_, names)| names.clone()).unwrap_or_default()
     }
 
-    pub(crate) fn renders(&self, key: &str, names: &TemplateNames) {
-        self.lacking().rendered = Some((key.to_owned(), names.clone()));
+    pub(crate) fn set_rendered(&self, key: &str, names: &TemplateNames) {
+        self.lock().rendered = Some((key.to_owned(), names.clone()));
     }
 
-    /// The names that were looked up and that nobody knows.
+    /// The unknown names that were looked up.
     pub fn unknown(&self) -> BTreeSet<String> {
-        self.lacking().unknown.clone()
+        self.lock().unknown.clone()
     }
 
-    /// The variables that were looked up, are known, and have no value.
+    /// The known variables without a value that were looked up.
     pub fn empty(&self) -> BTreeSet<String> {
-        self.lacking().empty.clone()
+        self.lock().empty.clone()
     }
 
-    /// Forgets what was lacking so far.
     pub fn clear(&self) {
-        *self.lacking() = Lacking::default();
+        *self.lock() = MissingNames::default();
     }
 
-    fn lacking(&self) -> MutexGuard<'_, Lacking> {
+    fn lock(&self) -> MutexGuard<'_, MissingNames> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a text shows in the place of a name that is unknown.
+/// The substitute for an unknown name in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum InPlace {
-    Marked,
-    /// What it shows without marks.
+pub(crate) enum Substitute {
+    Mark,
+    /// The same output as without marks.
     Nothing,
 }
 
-/// Names as a rendering sees them: with `marks`, those that it lacks are noted there.
-pub(crate) fn as_value(names: &TemplateNames, marks: Option<&Arc<Marks>>, in_place: InPlace) -> Value {
+/// The names as a value for rendering. With `marks`, missing names are recorded there.
+pub(crate) fn as_value(names: &TemplateNames, marks: Option<&Arc<Marks>>, substitute: Substitute) -> Value {
     match marks {
         None => Value::from_object(names.clone()),
-        Some(marks) => Value::from_object(Noting { names: names.clone(), marks: Arc::clone(marks), in_place }),
+        Some(marks) => Value::from_object(NameRecorder { names: names.clone(), marks: Arc::clone(marks), substitute }),
     }
 }
 
-/// Whether a value only stands in the place of a name that is unknown.
+/// Whether a value is the substitute for an unknown name.
 pub(crate) fn is_unknown(value: &Value) -> bool {
     value.downcast_object_ref::<Unknown>().is_some()
 }
 
-/// The mark, where a value only stands in the place of a name that is unknown.
+/// The mark, if a value is the substitute for an unknown name.
 pub(crate) fn marked(value: &Value) -> Option<String> {
     value.downcast_object_ref::<Unknown>().map(ToString::to_string)
 }
 
-/// The same value with the marks of the names that are unknown inside of it as texts; none where there is no such name.
+/// The value with the marks of unknown names inside it as texts; `None` if it contains no unknown names.
 pub(crate) fn with_marks(value: &Value) -> Option<Value> {
-    if !holds_unknown(value, MOST_NESTED) {
+    if !contains_unknown(value, MAX_MARK_DEPTH) {
         return None;
     }
     Some(match value.kind() {
@@ -107,35 +106,35 @@ pub(crate) fn with_marks(value: &Value) -> Option<Value> {
     })
 }
 
-fn holds_unknown(value: &Value, depth: usize) -> bool {
+fn contains_unknown(value: &Value, depth: usize) -> bool {
     let items = || value.try_iter().into_iter().flatten();
     match value.kind() {
         _ if is_unknown(value) => true,
         _ if depth == 0 => false,
-        ValueKind::Seq => items().any(|item| holds_unknown(&item, depth - 1)),
-        ValueKind::Map => items().any(|key| value.get_item(&key).is_ok_and(|item| holds_unknown(&item, depth - 1))),
+        ValueKind::Seq => items().any(|item| contains_unknown(&item, depth - 1)),
+        ValueKind::Map => items().any(|key| value.get_item(&key).is_ok_and(|item| contains_unknown(&item, depth - 1))),
         _ => false,
     }
 }
 
 #[derive(Debug)]
-struct Noting {
+struct NameRecorder {
     names: TemplateNames,
     marks: Arc<Marks>,
-    in_place: InPlace,
+    substitute: Substitute,
 }
 
-impl Noting {
+impl NameRecorder {
     fn look_up(&self, name: &str) -> Option<Value> {
         match self.names.get(name) {
             None if FUNCTIONS.contains(&name) => None,
             None => {
-                self.marks.lacking().unknown.insert(name.to_owned());
-                (self.in_place == InPlace::Marked).then(|| Value::from_object(Unknown(name.to_owned())))
+                self.marks.lock().unknown.insert(name.to_owned());
+                (self.substitute == Substitute::Mark).then(|| Value::from_object(Unknown(name.to_owned())))
             }
             Some(value) => {
-                if value.is_none() && !self.names.is_given(name) {
-                    self.marks.lacking().empty.insert(name.to_owned());
+                if value.is_none() && !self.names.is_set(name) {
+                    self.marks.lock().empty.insert(name.to_owned());
                 }
                 Some(value)
             }
@@ -143,7 +142,7 @@ impl Noting {
     }
 }
 
-impl Object for Noting {
+impl Object for NameRecorder {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         self.look_up(key.as_str()?)
     }
@@ -157,13 +156,13 @@ impl Object for Noting {
     }
 }
 
-/// A name that nobody knows, and what is asked of it: false, without elements, and written as its mark.
+/// An unknown name and its attributes: false, without items, and written as its mark.
 #[derive(Debug)]
 struct Unknown(String);
 
 impl fmt::Display for Unknown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}{}", AROUND.0, self.0, AROUND.1)
+        write!(f, "{}{}{}", MARK_DELIMITERS.0, self.0, MARK_DELIMITERS.1)
     }
 }
 
@@ -204,7 +203,7 @@ mod tests {
         let file = TemplateFile { place: "default".into(), name: "t_v1.md".into(), text: format!("{source}.") };
         let part = TemplateFile { place: "default".into(), name: "part.md".into(), text: "[{{ 用户命 }}]".into() };
         let marks = Arc::new(Marks::default());
-        let templates = Templates::new(&[file, part], MARK).unwrap().marking(Arc::clone(&marks));
+        let templates = Templates::new(&[file, part], MARK).unwrap().with_marks(Arc::clone(&marks));
         let names = session_names(json!({ "用户名": "小林", "nothing": null, "object": { "a": 1 } }));
         let template = templates.get("t", 1).unwrap();
         let text = template.render(&names).unwrap_or_else(|error| panic!("{source}: {error}")).remove(0).content;
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_knows_is_marked_at_its_place() {
+    fn an_unknown_name_is_marked_in_the_text() {
         for (source, text) in [
             ("您好{{ 用户命 }}！", "您好⟦用户命?⟧！"),
             ("{{ 用户名 }}{{ nothing }}{{ range(2) }}", "小林[0,1]"),
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_and_variables_without_a_value_are_told_apart() {
+    fn unknown_names_and_variables_without_a_value_are_distinguished() {
         let (_, marks) = rendered("{{ y }}{{ nothing }}{{ nothing | default('z') }}{{ 用户名 }}{{ range(1) }}");
         assert_eq!(marks.unknown().into_iter().collect::<Vec<_>>(), ["y"]);
         assert_eq!(marks.empty().into_iter().collect::<Vec<_>>(), ["nothing"]);
@@ -242,21 +241,21 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_the_author_stays_what_it_is_and_what_it_lacks_is_noted() {
+    fn the_missing_names_of_an_author_text_are_recorded_but_not_marked() {
         let marks = Arc::new(Marks::default());
         let mut texts = AuthorTexts::new();
         let text = texts.add("您好{{ x }}{{ x.y }}{{ nothing }}").unwrap();
-        texts.note_in(Arc::clone(&marks));
+        texts.record_in(Arc::clone(&marks));
         assert_eq!(texts.render(&text, &session_names(json!({ "nothing": null }))).unwrap(), "您好");
         assert_eq!((marks.unknown().len(), marks.empty().len()), (1, 1));
     }
 
     #[test]
-    fn templates_that_are_looked_at_ask_for_no_name() {
+    fn templates_with_marks_require_no_name() {
         let file = TemplateFile { place: "default".into(), name: "t_v1.md".into(), text: "{{ x }}".into() };
         let templates = Templates::new(&[file], MARK).unwrap();
         assert!(templates.get("t", 1).unwrap().mentioned().all(|(_, needed)| needed));
-        let templates = templates.marking(Arc::default());
+        let templates = templates.with_marks(Arc::default());
         assert!(templates.get("t", 1).unwrap().mentioned().all(|(_, needed)| !needed));
     }
 }

@@ -1,4 +1,4 @@
-//! Every name that a text, template or expression can see, looked up when it is used.
+//! The names that texts, templates and expressions can use. Values are looked up on use.
 
 use crate::message::ToMessage;
 use std::collections::HashMap;
@@ -12,24 +12,24 @@ use serde_json::Value as Json;
 
 use crate::value::scopes::Scopes;
 
-/// How much text (keys and texts, in bytes) one value may bring into a rendering.
+/// The maximum total length of the keys and texts in one value, in bytes.
 pub const MAX_VALUE_BYTES: usize = 2 * 1024 * 1024;
 
-/// A value that is too long to be rendered. Names the variable, never what it holds.
+/// A value that is too long to be rendered. Contains the name, never the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 #[error("the value of `{name}` is longer than {MAX_VALUE_BYTES} bytes")]
 pub struct Oversize {
     pub name: String,
 }
 
-/// What the engine gives under one name.
+/// A value that the engine provides.
 #[derive(Clone)]
 enum Given {
     Text(Arc<str>),
     Json(Arc<(Json, OnceLock<Value>)>),
 }
 
-/// A value that many sets of names are given: kept, and converted, once.
+/// A value that several sets of names share. It is stored and converted only once.
 #[derive(Clone)]
 pub struct SharedValue(Given);
 
@@ -42,39 +42,38 @@ impl SharedValue {
     }
 }
 
-/// What the engine gives wins, then the variables, narrowest scope first. Values are converted only when used; cloning
-/// is cheap.
+/// Values of the engine, then variables, narrowest scope first. Values are converted on use; cloning is cheap.
 #[derive(Clone, Default)]
 pub struct TemplateNames {
     scopes: Scopes,
     given: Arc<IndexMap<&'static str, Given>>,
-    /// Lists and objects of the scopes, converted once: a loop may ask for one in every round.
+    /// Converted lists and objects of the scopes: a loop may use one in every iteration.
     converted: Arc<Mutex<HashMap<String, Value>>>,
 }
 
 impl TemplateNames {
-    /// The variables of these scopes, and nothing given yet.
+    /// The variables of these scopes, without values of the engine.
     pub fn new(scopes: Scopes) -> Self {
         Self { scopes, ..Self::default() }
     }
 
-    /// Gives `value` under `name`, before every variable of that name.
-    pub fn give(&mut self, name: &'static str, value: Json) {
-        self.give_shared(name, &SharedValue::new(value));
+    /// Sets `value` under `name`. It hides a variable of that name.
+    pub fn set(&mut self, name: &'static str, value: Json) {
+        self.set_shared(name, &SharedValue::new(value));
     }
 
-    /// Gives a shared value under `name`, before every variable of that name.
-    pub fn give_shared(&mut self, name: &'static str, value: &SharedValue) {
+    /// Like [`set`](Self::set) with a shared value.
+    pub fn set_shared(&mut self, name: &'static str, value: &SharedValue) {
         Arc::make_mut(&mut self.given).insert(name, value.0.clone());
     }
 
-    /// Gives a text under `name`, before every variable of that name.
-    pub fn give_text(&mut self, name: &'static str, text: impl Into<Arc<str>>) {
+    /// Like [`set`](Self::set) with a text.
+    pub fn set_text(&mut self, name: &'static str, text: impl Into<Arc<str>>) {
         Arc::make_mut(&mut self.given).insert(name, Given::Text(text.into()));
     }
 
-    /// The value under `name`; `None` when nobody knows the name. A name that is declared and was never set is null.
-    /// Errors: [`Oversize`] when the value is longer than [`MAX_VALUE_BYTES`].
+    /// The value of `name`; `None` if the name is unknown. A name that is declared and was never set is null.
+    /// Errors: [`Oversize`] if the value is longer than [`MAX_VALUE_BYTES`].
     pub fn look_up(&self, name: &str) -> Option<Result<Value, Oversize>> {
         let oversize = || Oversize { name: name.to_owned() };
         if let Some(given) = self.given.get(name) {
@@ -109,12 +108,12 @@ impl TemplateNames {
         }
     }
 
-    /// Whether the engine gives a value under `name`, so that no variable of that name is seen.
-    pub fn is_given(&self, name: &str) -> bool {
+    /// Whether the engine provides a value for `name`, which hides a variable of that name.
+    pub fn is_set(&self, name: &str) -> bool {
         self.given.contains_key(name)
     }
 
-    /// As [`look_up`](Self::look_up); a value that is too long comes as an invalid one, which fails where it is used.
+    /// Like [`look_up`](Self::look_up), but returns a value that is too long as an invalid value, which fails on use.
     pub fn get(&self, name: &str) -> Option<Value> {
         self.look_up(name).map(|looked_up| {
             looked_up
@@ -122,7 +121,7 @@ impl TemplateNames {
         })
     }
 
-    /// Every name that can be used: the given ones, then the variables, narrowest scope first, each once.
+    /// All names: those of the engine, then the variables, narrowest scope first, each once.
     pub fn known(&self) -> Vec<String> {
         let mut known: Vec<String> = self.given.keys().map(|name| (*name).to_owned()).collect();
         for name in self.scopes.names() {
@@ -134,7 +133,7 @@ impl TemplateNames {
     }
 }
 
-/// Names only: what the values are is nobody's business in a log.
+/// Only the names: values must not appear in a log.
 impl fmt::Debug for TemplateNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Names").field(&self.known()).finish()
@@ -151,12 +150,12 @@ impl Object for TemplateNames {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        // Only look-ups: listing all would convert all.
+        // Enumeration would convert all values.
         Enumerator::NonEnumerable
     }
 }
 
-/// A JSON value as expressions and templates have it.
+/// Converts a JSON value to a value of minijinja.
 pub fn convert(value: &Json) -> Value {
     match value {
         Json::Null => Value::from(()),
@@ -171,16 +170,16 @@ fn fits(value: &Json) -> bool {
     fn spend(value: &Json, left: &mut usize) -> bool {
         let cost = match value {
             Json::String(text) => text.len(),
-            // What a scalar or an empty collection costs as text, roughly.
+            // The approximate length of a scalar or an empty collection as text.
             _ => 4,
         };
-        let Some(rest) = left.checked_sub(cost) else { return false };
-        *left = rest;
+        let Some(remaining) = left.checked_sub(cost) else { return false };
+        *left = remaining;
         match value {
             Json::Array(items) => items.iter().all(|item| spend(item, left)),
             Json::Object(fields) => fields.iter().all(|(key, field)| match left.checked_sub(key.len()) {
-                Some(rest) => {
-                    *left = rest;
+                Some(remaining) => {
+                    *left = remaining;
                     spend(field, left)
                 }
                 None => false,
@@ -192,7 +191,7 @@ fn fits(value: &Json) -> bool {
     spend(value, &mut left)
 }
 
-/// Names for the tests of this room: variables of one session scope.
+/// Names for the tests of this crate: variables of one session scope.
 #[cfg(test)]
 pub(crate) fn session_names(values: Json) -> TemplateNames {
     use crate::value::scopes::{DeclarationMap, Scope, ScopeLayer, Stored};
@@ -212,10 +211,10 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_the_engine_gives_wins_over_variables() {
+    fn values_of_the_engine_take_precedence_over_variables() {
         let mut names = session_names(json!({ "time": "variable", "年龄": 18 }));
-        names.give_text("time", "10:00");
-        names.give("outputs", json!([1, { "a": null }]));
+        names.set_text("time", "10:00");
+        names.set("outputs", json!([1, { "a": null }]));
         assert_eq!(names.get("time").unwrap().as_str(), Some("10:00"));
         assert_eq!(names.get("年龄").unwrap().as_i64(), Some(18));
         assert_eq!(names.get("outputs").unwrap().len(), Some(2));
@@ -224,10 +223,10 @@ mod tests {
     }
 
     #[test]
-    fn a_clone_that_is_given_more_leaves_the_original_alone() {
+    fn a_value_set_in_a_clone_does_not_change_the_original() {
         let names = session_names(json!({}));
         let mut other = names.clone();
-        other.give("x", json!(1));
+        other.set("x", json!(1));
         assert!(names.get("x").is_none());
     }
 
@@ -253,8 +252,8 @@ mod tests {
     fn a_value_that_is_too_long_is_named_and_not_shown() {
         let long = "secret".repeat(MAX_VALUE_BYTES / 6 + 1);
         let mut names = session_names(json!({ "text": long, "list": [long] }));
-        names.give_text("given", long.clone());
-        names.give("object", json!({ "key": long }));
+        names.set_text("given", long.clone());
+        names.set("object", json!({ "key": long }));
         for name in ["text", "list", "given", "object"] {
             let error = names.look_up(name).unwrap().unwrap_err().to_string();
             assert!(error.contains(&format!("`{name}`")) && !error.contains("secret"), "{error}");

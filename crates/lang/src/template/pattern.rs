@@ -1,8 +1,8 @@
-//! The `regex` test: `last_user_message is regex('不想活|自杀')`.
+//! Implements the `regex` test: `last_user_message is regex('不想活|自杀')`.
 
 use crate::message::message::Message;
 use crate::message::msg;
-use crate::template::error::of_message;
+use crate::template::error::error_with_message;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -10,25 +10,25 @@ use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind};
 use regex::{Regex, RegexBuilder};
 
-/// How long a pattern may be, in bytes.
+/// The maximum length of a pattern, in bytes.
 pub const MAX_PATTERN_BYTES: usize = 2_048;
 
-/// How large a compiled pattern may become, in bytes.
+/// The maximum size of a compiled pattern, in bytes.
 const MAX_COMPILED_BYTES: usize = 1024 * 1024;
 
-/// How many compiled patterns are kept; when there are more, all are dropped and compiled again as they are used.
-const MAX_KEPT: usize = 128;
+/// The maximum number of cached patterns. The cache is cleared when it is full.
+const MAX_CACHED: usize = 128;
 
-/// Compiled patterns, by their text.
+/// A cache of compiled patterns.
 #[derive(Debug, Default)]
 pub struct Patterns {
     compiled: Mutex<HashMap<String, Regex>>,
 }
 
 impl Patterns {
-    /// Whether `pattern` is found anywhere in `value`. Null holds no text, so nothing is found in it.
-    /// Errors: A value that is neither text nor null, and a pattern that [`compile`] refuses.
-    pub fn found(&self, value: &Value, pattern: &str) -> Result<bool, Error> {
+    /// Whether `pattern` matches anywhere in `value`. It never matches null.
+    /// Errors: A value that is neither text nor null, and a pattern that [`compile`] rejects.
+    pub fn is_match(&self, value: &Value, pattern: &str) -> Result<bool, Error> {
         let Some(text) = value.as_str() else {
             return match value.kind() {
                 ValueKind::None => Ok(false),
@@ -39,9 +39,9 @@ impl Patterns {
         if let Some(regex) = compiled.get(pattern) {
             return Ok(regex.is_match(text));
         }
-        let regex = compile(pattern).map_err(|message| of_message(ErrorKind::InvalidOperation, message))?;
+        let regex = compile(pattern).map_err(|message| error_with_message(ErrorKind::InvalidOperation, message))?;
         let found = regex.is_match(text);
-        if compiled.len() >= MAX_KEPT {
+        if compiled.len() >= MAX_CACHED {
             compiled.clear();
         }
         compiled.insert(pattern.to_owned(), regex);
@@ -50,7 +50,7 @@ impl Patterns {
 }
 
 /// Compiles a pattern.
-/// Errors: A message that says what is wrong with it: too long, too large when compiled, or not a regular expression.
+/// Errors: A message if it is too long, too large when compiled, or not a regular expression.
 pub fn compile(pattern: &str) -> Result<Regex, Message> {
     if pattern.len() > MAX_PATTERN_BYTES {
         return Err(msg!("a `regex` pattern can be at most {MAX_PATTERN_BYTES} bytes long"));
@@ -58,7 +58,7 @@ pub fn compile(pattern: &str) -> Result<Regex, Message> {
     RegexBuilder::new(pattern).size_limit(MAX_COMPILED_BYTES).build().map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => msg!("the `regex` pattern is too large when compiled"),
         other => {
-            // The last line says what is wrong; those before draw the pattern.
+            // The last line is the error; the lines before it show the pattern.
             let text = other.to_string();
             let reason = text.lines().last().unwrap_or_default().trim().trim_start_matches("error: ").to_owned();
             msg!("not a valid regular expression: {reason}")
@@ -73,23 +73,23 @@ mod tests {
     #[test]
     fn patterns_are_found_anywhere_in_the_text() {
         let patterns = Patterns::default();
-        assert!(patterns.found(&Value::from("我真的不想活了"), "不想活|自杀").unwrap());
-        assert!(!patterns.found(&Value::from("今天天气好"), "不想活|自杀").unwrap());
-        assert!(!patterns.found(&Value::from(()), "x").unwrap());
-        assert!(patterns.found(&Value::from(5), "5").is_err());
+        assert!(patterns.is_match(&Value::from("我真的不想活了"), "不想活|自杀").unwrap());
+        assert!(!patterns.is_match(&Value::from("今天天气好"), "不想活|自杀").unwrap());
+        assert!(!patterns.is_match(&Value::from(()), "x").unwrap());
+        assert!(patterns.is_match(&Value::from(5), "5").is_err());
     }
 
     #[test]
-    fn no_more_patterns_are_kept_than_the_bound() {
+    fn the_number_of_cached_patterns_is_limited() {
         let patterns = Patterns::default();
-        for number in 0..MAX_KEPT * 3 {
-            patterns.found(&Value::from("x"), &format!("x{number}")).unwrap();
-            assert!(patterns.compiled.lock().unwrap().len() <= MAX_KEPT);
+        for number in 0..MAX_CACHED * 3 {
+            patterns.is_match(&Value::from("x"), &format!("x{number}")).unwrap();
+            assert!(patterns.compiled.lock().unwrap().len() <= MAX_CACHED);
         }
     }
 
     #[test]
-    fn bad_long_and_exploding_patterns_are_refused_with_a_reason() {
+    fn invalid_long_and_large_patterns_are_rejected_with_a_reason() {
         assert!(compile("(").unwrap_err().to_string().contains("unclosed group"));
         assert!(compile(&"x".repeat(MAX_PATTERN_BYTES + 1)).unwrap_err().to_string().contains("at most"));
         assert!(compile("((a{100}){100}){100}").unwrap_err().to_string().contains("too large"));

@@ -1,9 +1,9 @@
-//! Role markers: lines of the *source* that start a message of a role (docs/templates.md). Such a line that comes
-//! out of a value never does, because by then the markers are sentinels that hold an unguessable mark.
+//! Role markers: lines of the *source* that start a message of a role (docs/templates.md). Such a line in a value does not start a
+//! message, because before rendering the markers are replaced by sentinels with an unguessable mark.
 
 use serde::{Deserialize, Serialize};
 
-/// How long the caller's mark must be, in bytes: 128 bits as hexadecimal digits.
+/// The minimum length of the caller's mark, in bytes: 128 bits as hexadecimal digits.
 pub const MIN_MARK_BYTES: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub enum PromptRole {
 impl PromptRole {
     pub const ALL: [Self; 3] = [Self::System, Self::User, Self::Assistant];
 
-    /// As it stands in a marker.
+    /// The name in a marker.
     pub const fn name(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -26,8 +26,8 @@ impl PromptRole {
         }
     }
 
-    /// The role of a line that is exactly a marker; white space around it is allowed.
-    fn of_line(line: &str) -> Option<Self> {
+    /// The role of a line that consists of a marker, with optional surrounding white space.
+    fn from_line(line: &str) -> Option<Self> {
         let name = line.trim_matches([' ', '\t', '\r', '\n']).strip_prefix("<!-- ")?.strip_suffix(" -->")?;
         Self::ALL.into_iter().find(|role| role.name() == name)
     }
@@ -36,33 +36,33 @@ impl PromptRole {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rendered {
     pub role: PromptRole,
-    /// What, without white space at both ends; never empty.
+    /// The text, without surrounding white space; never empty.
     pub content: String,
 }
 
-/// The sentinels of one set of templates.
+/// The sentinels that replace the role markers in one set of templates.
 #[derive(Clone, Debug)]
 pub struct Sentinels {
     opening: String,
 }
 
 impl Sentinels {
-    /// Sentinels around `mark`; `None` unless it is at least [`MIN_MARK_BYTES`] ASCII letters and digits.
+    /// Sentinels with `mark`; `None` unless it has at least [`MIN_MARK_BYTES`] ASCII letters and digits and nothing else.
     pub fn new(mark: &str) -> Option<Self> {
-        let fine = mark.len() >= MIN_MARK_BYTES && mark.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        fine.then(|| Self { opening: format!("<!-- {mark} ") })
+        let is_valid = mark.len() >= MIN_MARK_BYTES && mark.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        is_valid.then(|| Self { opening: format!("<!-- {mark} ") })
     }
 
-    /// `source` with each marker line replaced by a sentinel line. The number of lines stays.
-    pub fn place(&self, source: &str) -> String {
-        let mut placed = String::with_capacity(source.len());
+    /// Replaces each marker line of `source` by a sentinel line. The number of lines does not change.
+    pub fn insert(&self, source: &str) -> String {
+        let mut output = String::with_capacity(source.len());
         for line in source.split_inclusive('\n') {
-            match PromptRole::of_line(line) {
+            match PromptRole::from_line(line) {
                 Some(role) => {
-                    placed.push_str(&self.opening);
-                    placed.push_str(role.name());
-                    placed.push_str(" -->");
-                    placed.push_str(if line.ends_with("\r\n") {
+                    output.push_str(&self.opening);
+                    output.push_str(role.name());
+                    output.push_str(" -->");
+                    output.push_str(if line.ends_with("\r\n") {
                         "\r\n"
                     } else if line.ends_with('\n') {
                         "\n"
@@ -70,13 +70,13 @@ impl Sentinels {
                         ""
                     });
                 }
-                None => placed.push_str(line),
+                None => output.push_str(line),
             }
         }
-        placed
+        output
     }
 
-    /// The messages of a rendered text. What stands before the first sentinel, and a text without any, is the person's.
+    /// Splits a rendered text into messages. The text before the first sentinel, or a text without sentinels, has the user role.
     pub fn split(&self, rendered: &str) -> Vec<Rendered> {
         let mut messages = Vec::new();
         let mut push = |role: PromptRole, content: &str| {
@@ -93,7 +93,7 @@ impl Sentinels {
                 .find_map(|role| Some((role, part.strip_prefix(role.name())?.strip_prefix(" -->")?)));
             match role {
                 Some((role, content)) => push(role, content),
-                // Only a template that cuts its own marker in two (`{% filter truncate %}`) comes here.
+                // Only happens if a template truncates its own marker (`{% filter truncate %}`).
                 None => push(PromptRole::User, part),
             }
         }
@@ -111,7 +111,7 @@ mod tests {
 
     fn split(source: &str) -> Vec<(PromptRole, String)> {
         let sentinels = sentinels();
-        sentinels.split(&sentinels.place(source)).into_iter().map(|message| (message.role, message.content)).collect()
+        sentinels.split(&sentinels.insert(source)).into_iter().map(|message| (message.role, message.content)).collect()
     }
 
     #[test]
@@ -143,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn placing_keeps_the_lines() {
+    fn sentinels_do_not_change_the_lines() {
         let source = "a\n  <!-- system -->\nb\r\n<!-- user -->\r\nc";
-        assert_eq!(sentinels().place(source).lines().count(), source.lines().count());
-        assert!(sentinels().place(source).contains("user -->\r\nc"));
+        assert_eq!(sentinels().insert(source).lines().count(), source.lines().count());
+        assert!(sentinels().insert(source).contains("user -->\r\nc"));
     }
 
     #[test]
-    fn a_mark_that_could_be_guessed_or_parsed_is_refused() {
+    fn a_mark_that_could_be_guessed_or_parsed_is_rejected() {
         for mark in [
             "",
             "short",

@@ -1,11 +1,10 @@
-//! The prompt templates of a session: found by name and version, each compiled once, when it is first needed
-//! (docs/templates.md).
+//! The prompt templates of a session, by name and version. Each is compiled on first use (docs/templates.md).
 
 use crate::message::ToMessage;
 use crate::message::message::Joint;
 use crate::message::message::Message;
 use crate::message::msg;
-use crate::template::error::of_message;
+use crate::template::error::error_with_message;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,38 +13,40 @@ use minijinja::{Environment, ErrorKind, UndefinedBehavior};
 
 use crate::source::near::did_you_mean;
 use crate::source::near::near_miss;
-use crate::template::environment::{environment, write_marked};
+use crate::template::environment::{environment, write_with_marks};
 use crate::template::error::{MistakeKind, TemplateError};
-use crate::template::layers::{MAX_FILE_BYTES, MAX_FILES, TemplateFile, TemplateLayer, is_template_name, order, shown};
-use crate::template::loaded::{DEFAULT_PREFIX, LoadedTemplate, is_outside, outside};
+use crate::template::layers::{
+    MAX_FILE_BYTES, MAX_FILES, TemplateFile, TemplateLayer, display_name, is_template_name, order,
+};
+use crate::template::loaded::{DEFAULT_PREFIX, LoadedTemplate, is_outside, outside_message};
 use crate::template::mentions::{TemplateLibrary, mentioned};
 use crate::template::missing::Marks;
 use crate::template::roles::{MIN_MARK_BYTES, Sentinels};
 use crate::template::template::Template;
-use crate::template::uses::{Pull, Target, Uses};
+use crate::template::uses::{Target, TargetKind, Uses};
 
-/// Marks, for the loader, a name that no pinned file has. No file can have it in its name.
+/// Prefix, for the loader, of a name that no pinned file has. File names cannot contain it.
 const UNKNOWN: char = '\0';
 
-/// The templates that one session is pinned to.
+/// The pinned templates of a session.
 #[derive(Debug)]
 pub struct Templates {
     pub(crate) environment: Environment<'static>,
     pub(crate) sentinels: Sentinels,
     pub(crate) loaded: Arc<[LoadedTemplate]>,
-    /// As templates name each other: `ai_ask_v1.md`, `default:ai_ask_v1.md`.
+    /// The indexes by the names that templates use: `ai_ask_v1.md`, `default:ai_ask_v1.md`.
     by_name: HashMap<String, usize>,
     places: Vec<String>,
-    /// Where what a rendering lacks is noted, when it is to be looked at and not to be sent.
+    /// Records the missing names of renderings that are displayed and not sent.
     pub(crate) marks: Option<Arc<Marks>>,
 }
 
 impl Templates {
-    /// Takes pinned files. `mark` becomes part of the role markers: at least [`MIN_MARK_BYTES`] ASCII letters and
-    /// digits that nobody can guess, new for each process.
-    /// Errors: A mark that is none, a file with an impossible place or name, more or longer files than
-    /// [`collect`](crate::template::layers::collect) gives. A mistake *inside* a file is an error of [`get`](Self::get)
-    /// for the templates that need it (a broken README.md beside them breaks nothing); [`problems`](Self::problems)
+    /// Creates templates from pinned files. `mark` becomes part of the role markers: at least [`MIN_MARK_BYTES`] ASCII letters and
+    /// digits, unguessable and new for each process.
+    /// Errors: An invalid mark, a file with an invalid place or name, more or longer files than
+    /// [`collect`](crate::template::layers::collect) returns. A mistake *inside* a file is an error of [`get`](Self::get)
+    /// for the templates that need it (an invalid README.md in the folder does no harm); [`problems`](Self::problems)
     /// lists all.
     pub fn new(files: &[TemplateFile], mark: &str) -> Result<Self, TemplateError> {
         let sentinels = Sentinels::new(mark).ok_or_else(|| {
@@ -69,16 +70,16 @@ impl Templates {
         Ok(Self { environment, sentinels, loaded, by_name, places: order(scheme), marks: None })
     }
 
-    /// The same templates to be looked at instead of sent: a name that is unknown fails nothing, is marked at its place and
-    /// noted in `marks`, where the variables that have no value are noted too. A check against them asks for no name either.
+    /// Sets up the templates for prompts that are displayed instead of sent: an unknown name is not an error but is marked in the text.
+    /// Unknown names and variables without a value are recorded in `marks`. No name is required by [`Template::mentioned`].
     #[must_use]
-    pub fn marking(mut self, marks: Arc<Marks>) -> Self {
+    pub fn with_marks(mut self, marks: Arc<Marks>) -> Self {
         self.marks = Some(marks);
-        self.environment.set_formatter(write_marked);
+        self.environment.set_formatter(write_with_marks);
         self
     }
 
-    /// The names that rendering a template may look up, with whether each must be known.
+    /// The names that rendering a template may look up, with whether each is required.
     pub(crate) fn mentioned<'t>(&'t self, loaded: &'t LoadedTemplate) -> &'t BTreeMap<String, bool> {
         loaded.mentioned.get_or_init(|| {
             let number = self.loaded.iter().position(|other| other.key == loaded.key);
@@ -86,7 +87,7 @@ impl Templates {
         })
     }
 
-    /// What is wrong with a template or one that it names: the first of it.
+    /// The first problem of a template or of one that it refers to.
     fn problem_of(&self, number: usize) -> Option<&TemplateError> {
         let loaded = self.loaded.get(number)?;
         loaded.problem.get_or_init(|| self.problem(number, &mut Vec::new())).as_ref()
@@ -102,7 +103,7 @@ impl Templates {
         }
         path.push(number);
         let found = loaded.uses().targets.iter().find_map(|target| {
-            self.fault_of(loaded, target, path).or_else(|| {
+            self.target_error(loaded, target, path).or_else(|| {
                 let next = self.by_name.get(target.name.as_deref()?)?;
                 self.problem(*next, path)
             })
@@ -111,20 +112,20 @@ impl Templates {
         found
     }
 
-    /// What is wrong with naming `target`; `path` are the templates on the way to it, its own last.
-    fn fault_of(&self, loaded: &LoadedTemplate, target: &Target, path: &[usize]) -> Option<TemplateError> {
+    /// The error of a reference to `target`, if any. `path` is the chain of referring templates; the last one contains the reference.
+    fn target_error(&self, loaded: &LoadedTemplate, target: &Target, path: &[usize]) -> Option<TemplateError> {
         let name = target.name.as_deref().filter(|name| !is_outside(name))?;
-        let range = || loaded.range(&target.named);
+        let range = || loaded.range(&target.name_range);
         match self.by_name.get(name) {
-            Some(next) if target.pull == Pull::Extends && path.contains(next) => {
+            Some(next) if target.kind == TargetKind::Extends && path.contains(next) => {
                 let message = msg!("`{name}` extends itself");
                 let help = match name.strip_prefix(DEFAULT_PREFIX) {
                     None => msg!("to extend the default template, write `{DEFAULT_PREFIX}{name}`"),
                     Some(_) => msg!("this is the default template: only a template of a scheme can extend it"),
                 };
-                Some(loaded.mistake(MistakeKind::Itself, range(), message, Some(help)))
+                Some(loaded.mistake(MistakeKind::Cycle, range(), message, Some(help)))
             }
-            None if target.pull != Pull::IncludeIfThere => {
+            None if target.kind != TargetKind::IncludeIfPresent => {
                 let (prefix, file) =
                     name.strip_prefix(DEFAULT_PREFIX).map_or(("", name), |file| (DEFAULT_PREFIX, file));
                 let mut known: Vec<&str> = self.by_name.keys().filter_map(|name| name.strip_prefix(prefix)).collect();
@@ -132,37 +133,37 @@ impl Templates {
                 let near = near_miss(file, known).map(|near| format!("{prefix}{near}"));
                 let help = near.as_ref().map_or_else(|| self.tried(file), |near| msg!("did you mean `{near}`?"));
                 let message = msg!("there is no template `{name}`");
-                let told = loaded.mistake(MistakeKind::Missing, range(), message, Some(help));
-                Some(told.with_instead(near.as_deref()))
+                let mistake = loaded.mistake(MistakeKind::Missing, range(), message, Some(help));
+                Some(mistake.with_instead(near.as_deref()))
             }
             _ => None,
         }
     }
 
-    /// Every mistake that stands in the file with this number, not only the first one, without those of what it names.
+    /// All mistakes in the file with this number, without those of the templates that it refers to.
     pub fn mistakes(&self, number: usize) -> Vec<TemplateError> {
         let Some(loaded) = self.loaded.get(number) else { return Vec::new() };
         let mut found = loaded.mistakes().to_vec();
         for target in &loaded.uses().targets {
-            match self.fault_of(loaded, target, &[number]) {
-                Some(fault) => found.push(fault),
-                None => found.extend(self.circle(number, target)),
+            match self.target_error(loaded, target, &[number]) {
+                Some(error) => found.push(error),
+                None => found.extend(self.cycle_error(number, target)),
             }
         }
         found
     }
 
-    /// Whether what `target` names pulls the template in again, whatever the values are.
-    fn circle(&self, number: usize, target: &Target) -> Option<TemplateError> {
+    /// The error if `target` always loads this template again.
+    fn cycle_error(&self, number: usize, target: &Target) -> Option<TemplateError> {
         let loaded = self.loaded.get(number)?;
         let named = |target: &Target| {
             let name = target.name.as_deref().filter(|_| target.always)?;
             self.by_name.get(name).copied()
         };
-        let mut seen = BTreeSet::new();
+        let mut visited = BTreeSet::new();
         let mut next: Vec<usize> = named(target).into_iter().collect();
-        while let Some(one) = next.pop() {
-            if one == number {
+        while let Some(current) = next.pop() {
+            if current == number {
                 let name = target.name.as_deref().unwrap_or_default();
                 let message = if named(target) == Some(number) {
                     msg!("`{name}` is this template itself, so rendering would never end")
@@ -170,41 +171,41 @@ impl Templates {
                     msg!("`{name}` loads this template again, so rendering would never end")
                 };
                 let help = Message::word("remove one of the two, or put it in an `{% if … %}` that ends the recursion");
-                return Some(loaded.mistake(MistakeKind::Itself, loaded.range(&target.named), message, Some(help)));
+                return Some(loaded.mistake(MistakeKind::Cycle, loaded.range(&target.name_range), message, Some(help)));
             }
-            if seen.insert(one) {
+            if visited.insert(current) {
                 next.extend(
-                    self.loaded.get(one).into_iter().flat_map(|loaded| &loaded.uses().targets).filter_map(named),
+                    self.loaded.get(current).into_iter().flat_map(|loaded| &loaded.uses().targets).filter_map(named),
                 );
             }
         }
         None
     }
 
-    /// The files, in look-up order; a template's number is its index here.
+    /// The files, in lookup order; the number of a template is its index.
     pub fn files(&self) -> &[LoadedTemplate] {
         &self.loaded
     }
 
-    /// The number of the template that `marks` say was rendered last. Two layers may have files of one name.
-    pub fn rendered_last(&self, marks: &Marks) -> Option<usize> {
+    /// The number of the last rendered template in `marks`. Two layers may have files of the same name.
+    pub fn last_rendered(&self, marks: &Marks) -> Option<usize> {
         let key = marks.template()?;
         self.loaded.iter().position(|loaded| loaded.key == key)
     }
 
-    /// The number of the file that a template or a kind means by this name.
+    /// The number of the file with this name, as templates and kinds refer to it.
     pub fn number(&self, file: &str) -> Option<usize> {
         self.by_name.get(file).copied()
     }
 
     fn tried(&self, file: &str) -> Message {
-        let tried = self.places.iter().map(|place| Message::text(shown(place, file)));
+        let tried = self.places.iter().map(|place| Message::text(display_name(place, file)));
         msg!("tried {}", Message::list(Joint::Item, tried))
     }
 
     /// The template `name` (`ai_ask`) in a version.
-    /// Errors: There is none: says where it was looked for, and which versions there are. Or it, or one that it names, has a
-    /// mistake.
+    /// Errors: It does not exist (with the places that were tried and the available versions), or it or a template that it refers to has
+    /// a mistake.
     pub fn get(&self, name: &str, version: u32) -> Result<Template<'_>, TemplateError> {
         let file = format!("{name}_v{version}.md");
         let Some(number) = self.by_name.get(&file) else {
@@ -222,8 +223,8 @@ impl Templates {
         self.at(*number)
     }
 
-    /// The template with this number, whatever it is called: a part of others too.
-    /// Errors: It, or one that it names, has a mistake; there is no such number.
+    /// The template with this number, including parts of other templates.
+    /// Errors: It or a template that it refers to has a mistake; the number is invalid.
     pub fn at(&self, number: usize) -> Result<Template<'_>, TemplateError> {
         match (self.problem_of(number), self.loaded.get(number)) {
             (Some(problem), _) => Err(problem.clone()),
@@ -232,7 +233,7 @@ impl Templates {
         }
     }
 
-    /// What is wrong with the files, each mistake once, whether or not a template needs them.
+    /// The problems of all files, each once, even if no template needs the file.
     pub fn problems(&self) -> Vec<&TemplateError> {
         let mut problems: Vec<&TemplateError> = Vec::new();
         for problem in (0..self.loaded.len()).filter_map(|number| self.problem_of(number)) {
@@ -251,7 +252,7 @@ impl TemplateLibrary for Templates {
             places: Vec::new(),
             targets: Vec::new(),
             blocks: Vec::new(),
-            refused: Vec::new(),
+            rejected: Vec::new(),
         };
         self.loaded.get(template).map_or(&NONE, LoadedTemplate::uses)
     }
@@ -261,7 +262,7 @@ impl TemplateLibrary for Templates {
     }
 }
 
-/// Lets templates find each other: the environment asks for each once, by its name, and compiles it.
+/// Connects the environment to the files: it loads and compiles each template once, by its name.
 fn connect(
     environment: &mut Environment<'static>,
     loaded: &Arc<[LoadedTemplate]>,
@@ -276,20 +277,20 @@ fn connect(
     });
     let (files, sentinels) = (Arc::clone(loaded), sentinels.clone());
     environment.set_loader(move |key| match key.strip_prefix(UNKNOWN) {
-        Some(name) if is_outside(name) => Err(of_message(ErrorKind::InvalidOperation, outside(name))),
-        Some(name) => Err(of_message(ErrorKind::TemplateNotFound, msg!("there is no template `{name}`"))),
+        Some(name) if is_outside(name) => Err(error_with_message(ErrorKind::InvalidOperation, outside_message(name))),
+        Some(name) => Err(error_with_message(ErrorKind::TemplateNotFound, msg!("there is no template `{name}`"))),
         None => match files.iter().find(|file| file.key == key) {
-            // Only names that are computed lead to a file with mistakes: the others were looked at before.
+            // Only computed names can refer to a file with mistakes, because the others are checked before rendering.
             Some(file) => match file.mistakes().first() {
-                Some(mistake) => Err(of_message(ErrorKind::InvalidOperation, mistake.to_message())),
-                None => Ok(Some(sentinels.place(file.body()))),
+                Some(mistake) => Err(error_with_message(ErrorKind::InvalidOperation, mistake.to_message())),
+                None => Ok(Some(sentinels.insert(file.body()))),
             },
             None => Ok(None),
         },
     });
 }
 
-/// The files by layer, in look-up order.
+/// The files by layer, in lookup order.
 fn in_order(files: &[TemplateFile]) -> Result<Vec<(TemplateLayer, &TemplateFile)>, TemplateError> {
     if files.len() > MAX_FILES {
         return Err(TemplateError::new(msg!("a session can have at most {MAX_FILES} templates")));
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layers_are_looked_through_in_order_whatever_the_order_of_the_files() {
+    fn the_lookup_order_does_not_depend_on_the_order_of_the_files() {
         let all = [
             ("builtin/default/a_v1.md", ""),
             ("default/a_v1.md", ""),
@@ -351,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_that_is_nowhere_says_what_was_tried() {
+    fn the_error_of_a_missing_template_lists_the_places_that_were_tried() {
         let templates =
             templates(&[("custom/english/a_v1.md", ""), ("default/a_v3.md", ""), ("default/other_v1.md", "")]);
         let error = templates.get("a", 2).unwrap_err();
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_breaks_only_the_templates_that_need_it() {
+    fn an_invalid_file_is_an_error_only_for_the_templates_that_need_it() {
         let templates = templates(&[
             ("default/README.md", "write {% like this"),
             ("default/good_v1.md", "{{ x }}"),
@@ -391,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_below_a_role_marker_is_told_at_its_own_line() {
+    fn a_missing_template_after_a_role_marker_has_the_right_line() {
         let file = "<!-- system -->\n你好\n<!-- user -->\n{% include 'lost.md' %}";
         let templates = templates(&[("default/a_v1.md", file)]);
         let error = templates.get("a", 1).unwrap_err();
@@ -400,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_where_the_whole_file_has_them() {
+    fn names_have_ranges_in_the_file() {
         let file = "\u{feff}---\nmodel: m\n---\n<!-- system -->\n你好 {{ 用户名 }}{{ x | default(1) }}";
         let templates = templates(&[("default/a_v1.md", file)]);
         let template = templates.get("a", 1).unwrap();
@@ -410,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn mentions_follow_what_is_pulled_in_and_leave_out_what_is_replaced() {
+    fn mentioned_names_include_loaded_templates_but_not_replaced_blocks() {
         let base = "{{ root }}{% block a %}{{ in_a }}{% block inner %}{{ in_inner }}{% endblock %}{% endblock %}{% block b %}{{ in_b }}{% endblock %}{% include 'part.md' %}{% import 'macros.md' as m %}";
         let child = "{% extends 'default:t_v1.md' %}{{ lost }}{% set kept = used %}{% block a %}{{ own_a }}{% endblock %}{% block b %}{{ super() }}{% endblock %}";
         let templates = templates(&[
@@ -426,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn pinned_files_that_cannot_be_templates_are_refused() {
+    fn pinned_files_that_cannot_be_templates_are_rejected() {
         let long = "x".repeat(MAX_FILE_BYTES + 1);
         for (path, text) in [
             ("elsewhere/a.md", ""),
@@ -441,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn the_templates_of_the_binary_all_compile() {
+    fn all_embedded_templates_compile() {
         struct Nothing;
         impl crate::template::layers::TemplateSource for Nothing {
             fn read(&self, _: crate::template::layers::TemplateFolder<'_>, _: &str) -> Result<Option<String>, Message> {

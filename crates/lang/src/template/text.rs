@@ -1,5 +1,5 @@
-//! Author texts (content, tone, exit, strategy …): lenient templates. An unknown name, a null and an attribute of
-//! either are written as nothing (docs/language.md "Texts").
+//! Author texts (content, tone, exit, strategy …): lenient templates. Unknown names, nulls and their attributes
+//! are written as nothing (docs/language.md "Texts").
 
 use crate::message::ToMessage;
 use crate::message::message::Message;
@@ -13,53 +13,53 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior};
 
 use crate::template::environment::{Bounded, environment};
-use crate::template::error::{RenderError, fault};
+use crate::template::error::{RenderError, render_error};
 use crate::template::features::{FeatureKind, MAX_OUTPUT};
-use crate::template::limits::{YamlSyntaxError, admit};
-use crate::template::missing::{InPlace, Marks, as_value};
+use crate::template::limits::{RejectedSyntax, check_limits};
+use crate::template::missing::{Marks, Substitute, as_value};
 use crate::template::names::TemplateNames;
 use crate::template::unknown::SourceRepair;
-use crate::template::uses::{NameUse, Pull, find};
+use crate::template::uses::{NameUse, TargetKind, find};
 
-/// How long an author text may be, in bytes.
+/// The maximum length of an author text, in bytes.
 pub const MAX_TEXT_BYTES: usize = 256 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextErrorKind {
-    /// The text is no template.
+    /// The text is not a valid template.
     Syntax,
-    /// The text asks for what texts may not do, or for a filter, test or function that does not exist.
-    Refused,
+    /// The text uses a feature that texts may not use, or an unknown filter, test or function.
+    Rejected,
     TooLong,
     Rendering,
     /// The text was added to other [`AuthorTexts`].
     Foreign,
 }
 
-/// What is wrong with an author text.
+/// An error in an author text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 #[error("{message}")]
 pub struct TextError {
     pub kind: TextErrorKind,
     pub message: Message,
-    /// Where, in bytes of the text.
+    /// The byte range in the text.
     pub range: Option<Range<usize>>,
     pub help: Option<Message>,
-    /// For a filter, test or function that does not exist: which of them it is.
+    /// Whether an unknown feature is a filter, a test or a function; `None` for other errors.
     pub unknown: Option<FeatureKind>,
-    /// The change of the text that would settle it.
+    /// The edit of the text that corrects it.
     pub repair: Option<Box<SourceRepair>>,
 }
 
-/// An author text that was read. Cheap to clone.
+/// A parsed author text. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Text(Arc<Read>);
+pub struct Text(Arc<ParsedText>);
 
 #[derive(Debug)]
-struct Read {
+struct ParsedText {
     source: String,
     names: Vec<NameUse>,
-    /// The template's name in the environment; none for a plain text, which minijinja never sees.
+    /// The template's name in the environment; `None` for a plain text, which is not passed to minijinja.
     template: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl Text {
         &self.0.source
     }
 
-    /// The names that the text does not set itself, with their places in [`source`](Self::source).
+    /// The names that the text does not set itself, with their ranges in [`source`](Self::source).
     pub fn names(&self) -> &[NameUse] {
         &self.0.names
     }
@@ -78,20 +78,20 @@ impl Text {
         self.0.template.is_none()
     }
 
-    /// What the text is rendered to, when that is the same for all names.
+    /// The rendered text, if it is the same for all names.
     pub fn plain(&self) -> Option<&str> {
         self.is_plain().then(|| without_last_newline(&self.0.source))
     }
 }
 
-/// All author texts of a program, in one environment that is built once.
+/// All author texts of a program, in one environment.
 #[derive(Debug)]
 pub struct AuthorTexts {
     environment: Environment<'static>,
-    read: HashMap<String, Text>,
-    /// The templates by their names, compiled when they are first rendered: a check renders none.
+    texts: HashMap<String, Text>,
+    /// The templates by name. They are compiled on first rendering, because a check renders none.
     sources: Arc<Mutex<HashMap<String, Text>>>,
-    /// Where what a text lacks is noted, when prompts are looked at and not sent.
+    /// Records the missing names of texts in prompts that are displayed and not sent.
     marks: Option<Arc<Marks>>,
 }
 
@@ -110,20 +110,19 @@ impl AuthorTexts {
             let known = known.lock().unwrap_or_else(PoisonError::into_inner);
             Ok(known.get(name).map(|text| text.0.source.clone()))
         });
-        Self { environment, read: HashMap::new(), sources, marks: None }
+        Self { environment, texts: HashMap::new(), sources, marks: None }
     }
 
-    /// From here on, names that a text does not get and variables without a value are noted in `marks`. The texts stay what
-    /// they are.
-    pub fn note_in(&mut self, marks: Arc<Marks>) {
+    /// Records unknown names and variables without a value in `marks` from now on. The rendered texts do not change.
+    pub fn record_in(&mut self, marks: Arc<Marks>) {
         self.marks = Some(marks);
     }
 
-    /// Reads a text. The same text again gives the same [`Text`].
-    /// Errors: A syntax error; an unknown filter, test or function; `include`, `extends`, `import` and `block`, which are for
+    /// Parses a text. The same source returns the same [`Text`].
+    /// Errors: A syntax error; an unknown filter, test or function; `include`, `extends`, `import` and `block`, which are only for
     /// prompt templates; a text longer than [`MAX_TEXT_BYTES`].
     pub fn add(&mut self, source: &str) -> Result<Text, TextError> {
-        if let Some(text) = self.read.get(source) {
+        if let Some(text) = self.texts.get(source) {
             return Ok(text.clone());
         }
         if source.len() > MAX_TEXT_BYTES {
@@ -133,32 +132,32 @@ impl AuthorTexts {
         let (names, template) = if is_plain(source) {
             (Vec::new(), None)
         } else {
-            (self.read_template(source)?, Some(format!("text {}", self.read.len())))
+            (self.read_template(source)?, Some(format!("text {}", self.texts.len())))
         };
-        let text = Text(Arc::new(Read { source: source.to_owned(), names, template }));
+        let text = Text(Arc::new(ParsedText { source: source.to_owned(), names, template }));
         if let Some(name) = &text.0.template {
             self.sources.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), text.clone());
         }
-        self.read.insert(source.to_owned(), text.clone());
+        self.texts.insert(source.to_owned(), text.clone());
         Ok(text)
     }
 
     fn read_template(&self, source: &str) -> Result<Vec<NameUse>, TextError> {
-        admit(source, false).map_err(refused)?;
+        check_limits(source, false).map_err(rejected)?;
         let tree = parse(source, "text", SyntaxConfig::default()).map_err(|error| {
-            else_if(source).unwrap_or_else(|| fallen(TextErrorKind::Syntax, fault(&error).within(source)))
+            else_if(source).unwrap_or_else(|| render_failed(TextErrorKind::Syntax, render_error(&error).within(source)))
         })?;
         let uses = find(&tree, &self.environment);
-        if let Some(first) = uses.refused.into_iter().next() {
-            return Err(refused(first));
+        if let Some(first) = uses.rejected.into_iter().next() {
+            return Err(rejected(first));
         }
         if let Some(target) = uses.targets.first() {
-            let what = match target.pull {
-                Pull::Extends => "extends",
-                Pull::Include | Pull::IncludeIfThere => "include",
-                Pull::Import => "import",
+            let what = match target.kind {
+                TargetKind::Extends => "extends",
+                TargetKind::Include | TargetKind::IncludeIfPresent => "include",
+                TargetKind::Import => "import",
             };
-            return Err(refused(YamlSyntaxError {
+            return Err(rejected(RejectedSyntax {
                 message: msg!("`{what}` can only be used in prompt templates; an author text is self-contained"),
                 range: target.range.clone(),
                 help: None,
@@ -169,14 +168,14 @@ impl AuthorTexts {
         Ok(uses.names)
     }
 
-    /// The text with these names in place. What a value holds is never rendered again.
-    /// Errors: A mistake at run time (adding a text to a number), a limit of [`environment`](crate::template::environment), or a
-    /// text that was added elsewhere.
+    /// Renders the text with these names. Values are never rendered themselves.
+    /// Errors: An error at run time (for example the sum of a text and a number), an exceeded limit of
+    /// [`environment`](crate::template::environment), or a text of another [`AuthorTexts`].
     pub fn render(&self, text: &Text, names: &TemplateNames) -> Result<String, TextError> {
         let Some(template) = &text.0.template else {
             return Ok(text.plain().unwrap_or_default().to_owned());
         };
-        let template = match self.read.get(&text.0.source) {
+        let template = match self.texts.get(&text.0.source) {
             Some(known) if Arc::ptr_eq(&known.0, &text.0) => self.environment.get_template(template),
             _ => {
                 let message = msg!("this text belongs to another program");
@@ -184,10 +183,10 @@ impl AuthorTexts {
             }
         };
         let mut bounded = Bounded::new(MAX_OUTPUT);
-        let seen = as_value(names, self.marks.as_ref(), InPlace::Nothing);
+        let context = as_value(names, self.marks.as_ref(), Substitute::Nothing);
         template
-            .and_then(|template| template.render_captured_to(seen, &mut bounded).map(drop))
-            .map_err(|error| fallen(TextErrorKind::Rendering, fault(&error).within(&text.0.source)))?;
+            .and_then(|template| template.render_captured_to(context, &mut bounded).map(drop))
+            .map_err(|error| render_failed(TextErrorKind::Rendering, render_error(&error).within(&text.0.source)))?;
         Ok(bounded.text().into_owned())
     }
 }
@@ -196,19 +195,19 @@ fn is_plain(source: &str) -> bool {
     !["{{", "{%", "{#"].iter().any(|opening| source.contains(opening))
 }
 
-/// As minijinja does for templates, so that a text means the same with and without a name in it.
+/// Removes the last newline as minijinja does for templates, so that texts with and without names behave the same.
 fn without_last_newline(text: &str) -> &str {
     let text = text.strip_suffix('\n').unwrap_or(text);
     text.strip_suffix('\r').unwrap_or(text)
 }
 
-fn refused(refused: YamlSyntaxError) -> TextError {
-    let YamlSyntaxError { message, range, help, instead, unknown } = refused;
+fn rejected(rejected: RejectedSyntax) -> TextError {
+    let RejectedSyntax { message, range, help, instead, unknown } = rejected;
     let repair = instead.map(|instead| Box::new(SourceRepair::one(msg!("use `{instead}`"), range.clone(), instead)));
-    TextError { kind: TextErrorKind::Refused, message, range: Some(range), help, unknown, repair }
+    TextError { kind: TextErrorKind::Rejected, message, range: Some(range), help, unknown, repair }
 }
 
-/// `{% else if … %}`, which is what other languages write, in a text that cannot be read.
+/// The error for `{% else if … %}`, the syntax of other languages, in a text that does not parse.
 fn else_if(source: &str) -> Option<TextError> {
     let range = source.match_indices("else").find_map(|(at, word)| {
         let opens = source.get(..at)?.trim_end().trim_end_matches('-').ends_with("{%");
@@ -222,8 +221,8 @@ fn else_if(source: &str) -> Option<TextError> {
     Some(TextError { kind: TextErrorKind::Syntax, message, range: Some(range), help, unknown: None, repair })
 }
 
-fn fallen(kind: TextErrorKind, fault: RenderError) -> TextError {
-    failed(kind, fault.message, fault.range)
+fn render_failed(kind: TextErrorKind, error: RenderError) -> TextError {
+    failed(kind, error.message, error.range)
 }
 
 fn failed(kind: TextErrorKind, message: Message, range: Option<Range<usize>>) -> TextError {
@@ -267,16 +266,16 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_found_when_a_text_is_added_and_say_where() {
+    fn errors_are_found_when_a_text_is_added() {
         let table = [
             ("好 {{ 用户名 ", TextErrorKind::Syntax, None),
             ("好 {% if x %}", TextErrorKind::Syntax, None),
             ("好 {% if x %}a{% else if y %}b{% endif %}", TextErrorKind::Syntax, Some("else if")),
-            ("好 {{ x | uper }}", TextErrorKind::Refused, Some("uper")),
-            ("好 {{ 用户名.upper() }}", TextErrorKind::Refused, None),
-            ("好 {{ open('/etc/passwd') }}", TextErrorKind::Refused, Some("open")),
-            ("好 {% include 'x' %}", TextErrorKind::Refused, Some("include 'x'")),
-            ("好 {% import 'x' as y %}", TextErrorKind::Refused, Some("import 'x' as y")),
+            ("好 {{ x | uper }}", TextErrorKind::Rejected, Some("uper")),
+            ("好 {{ 用户名.upper() }}", TextErrorKind::Rejected, None),
+            ("好 {{ open('/etc/passwd') }}", TextErrorKind::Rejected, Some("open")),
+            ("好 {% include 'x' %}", TextErrorKind::Rejected, Some("include 'x'")),
+            ("好 {% import 'x' as y %}", TextErrorKind::Rejected, Some("import 'x' as y")),
         ];
         for (source, kind, at) in table {
             let error = AuthorTexts::new().add(source).unwrap_err();
@@ -303,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_runs_too_long_or_too_far_is_stopped() {
+    fn a_text_that_exceeds_a_limit_is_stopped() {
         let loops = "{% for a in range(1000) %}{% for b in range(1000) %}x{% endfor %}{% endfor %}";
         assert!(render(loops).unwrap_err().message.to_string().contains("steps"));
         let wide = format!("{{% for a in range(10000) %}}{}{{% endfor %}}", "x".repeat(1_000));
@@ -313,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_nested_as_deep_as_the_guard_allows_do_not_overflow() {
+    fn texts_with_the_maximum_nesting_do_not_overflow() {
         let deep = format!("{}x{}", "{% if x %}".repeat(140), "{% endif %}".repeat(140));
         let shapes = [
             deep,
@@ -330,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_text_is_read_once() {
+    fn the_same_text_is_parsed_once() {
         let mut texts = AuthorTexts::new();
         let (one, two) = (texts.add("{{ x }}").unwrap(), texts.add("{{ x }}").unwrap());
         assert!(Arc::ptr_eq(&one.0, &two.0));

@@ -1,21 +1,21 @@
-//! A filter, test or function that does not exist: what is said about it, in expressions and in texts alike.
+//! Messages and suggestions for unknown filters, tests and functions in expressions, texts and templates.
 
 use crate::message::message::Joint;
 use crate::message::message::Message;
 use crate::message::msg;
 use std::ops::Range;
 
-use crate::source::near::{asked, near};
+use crate::source::near::{near, suggestion};
 use crate::template::features::{FILTERS, FeatureKind, TESTS};
 
-/// A change of a source that would settle a mistake. The edits are made together and do not overlap.
+/// A change of a source that corrects a mistake. The edits are applied together and do not overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceRepair {
-    /// What it does, as an imperative.
+    /// A description, as an imperative.
     pub title: Message,
-    /// What is replaced, in bytes of the source, and what stands there afterwards.
+    /// The byte ranges that are replaced, and the new texts.
     pub edits: Vec<(Range<usize>, String)>,
-    /// Whether the source could not be read without it and only one thing can be meant, so that nobody need be asked.
+    /// Whether the source does not parse without the change and the meaning is unambiguous, so that no confirmation is needed.
     pub sure: bool,
 }
 
@@ -24,13 +24,13 @@ impl SourceRepair {
         Self { title: title.into(), edits: vec![(range, text.into())], sure: false }
     }
 
-    /// The same, for which nobody need be asked.
+    /// Marks the change as needing no confirmation.
     pub fn surely(mut self) -> Self {
         self.sure = true;
         self
     }
 
-    /// The source as it is after the change; `None` when the edits do not fit it.
+    /// Applies the edits to the source; `None` if they do not fit it.
     pub fn apply(&self, source: &str) -> Option<String> {
         let mut edits: Vec<&(Range<usize>, String)> = self.edits.iter().collect();
         edits.sort_by_key(|(range, _)| (range.start, range.end));
@@ -45,16 +45,16 @@ impl SourceRepair {
     }
 }
 
-/// What is said about a name that does not exist.
+/// The message for an unknown name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
     pub message: Message,
     pub help: Message,
-    /// The name that was certainly meant, where one is.
+    /// The intended name, if it is certain.
     pub instead: Option<&'static str>,
 }
 
-/// What other languages call our filters.
+/// Names of filters in other languages, and ours.
 const OTHER_FILTERS: &[(&str, &str)] = &[
     ("len", "length"),
     ("size", "length"),
@@ -81,7 +81,7 @@ const OTHER_FILTERS: &[(&str, &str)] = &[
     ("fallback", "default"),
 ];
 
-/// What other languages call our tests.
+/// Names of tests in other languages, and ours.
 const OTHER_TESTS: &[(&str, &str)] = &[
     ("null", "none"),
     ("nil", "none"),
@@ -107,9 +107,9 @@ const OTHER_TESTS: &[(&str, &str)] = &[
     ("exists", "defined"),
 ];
 
-/// What to write where a test of another language has no counterpart of one word.
-fn advice(what: FeatureKind, name: &str) -> Option<&'static str> {
-    match (what, name) {
+/// The help for a filter or test of another language without a direct equivalent.
+fn advice(kind: FeatureKind, name: &str) -> Option<&'static str> {
+    match (kind, name) {
         (FeatureKind::Test, "empty" | "blank") => {
             Some("write `x is none` for a value that was not set, `x == ''` for a string, `x | length == 0` for a list")
         }
@@ -122,22 +122,22 @@ fn advice(what: FeatureKind, name: &str) -> Option<&'static str> {
     }
 }
 
-/// What is said about `name`, of which there is no filter, test or function; `functions` are those that there are here.
-pub fn unknown(what: FeatureKind, name: &str, functions: &'static [&'static str]) -> Unknown {
-    let (known, others): (Vec<&'static str>, &[(&str, &'static str)]) = match what {
+/// The message for an unknown filter, test or function `name`; `functions` are the available functions.
+pub fn unknown(kind: FeatureKind, name: &str, functions: &'static [&'static str]) -> Unknown {
+    let (known, others): (Vec<&'static str>, &[(&str, &'static str)]) = match kind {
         FeatureKind::Filter => (FILTERS.split('|').collect(), OTHER_FILTERS),
         FeatureKind::Test => (TESTS.split('|').collect(), OTHER_TESTS),
         FeatureKind::Function => (functions.to_vec(), &[]),
     };
     let other = others.iter().find(|(other, _)| *other == name || *other == name.to_lowercase());
-    let advice = advice(what, name);
+    let advice = advice(kind, name);
     let near = near(name, known.iter().copied());
     let instead = match (other, near.as_slice()) {
-        (Some((_, ours)), _) => Some(*ours),
-        (None, [only]) if advice.is_none() => known.iter().copied().find(|ours| ours == only),
+        (Some((_, builtin)), _) => Some(*builtin),
+        (None, [only]) if advice.is_none() => known.iter().copied().find(|builtin| builtin == only),
         _ => None,
     };
-    let written = |name: &str| match what {
+    let usage = |name: &str| match kind {
         FeatureKind::Filter => format!("`x | {name}`"),
         FeatureKind::Test if name == "regex" => "`is regex('…')`".to_owned(),
         FeatureKind::Test => format!("`is {name}`"),
@@ -145,9 +145,9 @@ pub fn unknown(what: FeatureKind, name: &str, functions: &'static [&'static str]
     };
     let help = match (advice, other) {
         (Some(advice), _) => Message::word(advice),
-        (None, Some((_, ours))) => msg!("write {}", written(ours)),
-        (None, None) if let Some(question) = asked(&near) => question,
-        _ => match what {
+        (None, Some((_, builtin))) => msg!("write {}", usage(builtin)),
+        (None, None) if let Some(question) = suggestion(&near) => question,
+        _ => match kind {
             FeatureKind::Filter => {
                 msg!(
                     "the most common ones are `length`, `default(…)`, `lower`, `upper`, `trim`, `join(…)`, `first`, `last`"
@@ -166,23 +166,23 @@ pub fn unknown(what: FeatureKind, name: &str, functions: &'static [&'static str]
             }
         },
     };
-    Unknown { message: msg!("there is no {} `{name}`", Message::word(what.word())), help, instead }
+    Unknown { message: msg!("there is no {} `{name}`", Message::word(kind.word())), help, instead }
 }
 
-/// What is said about `name` where something is called that is no function.
+/// The message for a call of an unknown function `name`.
 pub fn unknown_function(name: &str, functions: &'static [&'static str]) -> Unknown {
-    let mut said = unknown(FeatureKind::Function, name, functions);
-    if let Some(filter) = filter_called(name).filter(|_| said.instead.is_none()) {
-        said.help = msg!("`{filter}` is a filter: write `x | {filter}`");
+    let mut result = unknown(FeatureKind::Function, name, functions);
+    if let Some(filter) = filter_called(name).filter(|_| result.instead.is_none()) {
+        result.help = msg!("`{filter}` is a filter: write `x | {filter}`");
     }
-    said
+    result
 }
 
-/// The filter that somebody means who calls `name` as a function or as a method.
+/// The filter that is probably meant by a function or method call of `name`.
 pub fn filter_called(name: &str) -> Option<&'static str> {
     let lower = name.to_lowercase();
     let own = FILTERS.split('|').find(|filter| *filter == name);
-    own.or_else(|| OTHER_FILTERS.iter().find(|(other, _)| *other == lower).map(|(_, ours)| *ours))
+    own.or_else(|| OTHER_FILTERS.iter().find(|(other, _)| *other == lower).map(|(_, builtin)| *builtin))
 }
 
 #[cfg(test)]
@@ -190,19 +190,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_other_languages_call_it_is_known_and_exists_here() {
-        for (other, ours) in OTHER_FILTERS {
-            let is = |name: &str| FILTERS.split('|').any(|filter| filter == name);
-            assert!(is(ours) && !is(other), "{other}");
+    fn the_replacements_for_names_of_other_languages_exist() {
+        for (other, builtin) in OTHER_FILTERS {
+            let exists = |name: &str| FILTERS.split('|').any(|filter| filter == name);
+            assert!(exists(builtin) && !exists(other), "{other}");
         }
-        for (other, ours) in OTHER_TESTS {
-            let is = |name: &str| TESTS.split('|').any(|test| test == name);
-            assert!(is(ours) && !is(other), "{other}");
+        for (other, builtin) in OTHER_TESTS {
+            let exists = |name: &str| TESTS.split('|').any(|test| test == name);
+            assert!(exists(builtin) && !exists(other), "{other}");
         }
     }
 
     #[test]
-    fn a_repair_puts_its_edits_into_the_source() {
+    fn a_repair_applies_its_edits_to_the_source() {
         let repair = SourceRepair {
             title: Message::text(""),
             edits: vec![(5..6, "==".into()), (0..1, "年龄".into())],

@@ -1,5 +1,5 @@
-//! What a text or template uses: its free names with their places, the files it pulls in, its blocks, and what is
-//! refused before it could ever run.
+//! Finds what a text or template uses: its free names with their ranges, the templates it refers to, its blocks, and unsupported
+//! syntax.
 
 use crate::message::message::Message;
 use crate::message::msg;
@@ -13,50 +13,50 @@ use minijinja::{Environment, UndefinedBehavior};
 use crate::expr::methods::method;
 use crate::template::environment::has;
 use crate::template::features::{FUNCTIONS, FeatureKind};
-use crate::template::limits::{YamlSyntaxError, bytes};
+use crate::template::limits::{RejectedSyntax, bytes};
 use crate::template::unknown::{Unknown, unknown, unknown_function};
 
-/// One place where a name is used that the text does not set itself.
+/// A use of a name that the text does not set itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameUse {
     pub name: String,
-    /// Where it stands, in bytes of the source.
+    /// The byte range in the source.
     pub range: Range<usize>,
-    /// Whether the text works without it here: it is only asked for (`is defined`) or has a stand-in (`| default`).
+    /// Whether the text works without it here: it is only tested (`is defined`) or has a default (`| default`).
     pub optional: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pull {
+pub enum TargetKind {
     Extends,
     Include,
     /// `{% include … ignore missing %}`
-    IncludeIfThere,
+    IncludeIfPresent,
     Import,
 }
 
 #[derive(Clone, Debug)]
 pub struct Target {
-    pub pull: Pull,
-    /// Its name, where it is written as a literal.
+    pub kind: TargetKind,
+    /// Its name, if it is a literal.
     pub name: Option<String>,
-    /// Where the statement stands.
+    /// The range of the statement.
     pub range: Range<usize>,
-    /// Where the name stands, with its quotes; the whole statement where the name is computed.
-    pub named: Range<usize>,
-    /// Where it stands in the tree of blocks.
+    /// The range of the name, with its quotes; the complete statement if the name is computed.
+    pub name_range: Range<usize>,
+    /// Its position in the tree of blocks.
     pub place: UsePlace,
-    /// Whether it is pulled in whenever its place is written: no `if`, no loop and no macro is around.
+    /// Whether it is loaded whenever its position is rendered: it is not inside an `if`, a loop or a macro.
     pub always: bool,
 }
 
-/// Where something stands: the blocks around it, outermost first, and whether what it writes counts where a child
-/// template writes outside of its blocks (there it does not, while what it sets does).
+/// A position in the tree of blocks: the enclosing blocks, outermost first, and whether the code there only writes output. Outside
+/// the blocks of a child template, output is dropped but assignments take effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsePlace {
     /// Indexes into [`Uses::blocks`].
     pub blocks: Vec<usize>,
-    /// Whether it is only written where it stands, not set or put into a macro.
+    /// Whether it is only written as output, and not part of an assignment or a macro.
     pub written: bool,
 }
 
@@ -69,13 +69,13 @@ pub struct TemplateBlock {
 
 #[derive(Clone, Debug, Default)]
 pub struct Uses {
-    /// The free names, in the order in which they stand in the source.
+    /// The free names, in source order.
     pub names: Vec<NameUse>,
-    /// Where each of [`names`](Self::names) stands among the blocks.
+    /// The position of each of [`names`](Self::names) in the tree of blocks.
     pub places: Vec<UsePlace>,
     pub targets: Vec<Target>,
     pub blocks: Vec<TemplateBlock>,
-    pub refused: Vec<YamlSyntaxError>,
+    pub rejected: Vec<RejectedSyntax>,
 }
 
 pub fn find(tree: &Stmt<'_>, environment: &Environment<'_>) -> Uses {
@@ -84,9 +84,9 @@ pub fn find(tree: &Stmt<'_>, environment: &Environment<'_>) -> Uses {
         uses: Uses::default(),
         scopes: vec![HashSet::new()],
         blocks: Vec::new(),
-        setting: 0,
-        depending: 0,
-        chains: environment.undefined_behavior() == UndefinedBehavior::Chainable,
+        assignment_depth: 0,
+        conditional_depth: 0,
+        chainable: environment.undefined_behavior() == UndefinedBehavior::Chainable,
     };
     walk.statement(tree);
     walk.uses
@@ -97,17 +97,17 @@ struct Walk<'a, 's> {
     uses: Uses,
     scopes: Vec<HashSet<&'s str>>,
     blocks: Vec<usize>,
-    /// How many `set`s and macros are around.
-    setting: usize,
-    /// How many `if`s, loops and macros are around.
-    depending: usize,
-    /// Whether an attribute of an unknown name is as harmless as the unknown name.
-    chains: bool,
+    /// The number of enclosing `set`s and macros.
+    assignment_depth: usize,
+    /// The number of enclosing `if`s, loops and macros.
+    conditional_depth: usize,
+    /// Whether attributes of undefined names are allowed.
+    chainable: bool,
 }
 
 impl<'s> Walk<'_, 's> {
     fn place(&self) -> UsePlace {
-        UsePlace { blocks: self.blocks.clone(), written: self.setting == 0 }
+        UsePlace { blocks: self.blocks.clone(), written: self.assignment_depth == 0 }
     }
 
     fn assign(&mut self, name: &'s str) {
@@ -126,26 +126,26 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    fn scoped(&mut self, names: &[&'s str], inside: impl FnOnce(&mut Self)) {
+    fn scoped(&mut self, names: &[&'s str], visit: impl FnOnce(&mut Self)) {
         self.scopes.push(names.iter().copied().collect());
-        inside(self);
+        visit(self);
         self.scopes.pop();
     }
 
-    fn setting(&mut self, inside: impl FnOnce(&mut Self)) {
-        self.setting += 1;
-        inside(self);
-        self.setting -= 1;
+    fn in_assignment(&mut self, visit: impl FnOnce(&mut Self)) {
+        self.assignment_depth += 1;
+        visit(self);
+        self.assignment_depth -= 1;
     }
 
     fn body(&mut self, body: &[Stmt<'s>]) {
         body.iter().for_each(|statement| self.statement(statement));
     }
 
-    fn depending(&mut self, body: &[Stmt<'s>]) {
-        self.depending += 1;
+    fn conditional_body(&mut self, body: &[Stmt<'s>]) {
+        self.conditional_depth += 1;
         self.body(body);
-        self.depending -= 1;
+        self.conditional_depth -= 1;
     }
 
     fn statement(&mut self, statement: &Stmt<'s>) {
@@ -157,38 +157,38 @@ impl<'s> Walk<'_, 's> {
                 self.expression(&each.iter);
                 self.scoped(&["loop"], |walk| {
                     walk.target(&each.target);
-                    walk.maybe(each.filter_expr.as_ref());
-                    walk.depending(&each.body);
+                    walk.optional_expression(each.filter_expr.as_ref());
+                    walk.conditional_body(&each.body);
                 });
-                self.scoped(&[], |walk| walk.depending(&each.else_body));
+                self.scoped(&[], |walk| walk.conditional_body(&each.else_body));
             }
             Stmt::IfCond(branch) => {
-                // What a branch sets is seen after it, as at run time.
+                // Names that a branch sets are visible after it, as at run time.
                 self.expression(&branch.expr);
-                self.depending(&branch.true_body);
-                self.depending(&branch.false_body);
+                self.conditional_body(&branch.true_body);
+                self.conditional_body(&branch.false_body);
             }
             Stmt::WithBlock(with) => self.scoped(&[], |walk| {
                 for (target, value) in &with.assignments {
-                    walk.setting(|walk| walk.expression(value));
+                    walk.in_assignment(|walk| walk.expression(value));
                     walk.target(target);
                 }
                 walk.body(&with.body);
             }),
             Stmt::Set(set) => {
-                self.setting(|walk| walk.expression(&set.expr));
+                self.in_assignment(|walk| walk.expression(&set.expr));
                 self.target(&set.target);
             }
             Stmt::SetBlock(set) => {
-                self.setting(|walk| {
+                self.in_assignment(|walk| {
                     walk.body(&set.body);
-                    walk.maybe(set.filter.as_ref());
+                    walk.optional_expression(set.filter.as_ref());
                 });
                 self.target(&set.target);
             }
-            Stmt::AutoEscape(escape) => self.refuse(
+            Stmt::AutoEscape(escape) => self.reject(
                 "`autoescape` has no effect in prompts",
-                whole(escape),
+                node_range(escape),
                 Some(msg!("remove it: nothing is escaped here")),
             ),
             Stmt::FilterBlock(filter) => {
@@ -200,25 +200,25 @@ impl<'s> Walk<'_, 's> {
                 self.uses.blocks.push(TemplateBlock {
                     name: block.name.to_owned(),
                     calls_super: false,
-                    range: whole(block),
+                    range: node_range(block),
                 });
                 self.scoped(&["super"], |walk| walk.body(&block.body));
                 self.blocks.pop();
             }
             Stmt::Import(import) => {
-                self.pull(Pull::Import, &import.expr, whole(import));
+                self.add_target(TargetKind::Import, &import.expr, node_range(import));
                 self.target(&import.name);
             }
             Stmt::FromImport(import) => {
-                self.pull(Pull::Import, &import.expr, whole(import));
+                self.add_target(TargetKind::Import, &import.expr, node_range(import));
                 for (name, alias) in &import.names {
                     self.target(alias.as_ref().unwrap_or(name));
                 }
             }
-            Stmt::Extends(extends) => self.pull(Pull::Extends, &extends.name, whole(extends)),
+            Stmt::Extends(extends) => self.add_target(TargetKind::Extends, &extends.name, node_range(extends)),
             Stmt::Include(include) => {
-                let pull = if include.ignore_missing { Pull::IncludeIfThere } else { Pull::Include };
-                self.pull(pull, &include.name, whole(include));
+                let kind = if include.ignore_missing { TargetKind::IncludeIfPresent } else { TargetKind::Include };
+                self.add_target(kind, &include.name, node_range(include));
             }
             Stmt::Macro(declared) => {
                 self.assign(declared.name);
@@ -237,16 +237,16 @@ impl<'s> Walk<'_, 's> {
     }
 
     fn macro_body(&mut self, declared: &Macro<'s>) {
-        self.setting(|walk| {
+        self.in_assignment(|walk| {
             walk.scoped(&["caller"], |walk| {
                 declared.args.iter().for_each(|argument| walk.target(argument));
                 declared.defaults.iter().for_each(|value| walk.expression(value));
-                walk.depending(&declared.body);
+                walk.conditional_body(&declared.body);
             });
         });
     }
 
-    fn pull(&mut self, pull: Pull, name: &Expr<'s>, range: Range<usize>) {
+    fn add_target(&mut self, kind: TargetKind, name: &Expr<'s>, range: Range<usize>) {
         let literal = match name {
             Expr::Const(constant) => constant.value.as_str().map(|name| (name.to_owned(), bytes(constant.span()))),
             _ => None,
@@ -256,13 +256,14 @@ impl<'s> Walk<'_, 's> {
         }
         let (literal, named) = literal.map_or_else(|| (None, range.clone()), |(name, named)| (Some(name), named));
         let mut place = self.place();
-        if matches!(pull, Pull::Import | Pull::Extends) {
+        if matches!(kind, TargetKind::Import | TargetKind::Extends) {
             place.written = false;
         }
-        self.uses.targets.push(Target { pull, name: literal, range, named, place, always: self.depending == 0 });
+        let always = self.conditional_depth == 0;
+        self.uses.targets.push(Target { kind, name: literal, range, name_range: named, place, always });
     }
 
-    fn maybe(&mut self, expression: Option<&Expr<'s>>) {
+    fn optional_expression(&mut self, expression: Option<&Expr<'s>>) {
         if let Some(expression) = expression {
             self.expression(expression);
         }
@@ -280,11 +281,11 @@ impl<'s> Walk<'_, 's> {
     }
 
     fn expression(&mut self, expression: &Expr<'s>) {
-        self.used(expression, false);
+        self.visit_expression(expression, false);
     }
 
-    /// `optional`: whether the expression may be undefined without harm.
-    fn used(&mut self, expression: &Expr<'s>, optional: bool) {
+    /// `optional`: whether the expression may be undefined.
+    fn visit_expression(&mut self, expression: &Expr<'s>, optional: bool) {
         match expression {
             Expr::Var(var) => self.name(var.id, var.span(), optional),
             Expr::Const(_) => {}
@@ -293,10 +294,10 @@ impl<'s> Walk<'_, 's> {
                 for part in [&slice.start, &slice.stop, &slice.step].into_iter().flatten() {
                     self.expression(part);
                 }
-                // minijinja panics on a backward slice of an empty text, so only forward ones are let through.
+                // minijinja panics on a backward slice of an empty text, so only forward slices are allowed.
                 if slice.step.as_ref().is_some_and(|step| !is_positive(step)) {
                     let help = msg!("to reverse a list or text, write `| reverse`");
-                    self.refuse("the step of a slice must be a number of at least 1", bytes(slice.span()), Some(help));
+                    self.reject("the step of a slice must be a number of at least 1", bytes(slice.span()), Some(help));
                 }
             }
             Expr::UnaryOp(unary) => self.expression(&unary.expr),
@@ -311,24 +312,24 @@ impl<'s> Walk<'_, 's> {
             Expr::IfExpr(choice) => {
                 self.expression(&choice.true_expr);
                 self.expression(&choice.test_expr);
-                self.maybe(choice.false_expr.as_ref());
+                self.optional_expression(choice.false_expr.as_ref());
             }
             Expr::Filter(filter) => {
-                let stands_in = matches!(filter.name, "default" | "d");
+                let is_default_filter = matches!(filter.name, "default" | "d");
                 if let Some(value) = &filter.expr {
-                    self.used(value, stands_in);
+                    self.visit_expression(value, is_default_filter);
                 }
                 self.arguments(&filter.args);
                 self.known(FeatureKind::Filter, filter.name, filter.span());
             }
             Expr::Test(test) => {
-                self.used(&test.expr, matches!(test.name, "defined" | "undefined"));
+                self.visit_expression(&test.expr, matches!(test.name, "defined" | "undefined"));
                 self.arguments(&test.args);
                 self.known(FeatureKind::Test, test.name, test.span());
             }
-            Expr::GetAttr(attribute) => self.used(&attribute.expr, optional && self.chains),
+            Expr::GetAttr(attribute) => self.visit_expression(&attribute.expr, optional && self.chainable),
             Expr::GetItem(item) => {
-                self.used(&item.expr, optional && self.chains);
+                self.visit_expression(&item.expr, optional && self.chainable);
                 self.expression(&item.subscript_expr);
             }
             Expr::Call(call) => {
@@ -341,7 +342,7 @@ impl<'s> Walk<'_, 's> {
                         }
                     }
                     Expr::Var(var) => self.function(var.id, var.span()),
-                    Expr::GetAttr(attribute) if !self.is_made_here(&attribute.expr) => {
+                    Expr::GetAttr(attribute) if !self.is_local(&attribute.expr) => {
                         self.expression(&attribute.expr);
                         self.method(attribute.name, bytes(attribute.span()));
                     }
@@ -358,13 +359,13 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// Whether something that the source itself sets (a `loop`, a namespace, what is imported) is at the root of it: only
-    /// such things have functions of their own.
-    fn is_made_here(&self, expression: &Expr<'_>) -> bool {
+    /// Whether the root of the expression is set by the source itself (a `loop`, a namespace, an import): only such values have
+    /// methods.
+    fn is_local(&self, expression: &Expr<'_>) -> bool {
         match expression {
             Expr::Var(var) => self.is_assigned(var.id),
-            Expr::GetAttr(attribute) => self.is_made_here(&attribute.expr),
-            Expr::GetItem(item) => self.is_made_here(&item.expr),
+            Expr::GetAttr(attribute) => self.is_local(&attribute.expr),
+            Expr::GetItem(item) => self.is_local(&item.expr),
             Expr::Const(_) => false,
             _ => true,
         }
@@ -373,7 +374,7 @@ impl<'s> Walk<'_, 's> {
     fn method(&mut self, name: &str, range: Range<usize>) {
         let message = msg!("`.{name}()` is a method call, but values have no methods");
         let help = Some(method(name, "x", "()", true).0);
-        self.uses.refused.push(YamlSyntaxError {
+        self.uses.rejected.push(RejectedSyntax {
             message,
             range,
             help,
@@ -400,24 +401,24 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    fn known(&mut self, what: FeatureKind, name: &str, span: Span) {
-        if !has(self.environment, what, name) {
-            self.unknown(what, unknown(what, name, FUNCTIONS), &bytes(span), name);
+    fn known(&mut self, kind: FeatureKind, name: &str, span: Span) {
+        if !has(self.environment, kind, name) {
+            self.unknown(kind, unknown(kind, name, FUNCTIONS), &bytes(span), name);
         }
     }
 
-    fn unknown(&mut self, what: FeatureKind, said: Unknown, own: &Range<usize>, name: &str) {
+    fn unknown(&mut self, kind: FeatureKind, unknown: Unknown, own: &Range<usize>, name: &str) {
         let range = own.start..own.start + name.len();
-        let (message, help, instead) = (said.message, Some(said.help), said.instead.map(str::to_owned));
-        self.uses.refused.push(YamlSyntaxError { message, range, help, instead, unknown: Some(what) });
+        let (message, help, instead) = (unknown.message, Some(unknown.help), unknown.instead.map(str::to_owned));
+        self.uses.rejected.push(RejectedSyntax { message, range, help, instead, unknown: Some(kind) });
     }
 
-    fn refuse(&mut self, message: impl Into<Message>, range: Range<usize>, help: Option<Message>) {
-        self.uses.refused.push(YamlSyntaxError { message: message.into(), range, help, instead: None, unknown: None });
+    fn reject(&mut self, message: impl Into<Message>, range: Range<usize>, help: Option<Message>) {
+        self.uses.rejected.push(RejectedSyntax { message: message.into(), range, help, instead: None, unknown: None });
     }
 }
 
-fn whole<T>(node: &Spanned<T>) -> Range<usize> {
+fn node_range<T>(node: &Spanned<T>) -> Range<usize> {
     bytes(node.span())
 }
 

@@ -1,22 +1,22 @@
-//! Which values an operator may bring together (docs/language.md "Texts"): `==` and `!=` take anything, the others only
-//! operands that fit; null never fits. A misfit is an error, never a silent answer.
+//! The operand types that an operator accepts (docs/language.md "Texts"): `==` and `!=` accept any values, the others only
+//! compatible operands; null is never compatible. A mismatch is an error, never a silent result.
 
 use crate::message::ToMessage;
 use crate::message::message::Message;
 use std::fmt;
 
-/// What a value is, as far as operators are concerned.
+/// The type of a value for operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueShape {
-    /// Null, or a name that holds nothing.
+    /// Null, or a name without a value.
     Null,
     Boolean,
     Number,
-    /// Text, dates included: ISO 8601 dates order as text.
+    /// Text, including dates: ISO 8601 dates sort as text.
     String,
     List,
     Object,
-    /// Something only the engine has (a function, a loop variable).
+    /// A value that only the engine creates (a function, a loop variable).
     Other,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for ValueShape {
     }
 }
 
-/// A family of operators that asks the same of its operands.
+/// Operators with the same requirements for their operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// `==`, `!=`.
@@ -51,13 +51,13 @@ pub enum Family {
     Add,
     /// `-`, `*`, `/`, `//`, `%`, `**`.
     Arithmetic,
-    /// `in`, `not in`: the right side holds things.
+    /// `in`, `not in`: the right side is a container.
     Membership,
     /// `~`: texts, numbers and booleans.
     Concatenation,
 }
 
-/// Two operands that an operator cannot bring together.
+/// Two operands that an operator does not accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 #[error("`{operator}` cannot be applied to {left} and {right}")]
 pub struct ComparisonError {
@@ -67,9 +67,14 @@ pub struct ComparisonError {
     pub right: ValueShape,
 }
 
-/// Says whether `operator` (of `family`) may take these operands.
-/// Errors: [`ComparisonError`] names the operator and both shapes.
-pub fn fit(family: Family, operator: &'static str, left: ValueShape, right: ValueShape) -> Result<(), ComparisonError> {
+/// Checks that `operator` (of `family`) accepts these operands.
+/// Errors: [`ComparisonError`] with the operator and both types.
+pub fn check_operands(
+    family: Family,
+    operator: &'static str,
+    left: ValueShape,
+    right: ValueShape,
+) -> Result<(), ComparisonError> {
     use ValueShape::{Boolean, List, Number, Object, String};
     let fits = match family {
         Family::Equality => true,
@@ -100,22 +105,22 @@ mod tests {
     ];
 
     #[test]
-    fn null_fits_nothing_but_equality() {
+    fn null_is_accepted_only_by_equality() {
         let families = [Family::Order, Family::Add, Family::Arithmetic, Family::Membership, Family::Concatenation];
         for shape in SHAPES {
             for family in families {
-                assert!(fit(family, "op", ValueShape::Null, shape).is_err(), "null {family:?} {shape}");
-                assert!(fit(family, "op", shape, ValueShape::Null).is_err(), "{shape} {family:?} null");
+                assert!(check_operands(family, "op", ValueShape::Null, shape).is_err(), "null {family:?} {shape}");
+                assert!(check_operands(family, "op", shape, ValueShape::Null).is_err(), "{shape} {family:?} null");
             }
-            assert!(fit(Family::Equality, "==", ValueShape::Null, shape).is_ok());
+            assert!(check_operands(Family::Equality, "==", ValueShape::Null, shape).is_ok());
         }
     }
 
     #[test]
-    fn order_takes_two_numbers_or_two_texts_only() {
+    fn order_accepts_only_two_numbers_or_two_texts() {
         for left in SHAPES {
             for right in SHAPES {
-                let fits = fit(Family::Order, "<", left, right).is_ok();
+                let fits = check_operands(Family::Order, "<", left, right).is_ok();
                 let expected = left == right && matches!(left, ValueShape::Number | ValueShape::String);
                 assert_eq!(fits, expected, "{left} < {right}");
             }
@@ -123,8 +128,8 @@ mod tests {
     }
 
     #[test]
-    fn a_misfit_names_operator_and_operands() {
-        let misfit = fit(Family::Order, ">=", ValueShape::String, ValueShape::Number).unwrap_err();
-        assert_eq!(misfit.to_string(), "`>=` cannot be applied to text and a number");
+    fn a_mismatch_names_operator_and_operands() {
+        let error = check_operands(Family::Order, ">=", ValueShape::String, ValueShape::Number).unwrap_err();
+        assert_eq!(error.to_string(), "`>=` cannot be applied to text and a number");
     }
 }

@@ -1,4 +1,4 @@
-//! The types that an author may declare, and the coercions that lose nothing (docs/language.md and docs/replies.md).
+//! The types that an author may declare, and their lossless coercions (docs/language.md and docs/replies.md).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value, json};
@@ -22,7 +22,7 @@ impl DeclaredType {
     pub const ALL: [Self; 7] =
         [Self::String, Self::Number, Self::Integer, Self::Boolean, Self::List, Self::Object, Self::Date];
 
-    /// The type with this name, as an author writes it.
+    /// Parses the name that an author writes.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|declared| declared.name() == name)
     }
@@ -40,7 +40,7 @@ impl DeclaredType {
         }
     }
 
-    /// Whether `value` already is of this type. Null is of no type.
+    /// Whether `value` already has this type. Null has no type.
     pub fn fits(self, value: &Value) -> bool {
         match self {
             Self::String => value.is_string(),
@@ -53,12 +53,12 @@ impl DeclaredType {
         }
     }
 
-    /// `value` as this type, where nothing is lost by it: `"5"` becomes 5, `"true"` becomes true, 5 becomes `"5"`.
+    /// Converts `value` to this type without loss: `"5"` becomes 5, `"true"` becomes true, 5 becomes `"5"`.
     ///
-    /// Gives `None` where the value does not fit and no lossless reading exists; the value itself (cloned) where it fits.
+    /// Returns a clone of a value that already has the type, and `None` if there is no lossless conversion.
     pub fn coerce(self, value: &Value) -> Option<Value> {
         if self.fits(value) {
-            // `5.0` and `5` are one integer; keep the plain spelling so that later readers see an integer.
+            // `5.0` and `5` are the same integer; use the form without a fraction so that later readers see an integer.
             return Some(match self {
                 Self::Integer => integer_spelling(value),
                 _ => value.clone(),
@@ -84,7 +84,7 @@ impl DeclaredType {
         }
     }
 
-    /// The JSON Schema (draft 2020-12) of a value of this type, null not included.
+    /// The JSON Schema (draft 2020-12) of a value of this type; it does not allow null.
     pub fn json_schema(self) -> Value {
         match self {
             Self::List => json!({ "type": "array" }),
@@ -94,8 +94,8 @@ impl DeclaredType {
     }
 }
 
-/// The whole text as a JSON number; white space around it is allowed, nothing else. A number with more digits than a
-/// float holds would lose some, so it is none.
+/// Parses the complete text as a JSON number, with optional surrounding white space. Returns `None` for a number with more digits
+/// than a float can represent.
 fn number_in(text: &str) -> Option<Number> {
     const EXACT_DIGITS: usize = 15;
     match serde_json::from_str(text.trim()) {
@@ -116,7 +116,7 @@ fn is_integral(number: &Number) -> bool {
 fn integer_spelling(value: &Value) -> Value {
     match value.as_number() {
         Some(number) if !number.is_i64() && !number.is_u64() => match number.as_f64() {
-            // `is_integral` bounds floats to ±9e15, where the cast is exact.
+            // `is_integral` limits floats to ±9e15, where the cast is exact.
             #[allow(clippy::cast_possible_truncation)]
             Some(float) => json!(float as i64),
             None => value.clone(),
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn coercion_never_loses_anything() {
+    fn coercion_is_lossless() {
         let table = [
             (DeclaredType::Number, json!("5"), Some(json!(5))),
             (DeclaredType::Number, json!(" 2.5 "), Some(json!(2.5))),

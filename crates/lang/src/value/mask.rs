@@ -1,21 +1,21 @@
-//! Masking of `sensitive` values wherever they are shown, exported, recorded or logged (docs/language.md "Variables").
+//! Masks `sensitive` values in all output: displayed, exported, recorded or logged (docs/language.md "Variables").
 
 use std::collections::BTreeSet;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
 
-/// What stands in the place of a sensitive value.
+/// The replacement for a sensitive value.
 pub const MASK: &str = "***";
 
-/// Texts shorter than this are not looked for inside other texts: masking every `我` would hide nothing and destroy all.
-const SHORTEST: usize = 2;
+/// Texts shorter than this are not searched for in other texts: to mask every `我` would protect nothing and make texts unreadable.
+const MIN_LENGTH: usize = 2;
 
-/// The sensitive values of a session, to be taken out of other texts.
+/// Replaces the sensitive values of a session in other texts.
 #[derive(Clone, Debug, Default)]
 pub struct Masker {
     needles: BTreeSet<String>,
-    /// Finds all of them in one pass, however many there are.
+    /// Finds all needles in one pass.
     search: Option<AhoCorasick>,
 }
 
@@ -33,7 +33,7 @@ impl Masker {
         masker
     }
 
-    /// From here on the texts and numbers inside `value` are masked too. Gives whether any of them is new.
+    /// Adds the texts and numbers inside `value`. Returns whether any of them is new.
     pub fn add(&mut self, value: &Value) -> bool {
         let before = self.needles.len();
         self.collect(value);
@@ -48,12 +48,12 @@ impl Masker {
         match value {
             Value::String(text) => {
                 self.add_text(text);
-                // A prompt indents the further lines of an answer, so they are looked for one by one as well.
+                // A prompt indents the further lines of an answer, so each line is also searched for by itself.
                 if text.contains('\n') {
                     text.lines().for_each(|line| self.add_text(line));
                 }
             }
-            Value::Number(number) if number.to_string().len() > SHORTEST => {
+            Value::Number(number) if number.to_string().len() > MIN_LENGTH => {
                 self.needles.insert(number.to_string());
             }
             Value::Array(items) => items.iter().for_each(|item| self.collect(item)),
@@ -62,23 +62,23 @@ impl Masker {
         }
     }
 
-    /// Of two values that begin at one place the longer is masked, so that none of it remains.
+    /// Of two values that start at the same position the longer one is masked, so that no part of it remains.
     fn build(&mut self) {
         self.search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&self.needles).ok();
     }
 
-    /// A text, and the ways in which it may be written in the JSON of a raw reply.
+    /// Adds a text, and its possible escaped forms in the JSON of a raw reply.
     fn add_text(&mut self, text: &str) {
         let text = text.trim();
-        if text.chars().count() < SHORTEST {
+        if text.chars().count() < MIN_LENGTH {
             return;
         }
         self.needles.insert(text.to_owned());
         let quoted = Value::from(text).to_string();
         let escaped = quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned();
         if !escaped.is_ascii() {
-            self.needles.insert(in_ascii(&escaped, |unit| format!("\\u{unit:04x}")));
-            self.needles.insert(in_ascii(&escaped, |unit| format!("\\u{unit:04X}")));
+            self.needles.insert(escape_non_ascii(&escaped, |unit| format!("\\u{unit:04x}")));
+            self.needles.insert(escape_non_ascii(&escaped, |unit| format!("\\u{unit:04X}")));
         }
         if escaped != text {
             self.needles.insert(escaped);
@@ -95,31 +95,31 @@ impl Masker {
 
     /// `text` with every sensitive value in it replaced by [`MASK`].
     pub fn text(&self, text: &str) -> String {
-        self.text_under(text, MASK)
+        self.text_with_mark(text, MASK)
     }
 
-    /// The same with another mark than [`MASK`], for a text that may hold that itself.
-    pub fn text_under(&self, text: &str, mark: &str) -> String {
+    /// Like [`text`](Self::text) with another mark than [`MASK`], for a text that may contain [`MASK`] itself.
+    pub fn text_with_mark(&self, text: &str, mark: &str) -> String {
         match &self.search {
             Some(search) => search.replace_all(text, &vec![mark; self.needles.len()]),
-            // A search of so many values that it could not be built hides everything rather than nothing.
+            // If there are too many values to build the search, the complete text is masked.
             None if self.needles.is_empty() => text.to_owned(),
             None => mark.to_owned(),
         }
     }
 
-    /// Masks every text and number inside `value`, in place. Keys stay, and so does what stands under a key of `own`.
-    pub fn value(&self, value: &mut Value, own: &[&str]) {
+    /// Masks every text and number inside `value`, in place. Keys are not changed, and neither are the values of the keys in `excluded`.
+    pub fn value(&self, value: &mut Value, excluded: &[&str]) {
         if self.is_empty() {
             return;
         }
         match value {
             Value::String(text) => *text = self.text(text),
             Value::Number(number) if self.needles.contains(&number.to_string()) => *value = Value::String(MASK.into()),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item, own)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item, excluded)),
             Value::Object(fields) => {
-                for (_, field) in fields.iter_mut().filter(|(key, _)| !own.contains(&key.as_str())) {
-                    self.value(field, own);
+                for (_, field) in fields.iter_mut().filter(|(key, _)| !excluded.contains(&key.as_str())) {
+                    self.value(field, excluded);
                 }
             }
             _ => {}
@@ -127,17 +127,17 @@ impl Masker {
     }
 }
 
-/// Whether a value that is no list and no object is too short to be looked for: prompts then show it as it is.
+/// Whether a scalar value is too short to be searched for; prompts show such a value unmasked. Also true for lists and objects.
 pub fn is_short(value: &Value) -> bool {
     match value {
-        Value::String(text) => text.trim().chars().count() < SHORTEST,
-        Value::Number(number) => number.to_string().len() <= SHORTEST,
+        Value::String(text) => text.trim().chars().count() < MIN_LENGTH,
+        Value::Number(number) => number.to_string().len() <= MIN_LENGTH,
         _ => true,
     }
 }
 
-/// `text` with every other character than those of ASCII as its UTF-16 escapes.
-fn in_ascii(text: &str, escape: impl Fn(u16) -> String) -> String {
+/// `text` with every non-ASCII character as UTF-16 escapes.
+fn escape_non_ascii(text: &str, escape: impl Fn(u16) -> String) -> String {
     let mut ascii = String::with_capacity(text.len() * 2);
     for character in text.chars() {
         if character.is_ascii() {
@@ -155,7 +155,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn sensitive_texts_vanish_from_deep_inside_other_values() {
+    fn sensitive_texts_are_masked_in_nested_values() {
         let masker = Masker::new([&json!("小林"), &json!({ "phone": "13800001111" }), &json!(4711)]);
         let mut value = json!({ "text": "我叫小林，电话13800001111", "list": ["小林林", 4711, 47], "小林": true });
         masker.value(&mut value, &[]);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_engines_own_stays_as_it_is() {
+    fn values_of_excluded_keys_are_not_masked() {
         let masker = Masker::new([&json!("it"), &json!(1200)]);
         let mut value = json!({ "exit_reason": "exit_criteria_met", "tokens_in": 1200, "said": "it costs 1200" });
         masker.value(&mut value, &["exit_reason", "tokens_in"]);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_and_indented_lines_hide_nothing() {
+    fn escaped_values_and_indented_lines_are_masked() {
         let masker = Masker::new([&json!("他说\"滚\"😀\n我走了")]);
         let raw = json!({ "x": "他说\"滚\"😀\n我走了" }).to_string();
         let lower = r#"{"x":"\u4ed6\u8bf4\"\u6eda\"\ud83d\ude00\n\u6211\u8d70\u4e86"}"#;
@@ -183,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn short_values_are_not_looked_for() {
+    fn short_values_are_not_masked() {
         let masker = Masker::new([&json!("我"), &json!(7), &json!(true), &Value::Null]);
         assert!(masker.is_empty());
         assert_eq!(masker.text("我"), "我");
     }
 
     #[test]
-    fn a_value_that_contains_another_is_masked_whole() {
+    fn a_value_that_contains_another_is_masked_completely() {
         let mut masker = Masker::new([&json!("Lin")]);
         assert!(masker.add(&json!("Linda Lin")));
         assert!(!masker.add(&json!("Lin")));

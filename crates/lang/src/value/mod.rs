@@ -1,4 +1,4 @@
-//! JSON-shaped values: what an author may declare them to be, how they compare, and where they live.
+//! JSON values: declared types, comparison rules, masking and scopes.
 
 pub mod compare;
 pub mod declared;

@@ -1,4 +1,4 @@
-//! The four scopes and the narrowest-first look-up (docs/language.md "Variables").
+//! The four scopes of variables and the narrowest-first lookup (docs/language.md "Variables").
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use serde_json::Value;
 
 use crate::value::declared::DeclaredType;
 
-/// Where a variable lives.
+/// The scope of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Kept across the sessions of one user.
+    /// Persists across the sessions of one user.
     Global,
     Session,
-    /// As long as one visit of a phase.
+    /// Lasts for one visit of a phase.
     Phase,
-    /// As long as one visit of a topic.
+    /// Lasts for one visit of a topic.
     Topic,
 }
 
@@ -51,23 +51,23 @@ impl fmt::Display for Scope {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declaration {
     pub name: String,
-    /// The value that it begins with; null when the author gave none.
+    /// The initial value; null if the author gave none.
     pub value: Value,
-    /// Its type, when the author gave one.
+    /// Its type, if the author gave one.
     pub declared: Option<DeclaredType>,
-    /// The values it may take, when the author listed them.
+    /// The allowed values, if the author listed them.
     pub choices: Vec<Value>,
-    /// What it means, for prompts.
+    /// Its description for prompts.
     pub define: Option<String>,
-    /// Whether its value must be masked wherever it is shown.
+    /// Whether its value must be masked in all output.
     pub sensitive: bool,
-    /// Whether nobody wrote it: an action extracts or sets the name here. Until it does, a wider value shows through.
+    /// Whether it is not in the source: an action extracts or sets the name. Until then, the value of a wider scope is visible.
     pub implied: bool,
 }
 
 pub type DeclarationMap = IndexMap<String, Declaration>;
 
-/// A value and who set it.
+/// A value and its origin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stored {
     pub value: Value,
@@ -75,7 +75,7 @@ pub struct Stored {
     pub source: String,
     /// The round of that action.
     pub round: Option<u32>,
-    /// When, as RFC 3339 in UTC.
+    /// The time, as RFC 3339 in UTC.
     pub at: String,
 }
 
@@ -83,33 +83,33 @@ pub struct Stored {
 #[derive(Clone, Debug)]
 pub struct ScopeLayer {
     pub scope: Scope,
-    /// The instance path of the visit: empty for global and session, `phase_1`, `topic_a#2`.
+    /// The instance path of the visit, such as `phase_1` or `topic_a#2`; empty for global and session.
     pub path: String,
     declarations: Arc<DeclarationMap>,
     values: IndexMap<String, Arc<Stored>>,
 }
 
-/// Where a value was written: the scope and the path of its layer.
+/// The layer to which a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenAt {
     pub scope: Scope,
     /// The instance path of that scope's visit.
     pub path: String,
-    /// Whether the declaration there calls it sensitive.
+    /// Whether any declaration of the name is sensitive.
     pub sensitive: bool,
 }
 
-/// The layers that one place of a script sees, widest first. Cloning is cheap; a clone that is written to copies only
-/// the layer it touches, so a turn works on a clone and a turn that fails leaves nothing behind.
+/// The layers that are visible at one position of a script, widest first. Cloning is cheap: a write to a clone copies only the
+/// layer that it changes. A turn works on a clone, so a failed turn changes nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Scopes {
     layers: Vec<Arc<ScopeLayer>>,
-    /// Whether nothing leaves: whatever scope a write names, it goes to the narrowest layer. A skill is like this.
+    /// Whether all writes go to the narrowest layer, whatever scope they name, as in a skill.
     isolated: bool,
 }
 
 impl ScopeLayer {
-    /// A layer with these declarations and no values yet.
+    /// Creates a layer with these declarations and without values.
     pub fn new(scope: Scope, path: impl Into<String>, declarations: Arc<DeclarationMap>) -> Self {
         Self { scope, path: path.into(), declarations, values: IndexMap::new() }
     }
@@ -142,15 +142,15 @@ impl ScopeLayer {
 }
 
 impl Scopes {
-    /// The scopes of a skill: it sees this layer and nothing else, and whatever it writes stays there.
+    /// The scopes of a skill: only this layer is visible, and all writes go to it.
     pub fn isolated(layer: ScopeLayer) -> Self {
         Self { layers: vec![Arc::new(layer)], isolated: true }
     }
 
-    /// Only what lives as long as the session, or longer.
-    pub fn of_session(&self) -> Self {
-        let wide = |layer: &&Arc<ScopeLayer>| matches!(layer.scope, Scope::Global | Scope::Session);
-        Self { layers: self.layers.iter().filter(wide).map(Arc::clone).collect(), isolated: self.isolated }
+    /// Only the global and session layers.
+    pub fn session_scopes(&self) -> Self {
+        let is_session = |layer: &&Arc<ScopeLayer>| matches!(layer.scope, Scope::Global | Scope::Session);
+        Self { layers: self.layers.iter().filter(is_session).map(Arc::clone).collect(), isolated: self.isolated }
     }
 
     /// Whether these are the scopes of a skill.
@@ -170,14 +170,14 @@ impl Scopes {
         self.layers.iter().map(Arc::as_ref)
     }
 
-    /// The value of `name`, looked up in topic, phase, session, global. A name that a scope declares and that was never
-    /// set there is null, whatever wider scopes hold.
+    /// Looks up `name` in topic, phase, session, global. A name that a scope declares and that was never set there has no value, even if
+    /// a wider scope has one.
     pub fn get(&self, name: &str) -> Option<&Stored> {
         self.layers.iter().rev().find(|layer| layer.get(name).is_some() || layer.declares(name))?.get(name)
     }
 
-    /// The layer that a write of `name` goes to: that of `scope` when given, else the nearest that declares it or holds it,
-    /// else the session's. `None` when no layer of that scope is open.
+    /// The layer to which `name` is written: that of `scope` if given, else the nearest that declares or contains it, else that of the
+    /// session. `None` if there is no open layer of that scope.
     pub fn target(&self, name: &str, scope: Option<Scope>) -> Option<&ScopeLayer> {
         self.layers.get(self.target_position(name, scope)?).map(Arc::as_ref)
     }
@@ -200,8 +200,8 @@ impl Scopes {
         self.layers.iter().rev().find_map(|layer| layer.declaration(name))
     }
 
-    /// Every name that has a value here, narrowest layer first, each once. Those of a layer stand in their own order and not
-    /// in that of the writes, which a session that was taken up again does not know: prompts list these names.
+    /// Every name that has a value, narrowest layer first, each once. Within a layer the names are sorted, because prompts list them and a
+    /// resumed session does not know the order of the writes.
     pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for layer in self.layers.iter().rev() {
@@ -213,12 +213,12 @@ impl Scopes {
         names
     }
 
-    /// Writes `name`: to `scope` when given, else to the nearest scope that declares it or holds it, else to the session.
+    /// Writes `name` to the layer that [`target`](Self::target) selects, and returns that layer.
     ///
-    /// Gives where it went; `None` when no layer of that scope is open (a `scope: topic` outside a topic).
+    /// `None` if there is no open layer of that scope (a `scope: topic` outside a topic).
     pub fn write(&mut self, name: &str, stored: Stored, scope: Option<Scope>) -> Option<WrittenAt> {
         let position = self.target_position(name, scope)?;
-        // Wherever the author called a name sensitive, its value is, also in another scope.
+        // A name that is declared sensitive in one scope is sensitive in every scope.
         let sensitive = self.layers.iter().any(|layer| layer.declaration(name).is_some_and(|found| found.sensitive));
         let layer = Arc::make_mut(self.layers.get_mut(position)?);
         layer.put(name, stored);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_stand_in_one_order_whatever_the_order_of_the_writes() {
+    fn the_order_of_names_does_not_depend_on_the_order_of_writes() {
         let written = |order: [&str; 3]| {
             let mut scopes = scopes();
             for name in order {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_narrowest_scope_that_declares_a_name_takes_the_write() {
+    fn a_write_goes_to_the_narrowest_scope_that_declares_the_name() {
         let mut scopes = scopes();
         let written = |scopes: &mut Scopes, name: &str| scopes.write(name, stored(json!(1)), None).unwrap().scope;
         assert_eq!(written(&mut scopes, "name"), Scope::Phase);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn leaving_a_scope_ends_what_it_held() {
+    fn leaving_a_scope_removes_its_values() {
         let mut scopes = scopes();
         scopes.write("step", stored(json!(1)), None);
         scopes.pop();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clone_that_is_written_to_leaves_the_original_alone() {
+    fn a_write_to_a_clone_does_not_change_the_original() {
         let base = scopes();
         let mut turn = base.clone();
         turn.write("name", stored(json!("小林")), None);

@@ -1,10 +1,10 @@
-//! What an address says of a server: its host, and whether that is this machine.
+//! The host of a server address, and whether it is the local machine.
 
 use std::net::IpAddr;
 
 use reqwest::Url;
 
-/// Host, and port when the address names one: all that errors say about where a server is.
+/// The host, and the port if the address has one. Errors show no other part of an address.
 pub fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port() {
@@ -13,7 +13,7 @@ pub fn host_of(url: &Url) -> String {
     }
 }
 
-/// Whether the address is this machine, which no proxy can reach.
+/// Whether the address is the local machine, which a proxy cannot reach.
 pub fn is_local(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let bare = host.trim_start_matches('[').trim_end_matches(']');
@@ -25,14 +25,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_is_known_by_all_its_names() {
+    fn all_loopback_addresses_are_local() {
         for local in
             ["http://localhost:1", "http://127.0.0.1", "http://127.9.9.9", "http://[::1]:8080", "http://a.localhost"]
         {
             assert!(is_local(&Url::parse(local).unwrap()), "{local}");
         }
-        for far in ["http://localhost.example.com", "http://10.0.0.1", "http://[2001:db8::1]"] {
-            assert!(!is_local(&Url::parse(far).unwrap()), "{far}");
+        for remote in ["http://localhost.example.com", "http://10.0.0.1", "http://[2001:db8::1]"] {
+            assert!(!is_local(&Url::parse(remote).unwrap()), "{remote}");
         }
     }
 }

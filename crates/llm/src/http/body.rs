@@ -1,4 +1,4 @@
-//! The bytes of an answer as they arrive, under every limit of time and size, from a socket or from a test.
+//! Reads the body of a response with limits of time and size.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use async_trait::async_trait;
 use crate::http::timeouts::Timeouts;
 use crate::model::error::TimeoutPhase;
 
-/// Why nothing more can be read of an answer.
+/// Why the rest of a response cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BodyError {
-    /// The connection broke, or what it brought ends in the middle.
+    /// The connection broke, or the data is incomplete.
     CutOff,
-    /// A limit of time passed.
-    Late(TimeoutPhase, Duration),
-    /// More came than is read; how many bytes that is.
-    Flood(usize),
-    /// What came is no answer; what is wrong with it.
-    Rubbish(&'static str),
+    /// A timeout expired.
+    Timeout(TimeoutPhase, Duration),
+    /// The response exceeds this number of bytes.
+    TooLarge(usize),
+    /// The response is invalid, with the reason.
+    Invalid(&'static str),
 }
 
 #[async_trait]
@@ -36,22 +36,22 @@ impl ByteSource for reqwest::Response {
 
 pub struct ResponseBody {
     pub(crate) source: Box<dyn ByteSource>,
-    /// How long it is waited for, since its request.
-    pub patience: Timeouts,
+    /// The timeouts, measured from the request.
+    pub timeouts: Timeouts,
     read: usize,
-    most: usize,
+    max_bytes: usize,
 }
 
 impl ResponseBody {
-    /// The body of an answer of which nothing was read, and the most bytes that are read of it.
-    pub fn new(source: Box<dyn ByteSource>, patience: Timeouts, most: usize) -> Self {
-        Self { source, patience, read: 0, most }
+    /// An unread body, of which at most `max_bytes` are read.
+    pub fn new(source: Box<dyn ByteSource>, timeouts: Timeouts, max_bytes: usize) -> Self {
+        Self { source, timeouts, read: 0, max_bytes }
     }
 
-    /// The next bytes; none at the end.
+    /// The next bytes; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>, BodyError> {
-        let bytes = self.patience.wait(self.source.next()).await??;
+        let bytes = self.timeouts.wait(self.source.next()).await??;
         self.read = self.read.saturating_add(bytes.as_ref().map_or(0, Vec::len));
-        if self.read > self.most { Err(BodyError::Flood(self.most)) } else { Ok(bytes) }
+        if self.read > self.max_bytes { Err(BodyError::TooLarge(self.max_bytes)) } else { Ok(bytes) }
     }
 }

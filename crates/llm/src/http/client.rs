@@ -1,5 +1,5 @@
-//! The client of one server: it follows no redirections, so that what is sent goes nowhere but to the configured address, and reaches
-//! a server on this machine without the proxy that the environment may name.
+//! Builds the HTTP client for a server. It follows no redirects, so that requests go only to the configured address, and does
+//! not use the proxy of the environment for a server on the local machine.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -11,13 +11,13 @@ use reqwest::{Client, Proxy, Url};
 
 use crate::http::address::is_local;
 
-/// A client for the server at `endpoint`. `proxy` is an address, or `none`; without it, it is the one that the environment names.
-/// `connect_timeout` limits a connection where it has a limit of its own.
+/// Builds a client for the server at `endpoint`. `proxy` is an address or `none`; by default the proxy of the environment is
+/// used. `connect_timeout` is an optional limit for connecting.
 ///
 /// # Errors
-/// What is wrong with the proxy, or why there is no client. The address of a proxy is left out: it may hold a password.
+/// When the proxy is invalid or the client cannot be built. The message omits the proxy's address, which may contain a password.
 pub fn client(endpoint: &Url, proxy: Option<&str>, connect_timeout: Option<Duration>) -> Result<Client, Message> {
-    // An error means that one is installed already, which is as good.
+    // An error means that a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut client =
         Client::builder().redirect(Policy::none()).user_agent(concat!("bcc-script/", env!("CARGO_PKG_VERSION")));
@@ -43,7 +43,7 @@ fn proxy_at(address: &str) -> Result<Proxy, Message> {
     Proxy::all(url).map_err(|_| msg!("`proxy` is not a valid URL; {WRITE}", WRITE = Message::word(WRITE)))
 }
 
-/// The value of a header that holds a secret, marked sensitive; `None` when the secret holds what no header can carry.
+/// A header value marked sensitive; `None` if the secret contains characters that are not allowed in a header.
 pub fn secret(value: &str) -> Option<HeaderValue> {
     let mut header = HeaderValue::from_str(value).ok()?;
     header.set_sensitive(true);

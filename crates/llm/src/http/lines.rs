@@ -1,27 +1,27 @@
-//! Lines out of bytes as they arrive, whatever ends them, LF, CR LF or CR; each byte is looked at once.
+//! Incremental splitting of bytes into lines that end with LF, CR LF or CR; each byte is scanned once.
 
 use std::mem;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// The lines of a stream. It holds one of them: whoever feeds it bounds how long that may be.
+/// The lines of a stream. It buffers one line, whose length the caller limits.
 #[derive(Debug, Default)]
 pub struct LineBuffer {
     line: Vec<u8>,
-    /// Whether `line` is whole, and goes with the next byte.
-    whole: bool,
-    /// Whether the last byte was a CR, whose LF must not count as another line end.
+    /// Whether `line` is complete and is cleared by the next [`LineBuffer::take`].
+    complete: bool,
+    /// Whether the last byte was a CR: an LF after it is not another line end.
     after_cr: bool,
-    begun: bool,
+    past_first_line: bool,
 }
 
 impl LineBuffer {
-    /// Takes bytes up to the next line end, which may stand anywhere; true when [`LineBuffer::line`] is whole.
+    /// Consumes bytes up to the next line end; true when [`LineBuffer::line`] is complete.
     pub fn take(&mut self, bytes: &mut &[u8]) -> bool {
-        if mem::take(&mut self.whole) {
-            // The next line most likely needs the same room.
+        if mem::take(&mut self.complete) {
+            // Keeps the allocation for the next line.
             self.line.clear();
-            self.begun = true;
+            self.past_first_line = true;
         }
         if !bytes.is_empty() && mem::take(&mut self.after_cr) {
             *bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
@@ -34,18 +34,18 @@ impl LineBuffer {
         self.line.extend_from_slice(line);
         self.after_cr = rest.starts_with(b"\r");
         *bytes = rest.get(1..).unwrap_or_default();
-        self.whole = true;
+        self.complete = true;
         true
     }
 
-    /// The line that is being read, without its end and without a byte order mark before the first.
+    /// The current line, without its line end and without a byte order mark before the first line.
     pub fn line(&self) -> &[u8] {
-        let mark = if self.begun { None } else { self.line.strip_prefix(BYTE_ORDER_MARK) };
+        let mark = if self.past_first_line { None } else { self.line.strip_prefix(BYTE_ORDER_MARK) };
         mark.unwrap_or(&self.line)
     }
 
-    /// How many bytes there are of a line that has not ended.
+    /// The number of bytes of the incomplete line.
     pub const fn pending(&self) -> usize {
-        if self.whole { 0 } else { self.line.len() }
+        if self.complete { 0 } else { self.line.len() }
     }
 }

@@ -1,5 +1,4 @@
-//! One HTTP client with streams, for models and for behavior servers: how a server is reached, how long it is waited for, how much is
-//! read of what it sends, and how streams are taken apart.
+//! The streaming HTTP client for models and behavior servers: connections, timeouts, size limits, retries, and stream parsing.
 
 pub mod address;
 pub mod body;

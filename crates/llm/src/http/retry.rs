@@ -1,7 +1,7 @@
-//! When a request is made again, and how long is waited before that.
+//! Decides whether a request is retried, and after which pause.
 //!
-//! A loop of our own around this, instead of `backon`: `Retry-After` decides over the wait and over giving up, and each
-//! repetition has to be told to whoever listens live.
+//! `backon` is not used because `Retry-After` determines both the pause and whether to give up, and live observers must be
+//! notified of each retry.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use jiff::fmt::rfc2822::DateTimeParser;
 
 use crate::model::error::{ModelError, TimeoutPhase};
 
-/// The longest `Retry-After` that is waited for. A server that asks for more is left alone until a person comes back.
-pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
+/// The longest `Retry-After` that is honored. Longer ones end the call.
+pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// The longest pause between two attempts when the server asks for none.
-pub const LONGEST_BACKOFF: Duration = Duration::from_secs(15);
+/// The longest pause between two attempts if the server does not specify one.
+pub const MAX_BACKOFF: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]
 pub struct Retries {
@@ -24,56 +24,56 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// At most `max_attempts` requests; `first_backoff` is the longest that the first pause may be, and that doubles from
-    /// then on.
+    /// Allows at most `max_attempts` requests. `first_backoff` is the upper bound of the first pause; it doubles with each
+    /// pause.
     pub fn new(max_attempts: u32, first_backoff: Duration) -> Self {
         Self { max_attempts, backoff: first_backoff, sent: 0 }
     }
 
-    /// Counts a request and gives the number of requests sent so far.
+    /// Counts a request and returns the number of requests sent so far.
     pub fn count(&mut self) -> u32 {
         self.sent = self.sent.saturating_add(1);
         self.sent
     }
 
-    pub fn grant(&mut self) {
+    pub fn add_attempt(&mut self) {
         self.max_attempts = self.max_attempts.saturating_add(1);
     }
 
     /// How long to wait before the next request; `None` to give up.
     pub fn pause_after(&mut self, error: &ModelError) -> Option<Duration> {
-        let asked = if let ModelError::Http { retry_after, .. } = error { *retry_after } else { None };
-        self.pause(is_transient(error), asked)
+        let server_wait = if let ModelError::Http { retry_after, .. } = error { *retry_after } else { None };
+        self.pause(is_transient(error), server_wait)
     }
 
-    /// The same after any failure: whether the request may well succeed a little later, and what the server asks to wait.
-    pub fn pause(&mut self, transient: bool, asked: Option<Duration>) -> Option<Duration> {
+    /// The same for any failure: `transient` says whether a retry may succeed, `server_wait` is the pause that the server requests.
+    pub fn pause(&mut self, transient: bool, server_wait: Option<Duration>) -> Option<Duration> {
         if self.sent >= self.max_attempts || !transient {
             return None;
         }
-        let backoff = self.backoff.min(LONGEST_BACKOFF);
+        let backoff = self.backoff.min(MAX_BACKOFF);
         self.backoff = backoff.saturating_mul(2);
-        match asked {
-            Some(wait) => (wait <= LONGEST_RETRY_AFTER).then_some(wait),
-            // Full jitter, anything from nothing up: sessions that failed together do not come back together.
+        match server_wait {
+            Some(wait) => (wait <= MAX_RETRY_AFTER).then_some(wait),
+            // Full jitter, starting at 0, so that sessions that failed together do not retry at the same time.
             None => Some(backoff.mul_f64(fastrand::f64())),
         }
     }
 }
 
-/// Whether the same request may well succeed a little later.
+/// Whether a retry of the same request may succeed.
 pub fn is_transient(error: &ModelError) -> bool {
     match error {
         ModelError::Unreachable { .. } | ModelError::CutOff { .. } | ModelError::Garbled { .. } => true,
         ModelError::Http { status, .. } => matches!(status, 429 | 500 | 502 | 503 | 504 | 529),
-        // A reply that was flowing and still too slow would be as slow again.
-        ModelError::Timeout { what, .. } => *what != TimeoutPhase::Total,
+        // A reply that exceeded the total limit while streaming would be just as slow again.
+        ModelError::Timeout { phase, .. } => *phase != TimeoutPhase::Total,
         _ => false,
     }
 }
 
-/// The wait that a `Retry-After` header asks for: seconds, or an HTTP date. A date is counted from `now`, the server's
-/// own `Date` header, so that clocks which differ do no harm. `None` when it cannot be read; a date that is past is zero.
+/// The duration in a `Retry-After` header, which is a number of seconds or an HTTP date. A date is relative to `now`, the
+/// server's `Date` header, so that differences between clocks do not matter. `None` if it is invalid; zero for a past date.
 pub fn retry_after(header: &str, now: Option<&str>) -> Option<Duration> {
     let header = header.trim();
     if let Ok(seconds) = header.parse::<f64>() {
@@ -108,12 +108,12 @@ mod tests {
         }
     }
 
-    fn timeout(what: TimeoutPhase) -> ModelError {
-        ModelError::Timeout { host: "h".into(), what, after: FIRST, attempts: 1 }
+    fn timeout(phase: TimeoutPhase) -> ModelError {
+        ModelError::Timeout { host: "h".into(), phase, after: FIRST, attempts: 1 }
     }
 
     #[test]
-    fn only_what_may_pass_by_itself_is_tried_again() {
+    fn only_transient_errors_are_retried() {
         let mut table: Vec<(ModelError, bool)> = [429, 500, 502, 503, 504, 529]
             .map(|status| (http(status, None), true))
             .into_iter()
@@ -149,9 +149,9 @@ mod tests {
     }
 
     #[test]
-    fn pauses_are_anything_up_to_a_bound_that_doubles_and_ends() {
+    fn pauses_are_random_below_a_bound_that_doubles_up_to_a_maximum() {
         const BOUNDS: [u128; 7] = [500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000];
-        // How often a pause fell into each quarter of what it may be.
+        // The number of pauses in each quarter of the range.
         let mut quarters = [[0_u32; 4]; BOUNDS.len()];
         for _ in 0..400 {
             let mut retries = Retries::new(100, FIRST);
@@ -162,21 +162,25 @@ mod tests {
                 quarters[usize::try_from(pause * 4 / (bound + 1)).unwrap()] += 1;
             }
         }
-        // A hundred each, give or take: fewer than fifty come once in ten million runs.
+        // About a hundred each; the probability of fewer than fifty is one in ten million.
         assert!(quarters.iter().flatten().all(|count| *count > 50), "{quarters:?}");
     }
 
     #[test]
-    fn the_servers_own_wait_is_honoured_and_one_over_a_minute_gives_up_at_once() {
-        for (asked, expected) in [(0, Some(0)), (7, Some(7)), (60, Some(60)), (61, None), (86_400, None)] {
+    fn retry_after_is_honored_up_to_a_minute() {
+        for (server_wait, expected) in [(0, Some(0)), (7, Some(7)), (60, Some(60)), (61, None), (86_400, None)] {
             let mut retries = Retries::new(4, FIRST);
             retries.count();
-            assert_eq!(retries.pause_after(&http(429, Some(asked))), expected.map(Duration::from_secs), "{asked} s");
+            assert_eq!(
+                retries.pause_after(&http(429, Some(server_wait))),
+                expected.map(Duration::from_secs),
+                "{server_wait} s"
+            );
         }
     }
 
     #[test]
-    fn retry_after_is_read_as_seconds_and_as_a_date() {
+    fn retry_after_may_be_seconds_or_a_date() {
         let now = Some("Sat, 21 Nov 2026 20:00:00 GMT");
         let table = [
             ("0", Some(0.0)),
@@ -197,9 +201,9 @@ mod tests {
     }
 
     #[test]
-    fn without_the_servers_clock_a_date_counts_from_ours() {
+    fn without_a_date_header_the_local_clock_is_used() {
         assert_eq!(retry_after("Wed, 21 Oct 2015 07:28:00 GMT", None), Some(Duration::ZERO));
         assert_eq!(retry_after("Wed, 21 Oct 2015 07:28:00 GMT", Some("no date")), Some(Duration::ZERO));
-        assert!(retry_after("Fri, 31 Dec 9998 23:59:59 GMT", None).unwrap() > LONGEST_RETRY_AFTER);
+        assert!(retry_after("Fri, 31 Dec 9998 23:59:59 GMT", None).unwrap() > MAX_RETRY_AFTER);
     }
 }

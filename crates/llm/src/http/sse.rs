@@ -1,8 +1,8 @@
-//! Server-sent events, taken apart as their bytes arrive (HTML standard, section 9.2); only `data` is kept.
+//! An incremental decoder for server-sent events (HTML standard, section 9.2); only `data` fields are returned.
 //!
-//! A decoder of our own because of what a hostile or broken server may send: `eventsource-stream` scans an unfinished
-//! line again with each chunk and copies its buffer with each line, so that a few hundred kilobytes of short lines keep
-//! a core busy for seconds. This one looks at each byte once. It holds at most what it was fed: the reader bounds that.
+//! `eventsource-stream` is not used because a hostile or broken server can make it slow: it rescans an unfinished line with
+//! each chunk and copies its buffer with each line, so that a few hundred kilobytes of short lines keep a core busy for
+//! seconds. This decoder scans each byte once. It buffers at most its input, which the caller limits.
 
 use std::collections::VecDeque;
 
@@ -11,28 +11,26 @@ use crate::http::lines::LineBuffer;
 #[derive(Debug, Default)]
 pub struct SseDecoder {
     lines: LineBuffer,
-    /// The data of the event that has not ended yet; `None` without a `data` line.
+    /// The data of the incomplete event; `None` without a `data` line.
     data: Option<Vec<u8>>,
     ready: VecDeque<Vec<u8>>,
 }
 
 impl SseDecoder {
-    /// Takes the next bytes; they may end anywhere, inside a line or a UTF-8 character.
+    /// Decodes the next bytes, which may end inside a line or a UTF-8 character.
     pub fn feed(&mut self, mut bytes: &[u8]) {
         while self.lines.take(&mut bytes) {
             self.end_line();
         }
     }
 
-    /// The data of the next whole event, its lines joined by `\n`. It is empty, and only then, for a line that is no field and
-    /// no text either: the standard passes over unknown fields, but bytes that no server writes mean that others are
-    /// missing.
+    /// The data of the next complete event, its lines joined by `\n`. It is empty only for a line that is not text: the
+    /// standard ignores unknown fields, but invalid bytes mean that other bytes may be missing.
     pub fn next_data(&mut self) -> Option<Vec<u8>> {
         self.ready.pop_front()
     }
 
-    /// What is left when the stream has ended: the data of an event whose closing blank line never came. The standard
-    /// throws it away; servers that end without it are common.
+    /// The data of a last event without a closing blank line. The standard discards it, but many servers omit the blank line.
     pub fn finish(mut self) -> Option<Vec<u8>> {
         if self.lines.pending() > 0 {
             self.end_line();
@@ -100,14 +98,14 @@ mod tests {
     ];
 
     #[test]
-    fn events_come_out_as_the_standard_says() {
+    fn events_are_decoded_according_to_the_standard() {
         for (stream, expected) in TABLE {
             assert_eq!(decode([stream.as_bytes()]), expected, "{stream:?}");
         }
     }
 
     #[test]
-    fn it_does_not_matter_where_the_chunks_end() {
+    fn chunk_boundaries_do_not_matter() {
         for (stream, expected) in TABLE {
             let bytes = stream.as_bytes();
             assert_eq!(decode(bytes.chunks(1)), expected, "byte by byte: {stream:?}");
@@ -119,24 +117,24 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_no_stream_of_text_holds_is_noticed() {
+    fn lines_that_are_not_text_are_reported() {
         for (stream, garbled) in [
             (&b"data: x\n\n: \xE6\x82\xA8\nnew-field: y\n"[..], false),
             (b"da\xFFta: x\n", true),
             (b": \xE6\n", true),
             (b"data: x\n\0\n", true),
-            // What is in the data is for others to judge.
+            // The content of data fields is not checked here.
             (b"data: \xFF\0\n\n", false),
         ] {
             let mut decoder = SseDecoder::default();
             decoder.feed(stream);
-            let noticed = std::iter::from_fn(|| decoder.next_data()).any(|data| data.is_empty());
-            assert_eq!(noticed, garbled, "{:?}", String::from_utf8_lossy(stream));
+            let reported = std::iter::from_fn(|| decoder.next_data()).any(|data| data.is_empty());
+            assert_eq!(reported, garbled, "{:?}", String::from_utf8_lossy(stream));
         }
     }
 
     #[test]
-    fn a_million_tiny_lines_take_no_noticeable_time() {
+    fn a_million_short_lines_are_decoded_quickly() {
         let stream = ":\n".repeat(1_000_000);
         assert!(decode(stream.as_bytes().chunks(400_000)).is_empty());
     }

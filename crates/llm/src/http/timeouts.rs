@@ -1,4 +1,4 @@
-//! How long an attempt is waited for: in all, until the first token, and through silence after it.
+//! Timeouts of an attempt: total, until the first token, and idle.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use tokio::time::{Instant, timeout_at};
 use crate::http::body::BodyError;
 use crate::model::error::TimeoutPhase;
 
-/// How long the figures after a finished reply are waited for. The reply itself is there, and a person waits for it.
-const LINGER: Duration = Duration::from_secs(2);
+/// How long to wait for usage data after a finished reply. The reply is complete, and a person is waiting for it.
+const MAX_TRAILING_WAIT: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug)]
 pub struct TimeoutLimits {
-    /// All of it, from the request to its end.
+    /// From the request to the end of the response.
     pub total: Duration,
-    /// From the request to its first part.
+    /// From the request to the first part of the response.
     pub first: Duration,
-    /// Silence after that.
+    /// Without data after that.
     pub idle: Duration,
 }
 
@@ -32,8 +32,8 @@ pub struct Timeouts {
 enum Phase {
     Waiting,
     Reading,
-    /// The reply is whole.
-    Lingering,
+    /// The reply is complete.
+    Finished,
 }
 
 impl Timeouts {
@@ -41,33 +41,35 @@ impl Timeouts {
         Self { limits, start: Instant::now(), phase: Phase::Waiting }
     }
 
-    /// The answer has begun: from now on only silence counts.
-    pub fn begun(&mut self) {
+    /// Marks that the response has started: from now on the idle limit applies.
+    pub fn mark_started(&mut self) {
         if matches!(self.phase, Phase::Waiting) {
             self.phase = Phase::Reading;
         }
     }
 
-    /// The reply is whole.
-    pub(crate) fn finished(&mut self) {
-        self.phase = Phase::Lingering;
+    /// Marks that the reply is complete.
+    pub(crate) fn mark_finished(&mut self) {
+        self.phase = Phase::Finished;
     }
 
-    /// What `future` gives, unless a limit passes first.
+    /// Waits for `future` until a limit expires.
     pub async fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T, BodyError> {
-        let (deadline, what, after) = self.next_limit();
-        timeout_at(deadline, future).await.map_err(|_| BodyError::Late(what, after))
+        let (deadline, phase, after) = self.next_limit();
+        timeout_at(deadline, future).await.map_err(|_| BodyError::Timeout(phase, after))
     }
 
     fn next_limit(&self) -> (Instant, TimeoutPhase, Duration) {
         let TimeoutLimits { total, first, idle } = self.limits;
-        let whole = (self.start + total, TimeoutPhase::Total, total);
+        let overall = (self.start + total, TimeoutPhase::Total, total);
         let phase = match self.phase {
             Phase::Waiting => (self.start + first, TimeoutPhase::FirstToken, first),
             Phase::Reading => (Instant::now() + idle, TimeoutPhase::Idle, idle),
-            Phase::Lingering => (Instant::now() + idle.min(LINGER), TimeoutPhase::Idle, idle.min(LINGER)),
+            Phase::Finished => {
+                (Instant::now() + idle.min(MAX_TRAILING_WAIT), TimeoutPhase::Idle, idle.min(MAX_TRAILING_WAIT))
+            }
         };
-        if phase.0 <= whole.0 { phase } else { whole }
+        if phase.0 <= overall.0 { phase } else { overall }
     }
 }
 
@@ -77,50 +79,50 @@ mod tests {
 
     use super::*;
 
-    fn of(total: u64, first: u64, idle: u64) -> Timeouts {
+    fn with_limits(total: u64, first: u64, idle: u64) -> Timeouts {
         let [total, first, idle] = [total, first, idle].map(Duration::from_secs);
         Timeouts::new(TimeoutLimits { total, first, idle })
     }
 
-    async fn limit(patience: &Timeouts) -> (TimeoutPhase, u64) {
-        match patience.wait(pending::<()>()).await {
-            Err(BodyError::Late(what, _)) => (what, patience.start.elapsed().as_secs()),
+    async fn limit(timeouts: &Timeouts) -> (TimeoutPhase, u64) {
+        match timeouts.wait(pending::<()>()).await {
+            Err(BodyError::Timeout(expired, _)) => (expired, timeouts.start.elapsed().as_secs()),
             other => panic!("{other:?}"),
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_token_is_waited_for_from_the_beginning() {
-        let patience = of(120, 60, 30);
-        patience.wait(tokio::time::sleep(Duration::from_secs(50))).await.unwrap();
-        assert_eq!(limit(&patience).await, (TimeoutPhase::FirstToken, 60));
+    async fn the_first_token_limit_starts_with_the_request() {
+        let timeouts = with_limits(120, 60, 30);
+        timeouts.wait(tokio::time::sleep(Duration::from_secs(50))).await.unwrap();
+        assert_eq!(limit(&timeouts).await, (TimeoutPhase::FirstToken, 60));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn once_it_has_begun_only_silence_counts_until_the_total_is_used_up() {
-        let mut patience = of(120, 10, 30);
-        patience.begun();
+    async fn after_the_start_the_idle_limit_applies_until_the_total_limit() {
+        let mut timeouts = with_limits(120, 10, 30);
+        timeouts.mark_started();
         for _ in 0..4 {
-            patience.wait(tokio::time::sleep(Duration::from_secs(25))).await.unwrap();
+            timeouts.wait(tokio::time::sleep(Duration::from_secs(25))).await.unwrap();
         }
-        assert_eq!(limit(&patience).await, (TimeoutPhase::Total, 120));
-        let mut patience = of(120, 10, 30);
-        patience.begun();
-        patience.wait(tokio::time::sleep(Duration::from_secs(25))).await.unwrap();
-        assert_eq!(limit(&patience).await, (TimeoutPhase::Idle, 55));
+        assert_eq!(limit(&timeouts).await, (TimeoutPhase::Total, 120));
+        let mut timeouts = with_limits(120, 10, 30);
+        timeouts.mark_started();
+        timeouts.wait(tokio::time::sleep(Duration::from_secs(25))).await.unwrap();
+        assert_eq!(limit(&timeouts).await, (TimeoutPhase::Idle, 55));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn of_two_limits_that_pass_together_the_first_one_counts_and_a_shorter_total_is_the_total() {
-        assert_eq!(limit(&of(5, 5, 30)).await, (TimeoutPhase::FirstToken, 5));
-        assert_eq!(limit(&of(5, 60, 30)).await, (TimeoutPhase::Total, 5));
+    async fn of_equal_limits_the_first_token_limit_applies_and_a_shorter_total_is_the_total() {
+        assert_eq!(limit(&with_limits(5, 5, 30)).await, (TimeoutPhase::FirstToken, 5));
+        assert_eq!(limit(&with_limits(5, 60, 30)).await, (TimeoutPhase::Total, 5));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_finished_reply_is_not_held_up_by_what_should_follow_it() {
-        let mut patience = of(120, 60, 30);
-        patience.finished();
-        patience.begun();
-        assert_eq!(limit(&patience).await, (TimeoutPhase::Idle, 2));
+    async fn a_finished_reply_waits_only_briefly_for_trailing_data() {
+        let mut timeouts = with_limits(120, 60, 30);
+        timeouts.mark_finished();
+        timeouts.mark_started();
+        assert_eq!(limit(&timeouts).await, (TimeoutPhase::Idle, 2));
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong when a model is asked: data, and one sentence each for people.
+//! Errors of model calls, and their messages.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Joint;
@@ -11,31 +11,31 @@ use humantime::format_duration;
 
 use crate::model::reply::PassedOver;
 
-/// Why there is no reply. `host` is host and port only: no path, no key. `attempts` counts the requests that were sent.
+/// Why there is no reply. `host` is the host and port only, without path or key. `attempts` counts the requests sent.
 ///
-/// The text of prompts and replies never stands in it, with two exceptions: a replay tells what differs from its recording
-/// ([`ModelError::Differs`]), and `message` of [`ModelError::Http`] is what the server chose to say, cut to
-/// [`LONGEST_SERVER_MESSAGE`] characters and without the key.
+/// An error contains no text of prompts or replies, with two exceptions: [`ModelError::Differs`] shows how a prompt differs
+/// from its recording, and `message` of [`ModelError::Http`] is the message of the server, truncated to
+/// [`MAX_SERVER_MESSAGE_CHARS`] characters and without the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelError {
     Unreachable {
         host: String,
-        /// The innermost cause, as the operating system or the TLS library names it.
+        /// The innermost cause, as reported by the operating system or the TLS library.
         reason: String,
         attempts: u32,
     },
     Http {
         host: String,
-        /// The HTTP status, or the one that an error inside the stream stands for.
+        /// The HTTP status, or the equivalent status of an error inside the stream.
         status: u16,
-        /// The server's own short message; may be empty.
+        /// The short message of the server; may be empty.
         message: String,
         retry_after: Option<Duration>,
         attempts: u32,
     },
     Timeout {
         host: String,
-        what: TimeoutPhase,
+        phase: TimeoutPhase,
         after: Duration,
         attempts: u32,
     },
@@ -49,7 +49,7 @@ pub enum ModelError {
     },
     TooLarge {
         host: String,
-        /// The limit, in bytes as they are read.
+        /// The limit in bytes.
         limit: usize,
         attempts: u32,
     },
@@ -58,12 +58,12 @@ pub enum ModelError {
         message: Message,
         attempts: u32,
     },
-    /// A provider that is no model has nothing to say to this.
+    /// A provider that is not a model has no reply for this call.
     NoReply {
         key: Message,
         help: Message,
     },
-    /// Neither a model nor any of those that stand in for it gave a reply.
+    /// Neither a model nor any of its fallbacks replied.
     NoneAnswered {
         passed_over: Vec<PassedOver>,
     },
@@ -72,7 +72,7 @@ pub enum ModelError {
         file: String,
         diff: Message,
     },
-    FailedThen {
+    RecordedFailure {
         key: Message,
         file: String,
         error: String,
@@ -82,19 +82,19 @@ pub enum ModelError {
     },
 }
 
-pub const LONGEST_SERVER_MESSAGE: usize = 300;
+pub const MAX_SERVER_MESSAGE_CHARS: usize = 300;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeoutPhase {
     Total,
-    /// From the request to the first piece of the reply.
+    /// From the request to the first part of the reply.
     FirstToken,
-    /// Between two pieces of the reply.
+    /// Between two parts of the reply.
     Idle,
 }
 
 impl TimeoutPhase {
-    /// The setting of `bcc-script.toml` that moves the limit.
+    /// The setting of `bcc-script.toml` that changes the limit.
     pub const fn setting(self) -> &'static str {
         match self {
             Self::Total => "timeout",
@@ -105,26 +105,26 @@ impl TimeoutPhase {
 }
 
 impl ModelError {
-    /// How many requests were sent before this was given up; 0 where none is ever sent.
+    /// The number of requests sent; 0 for errors that occur before a request.
     pub fn attempts(&self) -> u32 {
         match self {
             Self::NoneAnswered { passed_over } => {
                 passed_over.iter().fold(0, |sum, passed| sum.saturating_add(passed.attempts))
             }
-            _ => self.clone().sent().map_or(0, |attempts| *attempts),
+            _ => self.clone().attempts_mut().map_or(0, |attempts| *attempts),
         }
     }
 
     #[must_use]
-    pub(crate) fn after_attempts(mut self, count: u32) -> Self {
-        if let Some(attempts) = self.sent() {
+    pub(crate) fn with_attempts(mut self, count: u32) -> Self {
+        if let Some(attempts) = self.attempts_mut() {
             *attempts = count;
         }
         self
     }
 
-    /// The count of the requests that were sent, where some are.
-    fn sent(&mut self) -> Option<&mut u32> {
+    /// The number of requests sent, for errors that occur after a request.
+    fn attempts_mut(&mut self) -> Option<&mut u32> {
         match self {
             Self::Unreachable { attempts, .. }
             | Self::Http { attempts, .. }
@@ -137,21 +137,21 @@ impl ModelError {
         }
     }
 
-    /// Its kind, and the status where there is one: what a recording keeps of it, without addresses and files.
-    pub fn in_short(&self) -> String {
+    /// The kind, with the status if there is one. Recordings store it; it contains no addresses or file names.
+    pub fn summary(&self) -> String {
         match self {
             Self::Http { status, .. } => format!("{} {status}", self.kind()),
             _ => self.kind().to_owned(),
         }
     }
 
-    /// Whether a model failed, now or when it was recorded; else the fault is that of written replies, of a replay or of a
-    /// setting, and nothing must hide it.
-    pub const fn is_of_a_model(&self) -> bool {
+    /// Whether a model failed, now or when the call was recorded. Otherwise the cause is in written replies, a replay or a
+    /// setting, and must not be hidden.
+    pub const fn is_model_failure(&self) -> bool {
         !matches!(self, Self::NoReply { .. } | Self::Differs { .. } | Self::Config { .. })
     }
 
-    /// A word for logs: which kind of error it is, without anything that the server or a person wrote.
+    /// The kind of the error for logs; contains no text of servers or persons.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Unreachable { .. } => "unreachable",
@@ -164,13 +164,13 @@ impl ModelError {
             Self::NoReply { .. } => "no_reply",
             Self::NoneAnswered { .. } => "none_answered",
             Self::Differs { .. } => "differs",
-            Self::FailedThen { .. } => "failed_then",
+            Self::RecordedFailure { .. } => "failed_then",
             Self::Config { .. } => "config",
         }
     }
 }
 
-/// Whether the message says that nothing was written or recorded for a call.
+/// Whether the message reports that there is no written or recorded reply for a call.
 pub fn is_no_reply(message: &Message) -> bool {
     let literals =
         ["no reply for {key}: {help}", "no reply for {key}: when {file} was recorded, there was none either: {error}"];
@@ -181,7 +181,7 @@ impl ToMessage for ModelError {
     fn to_message(&self) -> Message {
         match self {
             Self::Unreachable { host, reason, attempts } => {
-                let reason = after(Message::text(format!("({reason})")), *attempts);
+                let reason = append_attempts(Message::text(format!("({reason})")), *attempts);
                 msg!(
                     "cannot reach the model at {host} {reason}: check that the server is running and that `base_url` is correct"
                 )
@@ -191,13 +191,13 @@ impl ToMessage for ModelError {
                     "" => Message::text(status.to_string()),
                     message => Message::text(format!("{status} ({message})")),
                 };
-                let (answer, advice) = (after(answer, *attempts), advice(*status, *retry_after));
+                let (answer, advice) = (append_attempts(answer, *attempts), advice(*status, *retry_after));
                 msg!("the model at {host} returned {answer}: {advice}")
             }
-            Self::Timeout { host, what, after: time, attempts } => {
-                let time = after(Message::text(format_duration(*time).to_string()), *attempts);
-                let setting = what.setting();
-                match what {
+            Self::Timeout { host, phase, after: time, attempts } => {
+                let time = append_attempts(Message::text(format_duration(*time).to_string()), *attempts);
+                let setting = phase.setting();
+                match phase {
                     TimeoutPhase::Total => {
                         msg!(
                             "the model at {host} did not finish its reply within {time}: try again, or raise `{setting}`"
@@ -216,11 +216,11 @@ impl ToMessage for ModelError {
                 }
             }
             Self::CutOff { host, attempts } => {
-                let reply = after(Message::word("in the middle of its reply"), *attempts);
+                let reply = append_attempts(Message::word("in the middle of its reply"), *attempts);
                 msg!("the model at {host} closed the connection {reply}: try again")
             }
             Self::Garbled { host, attempts } => {
-                let reply = after(Message::word("in the middle of its reply"), *attempts);
+                let reply = append_attempts(Message::word("in the middle of its reply"), *attempts);
                 msg!("the model at {host} sent invalid data {reply}: try again")
             }
             Self::TooLarge { host, limit, .. } => {
@@ -239,7 +239,7 @@ impl ToMessage for ModelError {
             Self::Differs { key, file, diff } => {
                 msg!("the prompt of {key} differs from the one recorded in {file}:\n{diff}", diff = diff.clone())
             }
-            Self::FailedThen { key, file, error } => {
+            Self::RecordedFailure { key, file, error } => {
                 msg!("no reply for {key}: when {file} was recorded, there was none either: {error}")
             }
             Self::Config { message } => message.clone(),
@@ -255,8 +255,8 @@ impl fmt::Display for ModelError {
 
 impl std::error::Error for ModelError {}
 
-/// The same after more than one attempt.
-fn after(message: Message, attempts: u32) -> Message {
+/// Appends the number of attempts if there was more than one.
+fn append_attempts(message: Message, attempts: u32) -> Message {
     if attempts > 1 { msg!("{message} after {attempts} attempts") } else { message }
 }
 
@@ -294,9 +294,9 @@ mod tests {
             retry_after,
             attempts: 1,
         };
-        let timeout = |what, seconds| ModelError::Timeout {
+        let timeout = |phase, seconds| ModelError::Timeout {
             host: HOST.to_owned(),
-            what,
+            phase,
             after: Duration::from_secs(seconds),
             attempts: 1,
         };
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_where_and_what_to_do() {
+    fn every_error_has_a_message_with_advice() {
         let lines: Vec<String> = every_error().iter().map(ToString::to_string).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
         cannot reach the model at localhost:11434 (Connection refused) after 4 attempts: check that the server is running and that `base_url` is correct
@@ -347,11 +347,11 @@ mod tests {
     }
 
     #[test]
-    fn the_count_of_attempts_is_kept_where_requests_are_sent() {
+    fn attempts_are_counted_only_where_requests_are_sent() {
         for error in every_error() {
             let sends = !matches!(error, ModelError::NoReply { .. } | ModelError::Config { .. });
             let kind = error.kind();
-            assert_eq!(error.after_attempts(7).attempts(), if sends { 7 } else { 0 }, "{kind}");
+            assert_eq!(error.with_attempts(7).attempts(), if sends { 7 } else { 0 }, "{kind}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Models: what they are asked, what they answer, and the providers that ask them (docs/models.md).
+//! Model requests, replies, errors, and the provider interface (docs/models.md).
 
 pub mod error;
 pub mod message;

@@ -1,4 +1,4 @@
-//! The one thing that the interpreter knows about models: ask, and hear the answer as it is written.
+//! The interface between the interpreter and models: send a request and receive the reply as it is streamed.
 
 use async_trait::async_trait;
 
@@ -12,46 +12,46 @@ pub trait Provider: Send + Sync {
     /// The name shown in events as `model`: `offline`, `openai:qwen3`, `replay`.
     fn name(&self) -> &str;
 
-    /// Whether it can answer calls of this purpose about this action at all. What is no model may know only some.
+    /// Whether it can answer calls of this purpose for this action. Providers that are not models may answer only some.
     fn answers(&self, purpose: Purpose, action_id: &str) -> bool {
         let _ = (purpose, action_id);
         true
     }
 
-    /// How replies of this model are read where the action does not say.
-    fn manners(&self) -> ReplyPolicy {
+    /// How replies of this model are parsed if the action does not specify it.
+    fn reply_policy(&self) -> ReplyPolicy {
         ReplyPolicy::default()
     }
 
-    /// The same for one call. What replays a recording reads each reply as it was read then.
-    fn manners_of(&self, task: &Task) -> ReplyPolicy {
+    /// The same for one call. A replay parses each reply with the policy with which it was recorded.
+    fn reply_policy_for(&self, task: &Task) -> ReplyPolicy {
         let _ = task;
-        self.manners()
+        self.reply_policy()
     }
 
-    /// Asks, and gives the whole reply. `live` is given each piece of the reply's text as it arrives; the pieces
-    /// together are the reply's `text`. An attempt that is made again first calls [`LiveObserver::restart`].
+    /// Sends the request and returns the complete reply. `live` receives each piece of the reply's text as it arrives; the
+    /// pieces together are the reply's `text`. [`LiveObserver::restart`] is called before each further attempt.
     ///
-    /// Dropping the future gives the call up.
+    /// Dropping the future cancels the call.
     async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError>;
 }
 
-/// How the replies of a model are read (docs/replies.md).
+/// How the replies of a model are parsed (docs/replies.md).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplyPolicy {
-    /// `repair`: whether near-JSON is mended, as a fourth strategy.
+    /// `repair`: whether near-JSON is repaired, as a fourth strategy.
     pub repair: bool,
-    /// `reask`: how often the model is asked again, with what is wrong with its reply.
+    /// `reask`: how many times the model is asked again, with the problems of its reply.
     pub reask: u32,
 }
 
-/// A listener to a reply that is being written.
+/// Receives the text of a reply while it is streamed.
 pub trait LiveObserver: Send {
     /// The next piece of the reply's text, never empty.
     fn text(&mut self, piece: &str);
 
-    /// The pieces given so far (there may be none) do not count: the model is asked again, or what it said so far turns out
-    /// not to belong to the reply.
+    /// Discards the pieces received so far, if any: the model is asked again, or the text so far does not belong to the
+    /// reply.
     fn restart(&mut self);
 }
 

@@ -1,40 +1,40 @@
-//! What a provider gives back: the raw text, and what it cost.
+//! The reply of a provider: the raw text and its cost.
 
 use bcc_lang::message::message::Message;
 use serde::Serialize;
 
-/// A model's answer, not yet parsed (docs/replies.md says how it becomes a value).
+/// The unparsed reply of a model. docs/replies.md describes how it is parsed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelReply {
-    /// The text exactly as the model wrote it; may be empty.
+    /// The text exactly as received; may be empty.
     pub text: String,
-    /// The model that says it answered, else the one that was asked for.
+    /// The model named in the response, or else the requested model.
     pub model: String,
-    /// Tokens of the prompt: the server's count, else an estimate ([`crate::model::tokens`]). `None` where no model
-    /// was involved.
+    /// Tokens of the prompt: the server's count, or else an estimate ([`crate::model::tokens`]). `None` if no model was
+    /// involved.
     pub tokens_in: Option<u64>,
-    /// Tokens of the reply, counted likewise.
+    /// Tokens of the reply, counted in the same way.
     pub tokens_out: Option<u64>,
-    /// How many of `tokens_in` the server had kept from an earlier call, which cost less; `None` where it does not say.
+    /// How many of `tokens_in` were cached by the server and cost less; `None` if the server does not report it.
     pub tokens_cached: Option<u64>,
-    /// Whether the server counted the tokens itself; else they are estimates.
+    /// Whether the server counted the tokens; otherwise they are estimates.
     pub counted: bool,
-    /// How many requests were sent until one succeeded; 1 when the first did.
+    /// The number of requests sent, including the successful one.
     pub attempts: u32,
-    /// Whether the reply ends because it had as many tokens as it may have (`max_tokens`).
+    /// Whether the reply was truncated at the token limit (`max_tokens`).
     pub cut_off: bool,
     pub cost: Option<Cost>,
-    /// The provider that answered, where it is not the one that was asked.
+    /// The provider that answered, if it is not the requested one.
     pub answered_by: Option<String>,
-    /// The models that were asked before it in vain, in order.
+    /// The models that failed before it, in order.
     pub passed_over: Vec<PassedOver>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cost {
-    /// How much, in whole units of the currency.
+    /// The amount in whole units of the currency.
     pub amount: f64,
-    /// The currency as the configuration names it: `USD`, `CNY`.
+    /// The currency from the configuration: `USD`, `CNY`.
     pub currency: String,
 }
 

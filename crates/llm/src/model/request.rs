@@ -1,4 +1,4 @@
-//! What a provider is asked: the messages for a model, and the task for the providers that are no models.
+//! Requests to providers: the messages for a model, and the task for providers that are not models.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,42 +11,42 @@ use bcc_lang::value::declared::DeclaredType;
 
 /// One call of a model.
 ///
-/// It is deliberately not `Serialize`: what a real provider sends is built field by field, so that [`Task`] cannot
-/// slip into it.
+/// It is deliberately not `Serialize`: real providers build the request body field by field, so that it cannot contain
+/// [`Task`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelRequest {
     pub messages: Vec<ChatMessage>,
-    /// The JSON Schema of the reply, the one that it is checked against. Servers that take it are told it.
+    /// The JSON Schema that the reply is validated against. It is sent to servers that support it.
     pub schema: Option<Arc<Value>>,
-    /// The sampling temperature; `None` leaves it to the provider's configuration.
+    /// The sampling temperature; `None` uses the provider's configuration.
     pub temperature: Option<f64>,
-    /// The most tokens that the reply may have; `None` leaves it to the provider's configuration.
+    /// The token limit of the reply; `None` uses the provider's configuration.
     pub max_tokens: Option<u32>,
     pub task: Task,
 }
 
-/// What is asked, for providers that are no models (offline, replay). Never part of what a real provider sends
+/// The purpose and context of a call, for providers that are not models (offline, replay). Real providers never send it
 /// (docs/models.md).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Task {
     pub purpose: Purpose,
-    /// The kind of the action, as an author writes it: `ai_ask`.
+    /// The kind of the action as written in scripts: `ai_ask`.
     pub kind: String,
     pub action_id: String,
-    /// The instance of the action: `path` of the events' `location` (`topic_a#2/skill_comfort/ask_1`).
+    /// The instance of the action: `path` of `location` in events (`topic_a#2/skill_comfort/ask_1`).
     pub path: String,
     pub content: String,
-    /// The outputs that the reply should carry, in the author's order.
+    /// The outputs that the reply should contain, in the order of the script.
     pub wanted: Vec<WantedOutput>,
-    /// What the person just said; `None` on an opening turn.
+    /// The last input of the person; `None` on an opening turn.
     pub answer: Option<String>,
-    /// The `input_variables` of an `ai_think`, in the author's order.
+    /// The `input_variables` of an `ai_think`, in the order of the script.
     pub inputs: Vec<(String, Value)>,
-    /// The round that the call belongs to, from 1.
+    /// The round of the call, starting at 1.
     pub round: u32,
-    /// How many model calls the action made in the session before this one, from 0.
+    /// The number of earlier model calls of the action in the session.
     pub call: u32,
-    /// Whether nothing was said in this action yet (docs/actions/, "Rounds").
+    /// Whether the action has no messages yet (docs/actions/, "Rounds").
     pub opening: bool,
 }
 
@@ -55,24 +55,24 @@ pub struct Task {
 pub struct WantedOutput {
     pub name: String,
     pub declared: Option<DeclaredType>,
-    /// The values it may take (`enum`); empty when any.
+    /// The allowed values (`enum`); empty if any value is allowed.
     pub choices: Vec<Value>,
     pub define: Option<String>,
-    /// Whether the action should not end while it is null.
+    /// Whether the action should continue while it is null.
     pub required: bool,
 }
 
-/// What a model call is for; `purpose` of the event `model_call`.
+/// The purpose of a model call; `purpose` of the event `model_call`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     #[default]
     Action,
-    /// The analysis of an answered turn (docs/monitors.md).
+    /// Analysis of an answered turn (docs/monitors.md).
     Monitor,
     /// A plan for the rest of a topic (docs/monitors.md).
     Orchestrator,
-    /// What a simulated person says in a conversation test (docs/tests.md).
+    /// The input of a simulated person in a conversation test (docs/tests.md).
     Persona,
 }
 
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_purpose_is_written_by_its_name_everywhere() {
+    fn a_purpose_has_one_name_in_all_formats() {
         for purpose in Purpose::ALL {
             assert_eq!(serde_json::to_value(purpose).unwrap(), purpose.name());
             assert_eq!(Purpose::parse(purpose.name()), Some(purpose));

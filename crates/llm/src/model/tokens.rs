@@ -1,16 +1,15 @@
-//! A cheap estimate of how many tokens a text has, for servers that report no usage.
+//! A cheap estimate of the number of tokens in a text, for servers that report no usage.
 //!
-//! An estimate only: it feeds budgets and figures, and nothing else may depend on it. Real tokenizers differ from it
-//! by a third and more, in both directions.
+//! It is used only for budgets and statistics; nothing else may depend on it. Real tokenizers differ from it by a third or
+//! more, in both directions.
 
 use crate::model::message::ChatMessage;
 
-/// Characters of alphabetic text that make about one token.
 const CHARACTERS_PER_TOKEN: u64 = 4;
 
 const TOKENS_PER_MESSAGE: u64 = 4;
 
-/// About how many tokens `text` has: one for each CJK character, one for four characters of anything else.
+/// The approximate number of tokens in `text`: one per CJK character, one per four other characters.
 pub fn estimate(text: &str) -> u64 {
     let (mut cjk, mut other) = (0_u64, 0_u64);
     for character in text.chars() {
@@ -23,7 +22,7 @@ pub fn estimate_prompt(messages: &[ChatMessage]) -> u64 {
     messages.iter().map(|message| estimate(&message.content) + TOKENS_PER_MESSAGE).sum()
 }
 
-/// Ideographs, kana, hangul, and the punctuation and full-width forms that go with them.
+/// Whether it is an ideograph, kana, hangul, or related punctuation or full-width form.
 fn is_cjk(character: char) -> bool {
     matches!(character,
         '\u{1100}'..='\u{11FF}'
@@ -42,7 +41,7 @@ mod tests {
     use crate::model::message::Role;
 
     #[test]
-    fn cjk_counts_by_the_character_and_the_rest_by_fours() {
+    fn cjk_characters_count_as_one_token_and_others_as_a_quarter() {
         let table = [
             ("", 0),
             ("a", 1),
@@ -62,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn every_message_of_a_prompt_costs_a_little_more_than_its_text() {
+    fn each_message_of_a_prompt_adds_a_fixed_number_of_tokens() {
         let message = |content: &str| ChatMessage { role: Role::User, content: content.into() };
         assert_eq!(estimate_prompt(&[]), 0);
         assert_eq!(estimate_prompt(&[message("您好"), message("")]), 10);

@@ -1,4 +1,4 @@
-//! A model behind Anthropic's messages API, or a server that speaks it, streamed, with retries.
+//! Models with Anthropic's messages API, or a compatible server, with streaming and retries.
 
 pub mod body;
 pub mod event;
@@ -20,9 +20,9 @@ const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
 pub static MESSAGES: Dialect = Dialect {
     name: "anthropic",
-    ladder: &[Structured::Tool, Structured::Off],
+    auto_forms: &[Structured::Tool, Structured::Off],
     other_forms: &[],
-    owned: &[
+    reserved_fields: &[
         ("model", "set the model's own field `model` instead"),
         ("messages", "they contain the prompt"),
         ("system", "it is part of the prompt"),

@@ -1,4 +1,4 @@
-//! A model as its configuration wants it: behind its limits, with its price, and read in its manner.
+//! A model with the rate limits, price and reply policy of its configuration.
 
 #[cfg(test)]
 mod tests;
@@ -14,29 +14,29 @@ use crate::model::request::{ModelRequest, Purpose};
 use crate::model::tokens::estimate_prompt;
 use crate::providers::rate_limiter::RateLimiter;
 
-/// How many tokens a reply is expected to have before it is there, where `max_tokens` does not say fewer.
-const USUAL_REPLY: u64 = 400;
+/// The number of tokens that is assumed for a pending reply, unless `max_tokens` is lower.
+const EXPECTED_REPLY_TOKENS: u64 = 400;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Price {
-    /// Of `per` tokens of a prompt.
+    /// The price of `per` tokens of a prompt.
     pub input: f64,
-    /// Of `per` tokens of a reply.
+    /// The price of `per` tokens of a reply.
     pub output: f64,
-    /// Of `per` tokens of a prompt that the server had kept from an earlier call; `None`: as any other.
+    /// The price of `per` cached tokens of a prompt; `None` for the price of other tokens.
     pub cached: Option<f64>,
     /// The currency: `USD`, `CNY`.
     pub currency: String,
-    /// How many tokens a price is for.
+    /// The number of tokens that the prices are for.
     pub per: u64,
 }
 
 impl Price {
-    /// What a reply cost; `None` where no model was involved.
-    pub fn of(&self, reply: &ModelReply) -> Option<Cost> {
+    /// The cost of a reply; `None` if no model was involved.
+    pub fn cost(&self, reply: &ModelReply) -> Option<Cost> {
         let (tokens_in, tokens_out) = (reply.tokens_in?, reply.tokens_out?);
         let cached = reply.tokens_cached.unwrap_or(0).min(tokens_in);
-        // Counts of tokens are far below 2^53.
+        // Token counts are far below 2^53.
         let parts =
             [(tokens_in - cached, self.input), (cached, self.cached.unwrap_or(self.input)), (tokens_out, self.output)];
         let amount: f64 = parts.iter().map(|(tokens, price)| *tokens as f64 * price).sum();
@@ -44,37 +44,41 @@ impl Price {
     }
 }
 
-/// A model with what `bcc-script.toml` says of it beyond its server.
+/// A model with its settings in `bcc-script.toml` other than those of its server.
 pub struct ConfiguredModel {
     pub provider: Arc<dyn Provider>,
-    /// Its limits, shared with everybody who asks the same model.
-    pub gate: Option<Arc<RateLimiter>>,
+    /// Its rate limiter, shared by all users of the model.
+    pub rate_limiter: Option<Arc<RateLimiter>>,
     pub price: Option<Price>,
-    pub manners: ReplyPolicy,
-    /// The most tokens of one reply where a request says nothing else.
+    pub reply_policy: ReplyPolicy,
+    /// The token limit of a reply if the request has none.
     pub max_tokens: Option<u32>,
 }
 
 impl ConfiguredModel {
-    fn expected(&self, request: &ModelRequest) -> u64 {
-        let most = request.max_tokens.or(self.max_tokens).map_or(USUAL_REPLY, u64::from);
-        estimate_prompt(&request.messages).saturating_add(most.min(USUAL_REPLY))
+    fn estimated_tokens(&self, request: &ModelRequest) -> u64 {
+        let max_tokens = request.max_tokens.or(self.max_tokens).map_or(EXPECTED_REPLY_TOKENS, u64::from);
+        estimate_prompt(&request.messages).saturating_add(max_tokens.min(EXPECTED_REPLY_TOKENS))
     }
 
-    async fn limited(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
-        let Some(gate) = &self.gate else { return self.provider.complete(request, live).await };
-        let pass = gate.enter(self.expected(request)).await;
+    async fn complete_with_limits(
+        &self,
+        request: &ModelRequest,
+        live: &mut dyn LiveObserver,
+    ) -> Result<ModelReply, ModelError> {
+        let Some(limiter) = &self.rate_limiter else { return self.provider.complete(request, live).await };
+        let permit = limiter.acquire(self.estimated_tokens(request)).await;
         let result = self.provider.complete(request, live).await;
         match &result {
             Ok(reply) => {
                 let tokens = reply.tokens_in.unwrap_or(0).saturating_add(reply.tokens_out.unwrap_or(0));
-                pass.settle(reply.attempts, Some(tokens));
+                permit.settle(reply.attempts, Some(tokens));
             }
-            // What a server refused, or never saw, used no tokens; of the rest nobody knows.
+            // Calls that were rejected or did not reach the server used no tokens; for other errors the usage is unknown.
             Err(error @ (ModelError::Http { .. } | ModelError::Unreachable { .. })) => {
-                pass.settle(error.attempts(), Some(0));
+                permit.settle(error.attempts(), Some(0));
             }
-            Err(error) => pass.settle(error.attempts(), None),
+            Err(error) => permit.settle(error.attempts(), None),
         }
         result
     }
@@ -90,13 +94,13 @@ impl Provider for ConfiguredModel {
         self.provider.answers(purpose, action_id)
     }
 
-    fn manners(&self) -> ReplyPolicy {
-        self.manners
+    fn reply_policy(&self) -> ReplyPolicy {
+        self.reply_policy
     }
 
     async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
-        let mut reply = self.limited(request, live).await?;
-        reply.cost = self.price.as_ref().and_then(|price| price.of(&reply));
+        let mut reply = self.complete_with_limits(request, live).await?;
+        reply.cost = self.price.as_ref().and_then(|price| price.cost(&reply));
         Ok(reply)
     }
 }

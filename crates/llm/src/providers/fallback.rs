@@ -1,4 +1,4 @@
-//! A chain of models: when one gives no reply, the next one is asked.
+//! A chain of models: if one fails, the next one is called.
 
 #[cfg(test)]
 mod tests;
@@ -19,17 +19,17 @@ pub struct Fallback {
 }
 
 impl Fallback {
-    /// `first`, and `others` in the order in which they are asked when it gives no reply. It is known by the name of
-    /// `first`, and its replies are read with the manners of `first`.
+    /// Creates a chain of `first` and `others`, which are called in order if it fails. It has the name and the reply policy of
+    /// `first`.
     pub fn new(first: Arc<dyn Provider>, others: Vec<Arc<dyn Provider>>) -> Self {
         Self { first, others }
     }
 }
 
-/// Whether another model may well answer where this error came: something was sent, and no reply came of it. What cannot
-/// be sent at all, or what a file of replies lacks, is a mistake that no other model should cover.
-const fn passes_on(error: &ModelError) -> bool {
-    error.is_of_a_model() && !matches!(error, ModelError::FailedThen { .. })
+/// Whether the next model is tried after this error: a request was sent and failed. Invalid requests and missing entries in a file of
+/// replies are mistakes that another model must not hide.
+const fn tries_next(error: &ModelError) -> bool {
+    error.is_model_failure() && !matches!(error, ModelError::RecordedFailure { .. })
 }
 
 #[async_trait]
@@ -42,28 +42,29 @@ impl Provider for Fallback {
         self.first.answers(purpose, action_id)
     }
 
-    fn manners(&self) -> ReplyPolicy {
-        self.first.manners()
+    fn reply_policy(&self) -> ReplyPolicy {
+        self.first.reply_policy()
     }
 
     async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         let mut passed_over: Vec<PassedOver> = Vec::new();
         let mut error = match self.first.complete(request, live).await {
-            Err(error) if passes_on(&error) => error,
-            settled => return settled,
+            Err(error) if tries_next(&error) => error,
+            result => return result,
         };
-        let mut asked = &self.first;
+        let mut current = &self.first;
         let task = &request.task;
         for next in self.others.iter().filter(|other| other.answers(task.purpose, &task.action_id)) {
-            let (from, to, kind) = (asked.name(), next.name(), error.kind());
+            let (from, to, kind) = (current.name(), next.name(), error.kind());
             tracing::debug!(from, to, kind, "asking the next model of the chain");
-            passed_over.push(passed(asked.as_ref(), &error));
+            passed_over.push(failed_model(current.as_ref(), &error));
             live.restart();
             match next.complete(request, live).await {
                 Ok(reply) => {
-                    let before = passed_over.iter().fold(0_u32, |sum, passed| sum.saturating_add(passed.attempts));
+                    let earlier_attempts =
+                        passed_over.iter().fold(0_u32, |sum, model| sum.saturating_add(model.attempts));
                     return Ok(ModelReply {
-                        attempts: reply.attempts.saturating_add(before),
+                        attempts: reply.attempts.saturating_add(earlier_attempts),
                         answered_by: Some(next.name().to_owned()),
                         passed_over,
                         ..reply
@@ -71,19 +72,19 @@ impl Provider for Fallback {
                 }
                 Err(failed) => error = failed,
             }
-            asked = next;
-            if !passes_on(&error) {
+            current = next;
+            if !tries_next(&error) {
                 break;
             }
         }
         if passed_over.is_empty() {
             return Err(error);
         }
-        passed_over.push(passed(asked.as_ref(), &error));
+        passed_over.push(failed_model(current.as_ref(), &error));
         Err(ModelError::NoneAnswered { passed_over })
     }
 }
 
-fn passed(provider: &dyn Provider, error: &ModelError) -> PassedOver {
+fn failed_model(provider: &dyn Provider, error: &ModelError) -> PassedOver {
     PassedOver { model: provider.name().to_owned(), error: error.to_message(), attempts: error.attempts() }
 }

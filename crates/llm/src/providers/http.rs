@@ -1,5 +1,4 @@
-//! What the providers share that ask a server over HTTP: how it is reached, one attempt and its limits, what is asked of
-//! it and no longer when it refuses, and the repetitions.
+//! Common code of the HTTP providers: requests and their limits, the features that a server supports, and retries.
 
 pub mod address;
 pub mod caller;

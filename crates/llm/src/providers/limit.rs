@@ -1,10 +1,10 @@
-//! A limit on how long something that asks a model may take as a whole.
+//! A time limit for work that calls a model.
 
 use std::future::Future;
 use std::time::Duration;
 
-/// Waits for `work`, but not longer than `limit`; `None` when it takes longer, and it is then dropped. The time is that of
-/// the runtime, so that tests can let it pass at will.
+/// Waits for `work`, but not longer than `limit`; `None` if it takes longer, in which case it is dropped. It uses the clock of the
+/// runtime, which tests can control.
 pub async fn within<F: Future>(limit: Duration, work: F) -> Option<F::Output> {
     tokio::time::timeout(limit, work).await.ok()
 }
@@ -14,7 +14,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_takes_longer_is_given_up_and_what_does_not_is_not() {
+    async fn only_work_that_exceeds_the_limit_is_canceled() {
         let limit = Duration::from_secs(2);
         assert_eq!(within(limit, std::future::pending::<()>()).await, None);
         let soon = async {

@@ -1,4 +1,4 @@
-//! The providers: each turns a request into a reply in its own way; and what those that use the network share.
+//! The implementations of `Provider`, and the code that the HTTP providers share.
 
 pub mod anthropic;
 pub mod configured;

@@ -1,7 +1,6 @@
-//! The built-in responder: no AI, a pure function of the task, so that every script runs with nothing configured.
+//! The built-in responder: a pure function of the task without AI, so that every script runs without configuration.
 //!
-//! It writes its answer as the JSON text that a model would write, so that it passes through the same reply pipeline
-//! (docs/replies.md says the fields).
+//! Its replies are JSON text like those of a model, so that they are processed in the same way (docs/replies.md describes the fields).
 
 pub mod fill;
 
@@ -19,10 +18,10 @@ use bcc_lang::value::declared::DeclaredType;
 
 pub const NAME: &str = "offline";
 
-/// What stands in the place of an assessment, which takes a model.
+/// The placeholder for an assessment, which requires a model.
 pub const NOT_ASSESSED: &str = "离线模式不作评估";
 
-/// What stands in the place of a text, which takes a model.
+/// The placeholder for a text, which requires a model.
 pub const NOT_WRITTEN: &str = "（离线模式：这里由模型来写。 / Offline: a model would write this.）";
 
 const ASK_METRICS: [&str; 4] =
@@ -32,8 +31,8 @@ const SAY_METRICS: [&str; 3] = ["user_engagement", "emotional_intensity", "under
 
 /// The deterministic responder.
 ///
-/// It says an action's content, fills the wanted outputs from the person's answer, and ends the action when all are
-/// filled. It analyses nothing: calls of other purposes than [`Purpose::Action`] get [`ModelError::NoReply`].
+/// It sends the content of an action, fills the outputs from the person's answer, and ends the action when all are filled. Calls for
+/// purposes other than [`Purpose::Action`] fail with [`ModelError::NoReply`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Offline;
 
@@ -61,15 +60,14 @@ impl Provider for Offline {
     }
 }
 
-/// The reply to `task`, its fields in the order in which templates ask for them. The wanted outputs come last and
-/// never take the place of a field.
+/// The reply to `task`, with its fields in the order of the templates. The outputs are last and never replace a field.
 pub fn respond(task: &Task) -> Value {
     match task.kind.as_str() {
         "ai_say" => conversation(task, &SAY_METRICS),
         "ai_ask" => conversation(task, &ASK_METRICS),
         "behavior" => behavior(task),
-        "reflection" => judgement(task),
-        _ => thought(task),
+        "reflection" => reflection(task),
+        _ => think(task),
     }
 }
 
@@ -80,7 +78,7 @@ fn conversation(task: &Task, metrics: &[&str]) -> Value {
         Some(answer) => {
             let outputs: Vec<Value> = task.wanted.iter().map(|wanted| fill(wanted, answer)).collect();
             let filled = !answer.trim().is_empty() && !outputs.iter().any(Value::is_null);
-            // To have heard is all that an `ai_say` waits for.
+            // An `ai_say` ends after any answer.
             (outputs, filled || task.kind == "ai_say")
         }
     };
@@ -98,9 +96,9 @@ fn conversation(task: &Task, metrics: &[&str]) -> Value {
     Value::Object(reply)
 }
 
-/// What was known beforehand, put side by side: values without the names that only the author knows, for a script may say
-/// them to the person. The content is an instruction to a model and never stands in for a thought.
-fn thought(task: &Task) -> Value {
+/// The reply to an `ai_think`: its inputs joined, without the variable names, because a script may show the result to the person. The
+/// content is an instruction to a model and is not used.
+fn think(task: &Task) -> Value {
     let known = task.inputs.iter().map(|(_, value)| value).filter(|value| !value.is_null());
     let words = known.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
     let text = words.collect::<Vec<_>>().join(" / ");
@@ -116,8 +114,7 @@ fn thought(task: &Task) -> Value {
     Value::Object(reply)
 }
 
-/// The next piece of work of a step: a section for the first item of its todo list, else for its target. What stands in it takes
-/// a model.
+/// The next behavior of a step: a section for the first item of its todo list, or else for its target. Its text is a placeholder.
 fn behavior(task: &Task) -> Value {
     let todo = known_todo(task);
     let heading = todo.first().copied().unwrap_or(&task.content);
@@ -133,8 +130,8 @@ fn behavior(task: &Task) -> Value {
     })
 }
 
-/// The judgement of a piece of work: nobody reads it, so the step is done when nothing is left on its todo list.
-fn judgement(task: &Task) -> Value {
+/// The reflection on a behavior: the step is done when its todo list is empty.
+fn reflection(task: &Task) -> Value {
     json!({ "target_achieved": known_todo(task).is_empty(), "reason": NOT_ASSESSED })
 }
 
@@ -173,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_opening_turn_says_the_content_and_fills_nothing() {
+    fn an_opening_turn_sends_the_content_and_fills_nothing() {
         for kind in ["ai_ask", "ai_say"] {
             let reply = respond(&task(kind, None, vec![wanted("age", Some(DeclaredType::Integer))]));
             assert_eq!(reply["content"], "您多大了？", "{kind}");
@@ -184,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_come_in_the_order_that_templates_ask_for() {
+    fn the_fields_are_in_the_order_of_the_templates() {
         let reply = respond(&task("ai_ask", Some("35"), vec![wanted("age", None), wanted("名字", None)]));
         let names: Vec<&String> = reply.as_object().unwrap().keys().collect();
         let expected =
@@ -198,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ask_ends_when_everything_wanted_is_filled() {
+    fn an_ask_ends_when_all_outputs_are_filled() {
         let age = || wanted("age", Some(DeclaredType::Integer));
         let table = [
             ("我三十五岁", vec![age()], "YES", json!(35)),
@@ -226,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thought_puts_side_by_side_what_was_known() {
+    fn an_ai_think_joins_its_inputs() {
         let outputs = || {
             vec![
                 wanted("summary", None),
@@ -244,13 +241,13 @@ mod tests {
         let reply = respond(&with_inputs);
         let summary = "小林 / 7 / [\"父亲\"]";
         assert_eq!(reply, json!({ "BRIEF": "", "summary": summary, "age": 7, "ok": null }));
-        // An instruction to a model is no thought, and a script may read it out.
+        // The content is not used, because a script may show the result.
         let reply = respond(&task("ai_think", None, outputs()));
         assert_eq!(reply, json!({ "BRIEF": "", "summary": null, "age": null, "ok": null }));
     }
 
     #[test]
-    fn a_step_gets_a_section_for_each_item_of_its_todo_list_and_is_done_when_none_is_left() {
+    fn a_step_adds_a_section_per_todo_item_and_ends_after_the_last() {
         let table = [(vec!["背景", "主题"], "背景", false), (vec!["主题"], "主题", true), (vec![], "您多大了？", true)];
         for (todo, heading, last) in table {
             let mut task = task("behavior", None, vec![]);
@@ -266,13 +263,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wanted_output_never_replaces_a_field() {
+    fn an_output_never_replaces_a_field() {
         let reply = respond(&task("ai_ask", Some("x"), vec![wanted("EXIT", None)]));
         assert_eq!(reply["EXIT"], "YES");
     }
 
     #[tokio::test]
-    async fn the_text_is_json_and_is_heard_live_in_one_piece() {
+    async fn the_text_is_json_and_is_streamed_in_one_piece() {
         let task = task("ai_ask", Some("我说\"{{ x }}\"\n</think>```"), vec![wanted("said", None)]);
         let request = ModelRequest { task, ..ModelRequest::default() };
         let mut pieces = CapturedDeltas::default();
@@ -285,7 +282,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_analyses_nothing() {
+    async fn it_answers_only_actions() {
         for purpose in [Purpose::Monitor, Purpose::Orchestrator] {
             let task = Task { purpose, ..task("ai_ask", Some("x"), vec![]) };
             let error = Offline

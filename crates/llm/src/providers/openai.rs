@@ -1,4 +1,4 @@
-//! A model behind an OpenAI-compatible chat-completions server, streamed, with retries.
+//! Models with an OpenAI-compatible chat completions API, with streaming and retries.
 
 pub mod body;
 pub mod chunk;
@@ -16,9 +16,9 @@ use crate::providers::openai::chunk::read;
 
 pub static CHAT_COMPLETIONS: Dialect = Dialect {
     name: "openai",
-    ladder: &[Structured::JsonSchema, Structured::JsonObject, Structured::Off],
+    auto_forms: &[Structured::JsonSchema, Structured::JsonObject, Structured::Off],
     other_forms: &[Structured::Tool],
-    owned: &[
+    reserved_fields: &[
         ("model", "set the model's own field `model` instead"),
         ("messages", "they contain the prompt"),
         ("stream", "replies are always streamed"),

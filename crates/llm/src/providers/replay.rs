@@ -1,23 +1,23 @@
-//! Answers from written or recorded replies, by purpose, action, round and call.
+//! Replays written or recorded replies, selected by purpose, action, round and call.
 //!
 //! ```yaml
 //! replies:
-//!   ask_name:                      # an action's id: one entry per call, in order
+//!   ask_name:                      # an action id: one entry per call, in order
 //!     - { content: 怎么称呼您？, EXIT: "NO" }                        # a value: sent as compact JSON text
-//!     - "raw text exactly as a model would write it"               # a text: sent as it is
-//!     - { $round: 2, $answered: true, reply: { EXIT: "YES" } }     # looked at before the order
-//!     - { $after_ms: 5000, reply: { EXIT: "NO" } }                 # a model that takes its time; it has a place in the order
+//!     - "raw text exactly as a model would write it"               # a text: sent unchanged
+//!     - { $round: 2, $answered: true, reply: { EXIT: "YES" } }     # checked before the order
+//!     - { $after_ms: 5000, reply: { EXIT: "NO" } }                 # a delayed reply, which is part of the order
 //!   "monitor:ask_name": [ { intervention_needed: false } ]         # another purpose
 //! ```
 //!
-//! An entry with `$round` or `$answered` answers every call that fits it, before the order is looked at, and has no
-//! place in the order itself: call 0 gets the first of the others, whatever stands between them.
+//! An entry with `$round` or `$answered` answers every matching call. It takes precedence over the order and is not part of it: call 0
+//! gets the first of the other entries.
 //!
-//! The entries of `monitor:ask_name` stand in the order of the rounds that are analysed: the first is for round 1. Without any
-//! entry for a monitor, no monitor starts.
+//! The entries of `monitor:ask_name` are in the order of the analyzed rounds: the first is for round 1. Without entries for a monitor,
+//! it does not start.
 //!
-//! A recording is JSON lines: `{"purpose": "action", "action_id": "ask_name", "round": 1, "call": 0, "text": "…"}`. Here it
-//! answers by these keys alone; [`recording`] replays it strictly.
+//! A recording is JSON lines: `{"purpose": "action", "action_id": "ask_name", "round": 1, "call": 0, "text": "…"}`. Here
+//! only these keys are compared; [`recording`] replays it strictly.
 
 pub mod diff;
 pub mod entries;
@@ -36,9 +36,9 @@ use bcc_lang::source::near::distance;
 
 pub const NAME: &str = "replay";
 
-const MOST_NAMES: usize = 10;
+const MAX_NAMES: usize = 10;
 
-/// Replies that were written beforehand. It remembers nothing: the same task gets the same answer.
+/// Replies from a file. It is stateless: the same task always gets the same reply.
 #[derive(Debug)]
 pub struct Replay {
     file: String,
@@ -46,7 +46,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Reads the replies of `text`, YAML or JSON or JSON lines. `name` is how errors call the file.
+    /// Parses the replies in `text`, which is YAML, JSON or JSON lines. `name` is the name of the file in errors.
     pub fn parse(name: &str, text: &str) -> Result<Self, ModelError> {
         let entries =
             read(text).map_err(|problem| ModelError::Config { message: msg!("the replies in {name}: {problem}") })?;
@@ -59,12 +59,13 @@ impl Replay {
 
     fn entry(&self, task: &Task) -> Result<&Entry, ModelError> {
         let key = (task.purpose, task.action_id.clone());
-        let Some(list) = self.entries.get(&key) else { return Err(self.unknown(task)) };
-        let its = |entry: &&Entry| entry.path.as_ref().is_none_or(|path| *path == task.path) && entry.when.names(task);
-        let named = list.iter().find(its);
+        let Some(list) = self.entries.get(&key) else { return Err(self.unknown_action(task)) };
+        let matches_task =
+            |entry: &&Entry| entry.path.as_ref().is_none_or(|path| *path == task.path) && entry.when.matches(task);
+        let by_key = list.iter().find(matches_task);
         let place = usize::try_from(task.call).unwrap_or(usize::MAX);
         let in_order = || list.iter().filter(|entry| entry.when == When::InOrder).nth(place);
-        match named.or_else(in_order) {
+        match by_key.or_else(in_order) {
             Some(entry) => Ok(entry),
             None => {
                 let ordered = list.iter().filter(|entry| entry.when == When::InOrder).count();
@@ -81,12 +82,12 @@ impl Replay {
         }
     }
 
-    fn unknown(&self, task: &Task) -> ModelError {
+    fn unknown_action(&self, task: &Task) -> ModelError {
         let wanted = written(task.purpose, &task.action_id);
         let mut names: Vec<String> = self.entries.keys().map(|(purpose, action)| written(*purpose, action)).collect();
         names.sort_by_cached_key(|name| distance(name, &wanted));
-        let listed: Vec<String> = names.iter().take(MOST_NAMES).map(|name| format!("`{name}`")).collect();
-        let more = if names.len() > MOST_NAMES { ", …" } else { "" };
+        let listed: Vec<String> = names.iter().take(MAX_NAMES).map(|name| format!("`{name}`")).collect();
+        let more = if names.len() > MAX_NAMES { ", …" } else { "" };
         let help = if names.is_empty() {
             msg!("{} has no replies at all", self.file)
         } else {
@@ -119,7 +120,7 @@ impl Provider for Replay {
     }
 }
 
-/// The key as a file writes it.
+/// The key as written in files.
 fn written(purpose: Purpose, action_id: &str) -> String {
     match purpose {
         Purpose::Action => action_id.to_owned(),
@@ -127,7 +128,7 @@ fn written(purpose: Purpose, action_id: &str) -> String {
     }
 }
 
-/// A call for people, counted from 1.
+/// The description of a call in messages, numbered from 1.
 fn describe(task: &Task) -> Message {
     let turn = if task.answer.is_some() { "answered" } else { "opening" };
     let call = u64::from(task.call) + 1;
@@ -156,7 +157,7 @@ mod tests {
         }
     }
 
-    fn refused(text: &str) -> String {
+    fn config_error(text: &str) -> String {
         match Replay::parse("r.yaml", text) {
             Err(ModelError::Config { message }) => message.to_string(),
             other => panic!("{text:?} gave {other:?}"),
@@ -190,7 +191,7 @@ replies:
         for (task, expected) in &table {
             assert_eq!(replay.text(task).unwrap(), *expected, "{}", describe(task));
         }
-        // Whatever was asked before, the same task gets the same answer.
+        // The same task gets the same reply regardless of earlier calls.
         for (task, expected) in table.iter().rev() {
             assert_eq!(replay.text(task).unwrap(), *expected, "{}", describe(task));
         }
@@ -205,7 +206,7 @@ replies:
     }
 
     #[test]
-    fn a_recording_answers_the_very_calls_that_were_recorded() {
+    fn a_recording_answers_exactly_the_recorded_calls() {
         let lines = concat!(
             r#"{"purpose":"action","action_id":"a","round":1,"call":0,"text":"一","model":"qwen3"}"#,
             "\r\n\n",
@@ -223,7 +224,7 @@ replies:
     }
 
     #[test]
-    fn a_call_without_an_entry_says_what_was_looked_for_and_what_there_is() {
+    fn the_error_for_a_missing_entry_lists_the_existing_ones() {
         let replay = Replay::parse("r.yaml", WRITTEN).unwrap();
         let errors = [
             task("ask_name", 3, 3, true),
@@ -241,7 +242,7 @@ replies:
     }
 
     #[test]
-    fn what_is_wrong_in_a_file_is_named() {
+    fn errors_in_a_file_are_reported() {
         let table = [
             ("", "`replies:`"),
             ("[]", "`replies:`"),
@@ -271,17 +272,17 @@ replies:
             ),
         ];
         for (text, expected) in table {
-            let message = refused(text);
+            let message = config_error(text);
             assert!(
                 message.starts_with("the replies in r.yaml: ") && message.contains(expected),
                 "{text:?}: {message}"
             );
         }
-        refused(&"[".repeat(10_000));
+        config_error(&"[".repeat(10_000));
     }
 
     #[test]
-    fn it_answers_for_monitors_only_when_something_is_written_for_them() {
+    fn monitors_are_answered_only_with_entries_for_them() {
         let with = Replay::parse("r.yaml", WRITTEN).unwrap();
         let without = Replay::parse("r.yaml", "replies: { a: [x] }").unwrap();
         for (purpose, action_id, expected) in [
@@ -296,20 +297,20 @@ replies:
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_reply_takes_as_long_as_its_entry_says_and_keeps_its_place() {
+    async fn a_delayed_reply_takes_its_time_and_keeps_its_position() {
         let text = "replies: { a: [ { $after_ms: 5000, reply: 一 }, 二, { $round: 3, $after_ms: 7, reply: 三 } ] }";
         let replay = Replay::parse("r.yaml", text).unwrap();
         for (round, call, text, ms) in [(1, 0, "一", 5000), (2, 1, "二", 0), (3, 2, "三", 7)] {
             let (messages, task) = (Vec::new(), task("a", round, call, true));
             let request = ModelRequest { messages, task, ..ModelRequest::default() };
-            let began = tokio::time::Instant::now();
+            let start = tokio::time::Instant::now();
             assert_eq!(replay.complete(&request, &mut NoLiveOutput).await.unwrap().text, text);
-            assert_eq!(began.elapsed().as_millis(), ms, "{text}");
+            assert_eq!(start.elapsed().as_millis(), ms, "{text}");
         }
     }
 
     #[tokio::test]
-    async fn it_answers_as_a_provider() {
+    async fn it_implements_the_provider_interface() {
         let replay = Replay::parse("r.yaml", WRITTEN).unwrap();
         let mut request =
             ModelRequest { messages: Vec::new(), task: task("ask_name", 1, 2, true), ..ModelRequest::default() };

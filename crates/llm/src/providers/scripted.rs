@@ -1,7 +1,7 @@
-//! A model that answers what a conversation test has written, attempt by attempt, in the test's own time.
+//! A model with the replies of a conversation test, in virtual time.
 //!
-//! Each attempt of a call takes the next entry, so `[{http: 503}, {content: …}]` is one call of two attempts, with the same
-//! [`Retries`] as of a real server. Nothing really waits: see [`VirtualTime`].
+//! Each attempt of a call uses the next entry, so `[{http: 503}, {content: …}]` is one call with two attempts. The [`Retries`] are the
+//! same as for a real server. Waiting takes no real time; see [`VirtualTime`].
 
 pub mod entries;
 pub mod time;
@@ -25,14 +25,14 @@ use crate::providers::scripted::time::VirtualTime;
 
 pub const NAME: &str = "scripted";
 
-/// Requests of one call, and the middle of the first pause between them: those of a server that nobody configured.
-const ATTEMPTS: u32 = 4;
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// The maximum number of requests of a call, and the bound of the first pause: the defaults for a server.
+const MAX_ATTEMPTS: u32 = 4;
+const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 
-/// What a timeout of each limit takes, likewise.
-const FIRST_TOKEN: Duration = Duration::from_secs(60);
-const IDLE: Duration = Duration::from_secs(30);
-const TOTAL: Duration = Duration::from_secs(120);
+/// The duration of each timeout: the defaults for a server.
+const FIRST_TOKEN_TIMEOUT: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(Debug)]
 pub struct Scripted {
@@ -43,11 +43,11 @@ pub struct Scripted {
 
 #[derive(Debug, Default)]
 struct Used {
-    /// How many entries in order each list has given.
+    /// The number of entries in order that were used, for each list.
     next: Vec<usize>,
-    /// The entries by round that were given: the list and the entry.
+    /// The entries by round that were used: the list and the entry.
     named: Vec<(usize, usize)>,
-    /// How often each asker asked, attempts counted.
+    /// The number of requests of each action and purpose, including retries.
     asked: BTreeMap<(Purpose, String), usize>,
     missing: Vec<MissingReply>,
 }
@@ -56,19 +56,19 @@ struct Used {
 pub struct MissingReply {
     pub purpose: Purpose,
     pub action_id: String,
-    /// Its list of replies, by number; none when it has none.
+    /// The number of its list of replies; `None` if it has none.
     pub list: Option<usize>,
-    /// How many requests it had made with this one.
-    pub asked: usize,
+    /// The number of its requests, including this one.
+    pub requests: usize,
     pub round: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnusedReplies {
     pub list: usize,
-    /// How many of its entries were given.
+    /// The number of used entries.
     pub used: usize,
-    pub of: usize,
+    pub total: usize,
 }
 
 impl Scripted {
@@ -79,35 +79,39 @@ impl Scripted {
 
     pub fn has(&self, purpose: Purpose) -> bool {
         let of_purpose =
-            |list: &ReplyList| matches!(&list.key, ReplyKey::One(of, _) | ReplyKey::Every(of) if *of == purpose);
+            |list: &ReplyList| matches!(&list.key, ReplyKey::One(key, _) | ReplyKey::Every(key) if *key == purpose);
         self.lists.iter().any(of_purpose)
     }
 
-    /// Who asked for more than there is, in the order in which it happened.
+    /// The requests without a reply, in order.
     pub fn missing(&self) -> Vec<MissingReply> {
         self.used().missing.clone()
     }
 
-    pub fn left_over(&self) -> Vec<UnusedReplies> {
+    pub fn unused(&self) -> Vec<UnusedReplies> {
         let used = self.used();
-        let of_list = |(number, list): (usize, &ReplyList)| {
-            let given =
-                used.next.get(number).copied().unwrap_or(0) + used.named.iter().filter(|(of, _)| *of == number).count();
-            (given < list.entries.len()).then_some(UnusedReplies { list: number, used: given, of: list.entries.len() })
+        let unused_replies = |(number, list): (usize, &ReplyList)| {
+            let used_count = used.next.get(number).copied().unwrap_or(0)
+                + used.named.iter().filter(|(list, _)| *list == number).count();
+            (used_count < list.entries.len()).then_some(UnusedReplies {
+                list: number,
+                used: used_count,
+                total: list.entries.len(),
+            })
         };
-        self.lists.iter().enumerate().filter_map(of_list).collect()
+        self.lists.iter().enumerate().filter_map(unused_replies).collect()
     }
 
     fn used(&self) -> MutexGuard<'_, Used> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The list for an asker: its own, else that for everyone of its purpose, else that for anyone.
+    /// The list for an action: its own, or else that for its purpose, or else that for any action.
     fn list(&self, purpose: Purpose, action_id: &str) -> Option<usize> {
-        let at = |wanted: &dyn Fn(&ReplyKey) -> bool| self.lists.iter().position(|list| wanted(&list.key));
-        at(&|key| matches!(key, ReplyKey::One(of, id) if *of == purpose && id == action_id))
-            .or_else(|| at(&|key| matches!(key, ReplyKey::Every(of) if *of == purpose)))
-            .or_else(|| at(&|key| matches!(key, ReplyKey::Anyone if purpose == Purpose::Action)))
+        let find = |matches: &dyn Fn(&ReplyKey) -> bool| self.lists.iter().position(|list| matches(&list.key));
+        find(&|key| matches!(key, ReplyKey::One(key_purpose, id) if *key_purpose == purpose && id == action_id))
+            .or_else(|| find(&|key| matches!(key, ReplyKey::Every(key_purpose) if *key_purpose == purpose)))
+            .or_else(|| find(&|key| matches!(key, ReplyKey::Anyone if purpose == Purpose::Action)))
     }
 
     fn take(&self, task: &Task) -> Result<&ReplyEntry, ModelError> {
@@ -118,7 +122,7 @@ impl Scripted {
         let asked = *asked;
         let found = number.and_then(|number| {
             let list = self.lists.get(number)?;
-            if let Some(at) = list.entries.iter().position(|entry| entry.names(task)) {
+            if let Some(at) = list.entries.iter().position(|entry| entry.matches(task)) {
                 if !used.named.contains(&(number, at)) {
                     used.named.push((number, at));
                 }
@@ -133,7 +137,13 @@ impl Scripted {
             Some(entry) => Ok(entry),
             None => {
                 let (purpose, action_id) = (task.purpose, task.action_id.clone());
-                used.missing.push(MissingReply { purpose, action_id, list: number, asked, round: task.round });
+                used.missing.push(MissingReply {
+                    purpose,
+                    action_id,
+                    list: number,
+                    requests: asked,
+                    round: task.round,
+                });
                 Err(ModelError::NoReply {
                     key: msg!("`{}`, request {asked} (round {})", task.action_id, task.round),
                     help: msg!("the test has no more replies for it"),
@@ -144,22 +154,22 @@ impl Scripted {
 
     async fn attempt(
         &self,
-        come: &NextReply,
+        reply: &NextReply,
         request: &ModelRequest,
         live: &mut dyn LiveObserver,
     ) -> Result<String, ModelError> {
         let host = || NAME.to_owned();
-        let timeout = |what, after| ModelError::Timeout { host: host(), what, after, attempts: 1 };
-        match come {
+        let timeout = |phase, after| ModelError::Timeout { host: host(), phase, after, attempts: 1 };
+        match reply {
             NextReply::Value(_) | NextReply::Text(_) => {
-                let text = written(come, request);
+                let text = reply_text(reply, request);
                 if !text.is_empty() {
                     live.text(&text);
                 }
                 Ok(text)
             }
-            NextReply::Cut(characters, whole) => {
-                let text: String = written(whole, request).chars().take(*characters).collect();
+            NextReply::Cut(characters, reply) => {
+                let text: String = reply_text(reply, request).chars().take(*characters).collect();
                 if !text.is_empty() {
                     live.text(&text);
                 }
@@ -172,14 +182,14 @@ impl Scripted {
                 retry_after: *retry_after,
                 attempts: 1,
             }),
-            NextReply::Timeout(what) => {
-                let after = match what {
-                    TimeoutPhase::FirstToken => FIRST_TOKEN,
-                    TimeoutPhase::Idle => IDLE,
-                    TimeoutPhase::Total => TOTAL,
+            NextReply::Timeout(phase) => {
+                let after = match phase {
+                    TimeoutPhase::FirstToken => FIRST_TOKEN_TIMEOUT,
+                    TimeoutPhase::Idle => IDLE_TIMEOUT,
+                    TimeoutPhase::Total => TOTAL_TIMEOUT,
                 };
                 self.time.sleep(after).await;
-                Err(timeout(*what, after))
+                Err(timeout(*phase, after))
             }
             NextReply::Unreachable => {
                 let reason = "simulated by the test".to_owned();
@@ -200,22 +210,22 @@ impl Provider for Scripted {
     }
 
     async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
-        let mut retries = Retries::new(ATTEMPTS, FIRST_PAUSE);
+        let mut retries = Retries::new(MAX_ATTEMPTS, FIRST_BACKOFF);
         loop {
             let sent = retries.count();
             let entry = self.take(&request.task)?;
-            // What a monitor may take is bounded by the machine's time, of which nothing passes here.
-            if request.task.purpose != Purpose::Action && entry.after >= TOTAL {
-                self.time.sleep(TOTAL).await;
+            // Monitors are limited in real time, which does not pass here, so that the limit is simulated.
+            if request.task.purpose != Purpose::Action && entry.after >= TOTAL_TIMEOUT {
+                self.time.sleep(TOTAL_TIMEOUT).await;
                 return Err(ModelError::Timeout {
                     host: NAME.into(),
-                    what: TimeoutPhase::Total,
-                    after: TOTAL,
+                    phase: TimeoutPhase::Total,
+                    after: TOTAL_TIMEOUT,
                     attempts: sent,
                 });
             }
             self.time.sleep(entry.after).await;
-            let error = match self.attempt(&entry.come, request, live).await {
+            let error = match self.attempt(&entry.reply, request, live).await {
                 Ok(text) => {
                     return Ok(ModelReply {
                         model: NAME.to_owned(),
@@ -228,49 +238,48 @@ impl Provider for Scripted {
                 }
                 Err(error) => error,
             };
-            let Some(pause) = retries.pause_after(&error) else { return Err(error.after_attempts(sent)) };
+            let Some(pause) = retries.pause_after(&error) else { return Err(error.with_attempts(sent)) };
             self.time.sleep(pause).await;
             live.restart();
         }
     }
 }
 
-/// The text of a reply. A value is completed as the model that was told the schema would have: what it must have and does not
-/// say takes its default, so that a test need write only what it is about.
-fn written(come: &NextReply, request: &ModelRequest) -> String {
-    match come {
+/// The text of a reply. Missing fields of a value are set to the defaults of the schema, so that tests can omit them.
+fn reply_text(reply: &NextReply, request: &ModelRequest) -> String {
+    match reply {
         NextReply::Text(text) => text.clone(),
         NextReply::Value(Value::Object(fields)) => match request.schema.as_deref() {
-            Some(schema) => Value::Object(completed(fields, schema)).to_string(),
+            Some(schema) => Value::Object(with_defaults(fields, schema)).to_string(),
             None => Value::Object(fields.clone()).to_string(),
         },
         NextReply::Value(other) => other.to_string(),
-        NextReply::Cut(_, whole) => written(whole, request),
+        NextReply::Cut(_, reply) => reply_text(reply, request),
         NextReply::Http { .. } | NextReply::Timeout(_) | NextReply::Unreachable => String::new(),
     }
 }
 
-fn completed(fields: &Map<String, Value>, schema: &Value) -> Map<String, Value> {
+fn with_defaults(fields: &Map<String, Value>, schema: &Value) -> Map<String, Value> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return fields.clone() };
-    let mut whole = Map::new();
+    let mut complete = Map::new();
     for (name, property) in properties {
         match (fields.get(name), property.get("default")) {
             (Some(Value::Object(inner)), _) => {
-                whole.insert(name.clone(), Value::Object(completed(inner, property)));
+                complete.insert(name.clone(), Value::Object(with_defaults(inner, property)));
             }
             (Some(value), _) => {
-                whole.insert(name.clone(), value.clone());
+                complete.insert(name.clone(), value.clone());
             }
             (None, Some(default)) => {
-                whole.insert(name.clone(), default.clone());
+                complete.insert(name.clone(), default.clone());
             }
             (None, None) => {}
         }
     }
     for (name, value) in fields {
-        whole.entry(name.clone()).or_insert_with(|| value.clone());
+        complete.entry(name.clone()).or_insert_with(|| value.clone());
     }
-    whole
+    complete
 }
 
 #[cfg(test)]

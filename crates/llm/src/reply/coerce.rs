@@ -1,22 +1,22 @@
-//! Bends a reply to its shape, field by field, and records every bend (docs/replies.md: never silent).
+//! Coerces a reply to its shape, field by field, and records every coercion (docs/replies.md).
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::reply::field::{Field, Property, Verdict, shape_word};
+use crate::reply::field::{Field, Property, Verdict, type_name};
 use crate::reply::shape::ReplyShape;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Coercion {
     Missing,
-    /// It was of another type; it took its default (or was removed, having none).
+    /// It had another type; it was set to its default, or removed if it has none.
     Mistyped,
-    /// It was none of the values that are allowed; it took its default.
+    /// It was not an allowed value; it was set to its default.
     NotOneOf,
-    /// It was of another type or spelling and was read without loss.
+    /// It had another type or notation and was converted without loss.
     Coerced,
-    /// It broke another rule of the schema; it took its default (or was removed, having none).
+    /// It violated another rule of the schema; it was set to its default, or removed if it has none.
     Invalid,
 }
 
@@ -34,104 +34,105 @@ impl Coercion {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CoercionRecord {
-    /// A JSON pointer to it: `/metrics/user_engagement`; empty for the reply itself.
+    /// The JSON pointer of the field: `/metrics/user_engagement`; empty for the reply itself.
     pub path: String,
-    pub bending: Coercion,
-    /// What the schema wants there: `string`, `one of continue_needed, …`.
+    #[serde(rename = "bending")]
+    pub kind: Coercion,
+    /// What the schema expects: `string`, `one of continue_needed, …`.
     pub expected: String,
-    /// What stood there: `nothing`, or a word for its shape such as `number`; never the value.
+    /// The type of the original value, such as `number`, or `nothing`; never the value itself.
     pub found: String,
 }
 
 const NOTHING: &str = "nothing";
 
-/// `object` bent to `shape`, and what was bent. The result is valid under [`ReplyShape::schema`]. Keys that the schema
-/// does not name are left alone, unless it forbids them.
-pub fn bend(mut object: Map<String, Value>, shape: &ReplyShape) -> (Map<String, Value>, Vec<CoercionRecord>) {
-    let mut bends = walk(shape.root().properties(), &mut object);
+/// Coerces `object` to `shape` and returns it with the coercions. The result is valid under [`ReplyShape::schema`]. Keys that are
+/// not in the schema are unchanged, unless it forbids them.
+pub fn coerce_object(mut object: Map<String, Value>, shape: &ReplyShape) -> (Map<String, Value>, Vec<CoercionRecord>) {
+    let mut records = coerce_properties(shape.root().properties(), &mut object);
     if shape.validator().is_some() {
-        object = settle(object, shape, &mut bends);
+        object = enforce_schema(object, shape, &mut records);
     }
-    (object, bends)
+    (object, records)
 }
 
-struct Place<'a> {
-    above: Option<&'a Place<'a>>,
+struct FieldPath<'a> {
+    parent: Option<&'a FieldPath<'a>>,
     name: &'a str,
 }
 
-impl Place<'_> {
+impl FieldPath<'_> {
     fn pointer(&self) -> String {
         let mut names = vec![self.name];
-        let mut above = self.above;
-        while let Some(place) = above {
-            names.push(place.name);
-            above = place.above;
+        let mut parent = self.parent;
+        while let Some(path) = parent {
+            names.push(path.name);
+            parent = path.parent;
         }
         names.reverse();
         pointer(&names)
     }
 
-    fn bend(&self, bending: Coercion, field: &Field, found: &str) -> CoercionRecord {
-        CoercionRecord { path: self.pointer(), bending, expected: field.expected(), found: found.to_owned() }
+    fn record(&self, coercion: Coercion, field: &Field, found: &str) -> CoercionRecord {
+        CoercionRecord { path: self.pointer(), kind: coercion, expected: field.expected(), found: found.to_owned() }
     }
 }
 
-/// The JSON pointer (RFC 6901) through these names.
+/// The JSON pointer (RFC 6901) with these names.
 pub(crate) fn pointer(names: &[&str]) -> String {
     names.iter().map(|name| format!("/{}", name.replace('~', "~0").replace('/', "~1"))).collect()
 }
 
-/// Bends the parts of `object` that `properties` name.
-pub(crate) fn walk(properties: &[Property], object: &mut Map<String, Value>) -> Vec<CoercionRecord> {
-    let mut bends = Vec::new();
-    walk_parts(properties, object, None, &mut bends);
-    bends
+/// Coerces the fields of `object` that are listed in `properties`.
+pub(crate) fn coerce_properties(properties: &[Property], object: &mut Map<String, Value>) -> Vec<CoercionRecord> {
+    let mut records = Vec::new();
+    coerce_nested(properties, object, None, &mut records);
+    records
 }
 
-fn walk_parts(
+fn coerce_nested(
     properties: &[Property],
     object: &mut Map<String, Value>,
-    above: Option<&Place<'_>>,
-    bends: &mut Vec<CoercionRecord>,
+    parent: Option<&FieldPath<'_>>,
+    records: &mut Vec<CoercionRecord>,
 ) {
     for Property { name, required, field } in properties {
-        let place = Place { above, name };
+        let path = FieldPath { parent, name };
         let Some(value) = object.get_mut(name) else {
             if *required {
-                bends.push(place.bend(Coercion::Missing, field, NOTHING));
+                records.push(path.record(Coercion::Missing, field, NOTHING));
                 reset(object, name, field);
             }
             continue;
         };
-        let refused = match field.judge(value) {
+        let rejected = match field.check(value) {
             Verdict::Fits => None,
             Verdict::Respelled(plain) => {
                 *value = plain;
                 None
             }
             Verdict::Coerced(read) => {
-                bends.push(place.bend(Coercion::Coerced, field, shape_word(value)));
+                records.push(path.record(Coercion::Coerced, field, type_name(value)));
                 *value = read;
                 None
             }
             Verdict::Mistyped => Some(Coercion::Mistyped),
             Verdict::NotOneOf => Some(Coercion::NotOneOf),
         };
-        match (refused, value) {
-            (Some(bending), value) => {
-                bends.push(place.bend(bending, field, shape_word(value)));
+        match (rejected, value) {
+            (Some(coercion), value) => {
+                records.push(path.record(coercion, field, type_name(value)));
                 reset(object, name, field);
             }
             (None, Value::Object(parts)) if !field.properties().is_empty() => {
-                walk_parts(field.properties(), parts, Some(&place), bends);
+                coerce_nested(field.properties(), parts, Some(&path), records);
             }
             (None, _) => {}
         }
     }
 }
 
-/// Puts the default of `field` under `name`; without one the key goes.
+/// Sets `name` to the default of `field`, or removes it if there is none.
 fn reset(object: &mut Map<String, Value>, name: &str, field: &Field) {
     match field.default() {
         Some(default) => {
@@ -143,9 +144,13 @@ fn reset(object: &mut Map<String, Value>, name: &str, field: &Field) {
     }
 }
 
-/// Makes `object` keep the rules that the walk does not know: what breaks one takes its default; when that is not enough,
-/// keys that the schema does not name go; in the end everything takes its default.
-fn settle(object: Map<String, Value>, shape: &ReplyShape, bends: &mut Vec<CoercionRecord>) -> Map<String, Value> {
+/// Enforces the rules that [`coerce_properties`] does not support: fields that violate one are set to their defaults; if the object is
+/// still invalid, keys that are not in the schema are removed; as a last resort, all fields are set to their defaults.
+fn enforce_schema(
+    object: Map<String, Value>,
+    shape: &ReplyShape,
+    records: &mut Vec<CoercionRecord>,
+) -> Map<String, Value> {
     let valid = |value: &Value| shape.validator().is_none_or(|validator| validator.is_valid(value));
     let mut reply = Value::Object(object);
     if valid(&reply) {
@@ -155,14 +160,9 @@ fn settle(object: Map<String, Value>, shape: &ReplyShape, bends: &mut Vec<Coerci
         let rule = format!("a value that satisfies `{}`", violation.keyword);
         let Some(parts) = reply.as_object_mut() else { break };
         if let Some((path, found)) = reset_nearest(shape.root().properties(), parts, &violation.path) {
-            // Several rules may be broken inside one field; it is reset once.
-            if !bends.iter().any(|bend| bend.path == path && bend.bending == Coercion::Invalid) {
-                bends.push(CoercionRecord {
-                    path,
-                    bending: Coercion::Invalid,
-                    expected: rule,
-                    found: found.to_owned(),
-                });
+            // A field may violate several rules, but is reset only once.
+            if !records.iter().any(|record| record.path == path && record.kind == Coercion::Invalid) {
+                records.push(CoercionRecord { path, kind: Coercion::Invalid, expected: rule, found: found.to_owned() });
             }
         }
     }
@@ -170,24 +170,18 @@ fn settle(object: Map<String, Value>, shape: &ReplyShape, bends: &mut Vec<Coerci
         return into_object(reply);
     }
     let expected = "a reply that satisfies the schema".to_owned();
-    bends.push(CoercionRecord {
-        path: String::new(),
-        bending: Coercion::Invalid,
-        expected,
-        found: "object".to_owned(),
-    });
+    records.push(CoercionRecord { path: String::new(), kind: Coercion::Invalid, expected, found: "object".to_owned() });
     if let Some(parts) = reply.as_object_mut() {
         parts.retain(|name, _| shape.root().property(name).is_some());
     }
     if valid(&reply) {
         return into_object(reply);
     }
-    // That these are valid was checked when the shape was made.
+    // The defaults were validated when the shape was built.
     shape.defaults().unwrap_or_default()
 }
 
-/// Resets the deepest field on the way along `path` that the shape names and that can be reset; gives its pointer and the
-/// shape of what stood there.
+/// Resets the deepest field along `path` that is in the shape and can be reset. Returns its pointer and the type of the original value.
 fn reset_nearest(
     properties: &[Property],
     object: &mut Map<String, Value>,
@@ -196,18 +190,18 @@ fn reset_nearest(
     let mut rest = path.strip_prefix('/')?.splitn(2, '/');
     let name = rest.next()?.replace("~1", "/").replace("~0", "~");
     let Property { field, required, .. } = properties.iter().find(|property| property.name == name)?;
-    let here = pointer(&[&name]);
+    let path = pointer(&[&name]);
     if let (Some(deeper), Some(Value::Object(parts))) = (rest.next(), object.get_mut(&name))
         && let Some((below, found)) = reset_nearest(field.properties(), parts, &format!("/{deeper}"))
     {
-        return Some((here + &below, found));
+        return Some((path + &below, found));
     }
     if *required && field.default().is_none() {
         return None;
     }
-    let found = shape_word(object.get(&name)?);
+    let found = type_name(object.get(&name)?);
     reset(object, &name, field);
-    Some((here, found))
+    Some((path, found))
 }
 
 fn into_object(value: Value) -> Map<String, Value> {
@@ -227,7 +221,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// Rules that the walk does not know, so that the validator has to settle them.
+    /// A schema with rules that coercion does not support, so that the validator is needed.
     fn strict_base() -> Value {
         json!({
             "type": "object",
@@ -251,28 +245,28 @@ mod tests {
         })
     }
 
-    fn bent(base: &Value, wanted: &[OutputField], reply: Value) -> (Value, Vec<(String, Coercion)>) {
+    fn coerced(base: &Value, wanted: &[OutputField], reply: Value) -> (Value, Vec<(String, Coercion)>) {
         let shape = ReplyShape::new(base, wanted).unwrap();
         let Value::Object(object) = reply else { panic!("not an object") };
-        let (object, bends) = bend(object, &shape);
-        (Value::Object(object), bends.into_iter().map(|bend| (bend.path, bend.bending)).collect())
+        let (object, records) = coerce_object(object, &shape);
+        (Value::Object(object), records.into_iter().map(|record| (record.path, record.kind)).collect())
     }
 
     #[test]
-    fn an_optional_field_without_a_default_goes_when_it_does_not_fit() {
+    fn an_invalid_optional_field_without_a_default_is_removed() {
         let base = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
-        assert_eq!(bent(&base, &[], json!({ "a": [] })), (json!({}), vec![("/a".into(), Coercion::Mistyped)]));
-        assert_eq!(bent(&base, &[], json!({})), (json!({}), vec![]));
+        assert_eq!(coerced(&base, &[], json!({ "a": [] })), (json!({}), vec![("/a".into(), Coercion::Mistyped)]));
+        assert_eq!(coerced(&base, &[], json!({})), (json!({}), vec![]));
     }
 
     #[test]
-    fn names_in_paths_are_escaped_as_json_pointers() {
+    fn names_in_paths_are_escaped_as_in_json_pointers() {
         let wanted = [OutputField { name: "a/b~c".into(), ..OutputField::default() }];
-        assert_eq!(bent(&json!({}), &wanted, json!({})).1, [("/a~1b~0c".into(), Coercion::Missing)]);
+        assert_eq!(coerced(&json!({}), &wanted, json!({})).1, [("/a~1b~0c".into(), Coercion::Missing)]);
     }
 
     #[test]
-    fn rules_that_the_walk_does_not_know_are_settled_by_the_validator() {
+    fn rules_that_coercion_does_not_support_are_enforced_by_the_validator() {
         let good = json!({ "title": "小林", "n": 3, "plan": { "steps": ["a"], "note": "abc" } });
         let with = |path: &str, value: Value| {
             let mut reply = good.clone();
@@ -280,20 +274,20 @@ mod tests {
             reply
         };
         let invalid = |path: &str| vec![(path.to_owned(), Coercion::Invalid)];
-        assert_eq!(bent(&strict_base(), &[], good.clone()), (good.clone(), vec![]));
+        assert_eq!(coerced(&strict_base(), &[], good.clone()), (good.clone(), vec![]));
         let table = [
             ("/title", json!("x"), json!("无题")),
             ("/n", json!(0), json!(null)),
             ("/plan/steps", json!(["a", "B", "C"]), json!([])),
         ];
         for (path, wrong, settled) in table {
-            assert_eq!(bent(&strict_base(), &[], with(path, wrong)), (with(path, settled), invalid(path)), "{path}");
+            assert_eq!(coerced(&strict_base(), &[], with(path, wrong)), (with(path, settled), invalid(path)), "{path}");
         }
-        let (reply, bends) = bent(&strict_base(), &[], with("/plan/note", json!("abcd")));
-        assert_eq!((reply["plan"].clone(), bends), (json!({ "steps": ["a"] }), invalid("/plan/note")));
+        let (reply, records) = coerced(&strict_base(), &[], with("/plan/note", json!("abcd")));
+        assert_eq!((reply["plan"].clone(), records), (json!({ "steps": ["a"] }), invalid("/plan/note")));
         let mut extra = good.clone();
         extra["more"] = json!(1);
-        assert_eq!(bent(&strict_base(), &[], extra), (good, invalid("")));
+        assert_eq!(coerced(&strict_base(), &[], extra), (good, invalid("")));
     }
 
     fn any_value() -> impl proptest::strategy::Strategy<Value = Value> {
@@ -315,7 +309,7 @@ mod tests {
         })
     }
 
-    /// The names that the schemas in this test give to fields, at any depth.
+    /// The field names of the schemas in this test, at any depth.
     const NAMES: &str =
         "safety_risk content EXIT BRIEF metrics progress_suggestion metadata detected risk_type confidence
         reason information_completeness user_engagement emotional_intensity reply_relevance understanding_level
@@ -347,7 +341,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_model_writes_is_bent_to_a_valid_reply_and_only_when_it_was_not(
+        fn every_object_is_coerced_to_a_valid_reply_and_only_if_it_is_invalid(
             object in any_fields(any_value()),
             wanted in any_wanted(),
             kind in 0usize..4,
@@ -360,14 +354,14 @@ mod tests {
             let validator = Compiled::with_formats(shape.schema(), &FORMATS).unwrap();
             let was_valid = validator.is_valid(&Value::Object(object.clone()));
 
-            let (reply, bends) = bend(object.clone(), &shape);
-            prop_assert_eq!(bends.is_empty(), was_valid, "{:?}", bends);
+            let (reply, records) = coerce_object(object.clone(), &shape);
+            prop_assert_eq!(records.is_empty(), was_valid, "{:?}", records);
             let value = Value::Object(reply.clone());
             prop_assert!(validator.is_valid(&value), "{}: {:?}", value, validator.violations(&value));
-            prop_assert_eq!(bend(reply.clone(), &shape), (reply.clone(), vec![]), "bending twice bends no more");
+            prop_assert_eq!(coerce_object(reply.clone(), &shape), (reply.clone(), vec![]), "bending twice bends no more");
 
-            let paths: std::collections::HashSet<_> = bends.iter().map(|bend| (&bend.path, bend.bending)).collect();
-            prop_assert_eq!(paths.len(), bends.len(), "one bend is recorded once");
+            let paths: std::collections::HashSet<_> = records.iter().map(|record| (&record.path, record.kind)).collect();
+            prop_assert_eq!(paths.len(), records.len(), "one bend is recorded once");
             if kind < 3 {
                 for (name, value) in &object {
                     if shape.root().property(name).is_none() {

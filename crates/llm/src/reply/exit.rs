@@ -1,9 +1,9 @@
-//! Whether `EXIT` says yes (docs/routes.md).
+//! Whether the value of `EXIT` means yes (docs/routes.md).
 
 use serde_json::Value;
 
-/// Whether `value` is a yes: the text YES, TRUE or 1 in any case and with white space around it, `true`, or the number 1.
-/// Everything else is a no.
+/// Whether `value` means yes: the text YES, TRUE or 1 (in any case, with surrounding white space), `true`, or the number 1.
+/// Every other value means no.
 pub fn is_yes(value: &Value) -> bool {
     match value {
         Value::Bool(truth) => *truth,
@@ -19,7 +19,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn yes_true_and_one_in_any_spelling_are_a_yes_and_nothing_else_is() {
+    fn only_yes_true_and_one_mean_yes_in_any_case() {
         let yeses = json!(["YES", "yes", " Yes\n", "True", "1", true, 1, 1.0]);
         for yes in yeses.as_array().unwrap() {
             assert!(is_yes(yes), "{yes}");

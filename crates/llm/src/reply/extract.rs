@@ -1,4 +1,4 @@
-//! Finds the object in a text that has more in it: reasoning, fenced blocks, prose. Every step is linear in the text.
+//! Finds the object in a text with reasoning, fenced blocks and prose. Every step takes linear time.
 
 use bcc_lang::message::library::json_error;
 use bcc_lang::message::message::Message;
@@ -6,28 +6,28 @@ use bcc_lang::message::msg;
 use memchr::{memchr, memchr2, memmem};
 use serde_json::{Map, Value};
 
-/// How many `<think>` blocks at the head of a text are passed over.
-const THINK_BLOCKS: usize = 8;
+/// The maximum number of `<think>` blocks that are skipped at the start of a text.
+const MAX_THINK_BLOCKS: usize = 8;
 
-/// How many fences are looked behind for an object.
-const FENCES: usize = 64;
+/// The maximum number of fences that are searched for an object.
+const MAX_FENCES: usize = 64;
 
-/// How many objects of the prose that do not parse are passed over.
-const BROKEN_OBJECTS: usize = 64;
+/// The maximum number of invalid objects in the prose that are skipped.
+const MAX_BROKEN_OBJECTS: usize = 64;
 
-/// How many braces of the prose that never close are forgiven. Each costs one look at the rest of the text.
-const UNCLOSED_BRACES: usize = 4;
+/// The maximum number of unclosed braces in the prose. Each requires a scan of the rest of the text.
+const MAX_UNCLOSED_BRACES: usize = 4;
 
-/// The object inside a fenced block, or else the first one in the prose, after the reasoning.
+/// Returns the object in a fenced block, or else the first one in the prose, after the reasoning.
 ///
-/// An object that stands inside another one which is cut off or malformed is not taken: it is a part of a reply, and a
-/// part that looks like a whole would lose the rest in silence.
+/// An object inside a truncated or malformed object is not returned: it is only a part of the reply, and the rest would be lost
+/// without an error.
 ///
 /// # Errors
-/// Why there is none: what is wrong with the first object that does not parse and where (in bytes), never its text.
+/// The error and byte position of the first object that does not parse, never its text.
 pub fn object(text: &str) -> Result<Map<String, Value>, Message> {
     let reply = after_thinking(text);
-    // What `after_thinking` gives is the end of `text`; positions are told in the whole of it.
+    // `after_thinking` returns the end of `text`; positions are relative to the complete text.
     let skipped = text.len() - reply.len();
     match fenced(reply) {
         Some(object) => Ok(object),
@@ -41,20 +41,20 @@ pub fn object(text: &str) -> Result<Map<String, Value>, Message> {
     }
 }
 
-/// The end of `text` that comes after its reasoning; nothing when the reasoning does not end.
+/// The part of `text` after its reasoning; empty if the reasoning is not closed.
 pub(crate) fn after_thinking(text: &str) -> &str {
     let mut rest = text;
-    for _ in 0..THINK_BLOCKS {
+    for _ in 0..MAX_THINK_BLOCKS {
         let open = find_tag(rest, "<think>");
         let first_brace = memchr(b'{', rest.as_bytes());
         let close = match (open, first_brace) {
-            // A tag that comes after a brace may be part of the reply's own text.
+            // A tag after a brace may be part of the reply.
             (Some(open), brace) if brace.is_none_or(|brace| open < brace) => {
                 let inside = tail(rest, open);
                 let Some(close) = find_tag(inside, "</think>") else { return "" };
                 open + close
             }
-            // Some servers swallow the opening tag and leave the closing one.
+            // Some servers remove the opening tag but not the closing one.
             (None, brace) => match find_tag(rest, "</think>") {
                 Some(close) if !brace.is_some_and(|brace| object_spans(rest, brace, close)) => close,
                 _ => return rest,
@@ -66,33 +66,32 @@ pub(crate) fn after_thinking(text: &str) -> &str {
     rest
 }
 
-/// Whether the object that begins at `start` is whole and reaches over `position`, which then lies in one of its texts.
+/// Whether the object at `start` is complete and contains `position`, which is then inside one of its strings.
 fn object_spans(text: &str, start: usize, position: usize) -> bool {
     start < position && matches!(object_at(text, start), Ok((_, end)) if end > position)
 }
 
-/// The first fenced block whose content is an object. A fence stands at the beginning of a line: one inside a JSON text
-/// never does, as line ends are escaped there. The content is parsed from the fence on, so nothing in its texts ends it.
+/// The first fenced block whose content is an object. A fence is at the start of a line, which is impossible inside a JSON string,
+/// where line ends are escaped. The content is parsed from the fence on, so that backticks in its strings do not end it.
 fn fenced(text: &str) -> Option<Map<String, Value>> {
     fenced_contents(text)
         .filter(|&start| tail(text, start).starts_with('{'))
-        .find_map(|start| whole_object_at(text, start).ok())
+        .find_map(|start| complete_object_at(text, start).ok())
 }
 
 pub(crate) fn fenced_contents(text: &str) -> impl Iterator<Item = usize> {
     memmem::find_iter(text.as_bytes(), "```")
-        .filter(move |&fence| begins_line(text, fence))
-        .take(FENCES)
+        .filter(move |&fence| starts_line(text, fence))
+        .take(MAX_FENCES)
         .filter_map(move |fence| content_of_fence(text, fence))
 }
 
-fn begins_line(text: &str, at: usize) -> bool {
+fn starts_line(text: &str, at: usize) -> bool {
     let before = text.get(..at).unwrap_or_default().trim_end_matches([' ', '\t', '\u{feff}']);
     before.is_empty() || before.ends_with('\n')
 }
 
-/// Where the content behind the fence at `fence` begins: after the info words and the line's end, or right after one info
-/// word on the same line.
+/// The start of the content of the fence at `fence`: after the info words and the line end, or after one info word on the same line.
 fn content_of_fence(text: &str, fence: usize) -> Option<usize> {
     let after = tail(text, fence).trim_start_matches('`');
     let content = match memchr2(b'\n', b'{', after.as_bytes()) {
@@ -103,7 +102,7 @@ fn content_of_fence(text: &str, fence: usize) -> Option<usize> {
     Some(text.len() - content.len())
 }
 
-/// The first object in the prose, or where the first one that does not parse begins and what is wrong with it.
+/// The first object in the prose, or the position and error of the first one that does not parse.
 fn in_prose(text: &str) -> Result<Map<String, Value>, Option<(usize, Message)>> {
     let mut broken: Option<(usize, Message)> = None;
     let (mut objects, mut unclosed) = (0, 0);
@@ -118,22 +117,22 @@ fn in_prose(text: &str) -> Result<Map<String, Value>, Option<(usize, Message)>> 
             continue;
         }
         if matches!(first, '"' | '}') {
-            let error = match whole_object_at(text, start) {
+            let error = match complete_object_at(text, start) {
                 Ok(object) => return Ok(object),
                 Err(error) => error,
             };
             broken.get_or_insert((start, error));
             objects += 1;
             match closing_brace(text, start) {
-                Some(end) if objects < BROKEN_OBJECTS => at = end,
-                // Cut off: what follows is inside of it.
+                Some(end) if objects < MAX_BROKEN_OBJECTS => at = end,
+                // Truncated: the rest of the text is inside it.
                 _ => break,
             }
         } else {
-            // A brace of the prose, `{name}`, or near-JSON without quotes: neither holds a reply.
+            // A brace of the prose, `{name}`, or near-JSON without quotes: neither contains a reply.
             match closing_brace(text, start) {
                 Some(end) => at = end,
-                None if unclosed < UNCLOSED_BRACES => {
+                None if unclosed < MAX_UNCLOSED_BRACES => {
                     unclosed += 1;
                     at = start + 1;
                 }
@@ -144,21 +143,25 @@ fn in_prose(text: &str) -> Result<Map<String, Value>, Option<(usize, Message)>> 
     Err(broken)
 }
 
-/// The object that begins at `start`, unless it is a field of another one, or another's fields go on behind it.
-fn whole_object_at(text: &str, start: usize) -> Result<Map<String, Value>, Message> {
+/// The object at `start`, unless further fields follow it, which means that it is part of another object.
+fn complete_object_at(text: &str, start: usize) -> Result<Map<String, Value>, Message> {
     let (object, end) = object_at(text, start)?;
-    if goes_on(tail(text, end)) { Err(Message::word("more fields follow its closing brace")) } else { Ok(object) }
+    if continues_with_field(tail(text, end)) {
+        Err(Message::word("more fields follow its closing brace"))
+    } else {
+        Ok(object)
+    }
 }
 
-/// Whether `rest`, which comes behind an object, is `, "key":`: then the object was a part.
-fn goes_on(rest: &str) -> bool {
-    const LONGEST_KEY: usize = 128;
+/// Whether `rest`, the text after an object, starts with `, "key":`.
+fn continues_with_field(rest: &str) -> bool {
+    const MAX_KEY_BYTES: usize = 128;
     let Some(key) = rest.trim_start().strip_prefix(',').map(str::trim_start).and_then(|rest| rest.strip_prefix('"'))
     else {
         return false;
     };
     match memchr(b'"', key.as_bytes()) {
-        Some(end) if end <= LONGEST_KEY => tail(key, end + 1).trim_start().starts_with(':'),
+        Some(end) if end <= MAX_KEY_BYTES => tail(key, end + 1).trim_start().starts_with(':'),
         _ => false,
     }
 }
@@ -172,7 +175,7 @@ fn object_at(text: &str, start: usize) -> Result<(Map<String, Value>, usize), Me
     }
 }
 
-/// Behind the brace that closes the one at `start`, strings and their escapes respected.
+/// The position after the brace that closes the one at `start`, ignoring braces in strings.
 pub(crate) fn closing_brace(text: &str, start: usize) -> Option<usize> {
     let mut depth = 0_usize;
     let (mut in_string, mut escaped) = (false, false);
@@ -201,13 +204,13 @@ pub(crate) fn closing_brace(text: &str, start: usize) -> Option<usize> {
     None
 }
 
-/// Where `tag` (ASCII, begins with `<`) first stands in `text`, in any case.
+/// The first position of `tag` (ASCII, starts with `<`) in `text`, case-insensitive.
 fn find_tag(text: &str, tag: &str) -> Option<usize> {
     memchr::memchr_iter(b'<', text.as_bytes())
         .find(|&at| text.get(at..at + tag.len()).is_some_and(|found| found.eq_ignore_ascii_case(tag)))
 }
 
-/// `text` from `at` on; nothing beyond its end.
+/// `text` from `at` on; empty beyond its end.
 fn tail(text: &str, at: usize) -> &str {
     text.get(at..).unwrap_or_default()
 }
@@ -251,13 +254,13 @@ mod tests {
             ("{\"a\":1}<think>{\"b\":2}</think>", "before a late reasoning"),
             ("[{\"a\":1}]", "inside a list"),
         ];
-        for (text, what) in table {
-            assert_eq!(found(text), json!({ "a": 1 }), "{what}: {text}");
+        for (text, case) in table {
+            assert_eq!(found(text), json!({ "a": 1 }), "{case}: {text}");
         }
     }
 
     #[test]
-    fn tags_fences_and_braces_inside_its_texts_are_text() {
+    fn tags_fences_and_braces_inside_strings_are_text() {
         let inner = "a } { \\\" ```json {} ``` <think> </think> \\\\";
         for (before, after) in [("", " x"), ("好的 ", ""), ("```json\n", "\n```"), ("<think>{</think>", "")] {
             let text = format!("{before}{{\"a\":\"{inner}\"}}{after}");
@@ -267,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_broken_object_is_never_taken_for_the_whole() {
+    fn a_part_of_a_broken_object_is_never_returned() {
         let texts = [
             "{\"safety_risk\": {\"detected\": false}, \"content\": \"cut of",
             "```json\n{\"safety_risk\": {\"detected\": false}, \"content\": \"cut of",
@@ -283,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_names_the_first_object_that_does_not_parse() {
+    fn the_error_is_that_of_the_first_object_that_does_not_parse() {
         assert_eq!(
             object("<think></think>ab {\"x\":}").unwrap_err(),
             "in the object at byte 18: expected value at line 1 column 6"
@@ -293,9 +296,9 @@ mod tests {
     }
 
     #[test]
-    fn hostile_texts_of_megabytes_are_read_in_linear_time() {
+    fn large_hostile_texts_are_read_in_linear_time() {
         const BYTES: usize = 1 << 20;
-        // In quadratic time each of these would take hours, and the suite's own limit would end it.
+        // In quadratic time each of these would take hours and exceed the time limit of the test suite.
         let units = "{|{a|{\"|{\"a\":|{\"a\":[|```|```{|```\n{\"a\":|<think>|</think>|<|{ |{}x{";
         for unit in units.split('|') {
             let text = unit.repeat(BYTES / unit.len());

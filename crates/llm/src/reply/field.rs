@@ -1,4 +1,4 @@
-//! The part of a reply's schema that bending understands, compiled to a tree.
+//! The part of a reply's schema that coercion supports, compiled to a tree.
 
 use serde_json::{Map, Value};
 
@@ -28,12 +28,12 @@ struct Types {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     Fits,
-    /// It fits, in another spelling of the same number (5.0 for the integer 5).
+    /// It fits, but the number has another notation (5.0 for the integer 5).
     Respelled(Value),
-    /// It does not fit, but this does, and nothing is lost by it.
+    /// It does not fit, but can be converted to this value without loss.
     Coerced(Value),
     Mistyped,
-    /// It is of the right type, but none of the values that are allowed.
+    /// It has the right type, but is not an allowed value.
     NotOneOf,
 }
 
@@ -64,7 +64,7 @@ impl Field {
         Self { types, choices, properties, default }
     }
 
-    /// The named parts of the objects that it describes, in the schema's order.
+    /// The properties of the objects that it describes, in the order of the schema.
     pub fn properties(&self) -> &[Property] {
         &self.properties
     }
@@ -73,23 +73,23 @@ impl Field {
         self.properties.iter().find(|property| property.name == name)
     }
 
-    /// What stands in for a value that is missing or does not fit. An object without a default of its own takes it from
-    /// its required parts.
+    /// The replacement for a missing or invalid value. The default of an object without one consists of the defaults of its
+    /// required properties.
     pub fn default(&self) -> Option<&Value> {
         self.default.as_ref()
     }
 
-    /// What it says of `value`, the parts of an object not included.
-    pub fn judge(&self, value: &Value) -> Verdict {
+    /// Checks `value`, but not the properties of an object.
+    pub fn check(&self, value: &Value) -> Verdict {
         if !self.choices.is_empty() {
-            return self.judge_choice(value);
+            return self.check_choice(value);
         }
         let Some(types) = &self.types else { return Verdict::Fits };
         if value.is_null() && types.null {
             return Verdict::Fits;
         }
         match types.others.iter().find(|declared| declared.fits(value)) {
-            // A float without a fraction is an integer: spelled as one, so that later readers see it.
+            // A float without a fraction is an integer; it is written as one for later readers.
             Some(DeclaredType::Integer) if value.is_f64() => {
                 return DeclaredType::Integer.coerce(value).map_or(Verdict::Fits, Verdict::Respelled);
             }
@@ -99,14 +99,14 @@ impl Field {
         types.others.iter().find_map(|declared| declared.coerce(value)).map_or(Verdict::Mistyped, Verdict::Coerced)
     }
 
-    fn judge_choice(&self, value: &Value) -> Verdict {
+    fn check_choice(&self, value: &Value) -> Verdict {
         if self.choices.contains(value) {
             return Verdict::Fits;
         }
         if let Some(same) = self.choices.iter().find(|choice| same_number(choice, value)) {
             return Verdict::Respelled(same.clone());
         }
-        if let Some(choice) = self.choice_meant_by(value) {
+        if let Some(choice) = self.matching_choice(value) {
             return Verdict::Coerced(choice.clone());
         }
         let fits = self.types.as_ref().is_none_or(|types| {
@@ -115,9 +115,9 @@ impl Field {
         if fits { Verdict::NotOneOf } else { Verdict::Mistyped }
     }
 
-    /// The one choice that `value` is in another spelling: other white space around it, other ASCII case, or another type
-    /// without loss (`"1"` for 1).
-    fn choice_meant_by(&self, value: &Value) -> Option<&Value> {
+    /// The only choice that equals `value` except for surrounding white space, ASCII case, or a type conversion without loss
+    /// (`"1"` for 1).
+    fn matching_choice(&self, value: &Value) -> Option<&Value> {
         let text = value.as_str().map(str::trim);
         let trimmed = |choice: &&Value| text.is_some() && choice.as_str() == text;
         let folded = |choice: &&Value| match (choice.as_str(), text) {
@@ -126,20 +126,20 @@ impl Field {
         };
         let typed =
             |choice: &&Value| type_of(choice).is_some_and(|declared| declared.coerce(value).as_ref() == Some(choice));
-        only(self.choices.iter().filter(trimmed))
-            .or_else(|| only(self.choices.iter().filter(folded)))
-            .or_else(|| only(self.choices.iter().filter(typed)))
+        exactly_one(self.choices.iter().filter(trimmed))
+            .or_else(|| exactly_one(self.choices.iter().filter(folded)))
+            .or_else(|| exactly_one(self.choices.iter().filter(typed)))
     }
 
     pub fn expected(&self) -> String {
         if !self.choices.is_empty() {
-            let word = |choice: &Value| choice.as_str().map_or_else(|| choice.to_string(), str::to_owned);
-            return format!("one of {}", self.choices.iter().map(word).collect::<Vec<_>>().join(", "));
+            let text = |choice: &Value| choice.as_str().map_or_else(|| choice.to_string(), str::to_owned);
+            return format!("one of {}", self.choices.iter().map(text).collect::<Vec<_>>().join(", "));
         }
         let Some(types) = &self.types else { return "any value".to_owned() };
-        let words: Vec<&str> = types.others.iter().map(|declared| declared.name()).collect();
-        match (words.split_last(), types.null) {
-            (Some(_), true) => format!("{} or null", words.join(", ")),
+        let names: Vec<&str> = types.others.iter().map(|declared| declared.name()).collect();
+        match (names.split_last(), types.null) {
+            (Some(_), true) => format!("{} or null", names.join(", ")),
             (Some((last, [])), false) => (*last).to_owned(),
             (Some((last, others)), false) => format!("{} or {last}", others.join(", ")),
             (None, true) => "null".to_owned(),
@@ -148,7 +148,7 @@ impl Field {
     }
 }
 
-/// An object made of the defaults of the required `properties`; `None` when one of them has none.
+/// An object with the defaults of the required `properties`; `None` if one of them has no default.
 pub fn defaults(properties: &[Property]) -> Option<Map<String, Value>> {
     properties
         .iter()
@@ -157,27 +157,27 @@ pub fn defaults(properties: &[Property]) -> Option<Map<String, Value>> {
         .collect()
 }
 
-/// Whether [`Field`] knows every rule of `schema`, so that what it finds fitting is valid and no validator is needed.
-pub fn understands(schema: &Value) -> bool {
+/// Whether [`Field`] supports every rule of `schema`, so that no validator is needed.
+pub fn supports(schema: &Value) -> bool {
     let Some(rules) = schema.as_object() else { return schema == &Value::Bool(true) };
-    let dated = rules.contains_key("format");
+    let has_date_format = rules.contains_key("format");
     rules.iter().all(|(keyword, rule)| match keyword.as_str() {
         "$schema" | "$comment" | "title" | "description" | "default" | "examples" => true,
         "type" => match rule {
             Value::Array(names) => !names.is_empty() && names.iter().all(is_type_name),
             name => is_type_name(name),
         },
-        // Without `string` among the types a format says nothing that is understood here.
+        // A format is supported only for strings.
         "format" => rule == "date" && rules.get("type").is_some_and(|named| names(named).any(|name| name == "string")),
-        // A choice of another type would be understood as allowed.
+        // A choice of another type would be treated as allowed.
         "enum" => {
-            !dated && rule.as_array().is_some_and(|choices| choices.iter().all(|choice| is_of_type(choice, rules)))
+            !has_date_format
+                && rule.as_array().is_some_and(|choices| choices.iter().all(|choice| is_of_type(choice, rules)))
         }
         "required" => rule.as_array().is_some_and(|names| names.iter().all(|name| is_property(name, rules))),
-        // Bending a part of an object that is a choice would make it another one.
+        // Coercing a property of an object that is a choice would change the choice.
         "properties" => {
-            !rules.contains_key("enum")
-                && rule.as_object().is_some_and(|properties| properties.values().all(understands))
+            !rules.contains_key("enum") && rule.as_object().is_some_and(|properties| properties.values().all(supports))
         }
         "additionalProperties" => rule == &Value::Bool(true),
         _ => false,
@@ -203,11 +203,11 @@ fn names(named: &Value) -> impl Iterator<Item = &str> {
 }
 
 fn types(named: &Value, format: Option<&Value>) -> Types {
-    let dated = format.is_some_and(|format| format == "date");
+    let has_date_format = format.is_some_and(|format| format == "date");
     let mut types = Types::default();
     for name in names(named) {
         match declared(name) {
-            Some(DeclaredType::String) if dated => types.others.push(DeclaredType::Date),
+            Some(DeclaredType::String) if has_date_format => types.others.push(DeclaredType::Date),
             Some(declared) => types.others.push(declared),
             None => types.null |= name == "null",
         }
@@ -215,7 +215,7 @@ fn types(named: &Value, format: Option<&Value>) -> Types {
     types
 }
 
-/// The declared type that a JSON Schema calls `name`; `None` for `null` and for what is no type.
+/// The declared type for a JSON Schema type; `None` for `null` and unknown types.
 fn declared(name: &str) -> Option<DeclaredType> {
     match name {
         "array" => Some(DeclaredType::List),
@@ -228,8 +228,8 @@ fn declared(name: &str) -> Option<DeclaredType> {
     }
 }
 
-/// The word for what a value is, as failures and the record of bends use it: the names of `declare`, and `null`; never the value itself.
-pub(crate) fn shape_word(value: &Value) -> &'static str {
+/// The type of a value for failures and coercion records: a type name of `declare`, or `null`; never the value itself.
+pub(crate) fn type_name(value: &Value) -> &'static str {
     type_of(value).map_or("null", DeclaredType::name)
 }
 
@@ -244,14 +244,14 @@ fn type_of(value: &Value) -> Option<DeclaredType> {
     }
 }
 
-/// Whether both are the same number, spelled as an integer or not.
+/// Whether both are the same integer, written with or without a fraction.
 fn same_number(left: &Value, right: &Value) -> bool {
     let integer =
         |value: &Value| DeclaredType::Integer.fits(value).then(|| DeclaredType::Integer.coerce(value)).flatten();
     integer(left).is_some_and(|left| integer(right) == Some(left))
 }
 
-fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
+fn exactly_one<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
     let first = items.next()?;
     items.next().is_none().then_some(first)
 }
@@ -262,7 +262,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_rule_that_the_walk_does_not_keep_is_not_understood() {
+    fn schemas_with_rules_that_coercion_ignores_are_not_supported() {
         let known = [
             json!(true),
             json!({}),
@@ -272,7 +272,7 @@ mod tests {
             json!({ "properties": { "a": { "type": "array" } }, "required": ["a"], "additionalProperties": true }),
         ];
         for schema in known {
-            assert!(understands(&schema), "{schema}");
+            assert!(supports(&schema), "{schema}");
         }
         let unknown = [
             json!(false),
@@ -293,12 +293,12 @@ mod tests {
             json!({ "enum": [{}], "properties": { "a": true } }),
         ];
         for schema in unknown {
-            assert!(!understands(&schema), "{schema}");
+            assert!(!supports(&schema), "{schema}");
         }
     }
 
     #[test]
-    fn a_value_means_a_choice_only_when_it_can_mean_no_other() {
+    fn a_value_matches_a_choice_only_if_it_is_unambiguous() {
         let field = Field::new(&json!({ "enum": ["A", "a", "Bad", 1, "2", true] }));
         let coerced = |choice: Value| Verdict::Coerced(choice);
         let table = [
@@ -313,14 +313,14 @@ mod tests {
             (json!(null), Verdict::NotOneOf),
         ];
         for (value, verdict) in table {
-            assert_eq!(field.judge(&value), verdict, "{value}");
+            assert_eq!(field.check(&value), verdict, "{value}");
         }
         let folded = Field::new(&json!({ "enum": ["YES", "yes"] }));
-        assert_eq!(folded.judge(&json!("Yes")), Verdict::NotOneOf, "two choices are meant");
+        assert_eq!(folded.check(&json!("Yes")), Verdict::NotOneOf, "two choices are meant");
     }
 
     #[test]
-    fn what_is_expected_is_said_in_the_words_of_declare() {
+    fn expected_types_use_the_names_of_declare() {
         let table = [
             (json!({ "type": ["array", "null"] }), "list or null"),
             (json!({ "type": ["string", "number", "null"] }), "string, number or null"),

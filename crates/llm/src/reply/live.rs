@@ -1,19 +1,19 @@
-//! Pulls the text of the top-level `content` field out of a JSON reply while it is still arriving (docs/replies.md).
+//! Extracts the text of the top-level `content` field from a JSON reply while it is streamed (docs/replies.md).
 //!
-//! It is stricter than the strategies that read the finished reply: where it is in doubt it shows nothing more, and the
-//! reply is shown whole once it is there. What it shows may still turn out to be no part of a valid reply (text after it
-//! may be broken, or a later fenced block may win); then the caller discards it.
+//! It is stricter than the strategies that parse the complete reply: if the text is ambiguous, it stops, and the content is shown
+//! when the reply is complete. The extracted text may not be part of the final reply (later text may be invalid, or a later
+//! fenced block may be used instead); then the caller discards it.
 
 use crate::reply::object_start::ObjectStart;
 use crate::reply::unescape::{Unescape, UnescapeStep};
 
-const DEPTH: usize = 128;
+const MAX_DEPTH: usize = 128;
 
-/// How many characters of a key or a literal are remembered: longer ones are none of those that matter.
-const WORD: usize = 16;
+/// The maximum length of a buffered key or literal; longer ones are irrelevant.
+const MAX_WORD_BYTES: usize = 16;
 
-/// The text of the `content` field of a reply that arrives in pieces. Only that field of the first top-level object is
-/// ever shown, and only when `safety_risk` came before it with `detected: false`. The work is linear in the text.
+/// Extracts the `content` field of a reply that arrives in pieces. Only this field of the first top-level object is shown, and only
+/// if `safety_risk` with `detected: false` precedes it. It takes linear time.
 #[derive(Clone, Debug, Default)]
 pub struct LiveContent {
     state: State,
@@ -21,7 +21,7 @@ pub struct LiveContent {
     open: Vec<char>,
     word: String,
     field: Name,
-    /// Whether the value being read is `safety_risk.detected`.
+    /// Whether the current value is `safety_risk.detected`.
     detected: bool,
     safety: Safety,
     shown: String,
@@ -31,7 +31,7 @@ pub struct LiveContent {
 enum State {
     #[default]
     Before,
-    /// Inside the object, between two values, texts or literals.
+    /// Inside the object, between strings and literals.
     Between(Next),
     Text(Role, Unescape),
     Literal,
@@ -76,7 +76,7 @@ impl LiveContent {
         Self::default()
     }
 
-    /// Takes the next piece of the reply, cut anywhere, and gives the characters of `content` that it completes; often none.
+    /// Processes the next piece of the reply, which may end anywhere, and returns the new characters of `content`, if any.
     pub fn push(&mut self, piece: &str) -> String {
         let before = self.shown.len();
         for c in piece.chars() {
@@ -104,10 +104,10 @@ impl LiveContent {
             State::Text(role, unescape) => self.text(role, unescape, c),
             State::Literal => match c {
                 ',' | '}' | ']' | ' ' | '\t' | '\n' | '\r' => {
-                    self.literal_ends();
+                    self.end_literal();
                     self.between(Next::CommaOrEnd, c);
                 }
-                _ => self.remember(c),
+                _ => self.push_word(c),
             },
             State::Done => {}
         }
@@ -122,21 +122,21 @@ impl LiveContent {
                 State::Text(Role::Key, Unescape::default())
             }
             (Next::Colon, ':') => {
-                self.key_ends();
+                self.end_key();
                 State::Between(Next::Value)
             }
             (Next::KeyOrEnd | Next::CommaOrEnd, '}') if inside == Some('{') => self.close(),
             (Next::ValueOrEnd | Next::CommaOrEnd, ']') if inside == Some('[') => self.close(),
             (Next::CommaOrEnd, ',') if inside == Some('{') => State::Between(Next::Key),
             (Next::CommaOrEnd, ',') if inside == Some('[') => State::Between(Next::Value),
-            (Next::Value | Next::ValueOrEnd, c) => self.value_begins(c),
+            (Next::Value | Next::ValueOrEnd, c) => self.start_value(c),
             _ => State::Done,
         };
     }
 
-    fn value_begins(&mut self, c: char) -> State {
+    fn start_value(&mut self, c: char) -> State {
         if self.open.len() == 1 && self.field == Name::Content {
-            // Once only: of the first `content`, and only when it is a text that may be shown.
+            // Only the first `content` is shown, and only if it is a string and there is no risk.
             return match c {
                 '"' if self.safety == Safety::NoRisk => State::Text(Role::Content, Unescape::default()),
                 _ => State::Done,
@@ -148,13 +148,13 @@ impl LiveContent {
         }
         match c {
             '"' => State::Text(Role::Other, Unescape::default()),
-            '{' | '[' if self.open.len() < DEPTH => {
+            '{' | '[' if self.open.len() < MAX_DEPTH => {
                 self.open.push(c);
                 State::Between(if c == '{' { Next::KeyOrEnd } else { Next::ValueOrEnd })
             }
             '-' | '0'..='9' | 't' | 'f' | 'n' => {
                 self.word.clear();
-                self.remember(c);
+                self.push_word(c);
                 State::Literal
             }
             _ => State::Done,
@@ -166,7 +166,7 @@ impl LiveContent {
         self.state = State::Text(role, unescape);
         match (step, role) {
             (UnescapeStep::Char(c), Role::Content) => self.shown.push(c),
-            (UnescapeStep::Char(c), Role::Key) => self.remember(c),
+            (UnescapeStep::Char(c), Role::Key) => self.push_word(c),
             (UnescapeStep::Char(_), Role::Other) | (UnescapeStep::More, _) => {}
             (UnescapeStep::End, Role::Key) => self.state = State::Between(Next::Colon),
             (UnescapeStep::End, Role::Other) => self.state = State::Between(Next::CommaOrEnd),
@@ -174,7 +174,7 @@ impl LiveContent {
         }
     }
 
-    fn key_ends(&mut self) {
+    fn end_key(&mut self) {
         match self.open.len() {
             1 => {
                 self.field = match self.word.as_str() {
@@ -188,9 +188,9 @@ impl LiveContent {
         }
     }
 
-    fn literal_ends(&mut self) {
+    fn end_literal(&mut self) {
         if self.detected {
-            // Of two answers the worse counts.
+            // If `detected` occurs twice, the worse value counts.
             self.safety = match self.safety {
                 Safety::Risk => Safety::Risk,
                 _ if self.word == "false" => Safety::NoRisk,
@@ -205,8 +205,8 @@ impl LiveContent {
         if self.open.is_empty() { State::Done } else { State::Between(Next::CommaOrEnd) }
     }
 
-    fn remember(&mut self, c: char) {
-        if self.word.len() < WORD {
+    fn push_word(&mut self, c: char) {
+        if self.word.len() < MAX_WORD_BYTES {
             self.word.push(c);
         }
     }
@@ -218,7 +218,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Map, Value, json};
 
-    /// What is shown of `raw` when it arrives in pieces of `size` characters.
+    /// The text that is shown for `raw` when it arrives in pieces of `size` characters.
     fn shown(raw: &str, size: usize) -> String {
         let mut live = LiveContent::new();
         let characters: Vec<char> = raw.chars().collect();
@@ -231,7 +231,7 @@ mod tests {
     const SAFE: &str = r#""safety_risk":{"detected":false},"#;
 
     #[test]
-    fn the_content_is_shown_as_it_arrives_wherever_the_object_stands() {
+    fn the_content_is_shown_regardless_of_the_text_around_the_object() {
         let reply = format!("{{{SAFE}\"content\":\"你好\\n\\\"小林\\\" \\ud83d\\ude00\\u4f60\\\\\",\"EXIT\":\"NO\"}}");
         let surroundings = [
             ("", ""),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_content_is_shown_as_the_strategies_read() {
+    fn the_shown_content_equals_the_parsed_content() {
         for spaces in ["", " ", "\n\t"] {
             let raw = format!(
                 "{{{spaces}\"a\"{spaces}:{spaces}[1,-2.5e3{spaces},[],{{}},null,\"]\"]{spaces},\"safe\\u0074y_risk\":{{\"reason\":null,\"detected\":false{spaces}}},\"conten\\u0074\":\"x\"}}"
@@ -285,9 +285,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_ever_shown() {
+    fn only_content_that_is_cleared_is_shown() {
         let raws = [
-            // Safety has not been cleared.
+            // Safety is not confirmed.
             r#"{"content":"x","safety_risk":{"detected":false}}"#,
             r#"{"content":"x"}"#,
             r#"{"safety_risk":{"detected":true},"content":"x"}"#,
@@ -311,7 +311,7 @@ mod tests {
             r#"{"safety_risk":{"detected":false},"content ":"x","Content":"x"}"#,
             r#"{"safety_risk":{"detected":false},"content":{"content":"x"}}"#,
             r#"{"safety_risk":{"detected":false},"content":null,"a":"x","content":"x"}"#,
-            // The reasoning, another object, broken syntax.
+            // Reasoning, another object, invalid syntax.
             r#"<think>{"safety_risk":{"detected":false},"content":"x"}"#,
             r#"{"a":1} {"safety_risk":{"detected":false},"content":"x"}"#,
             r#"{"a" 1,"safety_risk":{"detected":false},"content":"x"}"#,
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_breaks_is_shown_up_to_there() {
+    fn an_invalid_string_is_shown_up_to_the_error() {
         for (text, expected) in
             [("ab\\x c", "ab"), ("ab\nc", "ab"), ("ab\\ud83dc\"", "ab"), ("ab\\u12", "ab"), ("ab\"c\"", "ab")]
         {
@@ -360,7 +360,7 @@ mod tests {
         })
     }
 
-    /// Writes JSON as models may: every character outside ASCII, and some inside, as escapes.
+    /// Writes JSON with escapes for all characters that are not printable ASCII, as some models do.
     fn escaped(value: &Value) -> String {
         let plain = value.to_string();
         plain.chars().fold(String::new(), |mut text, c| {
@@ -374,7 +374,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_is_the_content_of_any_reply_cut_anywhere(
+        fn the_content_of_any_reply_is_shown_regardless_of_piece_boundaries(
             before in prop::collection::vec(("[a-z]{1,8}", any_json()), 0..3),
             risk in prop::collection::vec(("[a-c]{1,8}", any_json()), 0..3),
             content in any::<String>(),
@@ -409,7 +409,7 @@ mod tests {
         }
 
         #[test]
-        fn how_a_text_is_cut_changes_nothing(raw in r#"([{}\[\]:,"\\]|"content"|"safety_risk":\{"detected":false\},|<think>|</think>|.){0,40}"#, size in 1usize..5) {
+        fn piece_boundaries_do_not_matter(raw in r#"([{}\[\]:,"\\]|"content"|"safety_risk":\{"detected":false\},|<think>|</think>|.){0,40}"#, size in 1usize..5) {
             prop_assert_eq!(shown(&raw, size), shown(&raw, 10_000));
         }
     }

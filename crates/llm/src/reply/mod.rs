@@ -1,4 +1,4 @@
-//! A model's text becomes a value (docs/replies.md): by three strategies, or four, then bent to its schema, every bend recorded.
+//! Parses the text of a model with three or four strategies, and coerces the value to its schema (docs/replies.md).
 
 pub mod coerce;
 pub mod exit;

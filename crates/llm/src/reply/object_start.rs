@@ -1,12 +1,11 @@
-//! Finds where the object of a reply begins, character by character, as the text arrives.
+//! Finds the start of the object of a reply, character by character, while the text arrives.
 //!
-//! It follows the rules of [`crate::reply::extract`] as far as that is possible without knowing what comes later.
+//! It follows the rules of [`crate::reply::extract`] as far as possible without knowing the rest of the text.
 
-/// What opens and closes a block of reasoning, in any case.
-const THINK: [&str; 2] = ["<think>", "</think>"];
+/// The tags of a reasoning block, case-insensitive.
+const THINK_TAGS: [&str; 2] = ["<think>", "</think>"];
 
-/// The search for the first `{` that is followed by a quoted key or by `}`: not inside `<think>…</think>`, and not inside
-/// another brace of the prose (`{name}`).
+/// Searches for the first `{` followed by a quoted key or `}`, outside `<think>…</think>` and other braces of the prose (`{name}`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ObjectStart {
     state: State,
@@ -19,8 +18,8 @@ enum State {
     Prose,
     Thinking,
     Brace,
-    /// Inside a brace that does not: how many are open, and whether in a string and after a backslash there.
-    Aside {
+    /// Inside a brace that does not start the object.
+    OtherBrace {
         depth: usize,
         string: bool,
         escaped: bool,
@@ -28,53 +27,54 @@ enum State {
 }
 
 impl ObjectStart {
-    /// Takes the next character. True when it is the first one inside the object, a quote or the closing brace; from then
-    /// on the object is the caller's to read.
+    /// Processes the next character. True if it is the first one inside the object, a quote or the closing brace; the caller reads
+    /// the object from there.
     pub fn take(&mut self, c: char) -> bool {
         match self.state {
             State::Prose if c == '{' => *self = Self { state: State::Brace, tag: 0 },
             State::Prose => {
-                if self.ends(THINK[0], c) {
+                if self.completes(THINK_TAGS[0], c) {
                     self.state = State::Thinking;
                 }
             }
             State::Thinking => {
-                if self.ends(THINK[1], c) {
+                if self.completes(THINK_TAGS[1], c) {
                     self.state = State::Prose;
                 }
             }
             State::Brace => match c {
                 '"' | '}' => return true,
-                // `{{`: the second one may begin it.
+                // `{{`: the second brace may start the object.
                 '{' | ' ' | '\t' | '\n' | '\r' => {}
-                _ => self.state = State::Aside { depth: 1, string: false, escaped: false },
+                _ => self.state = State::OtherBrace { depth: 1, string: false, escaped: false },
             },
-            State::Aside { depth, string, escaped } => self.state = aside(depth, string, escaped, c),
+            State::OtherBrace { depth, string, escaped } => self.state = next_in_other_brace(depth, string, escaped, c),
         }
         false
     }
 
-    fn ends(&mut self, tag: &str, c: char) -> bool {
-        let fits = |at: usize| tag.as_bytes().get(at).is_some_and(|&byte| char::from(byte) == c.to_ascii_lowercase());
-        // A tag has its `<` only at its beginning, so what does not go on with it can only begin it anew.
-        self.tag = if fits(self.tag) { self.tag + 1 } else { usize::from(fits(0)) };
-        let ends = self.tag == tag.len();
-        if ends {
+    fn completes(&mut self, tag: &str, c: char) -> bool {
+        let matches =
+            |at: usize| tag.as_bytes().get(at).is_some_and(|&byte| char::from(byte) == c.to_ascii_lowercase());
+        // A tag contains `<` only at its start, so a mismatch can only start a new tag.
+        self.tag = if matches(self.tag) { self.tag + 1 } else { usize::from(matches(0)) };
+        let complete = self.tag == tag.len();
+        if complete {
             self.tag = 0;
         }
-        ends
+        complete
     }
 }
 
-const fn aside(depth: usize, string: bool, escaped: bool, c: char) -> State {
+const fn next_in_other_brace(depth: usize, string: bool, escaped: bool, c: char) -> State {
     match c {
-        _ if escaped => State::Aside { depth, string, escaped: false },
-        '\\' if string => State::Aside { depth, string, escaped: true },
-        '"' => State::Aside { depth, string: !string, escaped },
-        '{' if !string => State::Aside { depth: depth + 1, string, escaped },
+        _ if escaped => State::OtherBrace { depth, string, escaped: false },
+        '\\' if string => State::OtherBrace { depth, string, escaped: true },
+        '"' => State::OtherBrace { depth, string: !string, escaped },
+        '{' if !string => State::OtherBrace { depth: depth + 1, string, escaped },
         '}' if !string && depth == 1 => State::Prose,
-        '}' if !string => State::Aside { depth: depth - 1, string, escaped },
-        _ => State::Aside { depth, string, escaped },
+        '}' if !string => State::OtherBrace { depth: depth - 1, string, escaped },
+        _ => State::OtherBrace { depth, string, escaped },
     }
 }
 
@@ -83,14 +83,14 @@ mod tests {
     use super::*;
     use crate::reply::extract;
 
-    fn rest(text: &str) -> Option<String> {
+    fn object_text(text: &str) -> Option<String> {
         let mut start = ObjectStart::default();
         let at = text.char_indices().find(|(_, c)| start.take(*c))?.0;
         Some(format!("{{{}", &text[at..]))
     }
 
     #[test]
-    fn it_finds_the_object_that_the_finished_text_is_read_from() {
+    fn it_finds_the_same_object_as_extraction_from_the_complete_text() {
         let texts = [
             "{\"a\":1}",
             "  {  \n\"a\":1}",
@@ -108,7 +108,7 @@ mod tests {
         ];
         for text in texts {
             let read = extract::object(text).ok();
-            let found = rest(text).and_then(|rest| extract::object(&rest).ok());
+            let found = object_text(text).and_then(|text| extract::object(&text).ok());
             assert_eq!(found, read, "{text}");
         }
     }

@@ -1,4 +1,4 @@
-//! A model's text becomes a reply of an action's shape (docs/replies.md).
+//! Reads the text of a model as a reply of an action (docs/replies.md).
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
@@ -6,35 +6,34 @@ use bcc_lang::message::msg;
 use serde_json::{Map, Value};
 use tracing::warn;
 
-use crate::reply::coerce::{CoercionRecord, bend};
+use crate::reply::coerce::{CoercionRecord, coerce_object};
 use crate::reply::repair::record::{RepairKind, RepairRecord};
 use crate::reply::shape::ReplyShape;
 use crate::reply::strategies::{ParseFailure, parse};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
-    /// Its fields; keys that the schema does not name are kept as they came.
+    /// Its fields; keys that are not in the schema are unchanged.
     pub object: Map<String, Value>,
-    /// The same fields as they came, before anything was bent.
-    pub came: Map<String, Value>,
-    /// The number of the strategy that read it, from 1.
+    /// The same fields before coercion.
+    pub received: Map<String, Value>,
+    /// The number of the successful strategy, starting at 1.
     pub parse_retry_count: u8,
     pub failures: Vec<ParseFailure>,
-    /// What was bent to fit; empty for a reply that was valid as it came.
-    pub bends: Vec<CoercionRecord>,
-    /// What the fourth strategy mended, in the order of the text; empty for the others.
+    /// The coercions; empty for a reply that was valid.
+    pub coercions: Vec<CoercionRecord>,
+    /// The repairs of the fourth strategy, in the order of the text; empty for the others.
     pub repairs: Vec<RepairRecord>,
 }
 
 impl Reply {
-    /// Whether the raw text ended too early, so that fields may be missing that the model meant to write. Each field that is
-    /// there is whole.
+    /// Whether the raw text was truncated, so that fields may be missing. Each field that is present is complete.
     pub fn cut_off(&self) -> bool {
         is_cut(&self.repairs)
     }
 }
 
-/// A text in which no strategy finds an object. The caller degrades; nothing is thrown.
+/// A text in which no strategy finds an object. The caller falls back to a default outcome.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no strategy could read the reply: {}", self.final_error())]
 pub struct UnreadableReply {
@@ -48,7 +47,7 @@ impl ToMessage for UnreadableReply {
 }
 
 impl UnreadableReply {
-    /// How many strategies were tried: the `parse_retry_count` of the degraded outcome.
+    /// The number of strategies tried: `parse_retry_count` of the fallback outcome.
     pub fn retry_count(&self) -> u8 {
         u8::try_from(self.failures.len()).unwrap_or(u8::MAX)
     }
@@ -62,15 +61,16 @@ impl UnreadableReply {
     }
 }
 
-/// Reads `raw` by the strategies, the fourth only with `repair`, and bends what it holds to `shape`: a missing or mistyped field takes its default, a
-/// value that can be read without loss is. Each mend and each bend is recorded and logged as a warning (never its value).
+/// Parses `raw` with the strategies, the fourth only with `repair`, and coerces the object to `shape`: values that can be converted
+/// without loss are converted, other invalid or missing fields are set to their defaults. Each repair and coercion is recorded and
+/// logged as a warning, without the value.
 ///
 /// # Errors
-/// [`UnreadableReply`] when no strategy finds an object, or when the text was cut off before its `safety_risk`, where the shape
-/// has one.
+/// [`UnreadableReply`] when no strategy finds an object, or when the text was truncated before its `safety_risk`, if the shape has
+/// this field.
 pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, UnreadableReply> {
     let mut parsed = parse(raw, repair).map_err(|failures| UnreadableReply { failures })?;
-    if is_cut(&parsed.repairs) && leaves_safety_open(&parsed.object, shape) {
+    if is_cut(&parsed.repairs) && lacks_safety_risk(&parsed.object, shape) {
         let error = Message::word("the text ends before it states whether the reply is safe");
         warn!(strategy = %parsed.strategy, %error, "a strategy could not read the reply");
         parsed.failures.push(ParseFailure { strategy: parsed.strategy, error });
@@ -79,24 +79,25 @@ pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, Unread
     for RepairRecord { kind, at } in &parsed.repairs {
         warn!(%kind, at, "the text of the reply was mended");
     }
-    let came = parsed.object.clone();
-    let (object, bends) = bend(parsed.object, shape);
-    if !bends.is_empty() {
-        // One line a reply: what each field should have been stands in the events of the call.
-        let fields: Vec<String> = bends.iter().map(|bend| format!("{} {}", bend.path, bend.bending.name())).collect();
+    let original = parsed.object.clone();
+    let (object, records) = coerce_object(parsed.object, shape);
+    if !records.is_empty() {
+        // One line per reply; the events of the call contain what was expected for each field.
+        let fields: Vec<String> =
+            records.iter().map(|record| format!("{} {}", record.path, record.kind.name())).collect();
         warn!(fields = fields.join(", "), "fields of the reply were bent");
     }
     let parse_retry_count = parsed.strategy.number();
-    Ok(Reply { object, came, parse_retry_count, failures: parsed.failures, bends, repairs: parsed.repairs })
+    let (failures, repairs) = (parsed.failures, parsed.repairs);
+    Ok(Reply { object, received: original, parse_retry_count, failures, coercions: records, repairs })
 }
 
 fn is_cut(repairs: &[RepairRecord]) -> bool {
     repairs.iter().any(|repair| repair.kind == RepairKind::CutOff)
 }
 
-/// Whether `shape` wants to know if the reply is safe and `object` does not say: in a text that was cut off that must not
-/// count as a no.
-fn leaves_safety_open(object: &Map<String, Value>, shape: &ReplyShape) -> bool {
+/// Whether `shape` requires `safety_risk` and `object` lacks it. In a truncated text this must not count as safe.
+fn lacks_safety_risk(object: &Map<String, Value>, shape: &ReplyShape) -> bool {
     const SAFETY: &str = "safety_risk";
     shape.reserved().any(|name| name == SAFETY)
         && object.get(SAFETY).and_then(|risk| risk.get("detected")).is_none_or(|detected| !detected.is_boolean())

@@ -1,4 +1,4 @@
-//! What a reply must look like: the schema of its kind joined with the outputs of its action (docs/replies.md).
+//! The shape of a reply: the schema of its kind combined with the outputs of its action (docs/replies.md).
 
 use bcc_lang::message::ToMessage;
 use std::collections::HashSet;
@@ -7,25 +7,25 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Map, Value, json};
 
 use crate::reply::coerce;
-use crate::reply::field::{Field, defaults, understands};
+use crate::reply::field::{Field, defaults, supports};
 use bcc_lang::schema::compiled::{Compiled, FormatCheck, SchemaError};
 use bcc_lang::value::declared::{DeclaredType, is_date};
 
-/// A `date` of this language is a calendar date or a date and time (section 3), which is more than the standard's.
+/// A `date` of this language is a calendar date or a date and time (section 3), unlike the format in the JSON Schema standard.
 pub(crate) const FORMATS: [(&str, FormatCheck); 1] = [("date", is_date)];
 
-/// An item of `output`: a value that the reply must carry under a key of its own.
+/// An item of `output`: a value that the reply must contain under its own key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OutputField {
     pub name: String,
     pub declared: Option<DeclaredType>,
-    /// The values it may take; empty for any.
+    /// The allowed values; empty if any value is allowed.
     pub choices: Vec<Value>,
-    /// What it means; goes into the schema as its description.
+    /// Its meaning, which becomes the description in the schema.
     pub define: Option<String>,
 }
 
-/// Why a kind's schema and an action's outputs make no shape.
+/// Why the schema of a kind and the outputs of an action cannot be combined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 pub enum ShapeError {
     #[error("the schema of a reply cannot be read: {why}")]
@@ -38,30 +38,30 @@ pub enum ShapeError {
     Duplicate { name: String },
     #[error("a choice of the output `{name}` does not match its type, {declared}")]
     Choice { name: String, declared: &'static str },
-    /// A field that every reply must have has no default, or one that is not valid.
+    /// A required field has no default or an invalid one.
     #[error("the required field at `{path}` of the reply's schema needs a valid `default`")]
     Default { path: String },
     #[error(transparent)]
     Schema(#[from] SchemaError),
 }
 
-/// The schema of a kind's replies, looked at once for all actions of the kind.
+/// The schema of a kind's replies, checked once for all actions of the kind.
 #[derive(Debug)]
 pub struct BaseSchema {
     schema: Value,
     names: Vec<String>,
-    /// Whether it makes a shape with whatever outputs, as long as their names and choices are right.
-    sound: bool,
+    /// Whether it can be combined with all outputs that have valid names and choices.
+    valid: bool,
 }
 
 impl BaseSchema {
-    /// Looks at a schema. What is wrong with it is told by the shapes that are made over it.
+    /// Checks a schema. Its errors are reported when a shape is built from it.
     pub fn new(schema: Value) -> Self {
         let properties = schema.get("properties").and_then(Value::as_object);
         let names = properties.into_iter().flatten().map(|(name, _)| name.clone()).collect();
-        // An output's own schema is always understood and has a default.
-        let sound = understands(&schema) && Built::new(&schema, &[]).is_ok();
-        Self { schema, names, sound }
+        // The schema of an output is always supported and has a default.
+        let valid = supports(&schema) && Built::new(&schema, &[]).is_ok();
+        Self { schema, names, valid }
     }
 
     pub fn names(&self) -> &[String] {
@@ -69,12 +69,12 @@ impl BaseSchema {
     }
 }
 
-/// The shape of an action's replies. Cloning shares it.
+/// The shape of an action's replies. Clones share the data.
 #[derive(Clone, Debug)]
 pub struct ReplyShape {
     base: Arc<BaseSchema>,
     wanted: Arc<[OutputField]>,
-    /// Made when it is first asked for: the check of a script of thousands of actions asks for none.
+    /// Built on first use: checking a script with thousands of actions does not need it.
     built: Arc<OnceLock<Built>>,
 }
 
@@ -86,19 +86,18 @@ struct Built {
 }
 
 impl ReplyShape {
-    /// Joins `base`, the schema of a kind's replies, with the outputs of an action, each of which may be null.
+    /// Combines `base`, the schema of a kind's replies, with the outputs of an action, each of which may be null.
     ///
     /// # Errors
-    /// [`ShapeError`]: a name that collides, a choice that does not fit its type, a schema that is none, and a required
-    /// field without a valid default.
+    /// [`ShapeError`] for a name collision, a choice of the wrong type, an invalid schema, or a required field without a valid default.
     pub fn new(base: &Value, wanted: &[OutputField]) -> Result<Self, ShapeError> {
-        Self::over(&Arc::new(BaseSchema::new(base.clone())), wanted.to_vec())
+        Self::with_base(&Arc::new(BaseSchema::new(base.clone())), wanted.to_vec())
     }
 
-    /// [`ReplyShape::new`] over a schema that was looked at before.
-    pub fn over(base: &Arc<BaseSchema>, wanted: Vec<OutputField>) -> Result<Self, ShapeError> {
+    /// [`ReplyShape::new`] with a schema that was already checked.
+    pub fn with_base(base: &Arc<BaseSchema>, wanted: Vec<OutputField>) -> Result<Self, ShapeError> {
         let built = OnceLock::new();
-        if base.sound {
+        if base.valid {
             let mut seen = HashSet::new();
             for item in &wanted {
                 let name = || item.name.clone();
@@ -117,16 +116,16 @@ impl ReplyShape {
     }
 
     fn built(&self) -> &Built {
-        // That it can be built was settled when the shape was made.
+        // The constructor checked that it can be built.
         self.built.get_or_init(|| Built::new(&self.base.schema, &self.wanted).unwrap_or_default())
     }
 
-    /// The joined schema: what a model is told, and what every [`crate::reply::read::Reply`] keeps.
+    /// The combined schema, which is sent to the model and satisfied by every [`crate::reply::read::Reply`].
     pub fn schema(&self) -> &Arc<Value> {
         &self.built().schema
     }
 
-    /// The names that no output may have: the fields of the kind's own schema.
+    /// The names that outputs must not use: the fields of the kind's schema.
     pub fn reserved(&self) -> impl Iterator<Item = &str> {
         self.base.names.iter().map(String::as_str)
     }
@@ -139,12 +138,12 @@ impl ReplyShape {
         &self.built().root
     }
 
-    /// The validator, where the walk alone does not settle whether a reply is valid.
+    /// The validator, if coercion does not support every rule of the schema.
     pub(crate) fn validator(&self) -> Option<&Compiled> {
         self.built().validator.as_ref()
     }
 
-    /// The reply that stands in for one of which nothing could be kept.
+    /// The reply that replaces one without valid fields.
     pub(crate) fn defaults(&self) -> Option<Map<String, Value>> {
         defaults(self.root().properties())
     }
@@ -174,8 +173,8 @@ impl Built {
             let required = required.as_array_mut().ok_or(ShapeError::NotAnObject)?;
             required.extend(wanted.iter().map(|item| Value::String(item.name.clone())));
         }
-        // Compiling costs milliseconds, and the walk that bends a reply validates it as well where it knows every rule.
-        let validator = if understands(&schema) { None } else { Some(Compiled::with_formats(&schema, &FORMATS)?) };
+        // Compiling takes milliseconds, and is not needed if coercion supports every rule.
+        let validator = if supports(&schema) { None } else { Some(Compiled::with_formats(&schema, &FORMATS)?) };
         let built = Self { root: Field::new(&schema), schema: Arc::new(schema), validator };
         built.check_defaults()?;
         Ok(built)
@@ -188,8 +187,8 @@ impl Built {
             }
         }
         let mut object = defaults(self.root.properties()).unwrap_or_default();
-        if let Some(bend) = coerce::walk(self.root.properties(), &mut object).into_iter().next() {
-            return Err(ShapeError::Default { path: bend.path });
+        if let Some(record) = coerce::coerce_properties(self.root.properties(), &mut object).into_iter().next() {
+            return Err(ShapeError::Default { path: record.path });
         }
         let violations =
             self.validator.as_ref().map_or_else(Vec::new, |validator| validator.violations(&Value::Object(object)));
@@ -224,7 +223,7 @@ fn output_schema(item: &OutputField) -> Result<Value, ShapeError> {
         }
     }
     if !item.choices.is_empty() {
-        // The choices of a date are dates: the format has nothing to add.
+        // The choices of a date are dates, so the format is redundant.
         rules.remove("format");
         let mut choices = choices(item)?;
         choices.push(Value::Null);
@@ -274,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_walk_knows_every_rule_of_the_shipped_schemas_and_outputs() {
+    fn coercion_supports_every_rule_of_the_built_in_schemas_and_outputs() {
         let mut items: Vec<OutputField> =
             DeclaredType::ALL.iter().map(|declared| wanted(declared.name(), Some(*declared), json!([]))).collect();
         items.push(wanted("day", Some(DeclaredType::Date), json!(["2026-11-21"])));
@@ -285,15 +284,15 @@ mod tests {
     }
 
     #[test]
-    fn names_that_collide_and_choices_of_another_type_are_refused() {
-        let refused = |items: &[OutputField]| ReplyShape::new(&base("ai_ask"), items).unwrap_err();
+    fn name_collisions_and_choices_of_another_type_are_rejected() {
+        let rejected = |items: &[OutputField]| ReplyShape::new(&base("ai_ask"), items).unwrap_err();
         for name in ["content", "EXIT", "BRIEF", "metrics", "progress_suggestion", "metadata", "safety_risk"] {
-            assert_eq!(refused(&[wanted(name, None, json!([]))]), ShapeError::Reserved { name: name.into() });
+            assert_eq!(rejected(&[wanted(name, None, json!([]))]), ShapeError::Reserved { name: name.into() });
         }
         let twice = [wanted("a", None, json!([])), wanted("a", None, json!([]))];
-        assert_eq!(refused(&twice), ShapeError::Duplicate { name: "a".into() });
+        assert_eq!(rejected(&twice), ShapeError::Duplicate { name: "a".into() });
         assert_eq!(
-            refused(&[wanted("n", Some(DeclaredType::Integer), json!([1, "two"]))]),
+            rejected(&[wanted("n", Some(DeclaredType::Integer), json!([1, "two"]))]),
             ShapeError::Choice { name: "n".into(), declared: "integer" }
         );
         let ai_think = ReplyShape::new(&base("ai_think"), &[wanted("content", None, json!([]))]);
@@ -301,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_does_not_depend_on_when_the_shape_is_built() {
+    fn errors_do_not_depend_on_when_the_shape_is_built() {
         let items = [
             wanted("a", Some(DeclaredType::Integer), json!([1, null])),
             wanted("content", None, json!([])),
@@ -324,12 +323,12 @@ mod tests {
                 for twice in [false, true] {
                     let mut wanted = items[first..].to_vec();
                     wanted.extend(twice.then(|| items[first].clone()));
-                    let now = Built::new(&base, &wanted);
-                    let later = ReplyShape::new(&base, &wanted);
-                    assert_eq!(now.as_ref().err(), later.as_ref().err(), "{base} with {wanted:?}");
-                    if let (Ok(now), Ok(later)) = (now, later) {
-                        assert_eq!(&now.schema, later.schema());
-                        assert_eq!(now.validator.is_some(), later.validator().is_some());
+                    let eager = Built::new(&base, &wanted);
+                    let lazy = ReplyShape::new(&base, &wanted);
+                    assert_eq!(eager.as_ref().err(), lazy.as_ref().err(), "{base} with {wanted:?}");
+                    if let (Ok(eager), Ok(lazy)) = (eager, lazy) {
+                        assert_eq!(&eager.schema, lazy.schema());
+                        assert_eq!(eager.validator.is_some(), lazy.validator().is_some());
                     }
                 }
             }
@@ -337,17 +336,18 @@ mod tests {
     }
 
     #[test]
-    fn a_base_without_an_object_or_valid_defaults_is_refused() {
-        let refused = |base: Value| ReplyShape::new(&base, &[]).unwrap_err();
-        assert_eq!(refused(json!(true)), ShapeError::NotAnObject);
-        assert_eq!(refused(json!({ "type": "array" })), ShapeError::NotAnObject);
-        assert_eq!(refused(json!({ "properties": 1 })), ShapeError::NotAnObject);
-        let one = |rules: Value| json!({ "type": "object", "properties": { "a/b": rules }, "required": ["a/b"] });
+    fn a_base_without_an_object_or_valid_defaults_is_rejected() {
+        let rejected = |base: Value| ReplyShape::new(&base, &[]).unwrap_err();
+        assert_eq!(rejected(json!(true)), ShapeError::NotAnObject);
+        assert_eq!(rejected(json!({ "type": "array" })), ShapeError::NotAnObject);
+        assert_eq!(rejected(json!({ "properties": 1 })), ShapeError::NotAnObject);
+        let with_field =
+            |rules: Value| json!({ "type": "object", "properties": { "a/b": rules }, "required": ["a/b"] });
         let wrong = ShapeError::Default { path: "/a~1b".into() };
-        assert_eq!(refused(one(json!({ "type": "string" }))), wrong, "no default");
-        assert_eq!(refused(one(json!({ "type": "string", "default": 1 }))), wrong, "mistyped, if without loss");
-        assert_eq!(refused(one(json!({ "enum": ["x"], "default": "y" }))), wrong, "not one of");
-        assert_eq!(refused(one(json!({ "minLength": 3, "default": "y" }))), wrong, "a rule of the validator");
-        assert!(matches!(refused(one(json!({ "type": "text", "default": 1 }))), ShapeError::Schema(_)));
+        assert_eq!(rejected(with_field(json!({ "type": "string" }))), wrong, "no default");
+        assert_eq!(rejected(with_field(json!({ "type": "string", "default": 1 }))), wrong, "mistyped, if without loss");
+        assert_eq!(rejected(with_field(json!({ "enum": ["x"], "default": "y" }))), wrong, "not one of");
+        assert_eq!(rejected(with_field(json!({ "minLength": 3, "default": "y" }))), wrong, "a rule of the validator");
+        assert!(matches!(rejected(with_field(json!({ "type": "text", "default": 1 }))), ShapeError::Schema(_)));
     }
 }

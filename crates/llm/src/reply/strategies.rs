@@ -1,4 +1,4 @@
-//! The strategies by which a model's text becomes an object, tried in order: three, and a fourth where repair is on
+//! The strategies that parse the text of a model into an object, in order: three, and a fourth if repair is enabled
 //! (docs/replies.md).
 
 use bcc_lang::message::library::json_error;
@@ -11,33 +11,33 @@ use serde_json::{Map, Value};
 use tracing::{error, warn};
 
 use crate::reply::extract;
-use crate::reply::field::shape_word;
+use crate::reply::field::type_name;
 use crate::reply::repair;
 use crate::reply::repair::record::RepairRecord;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ParseStrategy {
-    /// The text as it is: nothing before or after the JSON value, not even white space.
+    /// The unchanged text: nothing before or after the JSON value, not even white space.
     DirectParse,
-    /// The text without the white space and byte-order marks at its ends.
+    /// The text without leading and trailing white space and byte order marks.
     TrimAndParse,
-    /// The object inside a fenced block, or else the first one in the prose.
+    /// The object in a fenced block, or else the first one in the prose.
     ExtractJsonBlock,
-    /// The object as near-JSON, each mend recorded; tried only where repair is on.
+    /// The object as near-JSON, with each repair recorded; tried only if repair is enabled.
     RepairJson,
 }
 
 impl ParseStrategy {
-    /// Every strategy, in the order in which they are tried.
+    /// All strategies, in the order in which they are tried.
     pub const ALL: [Self; 4] = [Self::DirectParse, Self::TrimAndParse, Self::ExtractJsonBlock, Self::RepairJson];
 
-    /// Those that are tried, in order: the last only with `repair`.
+    /// The strategies to try, in order; the last only with `repair`.
     pub fn tried(repair: bool) -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(move |strategy| repair || *strategy != Self::RepairJson)
     }
 
-    /// The name that logs and `debug_info` use.
+    /// The name in logs and `debug_info`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::DirectParse => "direct_parse",
@@ -47,7 +47,7 @@ impl ParseStrategy {
         }
     }
 
-    /// Its place in the order, from 1: the `parse_retry_count` of a reply that it read.
+    /// Its position in the order, starting at 1: `parse_retry_count` of a reply that it parsed.
     pub const fn number(self) -> u8 {
         self as u8 + 1
     }
@@ -62,7 +62,7 @@ impl fmt::Display for ParseStrategy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ParseFailure {
     pub strategy: ParseStrategy,
-    /// Why: a reason and a position (columns and offsets in bytes), never the text itself.
+    /// The reason and position (columns and offsets in bytes), never the text itself.
     pub error: Message,
 }
 
@@ -71,15 +71,15 @@ pub struct ParsedReply {
     pub object: Map<String, Value>,
     pub strategy: ParseStrategy,
     pub failures: Vec<ParseFailure>,
-    /// What the fourth strategy mended; empty for the others.
+    /// The repairs of the fourth strategy; empty for the others.
     pub repairs: Vec<RepairRecord>,
 }
 
-/// Reads the object in `raw`; with `repair` near-JSON too. Each strategy that fails is logged as a warning, the failure of all as an error; the text
-/// itself at debug level only. JSON nested deeper than 128 levels is refused.
+/// Parses the object in `raw`, with `repair` also near-JSON. Each failed strategy is logged as a warning, the failure of all
+/// strategies as an error; the text itself is logged at debug level only. JSON nested deeper than 128 levels is rejected.
 ///
 /// # Errors
-/// One [`ParseFailure`] for each strategy. A JSON value that is not an object is a failure of its strategy.
+/// One [`ParseFailure`] per strategy. A JSON value that is not an object counts as a failure.
 pub fn parse(raw: &str, repair: bool) -> Result<ParsedReply, Vec<ParseFailure>> {
     let mut failures = Vec::new();
     for strategy in ParseStrategy::tried(repair) {
@@ -108,13 +108,13 @@ fn apply(
     failures: &[ParseFailure],
 ) -> Result<(Map<String, Value>, Vec<RepairRecord>), Message> {
     let object = match strategy {
-        ParseStrategy::DirectParse => whole(raw),
+        ParseStrategy::DirectParse => parse_object(raw),
         ParseStrategy::TrimAndParse => {
             let trimmed = raw.trim_matches(is_padding);
             match failures.last() {
-                // Nothing to trim: the same text would fail in the same way.
+                // Nothing to trim: the same text would fail again.
                 Some(direct) if trimmed.len() == raw.len() => Err(direct.error.clone()),
-                _ => whole(trimmed),
+                _ => parse_object(trimmed),
             }
         }
         ParseStrategy::ExtractJsonBlock => extract::object(raw),
@@ -127,7 +127,7 @@ fn is_padding(c: char) -> bool {
     c.is_whitespace() || c == '\u{feff}'
 }
 
-fn whole(text: &str) -> Result<Map<String, Value>, Message> {
+fn parse_object(text: &str) -> Result<Map<String, Value>, Message> {
     if text.starts_with(is_padding) {
         return Err(Message::word("whitespace or a byte order mark precedes the JSON value"));
     }
@@ -137,9 +137,9 @@ fn whole(text: &str) -> Result<Map<String, Value>, Message> {
     if text.starts_with('{') {
         return serde_json::from_str(text).map_err(|error| json_error(&error));
     }
-    // Not an object: say what it is instead. (Asking serde for a map here would give an error that quotes the text.)
+    // Not an object: report its type. (Deserializing a map would give an error that quotes the text.)
     match serde_json::from_str::<Value>(text) {
-        Ok(value) => Err(msg!("the JSON value is a {}, not an object", Message::word(shape_word(&value)))),
+        Ok(value) => Err(msg!("the JSON value is a {}, not an object", Message::word(type_name(&value)))),
         Err(error) => Err(json_error(&error)),
     }
 }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_why_and_never_quotes_the_text() {
+    fn a_failure_has_a_reason_and_never_quotes_the_text() {
         let texts = [
             "\"秘密4711\"",
             "4711471147",
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_beyond_the_limit_is_refused_and_overflows_nothing() {
+    fn nesting_beyond_the_limit_is_rejected_without_stack_overflow() {
         for depth in [200, 100_000] {
             let raw = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
             let failures = parse(&raw, false).unwrap_err();

@@ -1,24 +1,24 @@
-//! Decodes the inside of a JSON string character by character, as it arrives.
+//! Decodes the content of a JSON string character by character.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnescapeStep {
     Char(char),
     More,
     End,
-    /// Not a JSON string: a control character, an unknown escape, half a surrogate pair.
+    /// Not a valid JSON string: a control character, an unknown escape, or a lone surrogate.
     Invalid,
 }
 
-/// Where a string stands between two characters.
+/// The decoder state between two characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unescape {
-    /// The escape that is open, two of them where the first is half of a surrogate pair.
+    /// The incomplete escape, or two escapes if the first is the first half of a surrogate pair.
     escape: [u8; 12],
     length: usize,
 }
 
 impl Unescape {
-    /// Takes the next character after the opening quote.
+    /// Processes the next character after the opening quote.
     pub fn step(&mut self, c: char) -> UnescapeStep {
         if self.length == 0 && c != '\\' {
             return match c {
@@ -27,16 +27,16 @@ impl Unescape {
                 _ => UnescapeStep::Char(c),
             };
         }
-        let fits = match self.length {
+        let valid = match self.length {
             0 | 6 => c == '\\',
             1 => c.is_ascii(),
             7 => c == 'u',
             _ => c.is_ascii_hexdigit(),
         };
-        let (Some(place), Ok(byte), true) = (self.escape.get_mut(self.length), u8::try_from(c), fits) else {
+        let (Some(slot), Ok(byte), true) = (self.escape.get_mut(self.length), u8::try_from(c), valid) else {
             return UnescapeStep::Invalid;
         };
-        *place = byte;
+        *slot = byte;
         self.length += 1;
         if !(self.length == 6 || self.length == 12 || (self.length == 2 && c != 'u')) {
             return UnescapeStep::More;
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn every_escape_is_decoded_and_nothing_else_is_one() {
+    fn every_escape_is_decoded_and_invalid_ones_are_rejected() {
         let strings = [
             r#""\"\\\/\b\f\n\r\t""#,
             r#""\u4f60\u597D""#,
@@ -107,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_decodes_what_serde_decodes(body in r#"([ -~]|\\[ux"\\/bfnrt]|\\u[dD][89a-fA-F][0-9a-f]{2}|[一-龥]|\PC){0,20}"#) {
+        fn it_decodes_every_string_that_serde_decodes(body in r#"([ -~]|\\[ux"\\/bfnrt]|\\u[dD][89a-fA-F][0-9a-f]{2}|[一-龥]|\PC){0,20}"#) {
             let string = format!("\"{body}\"");
             if let Ok(expected) = serde_json::from_str::<String>(&string) {
                 prop_assert_eq!(decode(&string), Some(expected));

@@ -1,17 +1,17 @@
-//! `ai_ask`: asks, listens, follows up until the exit criteria hold; extracts variables.
+//! `ai_ask`: asks the person, asks follow-up questions until the exit criteria are met, and extracts variables.
 
 use crate::actions::conversation::config::{model_config, watched};
 use crate::actions::conversation::rounds::{Conversation, TurnTaking};
 use crate::actions::monitors::conversation::AI_ASK;
 use crate::program::action::Action;
 use crate::program::exchange::PROMPT_NAMES;
-use crate::program::kind::{Described, Kind, KindChecker, KindInfo};
+use crate::program::kind::{ActionProperties, Kind, KindChecker, KindInfo};
 use crate::program::monitor::Monitor;
-use crate::program::prompt::PromptOf;
+use crate::program::prompt::PromptNames;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::source::span::Span;
 
-const PROMPT: PromptOf = PromptOf { common: &PROMPT_NAMES, names: &[], outputs: true };
+const PROMPT: PromptNames = PromptNames { common: &PROMPT_NAMES, names: &[], outputs: true };
 
 pub struct AiAsk;
 
@@ -25,7 +25,7 @@ impl Kind for AiAsk {
         }
     }
 
-    fn prompt(&self) -> Option<PromptOf> {
+    fn prompt(&self) -> Option<PromptNames> {
         Some(PROMPT)
     }
 
@@ -33,30 +33,30 @@ impl Kind for AiAsk {
         Some(&AI_ASK)
     }
 
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
-        let content = fields.required_words("content").and_then(|words| checking.text(&words));
-        let tone = fields.words("tone").and_then(|words| checking.text(&words));
-        let exit = fields.words("exit").and_then(|words| checking.text(&words));
+    fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
+        let content = fields.required_text("content").and_then(|field| checker.text(&field));
+        let tone = fields.text("tone").and_then(|field| checker.text(&field));
+        let exit = fields.text("exit").and_then(|field| checker.text(&field));
         let max_rounds = fields.integer("max_rounds", 1..=50).unwrap_or(3);
         let required = fields.boolean("required").unwrap_or(false);
         let verbatim = fields.choice("delivery", &["model", "verbatim"]) == Some("verbatim");
-        let mut model = model_config(self.name(), PROMPT, self.monitor(), fields, checking)?;
-        let mut marks: Vec<Span> = Vec::new();
-        marks.extend(fields.take("required").filter(|_| required).map(|node| node.span));
-        marks.extend(model.required.iter().copied());
+        let mut model = model_config(self.name(), PROMPT, self.monitor(), fields, checker)?;
+        let mut required_spans: Vec<Span> = Vec::new();
+        required_spans.extend(fields.take("required").filter(|_| required).map(|node| node.span));
+        required_spans.extend(model.required.iter().copied());
         // With one round, any answer that does not meet the criteria is the last one.
         let exits: Option<&[&str]> = (max_rounds == 1).then_some(&["exit_criteria_met", "max_rounds_reached"]);
-        checking.describe(Described {
+        checker.describe(ActionProperties {
             max_rounds,
-            listens: true,
-            required: marks,
+            needs_answer: true,
+            required: required_spans,
             exits,
-            least_calls: if verbatim { 1 } else { 2 },
+            min_calls: if verbatim { 1 } else { 2 },
             outputs: model.outputs.len(),
-            ..Described::default()
+            ..ActionProperties::default()
         });
         if required {
-            // Reported for each output, so that the prompt asks for it too.
+            // Set for each output, so that the prompt asks for it as well.
             model.outputs = model.outputs.into_required();
         }
         let watched = watched(&model, max_rounds);
@@ -68,7 +68,7 @@ impl Kind for AiAsk {
             exit,
             max_rounds,
             verbatim,
-            listens: TurnTaking::AndJudges,
+            turn_taking: TurnTaking::JudgedAnswer,
             understanding_threshold: 80,
             watched,
         }))

@@ -1,16 +1,16 @@
-//! `ai_say`: tells the person something; over several rounds until they have understood.
+//! `ai_say`: sends the person a message, over several rounds until the person has understood it.
 
 use crate::actions::conversation::config::{model_config, watched};
 use crate::actions::conversation::rounds::{Conversation, TurnTaking};
 use crate::actions::monitors::conversation::AI_SAY;
 use crate::program::action::Action;
 use crate::program::exchange::PROMPT_NAMES;
-use crate::program::kind::{Described, Kind, KindChecker, KindInfo};
+use crate::program::kind::{ActionProperties, Kind, KindChecker, KindInfo};
 use crate::program::monitor::Monitor;
-use crate::program::prompt::PromptOf;
+use crate::program::prompt::PromptNames;
 use bcc_lang::script::fields::Fields;
 
-const PROMPT: PromptOf = PromptOf { common: &PROMPT_NAMES, names: &["goal"], outputs: false };
+const PROMPT: PromptNames = PromptNames { common: &PROMPT_NAMES, names: &["goal"], outputs: false };
 
 pub struct AiSay;
 
@@ -24,7 +24,7 @@ impl Kind for AiSay {
         }
     }
 
-    fn prompt(&self) -> Option<PromptOf> {
+    fn prompt(&self) -> Option<PromptNames> {
         Some(PROMPT)
     }
 
@@ -32,25 +32,30 @@ impl Kind for AiSay {
         Some(&AI_SAY)
     }
 
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
-        let content = fields.required_words("content").and_then(|words| checking.text(&words));
-        let goal = fields.words("goal").and_then(|words| checking.text(&words));
-        let tone = fields.words("tone").and_then(|words| checking.text(&words));
-        let exit = fields.words("exit").and_then(|words| checking.text(&words));
+    fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
+        let content = fields.required_text("content").and_then(|field| checker.text(&field));
+        let goal = fields.text("goal").and_then(|field| checker.text(&field));
+        let tone = fields.text("tone").and_then(|field| checker.text(&field));
+        let exit = fields.text("exit").and_then(|field| checker.text(&field));
         let max_rounds = fields.integer("max_rounds", 1..=50).unwrap_or(1);
         let acknowledgment = fields.boolean("require_acknowledgment").unwrap_or(max_rounds > 1);
         let verbatim = fields.choice("delivery", &["model", "verbatim"]) == Some("verbatim");
         let understanding_threshold = fields.integer("understanding_threshold", 0..=100).unwrap_or(80);
-        let model = model_config(self.name(), PROMPT, self.monitor(), fields, checking)?;
-        let judges = acknowledgment && max_rounds > 1;
-        let exits: Option<&[&str]> = (!judges).then_some(&["exit_criteria_met"]);
-        let least_calls = u32::from(!verbatim) + u32::from(judges);
-        let listens = acknowledgment;
-        checking.describe(Described { max_rounds, listens, exits, least_calls, ..Described::default() });
-        let listens = match (acknowledgment, max_rounds) {
-            (false, _) => TurnTaking::Not,
-            (true, 1) => TurnTaking::ForAnyAnswer,
-            (true, _) => TurnTaking::AndJudges,
+        let model = model_config(self.name(), PROMPT, self.monitor(), fields, checker)?;
+        let judges_answers = acknowledgment && max_rounds > 1;
+        let exits: Option<&[&str]> = (!judges_answers).then_some(&["exit_criteria_met"]);
+        let least_calls = u32::from(!verbatim) + u32::from(judges_answers);
+        checker.describe(ActionProperties {
+            max_rounds,
+            needs_answer: acknowledgment,
+            exits,
+            min_calls: least_calls,
+            ..ActionProperties::default()
+        });
+        let turn_taking = match (acknowledgment, max_rounds) {
+            (false, _) => TurnTaking::NoAnswer,
+            (true, 1) => TurnTaking::AnyAnswer,
+            (true, _) => TurnTaking::JudgedAnswer,
         };
         let watched = watched(&model, max_rounds);
         Some(Box::new(Conversation {
@@ -61,7 +66,7 @@ impl Kind for AiSay {
             exit,
             max_rounds,
             verbatim,
-            listens,
+            turn_taking,
             understanding_threshold,
             watched,
         }))

@@ -1,4 +1,4 @@
-//! `ai_think`: asks the model for something without telling the person.
+//! `ai_think`: asks the model without showing anything to the person.
 
 use async_trait::async_trait;
 use bcc_lang::message::msg;
@@ -11,16 +11,16 @@ use crate::program::action::Action;
 use crate::program::exchange::Ask;
 use crate::program::exchange::PROMPT_NAMES;
 use crate::program::flow::{ActionError, Flow};
-use crate::program::kind::{Described, Kind, KindChecker, KindInfo};
+use crate::program::kind::{ActionProperties, Kind, KindChecker, KindInfo};
 use crate::program::outcome::ExitReason;
-use crate::program::prompt::PromptOf;
+use crate::program::prompt::PromptNames;
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::template::text::Text;
 
-const PROMPT: PromptOf = PromptOf { common: &PROMPT_NAMES, names: &["goal", "inputs"], outputs: true };
+const PROMPT: PromptNames = PromptNames { common: &PROMPT_NAMES, names: &["goal", "inputs"], outputs: true };
 
 pub struct AiThink;
 
@@ -41,13 +41,13 @@ impl Kind for AiThink {
         }
     }
 
-    fn prompt(&self) -> Option<PromptOf> {
+    fn prompt(&self) -> Option<PromptNames> {
         Some(PROMPT)
     }
 
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
-        let content = fields.required_words("content").and_then(|words| checking.text(&words));
-        let goal = fields.words("goal").and_then(|words| checking.text(&words));
+    fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
+        let content = fields.required_text("content").and_then(|field| checker.text(&field));
+        let goal = fields.text("goal").and_then(|field| checker.text(&field));
         let mut inputs = Vec::new();
         for item in fields.list("input_variables").unwrap_or_default() {
             let Some(text) = item.as_scalar().map(|scalar| scalar.text.clone()) else {
@@ -55,11 +55,11 @@ impl Kind for AiThink {
                 fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), item.span));
                 continue;
             };
-            checking.must_know(&Spanned { value: text.clone(), span: item.span });
+            checker.require_known(&Spanned { value: text.clone(), span: item.span });
             inputs.push(text);
         }
-        let model = model_config(self.name(), PROMPT, None, fields, checking)?;
-        checking.describe(Described { max_rounds: 1, least_calls: 1, ..Described::default() });
+        let model = model_config(self.name(), PROMPT, None, fields, checker)?;
+        checker.describe(ActionProperties { max_rounds: 1, min_calls: 1, ..ActionProperties::default() });
         Some(Box::new(Think { model, content: content?, goal, inputs }))
     }
 }
@@ -73,15 +73,15 @@ impl Action for Think {
         let goal = self.goal.as_ref().map(|goal| turn.text(goal, &names)).transpose()?;
         let inputs: Vec<(String, Value)> =
             self.inputs.iter().map(|name| (name.clone(), turn.variable(name).unwrap_or(Value::Null))).collect();
-        names.give_text("goal", goal.unwrap_or_default());
-        names.give_text("tone", "");
-        names.give_text("exit", "");
-        names.give("understanding_threshold", Value::Null);
+        names.set_text("goal", goal.unwrap_or_default());
+        names.set_text("tone", "");
+        names.set_text("exit", "");
+        names.set("understanding_threshold", Value::Null);
         let shown = inputs.iter().map(|(name, value)| json!({ "name": name, "value": as_text(value) }));
-        names.give("inputs", shown.collect());
+        names.set("inputs", shown.collect());
         let mut exchange = turn.exchange(Ask { inputs, ..self.model.ask(&content, names) }).await?;
         hide_sensitive(turn, &self.model.outputs, &mut exchange);
-        // Nobody is asked again and nothing is said, so a reply that cannot be read leaves nothing to go on with.
+        // There is no next round and no message to the person, so an unreadable reply ends the action with an error.
         let reason = if exchange.reading.is_ok() { ExitReason::ExitCriteriaMet } else { ExitReason::Error };
         let extracted = match &exchange.reading {
             Ok(reply) => write_outputs(turn, &self.model.outputs, &reply.object),

@@ -1,10 +1,10 @@
-//! `behavior_loop`: observes, asks a model or a server for actions, carries them out, and feeds back what came of them, until the
+//! `behavior_loop`: observes, asks a model or a server for actions, performs them and reports the results back, until the
 //! target of the step is achieved (docs/protocol.md).
 
 use crate::actions::behaviors::config::{BehaviorSource, LoopConfig, PROMPTS};
 use crate::program::action::Action;
-use crate::program::kind::{Described, Kind, KindChecker, KindInfo};
-use crate::program::prompt::PromptOf;
+use crate::program::kind::{ActionProperties, Kind, KindChecker, KindInfo};
+use crate::program::prompt::PromptNames;
 use bcc_lang::script::fields::Fields;
 
 pub struct BehaviorLoop;
@@ -19,19 +19,23 @@ impl Kind for BehaviorLoop {
         }
     }
 
-    fn prompts(&self) -> &'static [(&'static str, PromptOf)] {
+    fn prompts(&self) -> &'static [(&'static str, PromptNames)] {
         &PROMPTS
     }
 
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
-        // Whoever sends the actions may name any kind of the project.
-        checking.runs_any_kind();
-        let read = LoopConfig::read(fields, checking)?;
-        let least_calls = match read.source {
-            BehaviorSource::Model(_) => 1 + u32::from(read.reflection),
+    fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
+        // The source of the actions may use any kind of the project.
+        checker.runs_any_kind();
+        let config = LoopConfig::read(fields, checker)?;
+        let least_calls = match config.source {
+            BehaviorSource::Model(_) => 1 + u32::from(config.reflection),
             BehaviorSource::Server(_) => 0,
         };
-        checking.describe(Described { max_rounds: read.max_behaviors, least_calls, ..Described::default() });
-        Some(Box::new(read))
+        checker.describe(ActionProperties {
+            max_rounds: config.max_behaviors,
+            min_calls: least_calls,
+            ..ActionProperties::default()
+        });
+        Some(Box::new(config))
     }
 }

@@ -1,4 +1,4 @@
-//! What all actions have in common that call a skill: what it is given, what is taken from it, and how it fails.
+//! Shared code of the actions that call a skill: its arguments, its outputs and its errors.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -16,13 +16,13 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::yaml::{NodeKind, YamlEntry, YamlNode};
 
-/// What entries of a mapping give, as written.
-pub fn given<'e>(entries: impl IntoIterator<Item = &'e YamlEntry>) -> Vec<SkillArgument> {
-    let given = |entry: &YamlEntry| SkillArgument { name: entry.key.clone(), value: Arc::clone(&entry.value) };
-    entries.into_iter().map(given).collect()
+/// The entries of a mapping as skill arguments, as written.
+pub fn skill_arguments<'e>(entries: impl IntoIterator<Item = &'e YamlEntry>) -> Vec<SkillArgument> {
+    let argument = |entry: &YamlEntry| SkillArgument { name: entry.key.clone(), value: Arc::clone(&entry.value) };
+    entries.into_iter().map(argument).collect()
 }
 
-/// `output: [name]`, or `output: { ours: theirs }`: our variables with the outputs that fill them.
+/// Reads `output: [name]` or `output: { ours: theirs }`: pairs of our variable and the output that fills it.
 pub fn outputs(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Vec<(Spanned<String>, Spanned<String>)> {
     let text = |node: &Arc<YamlNode>| {
         let name = node.as_scalar().map(|scalar| Spanned { value: scalar.text.clone(), span: node.span });
@@ -47,33 +47,34 @@ pub fn outputs(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Vec<(Spanned<String
     }
 }
 
-/// Sets our variables to what came, each pair with our name first. Gives what was set, as it may be shown.
-pub fn take(
+/// Sets our variables to the outputs; each pair has our name first. Returns the values that were set, in the form that may be
+/// shown.
+pub fn set_outputs(
     turn: &Turn<'_>,
     outputs: &[(String, String)],
-    came: &Map<String, Value>,
+    values: &Map<String, Value>,
 ) -> Result<Map<String, Value>, ActionError> {
-    let mut taken = Map::new();
+    let mut set = Map::new();
     for (ours, theirs) in outputs {
-        // As with what a model extracts, null overwrites nothing.
-        let Some(value) = came.get(theirs).filter(|value| !value.is_null()) else { continue };
+        // As with the outputs of a model, null overwrites nothing.
+        let Some(value) = values.get(theirs).filter(|value| !value.is_null()) else { continue };
         let shown = turn.set(ours, Value::clone(value), None)?;
-        taken.insert(ours.clone(), shown);
+        set.insert(ours.clone(), shown);
     }
-    Ok(taken)
+    Ok(set)
 }
 
-/// The literals of [`failure_of`].
+/// The message literals of [`failure_of`].
 const FAILED: &str = "the skill `{skill}` ended with an error";
 const FAILED_WITH: &str = "the skill `{skill}` ended with an error: {inner}";
 
-/// What went wrong in a skill that came to this end; none when nothing did.
-pub fn failure_of(skill: &str, end: &Outcome) -> Option<Message> {
-    if end.exit_reason != Some(ExitReason::Error) {
+/// The error of a skill with this outcome; `None` when it did not fail.
+pub fn failure_of(skill: &str, outcome: &Outcome) -> Option<Message> {
+    if outcome.exit_reason != Some(ExitReason::Error) {
         return None;
     }
-    // Of skills inside one another the innermost says what went wrong.
-    Some(match end.error_message() {
+    // For nested skills, the error of the innermost skill is reported.
+    Some(match outcome.error_message() {
         None => msg!("the skill `{skill}` ended with an error"),
         Some(inner) if [FAILED, FAILED_WITH].iter().any(|literal| inner.is(literal)) => inner,
         Some(inner) => msg!("the skill `{skill}` ended with an error: {inner}"),

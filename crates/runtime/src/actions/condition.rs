@@ -1,4 +1,4 @@
-//! `condition`: picks the first case whose `when` holds, and runs its actions, sets its variables or goes elsewhere.
+//! `condition`: picks the first case whose `when` is true, and runs its actions, sets its variables or jumps to its target.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -11,7 +11,7 @@ use crate::program::action::{Action, Branch};
 use crate::program::assigned::Assignment;
 use crate::program::assignments::{assign, read_values};
 use crate::program::flow::{ActionError, Flow, StepBlock};
-use crate::program::kind::{Described, Kind, KindChecker, KindInfo};
+use crate::program::kind::{ActionProperties, Kind, KindChecker, KindInfo};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::ProgramSteps;
 use crate::program::turn::Turn;
@@ -57,19 +57,19 @@ impl Consequence {
     }
 }
 
-/// The key of an outcome's `metadata` that names the case that was taken.
+/// The key in the `metadata` of an outcome that names the chosen case.
 const BRANCH: &str = "branch";
 
-/// What is left when no case holds.
+/// The name of the block that runs when no case matches.
 const ELSE: &str = "else";
 
-/// What authors call the case of this number.
+/// The name of the case with this number in messages.
 fn case_name(number: usize) -> String {
     format!("case {}", number + 1)
 }
 
 impl Cases {
-    /// What authors call the block of this name.
+    /// The name of this block in messages.
     fn branch(block: &str) -> Option<String> {
         if block == ELSE {
             return Some(ELSE.to_owned());
@@ -77,7 +77,7 @@ impl Cases {
         block.strip_prefix("case.").and_then(|number| number.parse().ok()).map(case_name)
     }
 
-    /// The outcome after this case; of none, when none held.
+    /// The outcome of this block; `None` when no case matched.
     fn outcome(block: Option<&str>) -> Outcome {
         let mut outcome = Outcome::done(ExitReason::ExitCriteriaMet);
         if let Some(branch) = block.and_then(Self::branch) {
@@ -87,7 +87,7 @@ impl Cases {
     }
 }
 
-/// Which case was entered, so that the turn after it knows that there is nothing left to decide.
+/// The block that was entered, so that the next turn does not choose again.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Entered {
     block: Option<String>,
@@ -103,8 +103,8 @@ impl Kind for Condition {
         }
     }
 
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
-        if without_cases(fields, checking) {
+    fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
+        if report_missing_cases(fields, checker) {
             return None;
         }
         let items = fields.required_list("cases").unwrap_or_default();
@@ -112,88 +112,87 @@ impl Kind for Condition {
         let mut always_branches = fields.take("else").is_some();
         for item in items {
             let Some(inner) = Fields::of(item, "a case", fields.file(), fields.findings()) else { continue };
-            if is_else(&inner, checking) {
+            if report_else_case(&inner, checker) {
                 continue;
             }
-            let when = inner.required_words("when").and_then(|words| checking.expression(&words));
-            let then = consequence(&inner, checking);
+            let when = inner.required_text("when").and_then(|field| checker.expression(&field));
+            let then = consequence(&inner, checker);
             always_branches &= branches(&inner);
             inner.finish();
             if let (Some(when), Some(then)) = (when, then) {
                 cases.push(Case { when, span: item.span, then });
             }
         }
-        let written_else = fields.take("else");
-        let otherwise = written_else.and_then(|node| {
+        let else_node = fields.take("else");
+        let otherwise = else_node.and_then(|node| {
             if let NodeKind::Sequence(items) = &node.kind {
-                else_of_a_list(node, fields);
-                checking.steps(items);
+                report_else_list(node, fields);
+                checker.steps(items);
                 return None;
             }
             let inner = Fields::of(node, "`else`", fields.file(), fields.findings())?;
-            let then = consequence(&inner, checking);
+            let then = consequence(&inner, checker);
             always_branches &= branches(&inner);
             inner.finish();
             then.map(|then| (node.span, then))
         });
-        checking.describe(Described { max_rounds: 1, always_branches, ..Described::default() });
-        let whole = !items.is_empty() && cases.len() == items.len() && otherwise.is_some() == written_else.is_some();
-        whole.then(|| Box::new(Cases { cases, otherwise }) as Box<dyn Action>)
+        checker.describe(ActionProperties { max_rounds: 1, always_branches, ..ActionProperties::default() });
+        let complete = !items.is_empty() && cases.len() == items.len() && otherwise.is_some() == else_node.is_some();
+        complete.then(|| Box::new(Cases { cases, otherwise }) as Box<dyn Action>)
     }
 }
 
-/// Looks through the actions below a key that is none of this mapping, for their own mistakes and the names that they set.
-fn look_through(fields: &Fields<'_>, key: &str, checking: &mut dyn KindChecker) {
-    let written = fields.stray(key).and_then(|entry| entry.value.as_sequence());
-    if let Some(items) = written {
-        checking.steps(items);
+/// Checks the actions below a key that does not belong to this mapping, for their own mistakes and the names that they set.
+fn check_misplaced_actions(fields: &Fields<'_>, key: &str, checker: &mut dyn KindChecker) {
+    if let Some(items) = fields.take_unknown(key).and_then(|entry| entry.value.as_sequence()) {
+        checker.steps(items);
     }
 }
 
-/// Reports the fields of a case that stand in `config` itself.
-fn without_cases(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> bool {
+/// Reports the fields of a case that are written directly in `config`.
+fn report_missing_cases(fields: &Fields<'_>, checker: &mut dyn KindChecker) -> bool {
     let Some(when) = ["when", "if"].into_iter().find(|key| fields.has(key)).filter(|_| !fields.has("cases")) else {
         return false;
     };
-    let place = fields.stray(when).map_or(fields.span(), |entry| entry.key.span);
-    let message = msg!("{} needs `cases`: this case is not in a list", fields.what());
+    let place = fields.take_unknown(when).map_or(fields.span(), |entry| entry.key.span);
+    let message = msg!("{} needs `cases`: this case is not in a list", fields.subject());
     let help = "write `cases:` and, indented below it, `- when: …` with the `actions:` or `set:` of the case";
     let diagnostic = Diagnostic::error("missing-key", message, fields.file(), place);
     fields.findings().report(diagnostic.with_help(help));
     for key in ["actions", "then", "else"] {
-        look_through(fields, key, checking);
+        check_misplaced_actions(fields, key, checker);
     }
     for key in ["set", "goto"] {
-        let _ = fields.stray(key);
+        let _ = fields.take_unknown(key);
     }
     true
 }
 
-/// Reports an `else` that stands among the cases.
-fn is_else(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> bool {
+/// Reports an `else` that is written as one of the cases.
+fn report_else_case(fields: &Fields<'_>, checker: &mut dyn KindChecker) -> bool {
     if fields.has("when") || fields.has("if") {
         return false;
     }
-    let Some(entry) = fields.stray("else") else { return false };
+    let Some(entry) = fields.take_unknown("else") else { return false };
     let message = "`else` is among the cases, but it is not a case";
     let help =
         "write `else:` below the list, aligned with `cases:` and without a dash, with `actions:` or `set:` below it";
     let diagnostic = Diagnostic::error("unknown-key", message, fields.file(), entry.key.span);
     fields.findings().report(diagnostic.with_help(help));
     for key in ["else", "actions"] {
-        look_through(fields, key, checking);
+        check_misplaced_actions(fields, key, checker);
     }
-    let _ = fields.stray("set");
+    let _ = fields.take_unknown("set");
     true
 }
 
 /// Reports an `else` that is a list of actions.
-fn else_of_a_list(node: &YamlNode, fields: &Fields<'_>) {
+fn report_else_list(node: &YamlNode, fields: &Fields<'_>) {
     let message = "`else` must be a mapping of fields, but this is a list";
     let help = "write `actions:` between `else:` and the list, as in `else: { actions: […] }`";
     let file = fields.file();
     let mut diagnostic = Diagnostic::error("wrong-type", message, file, node.span).with_help(help);
-    // A list below its key, further right than it.
+    // The list is on the lines below its key, and indented more than the key.
     let line = file.line_span(file.line(node.span.start)).map_or(node.span.start, |line| line.start);
     let before = file.slice(Span::new(line, node.span.start));
     let key = fields.entry("else").and_then(|entry| indent(file, entry));
@@ -207,19 +206,19 @@ fn else_of_a_list(node: &YamlNode, fields: &Fields<'_>) {
     fields.findings().report(diagnostic);
 }
 
-/// Whether this goes elsewhere, or through actions.
+/// Whether this case jumps elsewhere or runs actions.
 fn branches(fields: &Fields<'_>) -> bool {
     fields.take("goto").is_some() || fields.take("actions").is_some()
 }
 
-fn consequence(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Consequence> {
+fn consequence(fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Consequence> {
     let goto = fields.take("goto").is_some();
-    let goes = fields.name("goto");
-    if let Some(id) = &goes {
-        checking.goto(id);
+    let target = fields.name("goto");
+    if let Some(id) = &target {
+        checker.goto(id);
     }
     let conflict = |span, [one, other]: [&str; 2], help: &'static str| {
-        let message = msg!("{} has both `{one}` and `{other}`", fields.what());
+        let message = msg!("{} has both `{one}` and `{other}`", fields.subject());
         let diagnostic = Diagnostic::error("conflicting-fields", message, fields.file(), span);
         fields.findings().report(diagnostic.with_help(help));
     };
@@ -232,7 +231,7 @@ fn consequence(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Co
             None
         }
         (true, None) => {
-            let steps = fields.required_list("actions").map(|nodes| Consequence::Steps(checking.steps(nodes)));
+            let steps = fields.required_list("actions").map(|nodes| Consequence::Steps(checker.steps(nodes)));
             if let Some(entry) = fields.entry("goto") {
                 let help = "keep one; the last action can be a `condition` that jumps elsewhere";
                 conflict(entry.key.span, ["actions", "goto"], help);
@@ -241,7 +240,7 @@ fn consequence(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Co
             steps
         }
         (false, Some(set)) => {
-            let set = read_values(&set.value, fields, checking).map(Consequence::Set);
+            let set = read_values(&set.value, fields, checker).map(Consequence::Set);
             if let Some(entry) = fields.entry("goto") {
                 let help = "keep one; `actions` can contain a `set` followed by a `condition` that jumps elsewhere";
                 conflict(entry.key.span, ["set", "goto"], help);
@@ -249,12 +248,12 @@ fn consequence(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Co
             }
             set
         }
-        (false, None) if goto => goes.map(|id| Consequence::Goto(id.value)),
+        (false, None) if goto => target.map(|id| Consequence::Goto(id.value)),
         (false, None) => {
-            let message = msg!("{} does not specify what to do", fields.what());
+            let message = msg!("{} does not specify what to do", fields.subject());
             let help = "add `actions:`, `set:` or `goto:`";
             let diagnostic = Diagnostic::error("missing-key", message, fields.file(), fields.span());
-            fields.lacks(&["actions", "set", "goto"], diagnostic.with_help(help));
+            fields.report_missing(&["actions", "set", "goto"], diagnostic.with_help(help));
             None
         }
     }
@@ -279,7 +278,7 @@ impl Action for Cases {
         let outcome = Self::outcome(Some(&block));
         Ok(match then {
             Consequence::Steps(_) => {
-                turn.keep(&Entered { block: Some(block.clone()) })?;
+                turn.store_state(&Entered { block: Some(block.clone()) })?;
                 Flow::Enter(StepBlock(block))
             }
             Consequence::Set(values) => Flow::done(Outcome { extracted_variables: assign(turn, values)?, ..outcome }),

@@ -1,4 +1,4 @@
-//! The kinds of action, one file each or rows of one table, and [`KINDS`], the one list of them.
+//! The action kinds and [`KINDS`], the list of all of them. Each kind has its own file or is a row of a table.
 
 pub mod ai_ask;
 pub mod ai_say;
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use crate::program::custom::CustomKind;
 use crate::program::kind::Kind;
 
-/// Every kind that a script may use. Adding one is a file (or a row of `notebook/plain.rs`), a line here, a schema and a page.
+/// Every kind that a script may use. A new kind needs a file (or a row of `notebook/plain.rs`), a line here, a schema and a page.
 pub static KINDS: &[&dyn Kind] = &[
     &ai_say::AiSay,
     &ai_ask::AiAsk,
@@ -41,10 +41,10 @@ pub static KINDS: &[&dyn Kind] = &[
     &behavior_loop::BehaviorLoop,
 ];
 
-/// The JSON Schema of the `config` of every kind that a project makes.
+/// The JSON Schema of the `config` of every kind that a project defines.
 pub const PROJECT_SCHEMA: &str = include_str!("../../../../schemas/parts/kinds/project.json");
 
-/// The kinds that a project makes, to stand beside [`KINDS`] where its scripts are checked.
+/// The kinds that a project defines, which are used together with [`KINDS`] when its scripts are checked.
 pub fn project_kinds(kinds: &BTreeMap<String, CustomKind>) -> Vec<Box<dyn Kind>> {
     let kind = |kind| Box::new(project_kind::ProjectKind::new(kind)) as Box<dyn Kind>;
     kinds.values().map(kind).collect()

@@ -1,4 +1,4 @@
-//! A kind that the project makes (docs/custom-kinds.md): its name, and what its table says, as any other kind.
+//! An action kind that the project defines (docs/custom-kinds.md), with its name and its table in the configuration.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::actions::PROJECT_SCHEMA;
-use crate::actions::calling::{given, outputs, take};
+use crate::actions::calling::{outputs, set_outputs, skill_arguments};
 use crate::actions::notebook::custom::{CustomOutcome, Progress, advance};
 use crate::program::action::Action;
 use crate::program::assigned::Assigned;
 use crate::program::assignments::{evaluate, read_value};
-use crate::program::custom::{COMMAND, CustomBody, CustomKind, kept};
+use crate::program::custom::{COMMAND, CustomBody, CustomKind, intern};
 use crate::program::flow::{ActionError, Flow};
-use crate::program::kind::{Described, Kind, KindChecker, KindInfo};
+use crate::program::kind::{ActionProperties, Kind, KindChecker, KindInfo};
 use crate::program::outcome::Outcome;
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::source::yaml::{NodeKind, YamlEntry, YamlNode};
 
-/// The field of `config` that is no input.
+/// The field of `config` that is not an input.
 const OUTPUT: &str = "output";
 
 pub struct ProjectKind {
@@ -32,7 +32,7 @@ pub struct ProjectKind {
 
 impl ProjectKind {
     pub fn new(custom: &CustomKind) -> Self {
-        Self { name: kept(&custom.name), custom: Arc::new(custom.clone()) }
+        Self { name: intern(&custom.name), custom: Arc::new(custom.clone()) }
     }
 }
 
@@ -46,140 +46,149 @@ impl Kind for ProjectKind {
         }
     }
 
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
-        let before = fields.findings().mistakes();
-        let outputs = fields.stray(OUTPUT).map(|entry| outputs(&entry.value, fields)).unwrap_or_default();
-        let own = |entry: &&YamlEntry| entry.key.value != OUTPUT && !entry.key.value.starts_with("x-");
-        let entries: Vec<&YamlEntry> =
-            fields.entries().iter().filter(own).filter_map(|entry| fields.stray(&entry.key.value)).collect();
-        let inputs = entries.iter().map(|entry| Some((entry.key.value.clone(), written(&entry.value, checking)?)));
+    fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
+        let before = fields.findings().author_errors();
+        let outputs = fields.take_unknown(OUTPUT).map(|entry| outputs(&entry.value, fields)).unwrap_or_default();
+        let is_input = |entry: &&YamlEntry| entry.key.value != OUTPUT && !entry.key.value.starts_with("x-");
+        let entries: Vec<&YamlEntry> = fields
+            .entries()
+            .iter()
+            .filter(is_input)
+            .filter_map(|entry| fields.take_unknown(&entry.key.value))
+            .collect();
+        let inputs = entries.iter().map(|entry| Some((entry.key.value.clone(), read_input(&entry.value, checker)?)));
         let inputs: Option<Vec<_>> = inputs.collect();
         for (ours, _) in &outputs {
-            checking.learn(ours, None);
+            checker.may_have_value(ours, None);
         }
-        // What a command gives is known when it has run.
-        let taken = match &self.custom.does {
+        // The outputs of a command are known only after it has run.
+        let used_outputs = match &self.custom.body {
             CustomBody::Skill(_) => outputs.iter().map(|(_, theirs)| theirs.clone()).collect(),
             CustomBody::Command(_) => vec![],
         };
-        checking.runs(&self.custom, given(entries), taken);
+        checker.runs(&self.custom, skill_arguments(entries), used_outputs);
         let needs = if self.custom.has_command() { vec![COMMAND] } else { vec![] };
-        checking.describe(Described { max_rounds: 1, outputs: outputs.len(), needs, ..Described::default() });
-        if fields.findings().mistakes() > before {
+        checker.describe(ActionProperties {
+            max_rounds: 1,
+            outputs: outputs.len(),
+            needs,
+            ..ActionProperties::default()
+        });
+        if fields.findings().author_errors() > before {
             return None;
         }
         let outputs = outputs.into_iter().map(|(ours, theirs)| (ours.value, theirs.value)).collect();
-        Some(Box::new(Running { kind: Arc::clone(&self.custom), inputs: inputs?, outputs }))
+        Some(Box::new(ProjectAction { kind: Arc::clone(&self.custom), inputs: inputs?, outputs }))
     }
 }
 
-/// An input as it is written: texts are the author's at any depth, and rendered when the action begins.
-enum Written {
-    One(Assigned),
-    List(Vec<Written>),
-    Mapping(Vec<(String, Written)>),
+/// An input as written. Texts of the author may be at any depth; they are rendered when the action starts.
+enum InputTemplate {
+    Value(Assigned),
+    List(Vec<InputTemplate>),
+    Mapping(Vec<(String, InputTemplate)>),
 }
 
-fn written(node: &Arc<YamlNode>, checking: &mut dyn KindChecker) -> Option<Written> {
+fn read_input(node: &Arc<YamlNode>, checker: &mut dyn KindChecker) -> Option<InputTemplate> {
     Some(match &node.kind {
-        NodeKind::Scalar(_) => Written::One(read_value(node, checking)?),
+        NodeKind::Scalar(_) => InputTemplate::Value(read_value(node, checker)?),
         NodeKind::Sequence(items) => {
-            Written::List(items.iter().map(|item| written(item, checking)).collect::<Option<_>>()?)
+            InputTemplate::List(items.iter().map(|item| read_input(item, checker)).collect::<Option<_>>()?)
         }
         NodeKind::Mapping(entries) => {
-            let field = |entry: &YamlEntry| Some((entry.key.value.clone(), written(&entry.value, checking)?));
-            Written::Mapping(entries.iter().map(field).collect::<Option<_>>()?)
+            let field = |entry: &YamlEntry| Some((entry.key.value.clone(), read_input(&entry.value, checker)?));
+            InputTemplate::Mapping(entries.iter().map(field).collect::<Option<_>>()?)
         }
     })
 }
 
-impl Written {
-    /// The values inside of it, in order.
+impl InputTemplate {
+    /// The values in it, in order.
     fn leaves<'w>(&'w self, into: &mut Vec<&'w Assigned>) {
         match self {
-            Self::One(value) => into.push(value),
+            Self::Value(value) => into.push(value),
             Self::List(items) => items.iter().for_each(|item| item.leaves(into)),
             Self::Mapping(fields) => fields.iter().for_each(|(_, field)| field.leaves(into)),
         }
     }
 
-    /// The same with what its leaves came to, in the same order.
-    fn with(&self, values: &mut impl Iterator<Item = Value>) -> Value {
+    /// The input with its leaves replaced by their values, in the same order.
+    fn fill(&self, values: &mut impl Iterator<Item = Value>) -> Value {
         match self {
-            Self::One(_) => values.next().unwrap_or_default(),
-            Self::List(items) => items.iter().map(|item| item.with(values)).collect(),
-            Self::Mapping(fields) => fields.iter().map(|(name, field)| (name.clone(), field.with(values))).collect(),
+            Self::Value(_) => values.next().unwrap_or_default(),
+            Self::List(items) => items.iter().map(|item| item.fill(values)).collect(),
+            Self::Mapping(fields) => fields.iter().map(|(name, field)| (name.clone(), field.fill(values))).collect(),
         }
     }
 }
 
-struct Running {
+struct ProjectAction {
     kind: Arc<CustomKind>,
-    inputs: Vec<(String, Written)>,
+    inputs: Vec<(String, InputTemplate)>,
     /// Our variables, each with the output that fills it.
     outputs: Vec<(String, String)>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Kept {
-    /// What it was given, once it began.
+struct StoredState {
+    /// The inputs, once the action has started.
     inputs: Option<Map<String, Value>>,
     progress: Progress,
 }
 
-impl Running {
+impl ProjectAction {
     fn inputs(&self, turn: &Turn<'_>) -> Result<Map<String, Value>, ActionError> {
         let mut leaves = Vec::new();
-        self.inputs.iter().for_each(|(_, written)| written.leaves(&mut leaves));
+        self.inputs.iter().for_each(|(_, input)| input.leaves(&mut leaves));
         let values = evaluate(turn, leaves.into_iter().map(|leaf| ("", leaf)))?;
         let mut values = values.into_iter().map(|(_, value)| value);
-        Ok(self.inputs.iter().map(|(name, written)| (name.clone(), written.with(&mut values))).collect())
+        Ok(self.inputs.iter().map(|(name, input)| (name.clone(), input.fill(&mut values))).collect())
     }
 }
 
 #[async_trait]
-impl Action for Running {
+impl Action for ProjectAction {
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
-        let mut kept: Kept = turn.state()?;
-        let inputs = match kept.inputs.take() {
+        let mut stored: StoredState = turn.state()?;
+        let inputs = match stored.inputs.take() {
             Some(inputs) => inputs,
             None => self.inputs(turn)?,
         };
-        match advance(turn, &self.kind, &inputs, &mut kept.progress).await? {
-            CustomOutcome::On(flow) => {
-                turn.keep(&Kept { inputs: Some(inputs), ..kept })?;
+        match advance(turn, &self.kind, &inputs, &mut stored.progress).await? {
+            CustomOutcome::Continue(flow) => {
+                turn.store_state(&StoredState { inputs: Some(inputs), ..stored })?;
                 Ok(flow)
             }
             CustomOutcome::Done(outcome) => {
-                let came = &outcome.extracted_variables;
-                let lacking = self.outputs.iter().filter(|(_, theirs)| !came.contains_key(theirs));
-                // The outputs of a skill were checked; what a command prints may be anything.
+                let values = &outcome.extracted_variables;
+                let missing = self.outputs.iter().filter(|(_, theirs)| !values.contains_key(theirs));
+                // The outputs of a skill were checked; a command may print anything.
                 if outcome.success
-                    && matches!(self.kind.does, CustomBody::Command(_))
+                    && matches!(self.kind.body, CustomBody::Command(_))
                     && !outcome.metadata.contains_key("skipped")
                 {
-                    for (_, theirs) in lacking {
+                    for (_, theirs) in missing {
                         let message = msg!("the command of `{}` did not return `{theirs}`", self.name());
                         let help = Message::word("it must print one JSON object with this field to standard output");
                         turn.warn("output-missing", message, Some(help));
                     }
                 }
-                let extracted_variables = take(turn, &self.outputs, came)?;
+                let extracted_variables = set_outputs(turn, &self.outputs, values)?;
                 Ok(Flow::done(Outcome { extracted_variables, ..*outcome }))
             }
         }
     }
 
     fn skill(&self) -> Option<&str> {
-        match &self.kind.does {
+        match &self.kind.body {
             CustomBody::Skill(skill) => Some(skill),
             CustomBody::Command(_) => None,
         }
     }
 }
 
-impl Running {
+impl ProjectAction {
     fn name(&self) -> &str {
         &self.kind.name
     }

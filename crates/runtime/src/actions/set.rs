@@ -6,7 +6,7 @@ use crate::program::action::Action;
 use crate::program::assigned::Assignment;
 use crate::program::assignments::{assign, read_values};
 use crate::program::flow::{ActionError, Flow};
-use crate::program::kind::{Described, Kind, KindChecker, KindInfo};
+use crate::program::kind::{ActionProperties, Kind, KindChecker, KindInfo};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::Fields;
@@ -25,9 +25,9 @@ impl Kind for SetKind {
         }
     }
 
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
-        let values = read_values(fields.required("values")?, fields, checking)?;
-        checking.describe(Described { max_rounds: 1, ..Described::default() });
+    fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
+        let values = read_values(fields.required("values")?, fields, checker)?;
+        checker.describe(ActionProperties { max_rounds: 1, ..ActionProperties::default() });
         Some(Box::new(SetValues(values)))
     }
 }

@@ -1,5 +1,5 @@
-//! The outside world that actions may touch, beyond models and kernels. What is allowed is decided by the project, in
-//! [`permissions`]; nothing here asks twice.
+//! Access of actions to the host, other than models and kernels. [`permissions`] defines what the project allows; the other
+//! modules do not check it.
 
 pub mod behavior_server;
 pub mod behaviors;

@@ -1,20 +1,20 @@
-//! What the scripts of a project may do outside of the conversation (`allow` of bcc-script.toml), and where.
+//! The permissions of the scripts of a project outside of the conversation (`allow` of bcc-script.toml), and the project directory.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// What is allowed. Nothing, by default.
+/// The permissions. Nothing is allowed by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permissions {
-    /// The directory of the project: programs and kernels run there.
+    /// The directory of the project, in which programs and kernels run.
     pub directory: PathBuf,
-    /// What `allow` names and the person trusts: `exec`, `command`.
+    /// The entries of `allow` in a project that the person trusts: `exec`, `command`.
     pub allowed: BTreeSet<String>,
-    /// What `allow` names though the person does not trust the file.
+    /// The entries of `allow` in a project that the person does not trust.
     pub untrusted: BTreeSet<String>,
-    /// The environment variables that hold keys: no program gets them.
+    /// The environment variables with secrets, which no program receives.
     pub hidden: BTreeSet<String>,
 }
 
@@ -27,7 +27,7 @@ pub struct PermissionError {
 
 impl Permissions {
     /// Whether `what` is allowed.
-    pub fn may(&self, what: &str) -> Result<(), PermissionError> {
+    pub fn check(&self, what: &str) -> Result<(), PermissionError> {
         if self.allowed.contains(what) {
             return Ok(());
         }

@@ -1,5 +1,5 @@
-//! Runs a program: a list of arguments and no shell, JSON on its standard input, what it prints read up to a bound, and its
-//! whole process group ended when its time is over or nobody waits for it any more.
+//! Runs a program without a shell: passes JSON to its standard input, reads its output up to a limit, and kills its process
+//! group on timeout or when the caller stops waiting.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -14,25 +14,25 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-/// The most that is kept of each of the standard output and the standard error, in bytes. The rest is read and dropped, so
-/// that a program that prints on for ever is stopped by its time and not by a full pipe.
-pub const MOST_OUTPUT_BYTES: usize = 1024 * 1024;
+/// The maximum stored size of the standard output and of the standard error, in bytes each. Further output is read and dropped,
+/// so that a program that prints without end is stopped by its timeout and not by a full pipe.
+pub const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
 
-/// How long a program that was told to end (SIGTERM) may take for it, before it is killed.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The time between SIGTERM and SIGKILL.
+const TERM_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long the pipes are read on after the program ended: what it left behind may hold them open for ever.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long the pipes are read after the program ended; a process that it left behind may hold them open.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Debug)]
 pub struct ProcessRequest<'a> {
-    /// The program and its arguments, as configured: nothing that a model, a server or a person said may stand in it. A name
-    /// without `/` is looked for in `PATH`; a relative path begins at `directory`.
+    /// The program and its arguments, as configured: they must not contain text of a model, a server or a person. A name
+    /// without `/` is looked up in `PATH`; a relative path starts at `directory`.
     pub command: &'a [String],
     pub directory: &'a Path,
-    /// What it reads on its standard input, which is closed behind it.
+    /// Its standard input, which is then closed.
     pub input: &'a [u8],
-    /// The environment variables that it does not get: those that hold keys.
+    /// The environment variables with secrets, which it does not receive.
     pub hidden: &'a BTreeSet<String>,
     pub timeout: Duration,
 }
@@ -40,14 +40,14 @@ pub struct ProcessRequest<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessEnd {
     Code(i32),
-    /// By this signal of somebody else.
+    /// Killed by this signal of another process.
     Signal(i32),
     TimedOut,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessOutput {
-    /// The first [`MOST_OUTPUT_BYTES`] of it.
+    /// The first [`MAX_OUTPUT_BYTES`] bytes.
     pub bytes: Vec<u8>,
     pub dropped: u64,
 }
@@ -61,103 +61,103 @@ pub struct ProcessResult {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct NotStarted {
+pub struct StartError {
     pub message: Message,
     pub help: Message,
 }
 
-/// Runs a program to its end. Dropping the future kills it, with all that it started in its process group; what it leaves
-/// running there when it ends is ended as well.
+/// Runs a program to its end. Dropping the future kills the program and its process group. Processes of the group that are
+/// still running when the program ends are killed as well.
 ///
 /// # Errors
-/// When it cannot be started. That it fails, is killed or takes too long is no error: see [`ProcessResult::ended`].
-pub async fn run(run: &ProcessRequest<'_>) -> Result<ProcessResult, NotStarted> {
-    let mut child = started(run)?;
-    // Whatever happens from here on, the group ends with this guard.
+/// The program cannot be started. A failure, a signal or a timeout is not an error: see [`ProcessResult::ended`].
+pub async fn run(request: &ProcessRequest<'_>) -> Result<ProcessResult, StartError> {
+    let mut child = spawn(request)?;
+    // From here on, dropping the guard kills the group in any case.
     let group = Group(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
     let (mut stdout, mut stderr) = (ProcessOutput::default(), ProcessOutput::default());
     let (input, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let ended = {
         let feed = async {
             if let Some(mut pipe) = input {
-                // A program need not read what it is given.
-                let _ = pipe.write_all(run.input).await;
+                // A program may not read all of its input.
+                let _ = pipe.write_all(request.input).await;
             }
         };
-        let pipes = async { tokio::join!(feed, keep(out, &mut stdout), keep(err, &mut stderr)) };
+        let pipes = async { tokio::join!(feed, read_output(out, &mut stdout), read_output(err, &mut stderr)) };
         let mut pipes = Pipes { work: Box::pin(async move { _ = pipes.await }), done: false };
-        let ended = match pipes.beside(timeout(run.timeout, child.wait())).await {
-            Ok(status) => status.map_or(ProcessEnd::Signal(0), ended),
+        let ended = match pipes.run_while(timeout(request.timeout, child.wait())).await {
+            Ok(status) => status.map_or(ProcessEnd::Signal(0), process_end),
             Err(_) => {
                 group.signal(Signal::TERM);
-                if pipes.beside(timeout(PATIENCE, child.wait())).await.is_err() {
+                if pipes.run_while(timeout(TERM_TIMEOUT, child.wait())).await.is_err() {
                     group.signal(Signal::KILL);
-                    let _ = pipes.beside(child.wait()).await;
+                    let _ = pipes.run_while(child.wait()).await;
                 }
                 ProcessEnd::TimedOut
             }
         };
-        pipes.last_words().await;
+        pipes.drain().await;
         ended
     };
     drop(group);
     Ok(ProcessResult { ended, stdout, stderr })
 }
 
-fn started(run: &ProcessRequest<'_>) -> Result<Child, NotStarted> {
-    let not_started = |message: Message, help: &'static str| NotStarted { message, help: Message::word(help) };
-    let Some((program, arguments)) = run.command.split_first() else {
-        return Err(not_started(
+fn spawn(request: &ProcessRequest<'_>) -> Result<Child, StartError> {
+    let start_error = |message: Message, help: &'static str| StartError { message, help: Message::word(help) };
+    let Some((program, arguments)) = request.command.split_first() else {
+        return Err(start_error(
             Message::word("there is no program to run"),
             "write the command as `[\"program\", \"argument\"]`",
         ));
     };
-    // What a relative path means would depend on the system, were it left to it.
-    let path = if program.contains('/') { run.directory.join(program) } else { PathBuf::from(program) };
+    // The meaning of a relative path would otherwise depend on the system.
+    let path = if program.contains('/') { request.directory.join(program) } else { PathBuf::from(program) };
     let mut command = Command::new(path);
-    command.args(arguments).current_dir(run.directory).process_group(0).kill_on_drop(true);
+    command.args(arguments).current_dir(request.directory).process_group(0).kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    run.hidden.iter().for_each(|name| _ = command.env_remove(name));
+    request.hidden.iter().for_each(|name| _ = command.env_remove(name));
     command.spawn().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => not_started(
+        std::io::ErrorKind::NotFound => start_error(
             msg!("the program `{program}` was not found"),
             "install it, or correct its name in bcc-script.toml; paths are relative to the project directory",
         ),
-        std::io::ErrorKind::PermissionDenied => not_started(
+        std::io::ErrorKind::PermissionDenied => start_error(
             msg!("no permission to run the program `{program}`"),
             "make the file executable (`chmod +x`), or put the program that reads it first",
         ),
-        _ => not_started(
+        _ => start_error(
             msg!("the program `{program}` cannot be started: {error}"),
             "a text file of commands needs a first line such as `#!/bin/sh`",
         ),
     })
 }
 
-fn ended(status: ExitStatus) -> ProcessEnd {
+fn process_end(status: ExitStatus) -> ProcessEnd {
     use std::os::unix::process::ExitStatusExt;
     status.code().map_or_else(|| ProcessEnd::Signal(status.signal().unwrap_or_default()), ProcessEnd::Code)
 }
 
-async fn keep(pipe: Option<impl AsyncRead + Unpin>, printed: &mut ProcessOutput) {
+async fn read_output(pipe: Option<impl AsyncRead + Unpin>, printed: &mut ProcessOutput) {
     let Some(mut pipe) = pipe else { return };
     let mut chunk = vec![0; 16 * 1024];
-    // A pipe that breaks has nothing more to say.
+    // A broken pipe counts as the end of the output.
     while let Ok(read @ 1..) = pipe.read(&mut chunk).await {
-        let room = MOST_OUTPUT_BYTES.saturating_sub(printed.bytes.len()).min(read);
-        printed.bytes.extend(chunk.iter().take(room));
-        printed.dropped += (read - room) as u64;
+        let available = MAX_OUTPUT_BYTES.saturating_sub(printed.bytes.len()).min(read);
+        printed.bytes.extend(chunk.iter().take(available));
+        printed.dropped += (read - available) as u64;
     }
 }
 
-/// The reading and writing of the pipes, which goes on while something else is waited for.
+/// Reads and writes the pipes while another future runs.
 struct Pipes<'a> {
     work: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
     done: bool,
 }
 
 impl Pipes<'_> {
-    async fn beside<T>(&mut self, other: impl Future<Output = T>) -> T {
+    async fn run_while<T>(&mut self, other: impl Future<Output = T>) -> T {
         tokio::pin!(other);
         loop {
             tokio::select! {
@@ -167,21 +167,21 @@ impl Pipes<'_> {
         }
     }
 
-    async fn last_words(&mut self) {
+    async fn drain(&mut self) {
         if !self.done {
-            let _ = timeout(LAST_WORDS, &mut self.work).await;
+            let _ = timeout(DRAIN_TIMEOUT, &mut self.work).await;
         }
     }
 }
 
-/// The process group of a program. It is killed when this is dropped: a program that nobody waits for, and whatever an ended
-/// one left behind. The number stays taken as long as anything of the group is there; when nothing is, nothing is hit.
+/// The process group of a program. Dropping it kills the group: a program that is no longer waited for, and processes that an
+/// ended program left behind. The id stays in use while the group has members; if it has none, nothing is killed.
 struct Group(Option<Pid>);
 
 impl Group {
     fn signal(&self, signal: Signal) {
         if let Some(group) = self.0 {
-            // Nobody may be left to hear it.
+            // The group may already be empty.
             let _ = kill_process_group(group, signal);
         }
     }

@@ -1,4 +1,4 @@
-//! A cell, and what stands beside its text (docs/notebook.md).
+//! A cell and its metadata (docs/notebook.md).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,9 +9,9 @@ pub enum CellKind {
     /// Text.
     #[default]
     Markdown,
-    /// Code of the kernel's language.
+    /// Code in the language of the kernel.
     Code,
-    /// What an agent thinks, shown while it does.
+    /// Thoughts of an agent, shown while it thinks.
     Thinking,
 }
 
@@ -29,42 +29,41 @@ impl CellKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CellEnd {
-    /// It ran through.
+    /// It completed.
     Ok,
     /// It raised an error.
     Error,
-    /// It ran longer than it may and was interrupted.
+    /// It exceeded its time limit and was interrupted.
     TimedOut,
-    /// The kernel died of it, or beside it.
+    /// The kernel died while it ran.
     Died,
-    /// Somebody interrupted it, or the process that drove the session died.
+    /// It was interrupted, or the process that ran the session died.
     Interrupted,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// Its place in the notebook, from 1.
+    /// Its position in the notebook, from 1.
     pub number: u64,
     /// Its id, unique in the notebook.
     pub id: String,
     #[serde(rename = "type")]
     pub kind: CellKind,
     pub content: String,
-    /// What stands beside its text.
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
-    /// Of code that ran: what came of it, as nbformat 4.5 has outputs.
+    /// The outputs of code that ran, in the format of nbformat 4.5.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<Value>,
-    /// Of code that ran: the kernel's count.
+    /// The execution count of the kernel, for code that ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_count: Option<u64>,
-    /// Of code that ran: how it ended.
+    /// How the code ended, if it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<CellEnd>,
 }
 
-/// What stands beside the text of a cell. Fields that say nothing are left out wherever it is written.
+/// The metadata of a cell. Empty fields are not written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Metadata {
@@ -77,40 +76,40 @@ pub struct Metadata {
     /// Whether it is the heading of a section.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_section: bool,
-    /// Of the heading of a chapter: `chapter-{n}`, or the id that was given.
+    /// The id of the chapter that this heading starts: `chapter-{n}`, or the id that was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chapter_id: Option<String>,
-    /// Of the heading of a section: `section-{n}`, or the id that was given.
+    /// The id of the section that this heading starts: `section-{n}`, or the id that was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section_id: Option<String>,
-    /// Of the heading of a chapter: which one, from 1.
+    /// The number of the chapter that this heading starts, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chapter_number: Option<u64>,
-    /// Of the heading of a section: which one, from 1.
+    /// The number of the section that this heading starts, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section_number: Option<u64>,
-    /// The chapter that it belongs to, where somebody said so.
+    /// The chapter that it belongs to, if given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub belongs_to_chapter: Option<String>,
-    /// The section that it belongs to, where somebody said so.
+    /// The section that it belongs to, if given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub belongs_to_section: Option<String>,
-    /// The shot type that it was added with: `dialogue`, `observation`, `action`, …
+    /// The shot type with which it was added: `dialogue`, `observation`, `action`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shot_type: Option<String>,
-    /// Of a thinking cell: whether the thinking came to its end.
+    /// Thinking cell: whether the thinking has ended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub finished_thinking: bool,
-    /// Of a thinking cell: what is thought.
+    /// Thinking cell: the thought.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_text: Option<String>,
-    /// Of a thinking cell: who thinks.
+    /// Thinking cell: the name of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
-    /// Of a thinking cell: what is shown instead of the text.
+    /// Thinking cell: the text that is shown instead of the thought.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_text: Option<String>,
-    /// Of a thinking cell: pieces of the thought.
+    /// Thinking cell: pieces of the thought.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub text_array: Vec<String>,
     #[serde(skip_serializing_if = "Map::is_empty")]

@@ -1,40 +1,40 @@
-//! What actions have done to a notebook, in words (docs/notebook.md).
+//! The effects of actions on a notebook, as text (docs/notebook.md).
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// How many earlier effects are kept; the journal has all of them.
-pub const MOST_HISTORY: usize = 50;
+/// The maximum number of stored earlier effects; the journal has all of them.
+pub const MAX_HISTORY: usize = 50;
 
-/// How many bytes of a text one effect quotes.
-pub const MOST_QUOTED: usize = 200;
+/// The maximum length of a quoted text in an effect, in bytes.
+pub const MAX_QUOTED_BYTES: usize = 200;
 
-/// What the last action did, and what those before it did.
+/// The effects of the last action and of those before it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Effects {
-    /// Of the last action.
+    /// Those of the last action.
     pub current: Vec<String>,
-    /// Of earlier ones, the newest last; at most [`MOST_HISTORY`].
+    /// Those of earlier actions, the newest last; at most [`MAX_HISTORY`].
     pub history: VecDeque<String>,
 }
 
 impl Effects {
-    /// The effects of the next action: what was current becomes history.
-    pub fn now(&mut self, effects: Vec<String>) {
+    /// Sets the effects of the next action; the current ones become history.
+    pub fn set_current(&mut self, effects: Vec<String>) {
         self.history.extend(std::mem::replace(&mut self.current, effects));
-        let over = self.history.len().saturating_sub(MOST_HISTORY);
-        self.history.drain(..over);
+        let excess = self.history.len().saturating_sub(MAX_HISTORY);
+        self.history.drain(..excess);
     }
 }
 
-/// As much of a text as an effect quotes of it: at most [`MOST_QUOTED`] bytes, and a sign that there is more.
+/// The start of a text as quoted in an effect: at most [`MAX_QUOTED_BYTES`] bytes, followed by `…` if the text is longer.
 pub fn quoted(text: &str) -> String {
     let text = text.trim_end();
-    if text.len() <= MOST_QUOTED {
+    if text.len() <= MAX_QUOTED_BYTES {
         return text.to_owned();
     }
-    let begin = text.get(..text.floor_char_boundary(MOST_QUOTED)).unwrap_or_default();
-    format!("{begin}…")
+    let start = text.get(..text.floor_char_boundary(MAX_QUOTED_BYTES)).unwrap_or_default();
+    format!("{start}…")
 }

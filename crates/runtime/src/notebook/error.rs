@@ -1,4 +1,4 @@
-//! What is wrong with an action on the notebook, and why one is refused.
+//! Errors in the fields of a notebook action, and rejections of an action.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
@@ -6,23 +6,23 @@ use bcc_lang::message::message::Message;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 #[error("{message}")]
 pub struct ActionFieldError {
-    /// The field, where it is one.
+    /// The field, if the error concerns one.
     pub field: Option<&'static str>,
-    /// What is wrong. Holds nothing that a model said beyond names of fields and kinds.
+    /// The error. Contains no text of a model except names of fields and kinds.
     pub message: Message,
 }
 
-pub(crate) fn fault(field: &'static str, message: Message) -> ActionFieldError {
+pub(crate) fn field_error(field: &'static str, message: Message) -> ActionFieldError {
     ActionFieldError { field: Some(field), message }
 }
 
-/// Why an action was refused. It changed nothing.
+/// Why an action was rejected. It changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 #[error("{message}")]
 pub struct ActionRejection {
     /// A stable slug: `no-such-cell`, `not-a-code-cell`, `unknown-step`, …
     pub code: &'static str,
-    /// What is wrong. Holds nothing that anybody sent.
+    /// The reason. Contains nothing that was sent.
     pub message: Message,
 }
 

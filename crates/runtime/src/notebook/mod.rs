@@ -1,5 +1,5 @@
-//! Notebooks (docs/notebook.md): cells, the actions that change them, the session's plan, the kernel that runs code, the
-//! protocol of behavior servers (docs/protocol.md), and the forms in which other programs read a notebook.
+//! Notebooks (docs/notebook.md): cells, the actions that change them, the plan of the session, the kernel that runs code, the
+//! protocol of behavior servers (docs/protocol.md), and the export formats.
 
 pub mod action;
 pub mod apply;

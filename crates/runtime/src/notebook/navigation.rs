@@ -1,12 +1,12 @@
-//! How a session moves through its plan (docs/protocol.md): steps are entered, completed and left, behaviors
-//! begin and end. Only the plan of this session moves; what the script does next is decided elsewhere.
+//! Moves a session through its plan (docs/protocol.md): enters, completes and leaves steps, and starts and ends behaviors. Only
+//! the plan of the session changes; the flow of the script is decided elsewhere.
 //!
-//! A step is never both current and completed: entering a completed one opens it again. Changes of the plan that come while
-//! a behavior is under way wait for its end.
+//! A step is never both current and completed: entering a completed step reopens it. Changes of the plan that arrive during a
+//! behavior take effect when it ends.
 
 use crate::notebook::error::ActionRejection;
 use crate::notebook::state::{
-    BEHAVIOR_RUNNING, MOST_COMPLETED_STEPS, NotebookState, STEP_COMPLETED, STEP_RUNNING, WORKFLOW_UPDATE_PENDING,
+    BEHAVIOR_RUNNING, MAX_COMPLETED_STEPS, NotebookState, STEP_COMPLETED, STEP_RUNNING, WORKFLOW_UPDATE_PENDING,
 };
 use crate::notebook::workflow::{PlanStep, Stage, Workflow, is_id};
 
@@ -19,81 +19,82 @@ impl NotebookState {
         self.current_stage()?.step(self.location.step_id.as_deref()?)
     }
 
-    /// The stages that are neither completed nor the one that the session is in, in the order of the plan.
+    /// The stages that are neither completed nor current, in plan order.
     pub fn remaining_stages(&self) -> Vec<&Stage> {
         let Some(workflow) = &self.workflow else { return vec![] };
-        let is_left = |stage: &&Stage| {
+        let is_remaining = |stage: &&Stage| {
             self.location.stage_id.as_ref() != Some(&stage.id) && !self.location.completed_stages.contains(&stage.id)
         };
-        workflow.stages.iter().filter(is_left).collect()
+        workflow.stages.iter().filter(is_remaining).collect()
     }
 
-    /// The steps of the current stage that are neither completed nor the one that the session is in, in the order of the plan.
+    /// The steps of the current stage that are neither completed nor current, in plan order.
     pub fn remaining_steps(&self) -> Vec<&PlanStep> {
         let Some(stage) = self.current_stage() else { return vec![] };
         let current = self.location.step_id.as_ref();
-        stage.steps.iter().filter(|step| current != Some(&step.id) && self.is_left(step)).collect()
+        stage.steps.iter().filter(|step| current != Some(&step.id) && self.is_incomplete(step)).collect()
     }
 
-    /// The steps of the current stage that are completed, in the order of the plan.
-    pub fn completed_steps_here(&self) -> Vec<&PlanStep> {
+    /// The completed steps of the current stage, in plan order.
+    pub fn completed_steps_of_stage(&self) -> Vec<&PlanStep> {
         let Some(stage) = self.current_stage() else { return vec![] };
-        stage.steps.iter().filter(|step| !self.is_left(step)).collect()
+        stage.steps.iter().filter(|step| !self.is_incomplete(step)).collect()
     }
 
-    fn is_left(&self, step: &PlanStep) -> bool {
+    fn is_incomplete(&self, step: &PlanStep) -> bool {
         !self.location.completed_steps.contains(&step.id)
     }
 
-    /// What follows the current step: the next one of its stage that is not completed, then an earlier one that was passed over,
-    /// then the first of the next stage that has one. Nothing when the plan is at its end, or there is none.
+    /// The step after the current one: the next incomplete step of its stage, else an earlier incomplete step of the stage,
+    /// else the first incomplete step of the following stages. `None` at the end of the plan or without a plan.
     pub fn next_step(&self) -> Option<(&Stage, &PlanStep)> {
         let workflow = self.workflow.as_ref()?;
-        let here = self.location.stage_id.as_deref();
+        let stage_id = self.location.stage_id.as_deref();
         let current = self.location.step_id.as_deref();
-        let open = |step: &&PlanStep| current != Some(step.id.as_str()) && self.is_left(step);
-        let at = here.and_then(|id| workflow.stages.iter().position(|stage| stage.id == id));
-        if let Some(stage) = at.and_then(|at| workflow.stages.get(at)) {
-            let after = stage.steps.iter().position(|step| Some(step.id.as_str()) == current).map_or(0, |at| at + 1);
+        let open = |step: &&PlanStep| current != Some(step.id.as_str()) && self.is_incomplete(step);
+        let stage_index = stage_id.and_then(|id| workflow.stages.iter().position(|stage| stage.id == id));
+        if let Some(stage) = stage_index.and_then(|stage_index| workflow.stages.get(stage_index)) {
+            let after =
+                stage.steps.iter().position(|step| Some(step.id.as_str()) == current).map_or(0, |index| index + 1);
             let found = stage.steps.iter().skip(after).find(open).or_else(|| stage.steps.iter().find(open));
             if let Some(step) = found {
                 return Some((stage, step));
             }
         }
-        let after = at.map_or(0, |at| at + 1);
+        let after = stage_index.map_or(0, |index| index + 1);
         let mut others = workflow.stages.iter().skip(after).chain(workflow.stages.iter().take(after));
         others.find_map(|stage| stage.steps.iter().find(open).map(|step| (stage, step)))
     }
 
-    /// The script entered this topic. The first time, `plan` makes the plan from the script. Entering another topic than the
-    /// last one moves the location to it, and completes the step of the topic that was left when the session was still there;
-    /// a topic that the plan no longer has moves nothing. Whether anything changed.
-    pub fn enter_home(&mut self, phase: &str, topic: &str, plan: impl FnOnce() -> Workflow, at: &str) -> bool {
+    /// Called when the script enters a topic. The first time, `plan` creates the plan from the script. Entering a different
+    /// topic moves the location to its step, and completes the step of the previous topic if the session was still there. A
+    /// topic that is not in the plan moves nothing. Returns whether anything changed.
+    pub fn enter_topic(&mut self, phase: &str, topic: &str, plan: impl FnOnce() -> Workflow, at: &str) -> bool {
         let home = format!("{phase}/{topic}");
         if self.location.home == home && self.workflow.is_some() {
             return false;
         }
-        // A behavior does not outlive the topic that it was for.
+        // A behavior ends with its topic.
         self.behavior_is_open = false;
-        self.swap_pending();
+        self.apply_pending_plan();
         let stage = self.workflow.get_or_insert_with(|| plan().cut()).stage_of(topic).map(|stage| stage.id.clone());
-        let left = std::mem::replace(&mut self.location.home, home);
+        let previous_home = std::mem::replace(&mut self.location.home, home);
         let Some(stage) = stage else { return true };
         if let Some(step) = self.location.step_id.clone()
             && step != topic
-            && left.ends_with(&format!("/{step}"))
+            && previous_home.ends_with(&format!("/{step}"))
         {
             self.mark_completed(step);
         }
-        self.stand(stage, topic.to_owned());
-        self.machine(STEP_RUNNING, "START_STEP", at);
+        self.set_step(stage, topic.to_owned());
+        self.set_fsm(STEP_RUNNING, "START_STEP", at);
         true
     }
 
-    /// Moves to a stage and a step of the plan, as a server or a model says: to the step; or to the first one of the stage that
-    /// is not completed. With neither, nothing happens.
-    /// Errors: `unknown-stage`, `unknown-step` when the plan has no such one, or the stage not this step; `empty-stage` when the stage
-    /// has no steps. Nothing is changed then.
+    /// Moves to a stage and a step of the plan as requested by a server or a model: to the step, or to the first incomplete
+    /// step of the stage. Without both, nothing happens.
+    /// Errors: `unknown-stage` or `unknown-step` if the plan has no such stage or step, or the stage does not have the step;
+    /// `empty-stage` if the stage has no steps. Nothing is changed then.
     pub fn go_to(&mut self, stage_id: Option<&str>, step_id: Option<&str>, at: &str) -> Result<(), ActionRejection> {
         let workflow = self.workflow.as_ref();
         let (stage, step) = match (stage_id, step_id) {
@@ -103,7 +104,7 @@ impl NotebookState {
                 let step = match step {
                     Some(step) => stage.step(step).ok_or_else(unknown_step)?,
                     None => {
-                        let open = stage.steps.iter().find(|step| self.is_left(step));
+                        let open = stage.steps.iter().find(|step| self.is_incomplete(step));
                         open.or_else(|| stage.steps.first())
                             .ok_or_else(|| ActionRejection::new("empty-stage", "the stage to enter has no steps"))?
                     }
@@ -116,14 +117,14 @@ impl NotebookState {
             }
         };
         let (stage, step) = (stage.id.clone(), step.id.clone());
-        self.stand(stage, step);
-        self.machine(STEP_RUNNING, "START_STEP", at);
+        self.set_step(stage, step);
+        self.set_fsm(STEP_RUNNING, "START_STEP", at);
         Ok(())
     }
 
-    /// Marks a step as completed, the current one when none is named; from the current one, the session moves on to
-    /// [`NotebookState::next_step`], or to no step when the plan is at its end. Gives the id of the step.
-    /// Errors: `unknown-step` when the plan has no such step; `no-step` when none is named and the session is in none.
+    /// Marks a step as completed, by default the current one. If it is the current one, the session moves to
+    /// [`NotebookState::next_step`], or to no step at the end of the plan. Returns the id of the step.
+    /// Errors: `unknown-step` if the plan has no such step; `no-step` if no step is given and there is no current step.
     pub fn complete_step(&mut self, step_id: Option<&str>, at: &str) -> Result<String, ActionRejection> {
         let done = match step_id {
             Some(id) => {
@@ -143,23 +144,23 @@ impl NotebookState {
         if is_current {
             self.move_to(next);
         }
-        self.machine(STEP_COMPLETED, "COMPLETE_STEP", at);
+        self.set_fsm(STEP_COMPLETED, "COMPLETE_STEP", at);
         Ok(done)
     }
 
-    /// Begins a behavior of the current step, and gives its id, which no other behavior of the session has.
-    pub fn begin_behavior(&mut self, at: &str) -> String {
+    /// Starts a behavior of the current step and returns its id, which is unique in the session.
+    pub fn start_behavior(&mut self, at: &str) -> String {
         self.location.behaviors = self.location.behaviors.saturating_add(1);
         self.location.behavior_iteration = self.location.behavior_iteration.saturating_add(1);
         let id = format!("behavior_{:03}", self.location.behaviors);
         self.location.behavior_id = Some(id.clone());
         self.behavior_is_open = true;
-        self.machine(BEHAVIOR_RUNNING, "START_BEHAVIOR", at);
+        self.set_fsm(BEHAVIOR_RUNNING, "START_BEHAVIOR", at);
         id
     }
 
-    /// The behavior under way has another id, or another place in its step, for whoever sent it. What is no id is passed over.
-    pub fn name_behavior(&mut self, id: Option<&str>, iteration: Option<u32>) {
+    /// Sets the id and the iteration of the current behavior as given by its source. An invalid id is ignored.
+    pub fn set_behavior_id(&mut self, id: Option<&str>, iteration: Option<u32>) {
         if let Some(id) = id.filter(|id| is_id(id)) {
             self.location.behavior_id = Some(id.to_owned());
         }
@@ -168,42 +169,42 @@ impl NotebookState {
         }
     }
 
-    /// The behavior under way came to its end, well or not: a plan that waited takes its place. What the machine was told
-    /// beside that stays. Whether the plan is another one now.
+    /// Ends the current behavior, successful or not. A pending plan becomes active. Other states of the state machine are kept.
+    /// Returns whether the plan was replaced.
     pub fn end_behavior(&mut self, at: &str) -> bool {
         self.behavior_is_open = false;
-        let swapped = self.swap_pending();
+        let swapped = self.apply_pending_plan();
         if [BEHAVIOR_RUNNING, WORKFLOW_UPDATE_PENDING].contains(&self.fsm.state.as_str()) {
-            self.machine(STEP_RUNNING, "COMPLETE_BEHAVIOR", at);
+            self.set_fsm(STEP_RUNNING, "COMPLETE_BEHAVIOR", at);
         }
         swapped
     }
 
-    /// Puts the plan that waits into its place. The session stays in its step when the new plan has it, in whatever stage; else
-    /// it moves to the first step that is not completed. Whether one waited.
-    pub fn swap_pending(&mut self) -> bool {
+    /// Makes the pending plan active. The session stays in its step if the new plan has it in any stage; otherwise it moves to
+    /// the first incomplete step. Returns whether there was a pending plan.
+    pub fn apply_pending_plan(&mut self) -> bool {
         let Some(workflow) = self.workflow_pending.take() else { return false };
         self.workflow = Some(workflow);
-        self.find_place();
+        self.update_location();
         true
     }
 
-    /// After a change of the plan: stays in the current step when the plan has it, else moves to the first one that is not
-    /// completed, of the same stage rather than of another.
-    pub(crate) fn find_place(&mut self) {
+    /// Updates the location after a change of the plan: stays in the current step if the plan has it, else moves to the first
+    /// incomplete step, preferably of the same stage.
+    pub(crate) fn update_location(&mut self) {
         let Some(workflow) = &self.workflow else { return };
         let known = |id: &String| workflow.stages.iter().any(|stage| stage.id == *id);
         self.location.completed_stages.retain(known);
-        let place = match self.location.step_id.as_deref().and_then(|id| Some((workflow.stage_of(id)?, id))) {
+        let target = match self.location.step_id.as_deref().and_then(|id| Some((workflow.stage_of(id)?, id))) {
             Some((stage, step)) => Some((stage.id.clone(), step.to_owned())),
             None => self.next_step().map(|(stage, step)| (stage.id.clone(), step.id.clone())),
         };
-        self.move_to(place);
+        self.move_to(target);
     }
 
-    fn move_to(&mut self, place: Option<(String, String)>) {
-        match place {
-            Some((stage, step)) => self.stand(stage, step),
+    fn move_to(&mut self, target: Option<(String, String)>) {
+        match target {
+            Some((stage, step)) => self.set_step(stage, step),
             None => {
                 self.location.stage_id = None;
                 self.location.step_id = None;
@@ -212,16 +213,16 @@ impl NotebookState {
         }
     }
 
-    /// After a change of its steps: a stage whose steps are not all completed is not completed.
+    /// Reopens a completed stage if a change of its steps added incomplete ones.
     pub(crate) fn reopen_stage(&mut self, stage: &str) {
         let Some(found) = self.workflow.as_ref().and_then(|plan| plan.stage(stage)) else { return };
-        if found.steps.iter().any(|step| self.is_left(step)) {
+        if found.steps.iter().any(|step| self.is_incomplete(step)) {
             self.location.completed_stages.retain(|done| done != stage);
         }
     }
 
-    /// Stands in this step, which is not completed then; nor is its stage.
-    fn stand(&mut self, stage: String, step: String) {
+    /// Sets the current step. The step and its stage are then not completed.
+    fn set_step(&mut self, stage: String, step: String) {
         if self.location.step_id.as_ref() != Some(&step) {
             self.location.behavior_iteration = 0;
         }
@@ -231,8 +232,8 @@ impl NotebookState {
         self.location.step_id = Some(step);
     }
 
-    /// A step is completed; so is its stage when it was the last of it. What is completed and no longer planned is forgotten
-    /// first when there is too much of it.
+    /// Marks a step as completed, and its stage if all of its steps are. If there are too many completed steps, one that is no
+    /// longer in the plan is removed first.
     fn mark_completed(&mut self, step: String) {
         let workflow = self.workflow.as_ref();
         let stage = workflow.and_then(|plan| plan.stage_of(&step));
@@ -246,15 +247,15 @@ impl NotebookState {
         {
             location.completed_stages.push(stage.id.clone());
         }
-        if location.completed_steps.len() > MOST_COMPLETED_STEPS {
-            let gone = |id: &String| workflow.is_none_or(|plan| plan.stage_of(id).is_none());
-            let forgotten = location.completed_steps.iter().position(gone).unwrap_or_default();
-            location.completed_steps.remove(forgotten);
+        if location.completed_steps.len() > MAX_COMPLETED_STEPS {
+            let is_unplanned = |id: &String| workflow.is_none_or(|plan| plan.stage_of(id).is_none());
+            let index = location.completed_steps.iter().position(is_unplanned).unwrap_or_default();
+            location.completed_steps.remove(index);
         }
     }
 
-    /// The machine is in this state now.
-    pub(crate) fn machine(&mut self, state: &str, transition: &str, at: &str) {
+    /// Sets the state of the state machine.
+    pub(crate) fn set_fsm(&mut self, state: &str, transition: &str, at: &str) {
         state.clone_into(&mut self.fsm.state);
         self.fsm.last_transition = Some(transition.to_owned());
         self.fsm.timestamp = Some(at.to_owned());

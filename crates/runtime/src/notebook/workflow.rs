@@ -1,5 +1,5 @@
-//! The plan of a session (docs/notebook.md): stages with their steps. It begins as the phases and topics of the script; what
-//! a server or a model changes in it is checked first and changes this session only.
+//! The plan of a session (docs/notebook.md): stages with steps. Initially it consists of the phases and topics of the script.
+//! Changes by a server or a model are checked first and affect only this session.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -11,20 +11,20 @@ use serde_json::{Map, Value};
 use crate::notebook::error::ActionFieldError;
 use crate::notebook::error::ActionRejection;
 
-/// The most stages of a plan that is sent.
-pub const MOST_STAGES: usize = 200;
+/// The maximum number of stages of a received plan.
+pub const MAX_STAGES: usize = 200;
 
-/// The most steps of one stage of a plan that is sent.
-pub const MOST_STEPS: usize = 500;
+/// The maximum number of steps of one stage of a received plan.
+pub const MAX_STEPS: usize = 500;
 
-/// The most bytes of a plan that is sent, as JSON: it lies in the state of the notebook.
-pub const MOST_PLAN_BYTES: usize = 256 * 1024;
+/// The maximum size of a received plan as JSON, in bytes: it is stored in the state of the notebook.
+pub const MAX_PLAN_BYTES: usize = 256 * 1024;
 
-/// The most characters of an id or a name.
-pub const MOST_NAME: usize = 200;
+/// The maximum length of an id or a name, in characters.
+pub const MAX_NAME: usize = 200;
 
-/// The most bytes of what a stage or a step is for.
-pub const MOST_GOAL: usize = 8 * 1024;
+/// The maximum size of the goal of a stage or a step, in bytes.
+pub const MAX_GOAL_BYTES: usize = 8 * 1024;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workflow {
@@ -33,7 +33,7 @@ pub struct Workflow {
     pub stages: Vec<Stage>,
 }
 
-/// A stage: a phase of the script, or one that was planned since.
+/// A stage: a phase of the script, or one that was added to the plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
     /// Its id, unique among the stages.
@@ -44,12 +44,12 @@ pub struct Stage {
     pub goal: String,
     #[serde(default)]
     pub steps: Vec<PlanStep>,
-    /// Whatever else was given.
+    /// Additional fields.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// A step: a topic of the script, or one that was planned since.
+/// A step: a topic of the script, or one that was added to the plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanStep {
     /// Its id, unique among the steps of the plan.
@@ -58,14 +58,14 @@ pub struct PlanStep {
     pub name: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub goal: String,
-    /// Whatever else was given.
+    /// Additional fields.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// Whether a text may be an id or a name of a plan: not empty, not too long, one line.
+/// Whether a text is a valid id or name in a plan: not empty, not too long, on one line.
 pub fn is_id(text: &str) -> bool {
-    !text.trim().is_empty() && text.chars().count() <= MOST_NAME && !text.chars().any(char::is_control)
+    !text.trim().is_empty() && text.chars().count() <= MAX_NAME && !text.chars().any(char::is_control)
 }
 
 impl Workflow {
@@ -73,58 +73,59 @@ impl Workflow {
         self.stages.iter().find(|stage| stage.id == id)
     }
 
-    /// The stage that has the step with this id.
+    /// The stage of the step with this id.
     pub fn stage_of(&self, step: &str) -> Option<&Stage> {
         self.stages.iter().find(|stage| stage.step(step).is_some())
     }
 
-    /// Whether the plan holds together: it has stages, ids of stages are unique, ids of steps are unique in the whole plan,
-    /// and nothing is too much. A stage may have no steps yet.
-    /// Errors: `bad-plan`, with what is wrong, by the places of stages and steps and not by their names.
+    /// Checks that the plan is valid: it has stages, ids of stages are unique, ids of steps are unique in the whole plan, and
+    /// no limit is exceeded. A stage may have no steps.
+    /// Errors: `bad-plan` with the reason, which refers to stages and steps by number and not by name.
     pub fn check(&self) -> Result<(), ActionRejection> {
         if self.stages.is_empty() {
             return Err(bad_plan(Message::word("the plan has no stages")));
         }
-        if self.stages.len() > MOST_STAGES {
-            return Err(bad_plan(msg!("the plan has more than {MOST_STAGES} stages")));
+        if self.stages.len() > MAX_STAGES {
+            return Err(bad_plan(msg!("the plan has more than {MAX_STAGES} stages")));
         }
-        if self.name.chars().count() > MOST_NAME {
-            return Err(bad_plan(msg!("the name of the plan is longer than {MOST_NAME} characters")));
+        if self.name.chars().count() > MAX_NAME {
+            return Err(bad_plan(msg!("the name of the plan is longer than {MAX_NAME} characters")));
         }
         let (mut stages, mut steps) = (HashSet::new(), HashSet::new());
-        for (at, stage) in self.stages.iter().enumerate() {
-            check_names(&stage.id, &stage.name, &stage.goal).map_err(|why| bad_plan(in_stage(at + 1, &why.into())))?;
+        for (index, stage) in self.stages.iter().enumerate() {
+            check_names(&stage.id, &stage.name, &stage.goal)
+                .map_err(|why| bad_plan(in_stage(index + 1, &why.into())))?;
             if !stages.insert(stage.id.as_str()) {
-                return Err(bad_plan(in_stage(at + 1, &Message::word("its id is the same as an earlier one"))));
+                return Err(bad_plan(in_stage(index + 1, &Message::word("its id is the same as an earlier one"))));
             }
-            check_steps(&stage.steps).map_err(|refusal| bad_plan(in_stage(at + 1, &refusal.message)))?;
+            check_steps(&stage.steps).map_err(|rejection| bad_plan(in_stage(index + 1, &rejection.message)))?;
             if !stage.steps.iter().all(|step| steps.insert(step.id.as_str())) {
                 return Err(bad_plan(in_stage(
-                    at + 1,
+                    index + 1,
                     &Message::word("a step has the same id as a step of an earlier stage"),
                 )));
             }
         }
-        if self.bytes() > MOST_PLAN_BYTES {
-            return Err(bad_plan(msg!("the plan is larger than {MOST_PLAN_BYTES} bytes")));
+        if self.bytes() > MAX_PLAN_BYTES {
+            return Err(bad_plan(msg!("the plan is larger than {MAX_PLAN_BYTES} bytes")));
         }
         Ok(())
     }
 
-    /// The same plan of a script, with names and goals cut so far that a change of it can pass [`Workflow::check`].
+    /// The plan of a script with names and goals cut, so that a changed version of it can pass [`Workflow::check`].
     #[must_use]
     pub fn cut(mut self) -> Self {
-        cut(&mut self.name, MOST_NAME);
-        for most in [MOST_GOAL, MOST_GOAL / 16, 0] {
+        cut(&mut self.name, MAX_NAME);
+        for max in [MAX_GOAL_BYTES, MAX_GOAL_BYTES / 16, 0] {
             for stage in &mut self.stages {
-                cut(&mut stage.name, MOST_NAME);
-                cut(&mut stage.goal, most);
+                cut(&mut stage.name, MAX_NAME);
+                cut(&mut stage.goal, max);
                 for step in &mut stage.steps {
-                    cut(&mut step.name, MOST_NAME);
-                    cut(&mut step.goal, most);
+                    cut(&mut step.name, MAX_NAME);
+                    cut(&mut step.goal, max);
                 }
             }
-            if self.bytes() <= MOST_PLAN_BYTES {
+            if self.bytes() <= MAX_PLAN_BYTES {
                 break;
             }
         }
@@ -135,9 +136,9 @@ impl Workflow {
         serde_json::to_string(self).map_or(usize::MAX, |text| text.len())
     }
 
-    /// Reads a plan: `{"name", "stages": […]}`, or its stages alone; in stages and steps also `stage_id` and `step_id` for `id`,
-    /// `title` for `name`, `description` for `goal` where there is none, and a text alone for a step with this id.
-    /// Errors: When it has another shape. Whether it holds together is another question: [`Workflow::check`].
+    /// Reads a plan: `{"name", "stages": […]}`, or a list of stages. Stages and steps may have `stage_id` and `step_id` instead
+    /// of `id`, `title` instead of `name`, and `description` instead of `goal`; a text is a step with this id.
+    /// Errors: It has a different structure. [`Workflow::check`] checks the content.
     pub fn read(value: &Value) -> Result<Self, ActionFieldError> {
         let (name, stages) = match value {
             Value::Array(stages) => (String::new(), stages),
@@ -181,7 +182,7 @@ impl Stage {
     }
 }
 
-/// Reads the steps of a stage, as [`Workflow::read`] does.
+/// Reads the steps of a stage, like [`Workflow::read`].
 pub fn read_steps(value: &Value) -> Result<Vec<PlanStep>, ActionFieldError> {
     let Some(list) = value.as_array() else {
         return Err(ActionFieldError {
@@ -207,16 +208,16 @@ pub fn read_steps(value: &Value) -> Result<Vec<PlanStep>, ActionFieldError> {
     Ok(steps)
 }
 
-/// Whether the steps of one stage hold together.
+/// Checks that the steps of one stage are valid.
 pub fn check_steps(steps: &[PlanStep]) -> Result<(), ActionRejection> {
-    if steps.len() > MOST_STEPS {
-        return Err(bad_plan(msg!("it has more than {MOST_STEPS} steps")));
+    if steps.len() > MAX_STEPS {
+        return Err(bad_plan(msg!("it has more than {MAX_STEPS} steps")));
     }
     let mut ids = HashSet::new();
-    for (at, step) in steps.iter().enumerate() {
-        check_names(&step.id, &step.name, &step.goal).map_err(|why| bad_plan(msg!("step {}: {why}", at + 1)))?;
+    for (index, step) in steps.iter().enumerate() {
+        check_names(&step.id, &step.name, &step.goal).map_err(|why| bad_plan(msg!("step {}: {why}", index + 1)))?;
         if !ids.insert(step.id.as_str()) {
-            return Err(bad_plan(msg!("step {}: its id is the same as an earlier one", at + 1)));
+            return Err(bad_plan(msg!("step {}: its id is the same as an earlier one", index + 1)));
         }
     }
     Ok(())
@@ -226,20 +227,20 @@ fn check_names(id: &str, name: &str, goal: &str) -> Result<(), &'static str> {
     if !is_id(id) {
         return Err("its id is empty, too long, or more than one line");
     }
-    if name.chars().count() > MOST_NAME {
+    if name.chars().count() > MAX_NAME {
         return Err("its name is too long");
     }
-    if goal.len() > MOST_GOAL {
+    if goal.len() > MAX_GOAL_BYTES {
         return Err("its goal is too long");
     }
     Ok(())
 }
 
-/// Cuts a text to this many bytes; it ends with a sign that there was more.
-fn cut(text: &mut String, most: usize) {
-    if text.len() > most {
-        text.truncate(text.floor_char_boundary(most.saturating_sub('…'.len_utf8())));
-        if most > 0 {
+/// Cuts a text to this number of bytes, including a final `…`.
+fn cut(text: &mut String, max: usize) {
+    if text.len() > max {
+        text.truncate(text.floor_char_boundary(max.saturating_sub('…'.len_utf8())));
+        if max > 0 {
             text.push('…');
         }
     }
@@ -253,15 +254,15 @@ fn bad_plan(message: Message) -> ActionRejection {
     ActionRejection::new("bad-plan", message)
 }
 
-/// Takes id, name and goal out of the fields of a stage or a step; what is left stays as it was given.
-fn names(fields: &mut Map<String, Value>, own: &'static str) -> Result<(String, String, String), ActionFieldError> {
-    let id = text(fields, &["id", own], own)?.ok_or_else(|| ActionFieldError {
-        field: Some(own),
+/// Takes id, name and goal out of the fields of a stage or a step; other fields are not changed.
+fn names(fields: &mut Map<String, Value>, id_key: &'static str) -> Result<(String, String, String), ActionFieldError> {
+    let id = text(fields, &["id", id_key], id_key)?.ok_or_else(|| ActionFieldError {
+        field: Some(id_key),
         message: Message::word("each stage and step of a plan needs an `id`"),
     })?;
     let name = text(fields, &["name", "title"], "name")?.unwrap_or_else(|| id.clone());
     let goal = text(fields, &["goal"], "goal")?;
-    fields.retain(|key, _| !["id", own, "name", "title", "goal"].contains(&key.as_str()));
+    fields.retain(|key, _| !["id", id_key, "name", "title", "goal"].contains(&key.as_str()));
     let goal = match goal {
         Some(goal) => goal,
         None => {
@@ -273,7 +274,7 @@ fn names(fields: &mut Map<String, Value>, own: &'static str) -> Result<(String, 
     Ok((id, name, goal))
 }
 
-/// The first of these fields that is there, as a text; whole numbers are taken for texts.
+/// The first of these fields that is present, as a text; integers are converted to text.
 fn text(fields: &Map<String, Value>, keys: &[&str], field: &'static str) -> Result<Option<String>, ActionFieldError> {
     match keys.iter().filter_map(|key| fields.get(*key)).find(|value| !value.is_null()) {
         None => Ok(None),

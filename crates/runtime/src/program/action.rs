@@ -1,4 +1,4 @@
-//! What runs: an action takes one turn at a time and says how it goes on.
+//! The `Action` trait: an action takes one turn at a time and returns how it continues.
 
 use crate::program::flow::{ActionError, Flow};
 use crate::program::monitor::Monitor;
@@ -8,26 +8,25 @@ use async_trait::async_trait;
 use bcc_lang::source::span::Span;
 use bcc_llm::reply::shape::ReplyShape;
 
-/// An action of a program. It holds what its author configured and nothing else: what it must remember from one turn to
-/// the next goes into the turn's frame.
+/// An action of a program. It holds only its configuration: state that must survive from one turn to the next goes into the
+/// turn's frame.
 #[async_trait]
 pub trait Action: Send + Sync {
-    /// One turn. `turn` is everything the action may see and do; what it does is buffered and committed with its result.
-    /// Errors: See [`ActionError`]: a model that cannot be reached stops the session, anything else ends the action with `error`.
+    /// Runs one turn. `turn` gives access to all that the action may read or do; its changes are buffered and committed with its result.
+    /// Errors: See [`ActionError`]: a model that cannot be reached stops the session; any other error ends the action with `error`.
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError>;
 
-    /// What its kind's monitor must know of it; `None` for an action that no monitor looks at (`monitor: off`).
+    /// What the monitor of its kind needs; `None` if no monitor observes the action (`monitor: off`).
     fn watched(&self) -> Option<&WatchedConfig> {
         None
     }
 
-    /// Whether its prompts take a monitor's advice.
+    /// Whether its prompts include a monitor's advice.
     fn takes_advice(&self) -> bool {
         false
     }
 
-    /// The ways between which it chooses, in the author's order. It tells which of them it took: `branch` in the `metadata` of
-    /// its outcome.
+    /// Its branches, in the author's order. The `metadata` of its outcome names the branch that was taken in `branch`.
     fn branches(&self) -> Vec<Branch<'_>> {
         vec![]
     }
@@ -36,12 +35,12 @@ pub trait Action: Send + Sync {
         None
     }
 
-    /// Every list of steps inside of this action.
+    /// Every list of steps inside this action.
     fn blocks(&self) -> Vec<&ProgramSteps> {
         vec![]
     }
 
-    /// The steps that this action calls `block`, for [`Flow::Enter`].
+    /// The steps of the block `block`, for [`Flow::Enter`].
     fn steps(&self, block: &str) -> Option<&ProgramSteps> {
         let _ = block;
         None
@@ -49,19 +48,19 @@ pub trait Action: Send + Sync {
 }
 
 pub struct Branch<'a> {
-    /// What the action calls it, as in `metadata` of its outcome: `case 1`, `else`.
+    /// The name of the branch, as in `metadata` of the outcome: `case 1`, `else`.
     pub name: String,
-    /// What must hold for it, as written; none for the way that is left.
+    /// The condition, as written; `None` for the default branch.
     pub when: Option<&'a str>,
-    /// Where it is written, in the file of the action.
+    /// Its position in the file of the action.
     pub span: Span,
-    /// The actions in it, when it has some.
+    /// The actions in it, if any.
     pub steps: Option<&'a ProgramSteps>,
-    /// The topic or phase at which the session goes on, when it leads to one.
+    /// The topic or phase where the session continues, if the branch has a `goto`.
     pub goto: Option<&'a str>,
 }
 
-/// What a monitor must know of an action as it is configured.
+/// What a monitor needs from the configuration of an action.
 #[derive(Clone)]
 pub struct WatchedConfig {
     pub monitor: &'static dyn Monitor,

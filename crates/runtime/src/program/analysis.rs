@@ -1,4 +1,4 @@
-//! What a monitor is given of a turn, and what it makes of it: plain data.
+//! The input and the result of a monitor's analysis of a turn: plain data.
 
 use bcc_lang::message::message::Message;
 use serde::de::DeserializeOwned;
@@ -9,24 +9,24 @@ use crate::program::event::ModelCall;
 use crate::program::outcome::{ExitReason, ProgressSuggestion};
 use bcc_lang::template::front_matter::FeedbackTexts;
 
-/// How many of the newest metrics make a trend (docs/monitors.md).
+/// How many of the newest metrics form a trend (docs/monitors.md).
 pub const TREND: usize = 3;
 
-/// Everything that an analysis is about and that a resumed session cannot look up again.
+/// The input of an analysis that a resumed session cannot look up again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WatchedTurn {
     pub action_type: String,
     pub action_id: String,
-    /// Its instance path; empty with what an earlier release stored.
+    /// Its instance path; empty if an earlier release stored it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
     pub round: u32,
     pub max_rounds: u32,
-    /// What `Monitor::parse_metrics` gave.
+    /// The result of `Monitor::parse_metrics`.
     pub metrics: Map<String, Value>,
     #[serde(default)]
     pub progress_suggestion: ProgressSuggestion,
-    /// Why the action ended, or what stands in its way.
+    /// Why the action ended, or what prevents it from continuing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_reason: Option<ExitReason>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -37,7 +37,7 @@ pub struct WatchedTurn {
     /// `emotional_intensity` of the newest turns, the newest last: at most [`TREND`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub emotion_trend: Vec<String>,
-    /// What the person answered to the action so far, the newest last.
+    /// The person's answers to the action so far, the newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub user_feedback_history: Vec<String>,
     /// The topic's `strategy.text`, rendered.
@@ -55,19 +55,19 @@ pub struct WatchedTurn {
 
 #[derive(Clone, Debug, Default)]
 pub struct AnalysisResult {
-    /// The analysis; the empty one after any failure.
+    /// The analysis; empty after any failure.
     pub analysis: MonitorAnalysis,
-    /// The calls, with their prompts and replies; none when no model was asked.
+    /// The model calls, with their prompts and replies; empty if no model was called.
     pub calls: Vec<ModelCall>,
-    /// Why no model was asked: the prompt could not be rendered. Holds nothing that a person or a model said.
+    /// Why no model was called: the prompt could not be rendered. Contains no text of a person or a model.
     pub prompt_error: Option<Message>,
-    /// How the advice is put to the action; `None`: as the monitor itself would.
-    pub words: Option<FeedbackTexts>,
+    /// How the advice is worded for the action; `None`: the monitor's own texts.
+    pub feedback_texts: Option<FeedbackTexts>,
 }
 
 impl AnalysisResult {
-    /// Whether a reply could be read, so that the same metrics need not be analysed again.
-    pub fn worked(&self) -> bool {
+    /// Whether a reply could be read, so that the same metrics need not be analyzed again.
+    pub fn succeeded(&self) -> bool {
         self.calls.iter().any(|call| call.error.is_none())
     }
 }
@@ -77,11 +77,11 @@ impl AnalysisResult {
 pub struct MonitorAnalysis {
     pub intervention_needed: bool,
     pub intervention_reason: InterventionReason,
-    /// Whether other words are enough.
+    /// Whether rephrasing is enough.
     pub intervention_level: InterventionLevel,
     pub strategy_suggestion: StrategySuggestion,
     pub feedback_for_action: Option<String>,
-    /// Another way to go about it, of an `ai_ask`.
+    /// A different approach, for an `ai_ask`.
     pub modified_approach: Option<String>,
     pub orchestration_needed: bool,
     pub orchestration_reason: Option<String>,
@@ -90,7 +90,7 @@ pub struct MonitorAnalysis {
     pub understanding_issue: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issue_type: Option<String>,
-    /// Words that may be easier, of an `ai_say`.
+    /// Simpler wording, for an `ai_say`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example_suggestion: Option<String>,
     pub metadata: MonitorMetadata,
@@ -99,7 +99,7 @@ pub struct MonitorAnalysis {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InterventionReason {
-    /// The person cannot or will not go on with this.
+    /// The person cannot or does not want to continue with this.
     Blocked,
     OffTopic,
     Insufficient,
@@ -110,10 +110,10 @@ pub enum InterventionReason {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InterventionLevel {
-    /// Other words of the same action.
+    /// Different wording in the same action.
     #[default]
     ActionFeedback,
-    /// Another course of the topic.
+    /// A change of the plan of the topic.
     TopicOrchestration,
 }
 
@@ -128,36 +128,35 @@ pub enum StrategySuggestion {
     Continue,
 }
 
-/// What a plan for the rest of the topic might be, in the monitor's words.
+/// What a plan for the remaining topic might be, as the monitor suggests it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SuggestedOrchestration {
-    /// insert, modify, skip or reorder.
+    /// `insert`, `modify`, `skip` or `reorder`.
     pub action: Option<String>,
     pub new_action_type: Option<String>,
     pub new_action_theme: Option<String>,
     pub insert_position: Option<String>,
 }
 
-/// How a monitor's reply could be read.
+/// How a monitor's reply was parsed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MonitorMetadata {
-    /// Whether no strategy could.
+    /// Whether every strategy failed.
     pub parse_error: bool,
-    /// The strategy that could, or how many were tried; 0 when there was no reply.
+    /// The number of the strategy that succeeded, or of those that were tried; 0 if there was no reply.
     pub parse_retry_count: u8,
 }
 
 impl MonitorAnalysis {
-    /// The analysis that stands in for one that failed (docs/monitors.md): no intervention, no feedback.
+    /// The analysis used after a failure (docs/monitors.md): no intervention, no feedback.
     pub fn empty(metadata: MonitorMetadata) -> Self {
         Self { metadata, ..Self::default() }
     }
 
-    /// The analysis in a reply. A field that is not what it must be, which the schema of a project may let through, counts as
-    /// missing.
-    pub fn of_reply(reply: &Map<String, Value>, parse_retry_count: u8) -> Self {
+    /// The analysis in a reply. A field with an invalid value, which the schema of a project may allow, counts as missing.
+    pub fn from_reply(reply: &Map<String, Value>, parse_retry_count: u8) -> Self {
         fn field<T: DeserializeOwned + Default>(reply: &Map<String, Value>, name: &str) -> T {
             reply.get(name).and_then(|value| T::deserialize(value).ok()).unwrap_or_default()
         }
@@ -186,7 +185,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_empty_analysis_advises_nothing_and_says_how_reading_failed() {
+    fn an_empty_analysis_advises_nothing_and_reports_how_parsing_failed() {
         let metadata = MonitorMetadata { parse_error: true, parse_retry_count: 3 };
         let written = serde_json::to_value(MonitorAnalysis::empty(metadata)).unwrap();
         assert_eq!(written["intervention_needed"], json!(false));
@@ -197,12 +196,12 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_not_what_it_must_be_counts_as_missing() {
+    fn a_field_with_an_invalid_value_counts_as_missing() {
         let reply = json!({
             "intervention_needed": "sure", "intervention_reason": "tired", "strategy_suggestion": "comfort",
             "feedback_for_action": "  ", "modified_approach": 5, "suggested_orchestration": "insert",
         });
-        let analysis = MonitorAnalysis::of_reply(reply.as_object().unwrap(), 2);
+        let analysis = MonitorAnalysis::from_reply(reply.as_object().unwrap(), 2);
         let expected = MonitorAnalysis {
             strategy_suggestion: StrategySuggestion::Comfort,
             metadata: MonitorMetadata { parse_error: false, parse_retry_count: 2 },
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_watched_is_written_small_and_read_again() {
+    fn a_watched_turn_is_stored_compactly_and_read_again() {
         let watched =
             WatchedTurn { action_type: "ai_ask".into(), action_id: "a".into(), round: 1, ..WatchedTurn::default() };
         let written = serde_json::to_string(&watched).unwrap();

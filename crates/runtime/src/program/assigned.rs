@@ -1,4 +1,4 @@
-//! Variables with what they are set to, as a program has them.
+//! Variables and the values that a program assigns to them.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ pub struct Assignment {
 }
 
 pub enum Assigned {
-    /// A string that is exactly one `{{ expression }}`: the value of the expression, with its type.
+    /// A string that consists of one `{{ expression }}`: the value of the expression, with its type.
     Expression(Expr),
     /// Another string with placeholders.
     Text(Text),

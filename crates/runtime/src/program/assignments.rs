@@ -1,4 +1,4 @@
-//! `values: { name: value }`, as `set` and the cases of `condition` have it.
+//! Reads and evaluates `values: { name: value }` of `set` and of the cases of `condition`.
 
 use bcc_lang::message::msg;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::yaml::{NodeKind, YamlNode};
 
-/// Reads a mapping of names to values. Expressions see the variables as they are before any of these is set.
+/// Reads a mapping of names to values. Expressions see the variables as they were before the first assignment.
 pub fn read_values(
     node: &Arc<YamlNode>,
     fields: &Fields<'_>,
-    checking: &mut dyn KindChecker,
+    checker: &mut dyn KindChecker,
 ) -> Option<Vec<Assignment>> {
     let NodeKind::Mapping(entries) = &node.kind else {
         let message =
@@ -38,52 +38,55 @@ pub fn read_values(
     let mut names = Vec::new();
     for entry in entries {
         let name = Spanned { value: entry.key.value.clone(), span: entry.key.span };
-        let Some(checked) = variable_name(&name, fields) else { continue };
-        if let Some(value) = read_value(&entry.value, checking) {
+        let Some(variable) = variable_name(&name, fields) else { continue };
+        if let Some(value) = read_value(&entry.value, checker) {
             let constant = match &value {
                 Assigned::Literal(value) => Some(value.clone()),
                 Assigned::Text(text) if text.is_plain() => Some(Value::from(text.source())),
                 Assigned::Text(_) | Assigned::Expression(_) => None,
             };
-            checking.sets(&name, constant, entry.value.span);
-            assignments.push(Assignment { name: checked, value });
+            checker.sets(&name, constant, entry.value.span);
+            assignments.push(Assignment { name: variable, value });
         }
         names.push(name);
     }
     for name in &names {
-        checking.learn(name, None);
+        checker.may_have_value(name, None);
     }
     (assignments.len() == entries.len()).then_some(assignments)
 }
 
-/// Reads one value: an expression, a text, or what stands there.
-pub fn read_value(node: &Arc<YamlNode>, checking: &mut dyn KindChecker) -> Option<Assigned> {
+/// Reads one value: an expression, a text or a literal.
+pub fn read_value(node: &Arc<YamlNode>, checker: &mut dyn KindChecker) -> Option<Assigned> {
     match node.as_scalar() {
         Some(scalar) if node.to_json().is_string() => {
-            let words = TextField { text: scalar.text.clone(), node: Arc::clone(node) };
-            match expression_in(&words.text) {
-                Some(within) => checking.expression_within(&words, within).map(Assigned::Expression),
-                None => checking.text(&words).map(Assigned::Text),
+            let field = TextField { text: scalar.text.clone(), node: Arc::clone(node) };
+            match expression_in(&field.text) {
+                Some(range) => checker.expression_within(&field, range).map(Assigned::Expression),
+                None => checker.text(&field).map(Assigned::Text),
             }
         }
         _ => Some(Assigned::Literal(node.to_json())),
     }
 }
 
-/// The bytes between the braces, when the text is exactly one `{{ … }}`.
+/// The byte range between the braces, if the text is exactly one `{{ … }}`.
 fn expression_in(text: &str) -> Option<std::ops::Range<usize>> {
     let trimmed = text.trim();
     let inner = trimmed.strip_prefix("{{")?.strip_suffix("}}")?;
-    // `{{-` and `-}}` trim white space, which only a text has.
-    let trims = |c: char| matches!(c, '-' | '+');
-    if inner.starts_with(trims) || inner.ends_with(trims) || ["{{", "}}", "{%"].iter().any(|tag| inner.contains(tag)) {
+    // `{{-` and `-}}` trim white space, which only a text can contain.
+    let is_trim = |c: char| matches!(c, '-' | '+');
+    if inner.starts_with(is_trim)
+        || inner.ends_with(is_trim)
+        || ["{{", "}}", "{%"].iter().any(|tag| inner.contains(tag))
+    {
         return None;
     }
     let start = text.find("{{")? + 2;
     Some(start..start + inner.len())
 }
 
-/// The values as they are now, with their names.
+/// Evaluates the values and returns them with their names.
 pub fn evaluate<'v>(
     turn: &Turn<'_>,
     values: impl Iterator<Item = (&'v str, &'v Assigned)>,
@@ -97,8 +100,8 @@ pub fn evaluate<'v>(
     values.map(|(name, written)| Ok((name.to_owned(), value(written)?))).collect()
 }
 
-/// Sets all of them, after all were evaluated. Gives what was set, as it may be shown.
-/// Errors: When an expression fails or a value does not fit the declaration of its variable.
+/// Sets all variables after all values were evaluated. Returns the assigned values, with sensitive values masked.
+/// Errors: An expression fails, or a value does not fit the declaration of its variable.
 pub fn assign(turn: &Turn<'_>, assignments: &[Assignment]) -> Result<Map<String, Value>, ActionError> {
     let values = evaluate(turn, assignments.iter().map(|assignment| (assignment.name.as_str(), &assignment.value)))?;
     let mut shown = Map::new();
@@ -114,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_text_that_is_one_whole_placeholder_is_an_expression() {
+    fn only_a_text_that_is_one_complete_placeholder_is_an_expression() {
         let table = [
             ("{{ age + 1 }}", Some(" age + 1 ")),
             ("  {{age}}  ", Some("age")),

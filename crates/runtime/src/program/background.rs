@@ -1,4 +1,4 @@
-//! Calls of a model beside the conversation: those of monitors and planners. They are made and read like those of a turn.
+//! Model calls in the background of the conversation, by monitors and planners. They work like those of a turn.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
@@ -12,7 +12,7 @@ use crate::program::clock::Clock;
 use crate::program::event::ModelCall;
 use crate::program::messages::{debug_info, log_unreadable, read_and_note};
 use crate::program::program::Program;
-use crate::program::reask::{ask_again, faults, note_of_faults};
+use crate::program::reask::{ask_again, problems_note, reply_problems};
 use crate::program::recorder::RecordedExchange;
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::provider::{NoLiveOutput, Provider};
@@ -23,12 +23,12 @@ use bcc_llm::reply::shape::ReplyShape;
 
 pub struct BackgroundCall<'a> {
     pub provider: &'a dyn Provider,
-    /// What is sent first.
+    /// The first request.
     pub request: ModelRequest,
     pub shape: &'a ReplyShape,
-    /// The id of the first call; those that ask again add their number.
+    /// The id of the first call; further calls append their number.
     pub call_id: String,
-    /// How long each call may take.
+    /// The timeout of each call.
     pub limit: Duration,
     pub clock: &'a dyn Clock,
     pub program: &'a Program,
@@ -38,101 +38,101 @@ pub struct BackgroundCall<'a> {
 #[derive(Debug, Default)]
 pub struct BackgroundReply {
     pub calls: Vec<ModelCall>,
-    /// The reply: of several the last one that could be read. `None` when a call failed before there was any.
+    /// The reply; if there are several, the last readable one. `None` if a call failed before there was any.
     pub reading: Option<Result<Reply, UnreadableReply>>,
-    pub fault: Option<BackgroundError>,
+    pub error: Option<BackgroundError>,
 }
 
 /// Why there is no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackgroundError {
-    /// What logs and recordings tell of it, as [`ModelError::in_short`] has it: nothing that anybody said stands in it.
+    /// The kind for logs and recordings, as in [`ModelError::summary`]; it contains no text of a person or a model.
     pub kind: String,
-    /// A sentence for events, which are masked: it may hold what a model's server said, and so what it was sent.
-    pub told: Message,
+    /// A message for events, which are masked: it may contain what a model's server returned, and so what was sent to it.
+    pub message: Message,
 }
 
 impl From<&ModelError> for BackgroundError {
     fn from(error: &ModelError) -> Self {
-        Self { kind: error.in_short(), told: error.to_message() }
+        Self { kind: error.summary(), message: error.to_message() }
     }
 }
 
 impl BackgroundReply {
-    /// One call, for which there is no model.
-    pub fn failed(call_id: String, purpose: Purpose, fault: BackgroundError) -> Self {
-        let (purpose, error) = (purpose.name(), Some(fault.told.clone()));
-        let call = ModelCall { call_id, purpose, error, bent: json!([]), ..ModelCall::default() };
-        Self { calls: vec![call], reading: None, fault: Some(fault) }
+    /// The result of one call for which no model is available.
+    pub fn failed(call_id: String, purpose: Purpose, cause: BackgroundError) -> Self {
+        let (purpose, error) = (purpose.name(), Some(cause.message.clone()));
+        let call = ModelCall { call_id, purpose, error, coercions: json!([]), ..ModelCall::default() };
+        Self { calls: vec![call], reading: None, error: Some(cause) }
     }
 }
 
 impl BackgroundCall<'_> {
-    /// Asks, and asks again as often as the model's manners allow, until the reply can be used. What fails then leaves what
-    /// could be read before.
+    /// Calls the model until the reply can be used, as often as its reply policy allows. If a later call fails, an earlier readable
+    /// reply is kept.
     pub async fn ask(self) -> BackgroundReply {
         let Self { provider, mut request, shape, call_id, limit, clock, program, recording } = self;
-        let manners = provider.manners_of(&request.task);
-        let mut asked = BackgroundReply::default();
+        let policy = provider.reply_policy_for(&request.task);
+        let mut result = BackgroundReply::default();
         loop {
-            let reask = u32::try_from(asked.calls.len()).unwrap_or(u32::MAX);
+            let reask = u32::try_from(result.calls.len()).unwrap_or(u32::MAX);
             let id = if reask == 0 { call_id.clone() } else { format!("{call_id}.{reask}") };
             let purpose = request.task.purpose.name();
             let mut call = ModelCall {
                 call_id: id,
                 purpose,
                 reask,
-                bent: json!([]),
+                coercions: json!([]),
                 model: provider.name().to_owned(),
                 ..ModelCall::default()
             };
-            let began = clock.elapsed_ms();
+            let started = clock.elapsed_ms();
             let mut silent = NoLiveOutput;
-            let answered = within(limit, provider.complete(&request, &mut silent)).await;
-            call.ms = clock.elapsed_ms().saturating_sub(began);
-            let exchanged = |text: Option<&str>, fault: &str| {
-                let went_on = text.is_none() && matches!(asked.reading, Some(Ok(_)));
+            let response = within(limit, provider.complete(&request, &mut silent)).await;
+            call.ms = clock.elapsed_ms().saturating_sub(started);
+            let recorded = |text: Option<&str>, error: &str| {
+                let went_on = text.is_none() && matches!(result.reading, Some(Ok(_)));
                 let (text, messages) = (text.map(str::to_owned), request.messages.clone());
                 recording.then(|| {
-                    let exchanged = RecordedExchange::new(&request.task, messages, text, manners);
-                    Arc::new(RecordedExchange { went_on, fault: fault.to_owned(), ..exchanged })
+                    let exchange = RecordedExchange::new(&request.task, messages, text, policy);
+                    Arc::new(RecordedExchange { used_earlier_reply: went_on, error: error.to_owned(), ..exchange })
                 })
             };
-            let (fault, attempts) = match answered {
+            let (error, attempts) = match response {
                 Some(Ok(reply)) => {
-                    let reading = read_and_note(&reply, shape, manners.repair, &mut call);
+                    let reading = read_and_note(&reply, shape, policy.repair, &mut call);
                     if reading.is_err() {
                         log_unreadable(&reply.text, program);
                     }
                     call.debug_info = debug_info(request.messages.clone(), &reply.text, &reading, &call);
-                    call.exchange = exchanged(Some(&reply.text), "");
-                    asked.calls.push(call);
-                    let wrong =
-                        if reask < manners.reask { faults(&reading, reply.cut_off, shape, &[]) } else { vec![] };
-                    if reading.is_ok() || !matches!(asked.reading, Some(Ok(_))) {
-                        asked.reading = Some(reading);
+                    call.exchange = recorded(Some(&reply.text), "");
+                    result.calls.push(call);
+                    let problems =
+                        if reask < policy.reask { reply_problems(&reading, reply.cut_off, shape, &[]) } else { vec![] };
+                    if reading.is_ok() || !matches!(result.reading, Some(Ok(_))) {
+                        result.reading = Some(reading);
                     }
-                    if wrong.is_empty() {
-                        return asked;
+                    if problems.is_empty() {
+                        return result;
                     }
-                    ask_again(&mut request.messages, &reply.text, note_of_faults(&wrong));
+                    ask_again(&mut request.messages, &reply.text, problems_note(&problems));
                     continue;
                 }
                 Some(Err(error)) => (BackgroundError::from(&error), error.attempts()),
                 None => (
                     BackgroundError {
                         kind: "timeout".to_owned(),
-                        told: msg!("nothing was received within {} s", limit.as_secs()),
+                        message: msg!("nothing was received within {} s", limit.as_secs()),
                     },
                     1,
                 ),
             };
-            call.exchange = exchanged(None, &fault.kind);
-            call.error = Some(fault.told.clone());
+            call.exchange = recorded(None, &error.kind);
+            call.error = Some(error.message.clone());
             call.attempts = attempts;
-            asked.calls.push(call);
-            asked.fault = Some(fault);
-            return asked;
+            result.calls.push(call);
+            result.error = Some(error);
+            return result;
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Where the cells of a notebook are.
+//! Read access to the committed cells of a notebook.
 
 use async_trait::async_trait;
 
 use crate::notebook::cell::Cell;
 use bcc_store::error::StoreError;
 
-/// Where the cells of a session's notebook are, as committed.
+/// Reads the cells of a session's notebook, as committed.
 #[async_trait]
 pub trait CellReader: Send + Sync {
     async fn cell(&self, cell_id: &str) -> Result<Option<Cell>, StoreError>;
@@ -17,7 +17,7 @@ pub trait CellReader: Send + Sync {
     async fn tail(&self, count: usize) -> Result<Vec<Cell>, StoreError>;
 }
 
-/// No notebook at all: for turns beside a session.
+/// An empty notebook, for turns outside of a session's course.
 pub struct NoCells;
 
 #[async_trait]

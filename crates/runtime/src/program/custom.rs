@@ -1,5 +1,5 @@
-//! Kinds that a project makes itself: the table `kinds` of bcc-script.toml maps a name to a skill or a command (000,
-//! "register custom action"). A session is pinned to the table as it was when it began.
+//! Action kinds that a project defines: the table `kinds` of bcc-script.toml maps a name to a skill or a command (000,
+//! "register custom action"). A session uses the table as it was when the session started.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What `allow` of bcc-script.toml must name before a command runs.
+/// The name that `allow` of bcc-script.toml must list before a command runs.
 pub const COMMAND: &str = "command";
 
-/// How long a command may take when the project does not say.
+/// The timeout of a command if the project sets none.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The most names of kinds that one process takes in. They are never given back; a project has at most
+/// The maximum number of names of kinds that one process stores. They are never freed; a project has at most
 /// [`MOST_KINDS`] of them.
-const MOST_NAMES: usize = 10_000;
+const MAX_NAMES: usize = 10_000;
 
-/// The most kinds of one project.
-pub const MOST_KINDS: usize = 200;
+/// The maximum number of kinds of one project.
+pub const MAX_KINDS: usize = 200;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CustomKind {
@@ -26,32 +26,33 @@ pub struct CustomKind {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    pub does: CustomBody,
-    /// What is done before it; when this fails, it is not done.
+    #[serde(rename = "does")]
+    pub body: CustomBody,
+    /// Runs before it; if this fails, the action itself does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<CustomBody>,
-    /// What is done after it, also when it failed.
+    /// Runs after it, even if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<CustomBody>,
-    /// How long each of its commands may take; without it, [`DEFAULT_TIMEOUT`].
+    /// The timeout of each of its commands; [`DEFAULT_TIMEOUT`] if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
 }
 
-/// What a kind of the project, or a hook of it, does.
+/// What a kind of the project, or one of its hooks, runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CustomBody {
-    /// It runs this skill; the fields of the action are its inputs.
+    /// A skill; the fields of the action are its inputs.
     Skill(String),
-    /// It runs this program with these arguments; the fields of the action are JSON on its standard input.
+    /// A program with its arguments; the fields of the action are passed as JSON on its standard input.
     Command(Vec<String>),
 }
 
 impl CustomKind {
-    /// What it does, with its hooks, in the order in which they run.
+    /// The action and its hooks, in the order in which they run.
     pub fn parts(&self) -> impl Iterator<Item = &CustomBody> {
-        self.before.iter().chain([&self.does]).chain(&self.after)
+        self.before.iter().chain([&self.body]).chain(&self.after)
     }
 
     pub fn has_command(&self) -> bool {
@@ -66,20 +67,20 @@ impl CustomKind {
     }
 }
 
-/// The name as long as the process lives: kinds, events and outcomes name a kind so. One name is kept once; beyond
-/// `MOST_NAMES` of them, which only many projects in one process can have, all are called alike.
-pub fn kept(name: &str) -> &'static str {
+/// The name with a static lifetime, as kinds, events and outcomes need it. Each name is stored once; beyond `MAX_NAMES`
+/// names, which only many projects in one process can reach, all further ones are called `custom`.
+pub fn intern(name: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(kept) = names.get(name) {
-        return kept;
+    if let Some(interned) = names.get(name) {
+        return interned;
     }
-    if names.len() >= MOST_NAMES {
+    if names.len() >= MAX_NAMES {
         return "custom";
     }
-    let kept: &'static str = Box::leak(name.to_owned().into_boxed_str());
-    names.insert(kept);
-    kept
+    let interned: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    names.insert(interned);
+    interned
 }
 
 #[cfg(test)]
@@ -87,16 +88,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_kept_once() {
-        assert!(std::ptr::eq(kept("tidy_up"), kept(&String::from("tidy_up"))));
+    fn a_name_is_interned_once() {
+        assert!(std::ptr::eq(intern("tidy_up"), intern(&String::from("tidy_up"))));
     }
 
     #[test]
-    fn what_a_kind_does_is_kept_in_words_that_a_later_release_reads() {
+    fn a_kind_is_stored_in_a_format_that_later_releases_read() {
         let kind = CustomKind {
             name: "tidy".into(),
             description: None,
-            does: CustomBody::Skill("tidying".into()),
+            body: CustomBody::Skill("tidying".into()),
             before: Some(CustomBody::Command(vec!["true".into()])),
             after: None,
             timeout: None,

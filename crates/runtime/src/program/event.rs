@@ -1,4 +1,4 @@
-//! What leaves the interpreter: events, as docs/sessions.md lists them.
+//! The events that the interpreter emits, as docs/sessions.md lists them.
 
 use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
@@ -68,8 +68,8 @@ pub enum Event {
         route: String,
         from: String,
         why: Message,
-        /// Whose `on_exit` the route stands in, as [`crate::program::routes::RouteLevel::name`] has it; none where no table had one,
-        /// and for what follows from a route that was told before.
+        /// The level of the `on_exit` table with the route, as in [`crate::program::routes::RouteLevel::name`]; none if no table had
+        /// one, and for what follows from a route that was reported before.
         #[serde(skip_serializing_if = "Option::is_none")]
         table: Option<&'static str>,
     },
@@ -84,9 +84,9 @@ pub enum Event {
         action_type: String,
         round: u32,
         analysis: Value,
-        /// Whether a turn used it: then this is the event of that turn.
+        /// Whether a turn used it; then this is the event of that turn.
         used: bool,
-        /// Of a use: the `seq` of the event that brought it.
+        /// If used: the `seq` of the event that contains the analysis.
         #[serde(skip_serializing_if = "Option::is_none")]
         feedback: Option<u64>,
     },
@@ -110,7 +110,7 @@ pub enum Event {
         kind: String,
         summary: Message,
     },
-    /// One action on the notebook: what was asked, and what came of it.
+    /// One action on the notebook: the request and its result.
     NotebookAction {
         action: String,
         /// `script`, `model` or `server`.
@@ -122,16 +122,16 @@ pub enum Event {
         error: Option<Message>,
         effects: Vec<String>,
     },
-    /// A cell of the notebook that is new or changed, as it is now.
+    /// A new or changed cell of the notebook, in its current state.
     Cell(Box<ShownCell>),
-    /// One round of a behavior loop (docs/protocol.md): what was to be done, what was, and how it was judged.
+    /// One round of a behavior loop (docs/protocol.md): the target, the feedback and the decision.
     Behavior {
         behavior_id: String,
         iteration: u32,
         target: String,
         feedback: Value,
         target_achieved: bool,
-        /// Who decided that: `reflection`, `transition`, or `bound`.
+        /// What decided that: `reflection`, `transition`, or `bound`.
         decided_by: &'static str,
         why: Message,
     },
@@ -167,11 +167,11 @@ pub enum Event {
     },
 }
 
-/// Who said a message.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Speaker {
-    /// The interpreter, in the model's or the author's words.
+    /// The interpreter: text of the model or of the author.
     Ai,
     /// The person.
     User,
@@ -187,54 +187,55 @@ impl Speaker {
     }
 }
 
-/// One exchange with a model: what it cost and what came of it.
+/// One model call: its cost and its result.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ModelCall {
     /// Unique in the session.
     pub call_id: String,
-    /// Why the model was asked: `action`, `monitor`, …
+    /// The purpose of the call: `action`, `monitor`, …
     pub purpose: &'static str,
     /// The provider and its model: the one that answered.
     pub model: String,
-    /// The models that were asked before it in vain, in order.
+    /// The models that were tried before it without success, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub passed_over: Vec<PassedOver>,
-    /// Tokens of the prompt, when the provider counted them.
+    /// Tokens of the prompt, if the provider counted them.
     pub tokens_in: Option<u64>,
-    /// Tokens of the reply, when the provider counted them.
+    /// Tokens of the reply, if the provider counted them.
     pub tokens_out: Option<u64>,
-    /// What it cost, where a price is configured.
+    /// The cost, if a price is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// The currency of `cost`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// Milliseconds from asking to the end of the reply.
+    /// Milliseconds from the request to the end of the reply.
     pub ms: u64,
     /// Milliseconds to the first piece of the reply.
     pub first_token_ms: Option<u64>,
-    /// How often the provider tried.
+    /// The number of attempts of the provider.
     pub attempts: u32,
-    /// Of a call that asks again because of what came before: the how manieth such call of its turn, from 1.
+    /// The number of this retry in its turn, from 1; 0 if the call does not retry because of an earlier reply.
     #[serde(skip_serializing_if = "is_zero")]
     pub reask: u32,
-    /// Whether the reply ends because it had as many tokens as it may have.
+    /// Whether the reply was truncated at its token limit.
     #[serde(skip_serializing_if = "is_false")]
     pub cut_off: bool,
-    /// Which strategy read the reply, or how many were tried.
+    /// The number of the strategy that read the reply, or of strategies tried.
     pub parse_retry_count: Option<u8>,
-    /// What `repair_json` mended: kinds and offsets.
+    /// The repairs of `repair_json`: kinds and offsets.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub repairs: Value,
-    /// What was bent to make the reply fit.
-    pub bent: Value,
+    /// The coercions that made the reply fit.
+    #[serde(rename = "bent")]
+    pub coercions: Value,
     /// Why there is no reply, or why it could not be read.
     pub error: Option<Message>,
-    /// `llm_prompt`, `llm_response` and `parse_error` of a call that no outcome tells of: of a monitor or a planner, and of a
-    /// reply in whose place the model was asked again.
+    /// `llm_prompt`, `llm_response` and `parse_error` of a call that no outcome contains: of a monitor or a planner, or of a rejected
+    /// reply after which the model was called again.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub debug_info: Map<String, Value>,
-    /// What was sent and what came, while the session is recorded.
+    /// What was sent and received, if the session is being recorded.
     #[serde(skip)]
     pub exchange: Option<Arc<RecordedExchange>>,
 }
@@ -245,20 +246,20 @@ fn is_zero(number: &u32) -> bool {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde wants a reference
-fn is_false(truth: &bool) -> bool {
-    !*truth
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 impl ModelCall {
-    /// What an author should know of it, as warnings that follow it: that another model answered, that the reply was cut off.
+    /// Warnings about the call for the author: that another model answered, that the reply was truncated.
     pub fn warnings(&self) -> Vec<Event> {
         let mut warnings = Vec::new();
-        // Where none of them answered, the error names them all.
+        // If no model answered, the error lists them all.
         let answered = self.parse_retry_count.is_some();
         if let Some(first) = self.passed_over.first().filter(|_| answered) {
-            let told = |passed: &PassedOver| msg!("`{}` did not reply ({})", passed.model, passed.error);
-            let told = Message::list(Joint::Semicolon, self.passed_over.iter().map(told));
-            let message = msg!("{told}; `{}` was used instead of `{}`", self.model, first.model);
+            let reason = |passed: &PassedOver| msg!("`{}` did not reply ({})", passed.model, passed.error);
+            let reasons = Message::list(Joint::Semicolon, self.passed_over.iter().map(reason));
+            let message = msg!("{reasons}; `{}` was used instead of `{}`", self.model, first.model);
             warnings.push(Event::Warning { code: "model-fallback", message, help: None });
         }
         if self.cut_off {
@@ -270,27 +271,27 @@ impl ModelCall {
     }
 }
 
-/// What a session came to.
+/// The totals of a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
-    /// How many answers of the person were taken.
+    /// The number of answers that were accepted.
     pub answers: u64,
-    /// How many turns were run.
+    /// The number of turns.
     pub turns: u64,
-    /// How many model calls were made.
+    /// The number of model calls.
     pub model_calls: u64,
-    /// Tokens of all prompts that were counted.
+    /// Tokens of all prompts, as far as they were counted.
     pub tokens_in: u64,
-    /// Tokens of all replies that were counted.
+    /// Tokens of all replies, as far as they were counted.
     pub tokens_out: u64,
-    /// Milliseconds while some process drove it.
+    /// Milliseconds during which a process was running the session.
     pub active_ms: u64,
-    /// Why it ended, when it did not simply complete.
+    /// Why it ended, unless it simply completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Message>,
 }
 
-/// An event with its stamp: one line of the journal.
+/// An event with its number, time and location: one line of the journal.
 #[derive(Serialize)]
 pub struct StampedEvent<'a> {
     /// Counts from 1, without gaps.
@@ -341,9 +342,9 @@ impl Event {
     }
 }
 
-/// Takes sensitive values out of an event as its line has it.
+/// Masks sensitive values in the JSON line of an event.
 pub fn mask(event: &mut Value, masker: &Masker) {
-    // Of the events that hold numbers of the engine's own, only these texts may hold anything of what was said.
+    // In events that contain the engine's own numbers, only these fields may contain text of the conversation.
     let texts: &[&str] = match event.get("type").and_then(Value::as_str) {
         Some("model_call") => &["/debug_info", "/error", "/passed_over", "/_messages"],
         Some("warning" | "error") => &["/message", "/help", "/_messages"],
@@ -361,7 +362,7 @@ pub fn mask(event: &mut Value, masker: &Masker) {
     }
 }
 
-/// Takes sensitive values out of a cell, as its event and as an export have it. Its number, its id and its counts stay.
+/// Masks sensitive values in a cell, as events and exports contain it. Its number, id and counts stay.
 pub fn mask_cell(cell: &mut Value, masker: &Masker) {
     for part in ["content", "metadata", "outputs"] {
         if let Some(value) = cell.get_mut(part) {
@@ -370,7 +371,7 @@ pub fn mask_cell(cell: &mut Value, masker: &Masker) {
     }
 }
 
-/// Fields of events and exports that are the engine's own: what a person said never stands there, so masks leave them.
+/// Fields of events and exports that contain only the engine's own values, never text of a person, so masks skip them.
 pub const OWN_FIELDS: [&str; 28] = [
     "seq",
     "at",
@@ -402,7 +403,7 @@ pub const OWN_FIELDS: [&str; 28] = [
     "strategies",
 ];
 
-/// A piece of a message that is being written. It counts for nothing until its `message` is committed, so it has no `seq`.
+/// A fragment of a message that is being written. It is not final until its `message` is committed, so it has no `seq`.
 #[derive(Debug, Serialize)]
 pub struct Delta<'a> {
     /// When, RFC 3339, UTC.
@@ -411,15 +412,15 @@ pub struct Delta<'a> {
     pub session_id: &'a str,
     /// `message_delta`.
     pub r#type: &'static str,
-    /// The message that it is a piece of.
+    /// The message that the fragment belongs to.
     pub message_id: &'a str,
-    /// The piece.
+    /// The text of the fragment.
     pub text: &'a str,
     /// Where.
     pub location: &'a EventLocation,
 }
 
-/// An event that was committed, typed and as its line. Sensitive values are masked in both.
+/// A committed event, typed and as its JSON line. Sensitive values are masked in both.
 #[derive(Clone, Copy, Debug)]
 pub struct Committed<'a> {
     /// Counts from 1 in a session, without gaps.
@@ -434,20 +435,20 @@ pub struct Committed<'a> {
     pub line: &'a str,
 }
 
-/// A reader of events. The terminal, the JSON lines and the tests are such readers; the interpreter itself prints nothing.
+/// A receiver of events, such as the terminal, the JSON lines and the tests; the interpreter itself prints nothing.
 pub trait Observer: Send + Sync {
     /// An event was committed.
     fn committed(&self, committed: &Committed<'_>) {
         let _ = committed;
     }
 
-    /// A piece of a message arrived.
+    /// A fragment of a message was received.
     fn delta(&self, delta: &Delta<'_>) {
         let _ = delta;
     }
 }
 
-/// An observer that looks away.
+/// An observer that ignores everything.
 #[derive(Clone, Copy, Debug)]
 pub struct NoObserver;
 

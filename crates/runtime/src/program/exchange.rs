@@ -1,4 +1,4 @@
-//! One exchange with a model: render the prompt, ask, show words as they come, read the reply, record what it cost.
+//! One exchange with a model: renders the prompt, calls the model, shows the streamed text, reads the reply, records the call.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::msg;
@@ -11,7 +11,7 @@ use crate::program::flow::ActionError;
 use crate::program::live_text::{LiveText, risk};
 use crate::program::messages::{append_to_last_user, debug_info, log_unreadable, messages, read_and_note, request};
 use crate::program::output::Outputs;
-use crate::program::reask::{ask_again, note_of_faults, note_of_risk};
+use crate::program::reask::{ask_again, problems_note, risk_note};
 use crate::program::retry_state::{Again, Next, RejectedReply, RetryState};
 use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
@@ -43,13 +43,13 @@ pub const PROMPT_NAMES: [&str; 13] = [
     "opening",
 ];
 
-/// How many faults of a refused reply a warning names.
-const MOST_FAULTS_TOLD: usize = 3;
+/// The maximum number of problems of a rejected reply that a warning lists.
+const MAX_PROBLEMS_IN_WARNING: usize = 3;
 
-/// More warnings than these about one reply would only repeat themselves.
-const MOST_BEND_WARNINGS: usize = 20;
+/// The maximum number of warnings about one reply; further ones would be repetitive.
+const MAX_COERCION_WARNINGS: usize = 20;
 
-/// What an action asks of a model.
+/// A request of an action to a model.
 pub struct Ask<'a> {
     pub kind: &'static str,
     /// The template, without its version.
@@ -60,27 +60,27 @@ pub struct Ask<'a> {
     pub content: &'a str,
     pub outputs: &'a Outputs,
     pub names: TemplateNames,
-    /// What the person just said; none on an opening turn.
+    /// The person's last answer; none on an opening turn.
     pub answer: Option<&'a str>,
     /// `input_variables` of an `ai_think`.
     pub inputs: Vec<(String, Value)>,
     pub round: u32,
-    /// Whether the action begins with this call.
+    /// Whether the action starts with this call.
     pub opening: bool,
-    /// Whether `content` is sure to be said, so that it may be shown while it arrives.
+    /// Whether `content` is certain to be sent, so that it can be shown while it is streamed.
     pub live: bool,
-    /// `repair`; where the action does not say, the model's own manners count.
+    /// `repair`; if the action does not set it, the model's own policy applies.
     pub repair: Option<bool>,
     /// `reask`; likewise.
     pub reask: Option<u32>,
 }
 
-/// What came back.
+/// The result of the exchange.
 pub struct Exchange {
     pub reading: Result<Reply, UnreadableReply>,
-    /// Why the words of the reply must not be said (docs/replies.md, `safety_risk`), even after asking again.
+    /// Why the text of the reply must not be sent (docs/replies.md, `safety_risk`), even after retries.
     pub held_back: Option<String>,
-    /// The id under which words of this reply were or may be shown.
+    /// The message id under which text of this reply was or may be shown.
     pub message_id: String,
     pub raw: String,
     /// `llm_prompt`, `llm_response`, `parse_error`, tokens and times.
@@ -88,10 +88,11 @@ pub struct Exchange {
 }
 
 impl Turn<'_> {
-    /// Asks the model, and asks it again where its reply cannot be used: as often as `reask` allows, or once when the reply
-    /// calls itself unsafe (docs/replies.md). Of several replies the last one that could be read counts.
-    /// Errors: [`ActionError::Model`] when there is no reply at all: where only asking again fails, what could be read before counts; [`ActionError::Failed`] when the prompt cannot be rendered.
-    /// A reply that cannot be read is no error: see [`Exchange::reading`].
+    /// Calls the model, and calls it again if its reply cannot be used: as often as `reask` allows, or once if the reply marks itself
+    /// as unsafe (docs/replies.md). The last readable reply counts.
+    /// Errors: [`ActionError::Model`] if there is no reply at all (if only a retry fails, an earlier readable reply counts);
+    /// [`ActionError::Failed`] if the prompt cannot be rendered.
+    /// An unreadable reply is not an error: see [`Exchange::reading`].
     pub async fn exchange(&self, mut ask: Ask<'_>) -> Result<Exchange, ActionError> {
         let template = self.program.templates.get(ask.template, ask.version).map_err(|error| prompt_failed(&error))?;
         let names = std::mem::take(&mut ask.names);
@@ -100,17 +101,16 @@ impl Turn<'_> {
         let provider = match self.services.models.provider(model) {
             Ok(provider) => provider,
             Err(error) => {
-                let (_, call) = self.begin_call(0);
+                let (_, call) = self.new_call(0);
                 return Err(self.no_reply(call, error));
             }
         };
-        let manners = provider.manners_of(&request.task);
-        let manners =
-            ReplyPolicy { repair: ask.repair.unwrap_or(manners.repair), reask: ask.reask.unwrap_or(manners.reask) };
-        let mut asking =
-            RetryState { ask: &ask, manners, reasks: 0, for_safety: false, refused: vec![], earlier: None };
+        let policy = provider.reply_policy_for(&request.task);
+        let policy =
+            ReplyPolicy { repair: ask.repair.unwrap_or(policy.repair), reask: ask.reask.unwrap_or(policy.reask) };
+        let mut retry = RetryState { ask: &ask, policy, reasks: 0, for_safety: false, rejected: vec![], earlier: None };
         loop {
-            if let Some(exchange) = self.ask_once(provider.as_ref(), &mut request, &mut asking).await? {
+            if let Some(exchange) = self.ask_once(provider.as_ref(), &mut request, &mut retry).await? {
                 return Ok(exchange);
             }
         }
@@ -129,23 +129,23 @@ impl Turn<'_> {
             self.recent.as_text(self.program.history_chars, &self.program.who, &self.program.user)
         };
         let chat: Arc<str> = chat.into();
-        names.give_text("chat", Arc::clone(&chat));
-        names.give_text("chat_history", chat);
+        names.set_text("chat", Arc::clone(&chat));
+        names.set_text("chat_history", chat);
         let content: Arc<str> = ask.content.into();
-        names.give_text("task", Arc::clone(&content));
-        names.give_text("content", Arc::clone(&content));
-        names.give_text("topic_content", content);
-        names.give_text("strategy_suggestion", self.advice.unwrap_or_default());
-        names.give_shared("output_list", ask.outputs.lines());
-        names.give_shared("outputs", ask.outputs.values());
-        // What a prompt may see of the talk is bounded, and an answer is part of the talk.
+        names.set_text("task", Arc::clone(&content));
+        names.set_text("content", Arc::clone(&content));
+        names.set_text("topic_content", content);
+        names.set_text("strategy_suggestion", self.advice.unwrap_or_default());
+        names.set_shared("output_list", ask.outputs.lines());
+        names.set_shared("outputs", ask.outputs.values());
+        // The part of the conversation that a prompt contains is limited, and an answer belongs to the conversation.
         let visible = |text: &str| cut_in_the_middle(text, self.program.history_chars);
-        names.give_text("answer", visible(ask.answer.unwrap_or_default()));
-        names.give_text("last_user_message", visible(self.recent.last_user_message().unwrap_or_default()));
-        names.give("opening", Value::from(ask.opening));
+        names.set_text("answer", visible(ask.answer.unwrap_or_default()));
+        names.set_text("last_user_message", visible(self.recent.last_user_message().unwrap_or_default()));
+        names.set("opening", Value::from(ask.opening));
         let mut messages = messages(template, &names).map_err(|error| prompt_failed(&error))?;
         if let Some(advice) = self.advice {
-            // 004, unit test 8: advice reaches the prompt at the place that the template gives it, or else behind it.
+            // 004, unit test 8: advice appears at the place that the template gives it, or else at the end.
             if !template.mentions("strategy_suggestion") {
                 append_to_last_user(&mut messages, advice);
             }
@@ -153,41 +153,41 @@ impl Turn<'_> {
         }
         if as_messages {
             let after_system = messages.iter().take_while(|message| message.role == Role::System).count();
-            let history = self.recent.within(self.program.history_chars).into_iter().map(|said| ChatMessage {
-                role: if said.speaker == Speaker::Ai { Role::Assistant } else { Role::User },
-                content: said.text,
+            let history = self.recent.within(self.program.history_chars).into_iter().map(|entry| ChatMessage {
+                role: if entry.speaker == Speaker::Ai { Role::Assistant } else { Role::User },
+                content: entry.text,
             });
             messages.splice(after_system..after_system, history);
         }
         Ok(messages)
     }
 
-    /// One call. Gives nothing when the model is to be asked again, for which `request` is then ready.
+    /// Makes one call. Returns `None` if the model must be called again; `request` is then ready for that.
     async fn ask_once(
         &self,
         provider: &dyn Provider,
         request: &mut ModelRequest,
-        asking: &mut RetryState<'_>,
+        retry: &mut RetryState<'_>,
     ) -> Result<Option<Exchange>, ActionError> {
-        let (number, mut call) = self.begin_call(asking.reasks);
+        let (number, mut call) = self.new_call(retry.reasks);
         request.task.call = number;
         provider.name().clone_into(&mut call.model);
         let clock = self.services.clock.as_ref();
-        let began = clock.elapsed_ms();
-        let mut words = LiveText::new(self, asking.ask.live);
-        let answered = provider.complete(request, &mut words).await;
-        call.ms = clock.elapsed_ms().saturating_sub(began);
-        call.first_token_ms = words.first_ms.map(|first| first.saturating_sub(began));
-        let reply = match answered {
+        let started = clock.elapsed_ms();
+        let mut live = LiveText::new(self, retry.ask.live);
+        let response = provider.complete(request, &mut live).await;
+        call.ms = clock.elapsed_ms().saturating_sub(started);
+        call.first_token_ms = live.first_ms.map(|first| first.saturating_sub(started));
+        let reply = match response {
             Ok(reply) => reply,
             Err(error) => {
-                words.abandon();
-                // A reply that could be read is worth more than none, though it was to be made better.
-                let earlier = asking.earlier.take().filter(|_| error.is_of_a_model());
-                call.exchange = self.exchanged(request, asking, Err((&error, earlier.is_some())));
+                live.abandon();
+                // An earlier readable reply is better than none, even if it was meant to be improved.
+                let earlier = retry.earlier.take().filter(|_| error.is_model_failure());
+                call.exchange = self.exchanged(request, retry, Err((&error, earlier.is_some())));
                 let Some(earlier) = earlier else { return Err(self.no_reply(call, error)) };
                 drop(self.no_reply(call, error));
-                self.warn_of_bends(&earlier.reading);
+                self.warn_of_coercions(&earlier.reading);
                 return Ok(Some(Exchange { message_id: self.message_id(), ..earlier }));
             }
         };
@@ -196,18 +196,18 @@ impl Turn<'_> {
             work.tokens_in += reply.tokens_in.unwrap_or(0);
             work.tokens_out += reply.tokens_out.unwrap_or(0);
         }
-        let reading = read_and_note(&reply, asking.ask.shape, asking.manners.repair, &mut call);
+        let reading = read_and_note(&reply, retry.ask.shape, retry.policy.repair, &mut call);
         if reading.is_err() {
             log_unreadable(&reply.text, self.program);
         }
-        let next = asking.next(&reading, reply.cut_off);
-        let message_id = words.finish(&reading, !matches!(next, Next::Keep));
-        call.exchange = self.exchanged(request, asking, Ok((&reply.text, &reading)));
+        let next = retry.next(&reading, reply.cut_off);
+        let message_id = live.finish(&reading, !matches!(next, Next::Keep));
+        call.exchange = self.exchanged(request, retry, Ok((&reply.text, &reading)));
         let prompt = match next {
             Next::Again(_) => request.messages.clone(),
             Next::Keep | Next::Earlier => std::mem::take(&mut request.messages),
         };
-        let prompt = asking.shown(prompt, |refused| &refused.shown);
+        let prompt = retry.shown(prompt, |rejected| &rejected.shown);
         let mut exchange = Exchange {
             held_back: reading.as_ref().ok().and_then(risk),
             message_id,
@@ -216,49 +216,52 @@ impl Turn<'_> {
             raw: reply.text,
         };
         if matches!(next, Next::Keep) {
-            self.tell(call);
-            self.warn_of_bends(&exchange.reading);
+            self.emit_call(call);
+            self.warn_of_coercions(&exchange.reading);
             return Ok(Some(exchange));
         }
-        // No outcome will tell of this call, so its event does.
-        let shown = self.without_sensitive(asking.ask.outputs, &exchange.raw, &exchange.reading);
+        // No outcome will contain this call, so its event does.
+        let shown = self.without_sensitive(retry.ask.outputs, &exchange.raw, &exchange.reading);
         exchange.debug_info.insert("llm_response".into(), Value::from(shown.as_str()));
         call.debug_info.clone_from(&exchange.debug_info);
-        self.tell(call);
+        self.emit_call(call);
         let Next::Again(note) = next else {
-            let earlier = asking.earlier.take().map(|earlier| Exchange { message_id: exchange.message_id, ..earlier });
+            let earlier = retry.earlier.take().map(|earlier| Exchange { message_id: exchange.message_id, ..earlier });
             if let Some(earlier) = &earlier {
-                self.warn_of_bends(&earlier.reading);
+                self.warn_of_coercions(&earlier.reading);
             }
             return Ok(earlier);
         };
-        self.warn_of_asking(&note, asking);
+        self.warn_of_retry(&note, retry);
         let recorded = match self.services.recorder {
-            Some(_) => self.to_record(asking.ask.outputs, &exchange.raw, &exchange.reading),
+            Some(_) => self.to_record(retry.ask.outputs, &exchange.raw, &exchange.reading),
             None => String::new(),
         };
         let text = match note {
-            Again::Safety(reason) => note_of_risk(&reason),
-            Again::Faults(faults) => note_of_faults(&faults),
+            Again::Safety(reason) => risk_note(&reason),
+            Again::Problems(problems) => problems_note(&problems),
         };
         if let Some(place) = ask_again(&mut request.messages, &exchange.raw, text) {
-            asking.refused.push(RejectedReply { place, shown, recorded });
+            retry.rejected.push(RejectedReply { place, shown, recorded });
         }
-        asking.reasks += 1;
+        retry.reasks += 1;
         if exchange.held_back.is_some() {
-            asking.earlier = None;
+            retry.earlier = None;
         } else if exchange.reading.is_ok() {
-            asking.earlier = Some(exchange);
+            retry.earlier = Some(exchange);
         }
         Ok(None)
     }
 
-    fn begin_call(&self, reask: u32) -> (u32, ModelCall) {
+    fn new_call(&self, reask: u32) -> (u32, ModelCall) {
         let mut work = self.work();
         let call = self.calls_before + work.calls;
         let call_id = format!("c{}.{}", self.last_seq + 1, work.calls);
         work.calls += 1;
-        (call, ModelCall { call_id, purpose: Purpose::Action.name(), reask, bent: json!([]), ..ModelCall::default() })
+        (
+            call,
+            ModelCall { call_id, purpose: Purpose::Action.name(), reask, coercions: json!([]), ..ModelCall::default() },
+        )
     }
 
     fn no_reply(&self, mut call: ModelCall, error: ModelError) -> ActionError {
@@ -267,44 +270,45 @@ impl Turn<'_> {
         if let ModelError::NoneAnswered { passed_over } = &error {
             call.passed_over.clone_from(passed_over);
         }
-        self.tell(call);
+        self.emit_call(call);
         ActionError::Model(error)
     }
 
-    fn tell(&self, call: ModelCall) {
+    fn emit_call(&self, call: ModelCall) {
         let warnings = call.warnings();
         self.emit(Event::ModelCall(Box::new(call)));
         warnings.into_iter().for_each(|warning| self.emit(warning));
     }
 
-    fn warn_of_asking(&self, again: &Again, asking: &RetryState<'_>) {
+    fn warn_of_retry(&self, again: &Again, retry: &RetryState<'_>) {
         match again {
             Again::Safety(_) => self.warn(
                 "reply-held-back",
                 "a reply was marked as unsafe by the model and was withheld; the model was asked again",
                 None,
             ),
-            Again::Faults(faults) => {
-                let (reask, most) = (asking.reasks + 1, asking.manners.reask);
-                let more = if faults.len() > MOST_FAULTS_TOLD { "; …" } else { "" };
-                let faults = faults.iter().take(MOST_FAULTS_TOLD).map(String::as_str).collect::<Vec<_>>().join("; ");
+            Again::Problems(problems) => {
+                let (reask, most) = (retry.reasks + 1, retry.policy.reask);
+                let more = if problems.len() > MAX_PROBLEMS_IN_WARNING { "; …" } else { "" };
+                let listed =
+                    problems.iter().take(MAX_PROBLEMS_IN_WARNING).map(String::as_str).collect::<Vec<_>>().join("; ");
                 let message = msg!(
-                    "a reply could not be used, and the model was asked again ({reask} of at most {most}): {faults}{more}"
+                    "a reply could not be used, and the model was asked again ({reask} of at most {most}): {listed}{more}"
                 );
                 self.warn("reply-refused", message, None);
             }
         }
     }
 
-    fn warn_of_bends(&self, reading: &Result<Reply, UnreadableReply>) {
+    fn warn_of_coercions(&self, reading: &Result<Reply, UnreadableReply>) {
         let Ok(reply) = reading else { return };
-        for bend in reply.bends.iter().take(MOST_BEND_WARNINGS) {
+        for coercion in reply.coercions.iter().take(MAX_COERCION_WARNINGS) {
             let message = msg!(
                 "the reply's {} is {}: expected {}, found {}",
-                bend.path,
-                bend.bending.name(),
-                bend.expected,
-                bend.found
+                coercion.path,
+                coercion.kind.name(),
+                coercion.expected,
+                coercion.found
             );
             self.warn("reply-bent", message, None);
         }

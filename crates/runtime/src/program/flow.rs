@@ -1,4 +1,4 @@
-//! How an action goes on after a turn, and why it cannot.
+//! The result of an action's turn: how the action continues, or why it cannot.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
@@ -10,29 +10,29 @@ use crate::effects::behaviors::ServerError;
 use crate::program::outcome::Outcome;
 use bcc_llm::model::error::ModelError;
 
-/// How an action goes on after a turn.
+/// How an action continues after a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Flow {
-    /// Not before this has come.
+    /// Wait for this.
     Wait(WaitReason),
-    /// At once, with another turn (at most 100 in a row).
+    /// Immediately, with another turn (at most 100 in a row).
     Again,
-    /// At once, with another turn, as often as bounds of its own let it: for actions that count what they do.
+    /// Immediately, with another turn, limited only by the action itself: for actions that count their own steps.
     Onward,
-    /// An outside effect is to begin. That it does is committed first; the next turn finds it in [`TurnResources::effect`] and carries
-    /// it out, or, in another process, decides what becomes of it (docs/sessions.md).
+    /// Start an external effect. The announcement is committed first; the next turn finds it in [`TurnResources::effect`] and runs
+    /// the effect, or, in another process, decides how to handle it (docs/sessions.md).
     ///
     /// [`TurnResources::effect`]: crate::program::turn::TurnResources::effect
-    Effect(Announced),
+    Effect(EffectAnnouncement),
     Done(Box<Outcome>),
-    /// These steps first; the outcome of the last of them reaches this action's next turn.
+    /// Run these steps first; the outcome of the last one is passed to this action's next turn.
     Enter(StepBlock),
-    /// This skill first, in a scope of its own; its outputs reach this action's next turn as `extracted_variables`.
+    /// Run this skill first, in its own scope; its outputs are passed to this action's next turn as `extracted_variables`.
     Call(Call),
-    /// It is not done, but something stands in its way, and a table has a route for that (`routed` of the turn said so). When
-    /// the route leads back here, the action's next turn finds `resumed`.
+    /// The action is not done, but something prevents it from continuing, and a table has a route for that (`routed` of the turn lists
+    /// it). If the route leads back to this action, its next turn finds `resumed`.
     Exit(Box<Outcome>),
-    /// It is done, and chose itself where the session goes on: at the topic or phase of this id, for this reason.
+    /// The action is done and chose where the session continues: at the topic or phase with this id, for this reason.
     Goto(Box<Outcome>, String, Message),
 }
 
@@ -45,7 +45,7 @@ impl Flow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitReason {
     Input,
-    /// A word of the person about an outside effect that was found open: nobody knows how far it came.
+    /// The person's decision about an external effect that was found open: it is not known how far it got.
     InterruptedEffect,
 }
 
@@ -59,16 +59,16 @@ impl WaitReason {
     }
 }
 
-/// An outside effect that is to begin.
+/// An external effect that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Announced {
-    /// What it is: `exec`, `command`, …
+pub struct EffectAnnouncement {
+    /// The kind of effect: `exec`, `command`, …
     pub kind: &'static str,
-    /// What it does, in a few words: nothing that a person or a model said.
+    /// What it does, in a few words; contains no text of a person or a model.
     pub summary: Message,
 }
 
-/// An outside effect that was announced and is not closed.
+/// An external effect that was announced and is not closed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenEffect {
     /// Its id, unique in the session.
@@ -76,13 +76,14 @@ pub struct OpenEffect {
     pub kind: String,
     #[serde(with = "stored")]
     pub summary: Message,
-    /// What the person said of it, when it was found open and they were asked.
+    /// The person's answer about it, if it was found open and the session asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub word: Option<String>,
+    #[serde(rename = "word")]
+    pub answer: Option<String>,
 }
 
-/// A list of steps inside an action, by the name that the action gives it. The name is what a frame keeps, so that a
-/// resumed session finds the same steps again.
+/// A list of steps inside an action, by the action's name for it. Frames store the name, so that a resumed session finds the
+/// same steps again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepBlock(pub String);
 
@@ -92,21 +93,21 @@ pub struct Call {
     pub inputs: Map<String, Value>,
 }
 
-/// Why a turn gave no flow.
+/// Why a turn returned no flow.
 #[derive(Debug, thiserror::Error)]
 pub enum ActionError {
     /// The model gave no reply after its retries: the session stops and can be resumed.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// What sends behaviors gave nothing that can be used: the session stops and can be resumed, as with a model.
+    /// The source of behaviors returned nothing usable: the session stops and can be resumed, as with a model.
     #[error(transparent)]
     Source(#[from] ServerError),
-    /// The action cannot do its work: it ends with `error`.
+    /// The action cannot continue: it ends with `error`.
     #[error("{message}")]
     Failed {
         /// A stable slug.
         code: &'static str,
-        /// What is wrong and where. Holds nothing that a person or a model said.
+        /// What is wrong and where. Contains no text of a person or a model.
         message: Message,
         help: Option<Message>,
     },

@@ -1,4 +1,4 @@
-//! What a session may touch outside of the conversation.
+//! The host services of a session: permissions, kernel, behavior servers.
 
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use crate::effects::behaviors::{BehaviorServer, ResponseStream, ServerError};
 use crate::effects::permissions::Permissions;
 use crate::notebook::kernel::contract::{Kernel, NoKernel};
 
-/// The behavior servers that a session may ask.
+/// The behavior servers that a session may call.
 pub trait BehaviorServers: Send + Sync {
     fn server(&self, name: &str) -> Result<Arc<dyn BehaviorServer>, ServerError>;
 }
@@ -25,33 +25,33 @@ impl BehaviorServers for NoServers {
     }
 }
 
-/// The outside world of one session; by default it has none.
+/// The host services of one session; by default there are none.
 #[derive(Clone)]
 pub struct HostServices {
-    pub permits: Arc<Permissions>,
+    pub permissions: Arc<Permissions>,
     pub kernel: Arc<dyn Kernel>,
     pub servers: Arc<dyn BehaviorServers>,
-    /// Answers of these servers that are still arriving.
-    pub arriving: Arc<Arrivals>,
+    /// Responses of these servers that are still being received.
+    pub pending_responses: Arc<PendingResponses>,
 }
 
-/// Answers of servers that are still arriving, each under a name of its own. They outlive turns, and end with the process: a
-/// session that another process takes up finds none, and goes on without the rest.
+/// Responses of servers that are still being received, each under its own name. They outlive turns but not the process: a session
+/// that is resumed by another process finds none and continues without the remainder.
 #[derive(Default)]
-pub struct Arrivals(Mutex<BTreeMap<String, Box<dyn ResponseStream>>>);
+pub struct PendingResponses(Mutex<BTreeMap<String, Box<dyn ResponseStream>>>);
 
-impl Arrivals {
-    /// Keeps an answer until the next turn; one that was kept under this name before is given up.
-    pub fn keep(&self, name: &str, answer: Box<dyn ResponseStream>) {
-        self.held().insert(name.to_owned(), answer);
+impl PendingResponses {
+    /// Stores a response until the next turn; replaces an earlier one with this name.
+    pub fn insert(&self, name: &str, answer: Box<dyn ResponseStream>) {
+        self.streams().insert(name.to_owned(), answer);
     }
 
-    /// Takes an answer out. A turn that is dropped does not put it back, so that nothing of it can come twice.
+    /// Removes a response. A turn that is dropped does not put it back, so that no part of it is processed twice.
     pub fn take(&self, name: &str) -> Option<Box<dyn ResponseStream>> {
-        self.held().remove(name)
+        self.streams().remove(name)
     }
 
-    fn held(&self) -> MutexGuard<'_, BTreeMap<String, Box<dyn ResponseStream>>> {
+    fn streams(&self) -> MutexGuard<'_, BTreeMap<String, Box<dyn ResponseStream>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -59,10 +59,10 @@ impl Arrivals {
 impl Default for HostServices {
     fn default() -> Self {
         Self {
-            permits: Arc::default(),
+            permissions: Arc::default(),
             kernel: Arc::new(NoKernel::default()),
             servers: Arc::new(NoServers),
-            arriving: Arc::default(),
+            pending_responses: Arc::default(),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Outside effects that are announced before they begin, and what becomes of one that nobody saw come to its end
-//! (docs/sessions.md): the one place where that is decided, for every action that has such effects.
+//! Handling of external effects that were announced before they started and may have been interrupted (docs/sessions.md), for
+//! every action that has such effects.
 //!
 //! An action calls [`decide`] in the turn in which it would act:
 //!
@@ -12,60 +12,60 @@
 //! }
 //! ```
 
-use crate::program::flow::{ActionError, Announced, Flow, OpenEffect, WaitReason};
+use crate::program::flow::{ActionError, EffectAnnouncement, Flow, OpenEffect, WaitReason};
 use crate::program::program::Program;
 use crate::program::transcript::RecentTranscript;
 use crate::program::turn::Turn;
 use bcc_lang::message::language::Language;
 use bcc_lang::script::interrupted::OnInterrupted;
 
-/// What the turn of an action that has an outside effect is to do.
+/// What the turn of an action with an external effect must do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
-    /// This flow comes first: the effect is announced, or a person is asked. The action's next turn decides again.
+    /// Return this flow first: the effect is announced, or the person is asked. The action's next turn decides again.
     First(Flow),
-    /// The effect was announced for this turn: it is to be carried out, and closed with [`Turn::close_effect`].
-    Carry,
-    /// The effect is closed, and is not carried out: the action goes on as though it had given nothing.
+    /// The effect was announced for this turn: run it, then close it with [`Turn::close_effect`].
+    Run,
+    /// The effect is closed and does not run: the action continues as if it had returned nothing.
     Skip,
-    /// The effect is closed, and the action is to fail: with [`given_up`], where it has no words of its own.
+    /// The effect is closed and the action must fail: with [`interrupted_error`], unless it has its own error.
     Fail,
 }
 
-/// Decides about the outside effect of this turn: one that is not announced is announced (`announced` says as what), one that
-/// is due is carried out, and one that was found open is decided about as `on_interrupted` says: nothing is ever done twice
-/// without somebody having said so. What this gives is what the turn must do; the effect is closed where it has to be.
-pub fn decide(turn: &Turn<'_>, announced: impl FnOnce() -> Announced) -> Decision {
+/// Decides how to handle the external effect of this turn: announces it if it is not announced (`announced` describes it), runs it
+/// if it is due, and follows `on_interrupted` if it was found open. Nothing runs twice unless the author or the person asked
+/// for it. The effect is closed where necessary.
+pub fn decide(turn: &Turn<'_>, announced: impl FnOnce() -> EffectAnnouncement) -> Decision {
     let Some(effect) = turn.effect else { return Decision::First(Flow::Effect(announced())) };
     if turn.effect_is_due {
-        return Decision::Carry;
+        return Decision::Run;
     }
-    let word = match turn.on_interrupted {
-        OnInterrupted::Ask => effect.word.as_deref().and_then(read_word),
-        OnInterrupted::Retry => Some(Word::Again),
-        OnInterrupted::Skip => Some(Word::Skip),
-        OnInterrupted::Fail => Some(Word::Fail),
+    let answer = match turn.on_interrupted {
+        OnInterrupted::Ask => effect.answer.as_deref().and_then(parse_answer),
+        OnInterrupted::Retry => Some(EffectAnswer::Again),
+        OnInterrupted::Skip => Some(EffectAnswer::Skip),
+        OnInterrupted::Fail => Some(EffectAnswer::Fail),
     };
-    match word {
+    match answer {
         None => Decision::First(Flow::Wait(WaitReason::InterruptedEffect)),
-        Some(Word::Again) => {
+        Some(EffectAnswer::Again) => {
             turn.close_effect("interrupted; it is run again");
-            // Announced anew, so that this word counts once: should the process die again, it is asked for again.
+            // Announced again, so that this answer counts once: if the process dies again, the person is asked again.
             Decision::First(Flow::Effect(announced()))
         }
-        Some(Word::Skip) => {
+        Some(EffectAnswer::Skip) => {
             turn.close_effect("interrupted; it is skipped");
             Decision::Skip
         }
-        Some(Word::Fail) => {
+        Some(EffectAnswer::Fail) => {
             turn.close_effect("interrupted; the action fails");
             Decision::Fail
         }
     }
 }
 
-/// The error of an action that fails because its outside effect was interrupted.
-pub fn given_up() -> ActionError {
+/// The error of an action that fails because its external effect was interrupted.
+pub fn interrupted_error() -> ActionError {
     ActionError::Failed {
         code: "effect-interrupted",
         message: "the action was interrupted while it was doing something outside the session, and it is not known how far it got"
@@ -74,42 +74,42 @@ pub fn given_up() -> ActionError {
     }
 }
 
-/// What a person says of an effect that was found open.
+/// The person's answer about an effect that was found open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word {
+enum EffectAnswer {
     Again,
     Skip,
     Fail,
 }
 
-/// The words that are understood, in lower case.
-const WORDS: [(&str, Word); 10] = [
-    ("again", Word::Again),
-    ("retry", Word::Again),
-    ("重试", Word::Again),
-    ("再试", Word::Again),
-    ("重做", Word::Again),
-    ("skip", Word::Skip),
-    ("跳过", Word::Skip),
-    ("fail", Word::Fail),
-    ("失败", Word::Fail),
-    ("放弃", Word::Fail),
+/// The accepted answers, in lower case.
+const ANSWERS: [(&str, EffectAnswer); 10] = [
+    ("again", EffectAnswer::Again),
+    ("retry", EffectAnswer::Again),
+    ("重试", EffectAnswer::Again),
+    ("再试", EffectAnswer::Again),
+    ("重做", EffectAnswer::Again),
+    ("skip", EffectAnswer::Skip),
+    ("跳过", EffectAnswer::Skip),
+    ("fail", EffectAnswer::Fail),
+    ("失败", EffectAnswer::Fail),
+    ("放弃", EffectAnswer::Fail),
 ];
 
-/// Reads a person's word: one of [`WORDS`], however it is written and whatever stands around it that is no letter. More than
-/// one word is none: what is done outside is not decided by a guess.
-fn read_word(said: &str) -> Option<Word> {
-    let said = said.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
-    WORDS.iter().find(|(word, _)| *word == said).map(|(_, word)| *word)
+/// Reads the person's answer: one of [`ANSWERS`], in any case and with any punctuation around it. Several words count as no answer:
+/// external effects are not decided by a guess.
+fn parse_answer(input: &str) -> Option<EffectAnswer> {
+    let input = input.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    ANSWERS.iter().find(|(text, _)| *text == input).map(|(_, answer)| *answer)
 }
 
-/// What a person is asked about an effect that was found open, in Chinese where the conversation or the script is. `again`:
-/// whether they were asked before and said something that was not understood.
+/// The question to the person about an effect that was found open, in Chinese if the conversation or the script is. The question
+/// says so if an earlier answer was not understood.
 pub fn question(program: &Program, recent: &RecentTranscript, effect: &OpenEffect) -> String {
-    let OpenEffect { kind, summary, word, .. } = effect;
+    let OpenEffect { kind, summary, answer: word, .. } = effect;
     let again = word.is_some();
-    let said = recent.last_user_message().unwrap_or_else(|| program.file.text());
-    if said.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c)) {
+    let sample = recent.last_user_message().unwrap_or_else(|| program.file.text());
+    if sample.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c)) {
         let first = if again { "无法理解您的回答。" } else { "" };
         let summary = summary.render(Language::Chinese);
         return format!(

@@ -1,4 +1,4 @@
-//! A kind of action: it describes itself and turns its configuration into an [`Action`].
+//! The `Kind` trait: a kind of action describes itself and turns its configuration into an [`Action`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::program::custom::CustomKind;
 use crate::program::monitor::Monitor;
 use crate::program::output::OutputVariable;
 use crate::program::program::ProgramSteps;
-use crate::program::prompt::PromptOf;
+use crate::program::prompt::PromptNames;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::fields::{Fields, TextField};
 use bcc_lang::source::span::{Span, Spanned};
@@ -20,20 +20,19 @@ use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::scopes::Scope;
 use bcc_llm::reply::shape::BaseSchema;
 
-/// What every kind says of itself.
+/// The static description of a kind.
 pub struct KindInfo {
-    /// The name that an author writes as `action_type`.
+    /// The name as written in `action_type`.
     pub name: &'static str,
     /// The JSON Schema of its `config`, for editors.
     pub schema: &'static str,
     /// Its page of documentation, as markdown.
     pub page: &'static str,
-    /// The exit reasons with which an action of this kind can end, besides `error`, which every kind has
-    /// (docs/routes.md).
+    /// The exit reasons of actions of this kind, besides `error`, which every kind has (docs/routes.md).
     pub exits: &'static [&'static str],
 }
 
-/// A registered kind. Everything about it is found through this trait: nothing else in the crate names a kind.
+/// A registered kind. The rest of the crate accesses kinds only through this trait and never by name.
 pub trait Kind: Sync {
     fn about(&self) -> KindInfo;
 
@@ -53,121 +52,121 @@ pub trait Kind: Sync {
         self.about().exits
     }
 
-    /// What its templates get; `None` for a kind that asks no model.
-    fn prompt(&self) -> Option<PromptOf> {
+    /// What its templates receive; `None` for a kind that calls no model.
+    fn prompt(&self) -> Option<PromptNames> {
         None
     }
 
-    /// Templates that its actions are asked with under names of their own, `<name>_v<N>.md`, and what these get.
-    fn prompts(&self) -> &'static [(&'static str, PromptOf)] {
+    /// Additional templates of its actions, `<name>_v<N>.md`, and what they receive.
+    fn prompts(&self) -> &'static [(&'static str, PromptNames)] {
         &[]
     }
 
-    /// What looks at the answered turns of its actions.
+    /// The monitor of its answered turns.
     fn monitor(&self) -> Option<&'static dyn Monitor> {
         None
     }
 
-    /// Whether its actions may ask a model.
+    /// Whether its actions may call a model.
     fn asks(&self) -> bool {
         self.prompt().is_some() || !self.prompts().is_empty()
     }
 
-    /// Whether an action of it that asks a model begins with that, and does not ask only about what went wrong.
+    /// Whether an action that calls a model starts with that call, rather than calling it only after a problem.
     fn asks_first(&self) -> bool {
         true
     }
 
     /// Reads and checks its `config`. Unknown keys are reported by the caller, which finishes `fields`.
     ///
-    /// Gives `None` when something was wrong; all that was found is reported through `fields`.
+    /// Returns `None` if something was wrong; all problems are reported through `fields`.
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>>;
 }
 
-/// What a kind tells of one action, for rules that look at more than its config.
+/// The properties of one action, for rules that check more than its config.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Described {
+pub struct ActionProperties {
     /// `max_rounds`; 1 for a kind that has no rounds.
     pub max_rounds: u32,
-    /// Whether it never ends without an answer of the person.
-    pub listens: bool,
-    /// Where the author said that an output must not be null: beside the outputs, or on one of them.
+    /// Whether it always needs an answer of the person to end.
+    pub needs_answer: bool,
+    /// Where the author requires an output not to be null: next to the outputs, or on one of them.
     pub required: Vec<Span>,
-    /// The exit reasons that it can give as it is configured, where these are fewer than [`KindInfo::exits`].
+    /// Its possible exit reasons as configured, if these are fewer than [`KindInfo::exits`].
     pub exits: Option<&'static [&'static str]>,
-    /// The fewest calls of a model that it can do with.
-    pub least_calls: u32,
-    /// Whether it always goes elsewhere, or through actions that stand inside of it: never straight on.
+    /// The minimum number of model calls.
+    pub min_calls: u32,
+    /// Whether it always jumps elsewhere or runs nested actions, and never continues directly.
     pub always_branches: bool,
     pub outputs: usize,
-    /// What the project must allow before it may run (`allow` of bcc-script.toml): `exec`, `command`.
+    /// The permissions that it needs (`allow` of bcc-script.toml): `exec`, `command`.
     pub needs: Vec<&'static str>,
 }
 
-/// An input that a call gives to a skill.
+/// An argument of a call of a skill.
 #[derive(Clone, Debug)]
 pub struct SkillArgument {
     pub name: Spanned<String>,
     pub value: Arc<YamlNode>,
 }
 
-/// What a kind may ask of the checker while its configuration is checked.
+/// The operations of the checker that a kind uses while its configuration is checked.
 pub trait KindChecker {
-    fn describe(&mut self, described: Described);
+    fn describe(&mut self, described: ActionProperties);
 
-    /// A place that leads to the topic or phase of this id.
+    /// Registers a jump to the topic or phase with this id.
     fn goto(&mut self, id: &Spanned<String>);
 
-    /// A call of a skill, with the names that it is given and those of its outputs that are taken.
+    /// Registers a call of a skill, with the given inputs and the names of the outputs that are used.
     fn skill(&mut self, skill: &Spanned<String>, inputs: Vec<SkillArgument>, outputs: Vec<Spanned<String>>);
 
-    /// A kind of the project that this action runs, with its hooks; `given` and `taken` as for [`KindChecker::skill`], for what
-    /// it does itself.
+    /// Registers that this action runs a kind of the project, with its hooks; `given` and `taken` as for [`KindChecker::skill`], for
+    /// the main body of the kind.
     fn runs(&mut self, kind: &CustomKind, given: Vec<SkillArgument>, taken: Vec<Spanned<String>>);
 
-    /// The action may run any kind of the project: whoever tells it what to do decides when it runs.
+    /// Registers that the action may run any kind of the project, because its instructions come at run time.
     fn runs_any_kind(&mut self);
 
-    /// Compiles an author text; older placeholders are read, unknown names reported.
+    /// Compiles an author text; legacy placeholders are accepted, unknown names reported.
     fn text(&mut self, words: &TextField) -> Option<Text>;
 
-    /// Compiles a text that is code of another language: `{{ name }}` stands for a value there too, and nothing else does.
+    /// Compiles a text that is code of another language: only `{{ name }}` is replaced by a value there.
     fn code(&mut self, words: &TextField) -> Option<Text>;
 
     /// Compiles an expression; unknown names are reported.
     fn expression(&mut self, words: &TextField) -> Option<Expr>;
 
-    /// Compiles the expression that stands in `within` (bytes of the decoded text) of `words`.
+    /// Compiles the expression in the range `within` (bytes of the decoded text) of `words`.
     fn expression_within(&mut self, words: &TextField, within: Range<usize>) -> Option<Expr>;
 
     fn steps(&mut self, nodes: &[Arc<YamlNode>]) -> ProgramSteps;
 
-    /// From here on `name` may have a value. A `scope` says where it is written when it is declared nowhere.
-    fn learn(&mut self, name: &Spanned<String>, scope: Option<Scope>);
+    /// From this point on `name` may have a value. `scope` is where it is written if it is not declared.
+    fn may_have_value(&mut self, name: &Spanned<String>, scope: Option<Scope>);
 
-    /// What an action extracts, as written, before it is learned.
+    /// Registers an output that an action extracts, as written, before `learn` is called for it.
     fn extracts(&mut self, name: &Spanned<String>, output: &OutputVariable);
 
-    /// A variable that is set to what stands at `span`, before it is learned; with the value when it is a constant.
+    /// Registers an assignment of the value at `span`, before `learn` is called for the variable; `constant` if the value is one.
     fn sets(&mut self, name: &Spanned<String>, constant: Option<Value>, span: Span);
 
-    /// The type and the choices that `name` is declared with, when it is declared here.
+    /// The declared type and choices of `name`, if it is declared.
     fn declared(&self, name: &str) -> Option<(Option<DeclaredType>, Vec<Value>)>;
 
-    /// Reports `name` when it is not known here.
-    fn must_know(&mut self, name: &Spanned<String>);
+    /// Reports `name` if it is not known at this point.
+    fn require_known(&mut self, name: &Spanned<String>);
 
-    /// Reports a template that does not exist or uses a name that it does not get. `prompt` is what it
-    /// gets beyond variables and the engine's names; `at` is where the author chose it.
-    fn template(&mut self, name: &'static str, version: u32, prompt: PromptOf, at: &Fields<'_>);
+    /// Reports a template that does not exist or uses a name that it does not receive. `prompt` lists the names beyond variables and
+    /// the engine's names; `at` is where the author chose it.
+    fn template(&mut self, name: &'static str, version: u32, prompt: PromptNames, at: &Fields<'_>);
 
-    /// Whether there is such a template. Those of monitors are not among what a session of an earlier release began with.
+    /// Whether the template exists. Sessions of earlier releases have no monitor templates.
     fn has_template(&self, name: &str, version: u32) -> bool;
 
-    /// The words that the template has for a reply that cannot be read, when it has some.
+    /// The text of the template for an unreadable reply, if it has one.
     fn template_fallback(&self, name: &'static str, version: u32) -> Option<String>;
 
-    /// The pinned JSON Schema of a kind's reply: the one that its template asks for (`output_schema`), else the kind's own.
-    /// What is wrong with it is reported at `at`.
+    /// The pinned JSON Schema of a kind's reply: the one that its template requests (`output_schema`), else the kind's own. Errors in
+    /// it are reported at `at`.
     fn reply_schema(&mut self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Arc<BaseSchema>>;
 }

@@ -1,4 +1,4 @@
-//! What bounds a session and its topics, as it runs (docs/budgets.md).
+//! The limits of a session and its topics at run time (docs/budgets.md).
 
 use serde::{Deserialize, Serialize};
 
@@ -7,10 +7,10 @@ use bcc_lang::script::limits::WrittenBudget;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::template::text::Text;
 
-/// How often `retry` begins an action again when its topic's strategy does not say.
-pub const USUAL_RETRIES: u32 = 2;
+/// How often `retry` restarts an action if its topic's strategy does not set it.
+pub const DEFAULT_RETRIES: u32 = 2;
 
-/// What a session may use; each limit is optional.
+/// The budget of a session; each limit is optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Budget {
@@ -18,19 +18,19 @@ pub struct Budget {
     pub turns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_calls: Option<u64>,
-    /// The most tokens, of prompts and replies together.
+    /// The maximum number of tokens, of prompts and replies together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// The most minutes while some process drives it.
+    /// The maximum number of minutes during which a process runs the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minutes: Option<u64>,
 }
 
 impl Budget {
-    /// What a script allows; no limit where it says nothing.
+    /// The budget of a script; limits that it does not set are absent.
     pub fn of(written: Option<&WrittenBudget>) -> Self {
-        let limit = |of: fn(&WrittenBudget) -> &Option<Spanned<u32>>| {
-            written.and_then(|written| of(written).as_ref()).map(|limit| u64::from(limit.value))
+        let limit = |field: fn(&WrittenBudget) -> &Option<Spanned<u32>>| {
+            written.and_then(|written| field(written).as_ref()).map(|limit| u64::from(limit.value))
         };
         Self {
             turns: limit(|budget| &budget.turns),
@@ -41,16 +41,16 @@ impl Budget {
     }
 }
 
-/// How much a topic matters when time runs short.
+/// The priority of a topic if time runs short.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
-    /// It is skipped.
+    /// The topic is skipped.
     Low,
     /// Each of its actions has one round.
     #[default]
     Medium,
-    /// It runs whole.
+    /// It runs completely.
     High,
 }
 
@@ -70,22 +70,22 @@ impl Priority {
 
 #[derive(Clone, Default)]
 pub struct Strategy {
-    /// `text`, or the whole when it is written as text.
+    /// `text`, or the whole field if it is written as text.
     pub text: Option<Text>,
-    /// `min_completeness_requirement`: words for the monitor; no code compares them.
+    /// `min_completeness_requirement`: text for the monitor; no code evaluates it.
     pub min_completeness_requirement: Option<Text>,
-    /// `retry_strategy`: words for the monitor.
+    /// `retry_strategy`: text for the monitor.
     pub retry_strategy: Option<Text>,
-    /// `max_retry_count`, when the author wrote it.
+    /// `max_retry_count`, if set.
     pub max_retry_count: Option<u32>,
-    /// Whether a monitor may have the rest of the topic changed.
+    /// Whether a monitor may have the remaining topic replanned.
     pub orchestration: bool,
 }
 
 impl Strategy {
-    /// How often `retry` may begin an action again.
+    /// How often `retry` may restart an action.
     pub fn retries(&self) -> u32 {
-        self.max_retry_count.unwrap_or(USUAL_RETRIES)
+        self.max_retry_count.unwrap_or(DEFAULT_RETRIES)
     }
 }
 
@@ -93,6 +93,6 @@ impl Strategy {
 #[derive(Clone)]
 pub struct ForEach {
     pub list: Expr,
-    /// What one element is called.
+    /// The name of the variable for one element.
     pub element: String,
 }

@@ -1,4 +1,4 @@
-//! The words of a reply, shown while it arrives and taken back when they do not count.
+//! Shows the text of a reply while it is streamed, and retracts it if it does not count.
 
 use serde_json::Value;
 
@@ -8,37 +8,37 @@ use bcc_llm::model::provider::LiveObserver;
 use bcc_llm::reply::live::LiveContent;
 use bcc_llm::reply::read::{Reply, UnreadableReply};
 
-/// Shows the words of a reply while it arrives.
+/// Shows the text of a reply while it is streamed.
 pub(crate) struct LiveText<'a, 'b> {
     turn: &'a Turn<'b>,
     content: Option<LiveContent>,
     message_id: String,
     shown: bool,
-    /// What the clock said when the first piece came.
+    /// The clock value when the first chunk was received.
     pub(crate) first_ms: Option<u64>,
 }
 
 impl<'a, 'b> LiveText<'a, 'b> {
-    /// For a call of this turn; `live` says whether anything is shown at all.
+    /// Creates the state for a call of this turn; `live` is whether anything is shown at all.
     pub(crate) fn new(turn: &'a Turn<'b>, live: bool) -> Self {
         let content = live.then(LiveContent::new);
         Self { turn, content, message_id: turn.message_id(), shown: false, first_ms: None }
     }
 
-    /// What was shown counts only when the whole reply could be read, says the same words, and is not refused.
-    pub(crate) fn finish(mut self, reading: &Result<Reply, UnreadableReply>, refused: bool) -> String {
-        let final_words = reading.as_ref().ok().and_then(|reply| reply.object.get("content")).and_then(Value::as_str);
+    /// Keeps the shown text only if the complete reply could be read, has the same text, and is not rejected. Returns the message id.
+    pub(crate) fn finish(mut self, reading: &Result<Reply, UnreadableReply>, rejected: bool) -> String {
+        let final_text = reading.as_ref().ok().and_then(|reply| reply.object.get("content")).and_then(Value::as_str);
         let shown = self.content.as_ref().map(LiveContent::shown).unwrap_or_default();
-        let unsafe_after_all = reading.as_ref().is_ok_and(|reply| risk(reply).is_some());
-        // White space alone is no message: something else is said in its place.
-        let nothing = final_words.is_some_and(|words| words.trim().is_empty());
-        if self.shown && (refused || unsafe_after_all || nothing || final_words != Some(shown)) {
+        let is_unsafe = reading.as_ref().is_ok_and(|reply| risk(reply).is_some());
+        // White space alone is no message: another text is sent in its place.
+        let is_blank = final_text.is_some_and(|text| text.trim().is_empty());
+        if self.shown && (rejected || is_unsafe || is_blank || final_text != Some(shown)) {
             self.discard();
         }
         self.message_id
     }
 
-    /// There will be no reply: what was shown counts for nothing.
+    /// There will be no reply: discards what was shown.
     pub(crate) fn abandon(mut self) {
         if self.shown {
             self.discard();
@@ -59,8 +59,8 @@ impl LiveObserver for LiveText<'_, '_> {
             self.first_ms = Some(self.turn.services.clock.elapsed_ms());
         }
         let Some(content) = &mut self.content else { return };
-        let words = content.push(piece);
-        if !words.is_empty() {
+        let text = content.push(piece);
+        if !text.is_empty() {
             self.shown = true;
             let at = self.turn.services.clock.at(self.turn.last_seq + 1);
             self.turn.services.observer.delta(&Delta {
@@ -68,7 +68,7 @@ impl LiveObserver for LiveText<'_, '_> {
                 session_id: self.turn.session_id,
                 r#type: "message_delta",
                 message_id: &self.message_id,
-                text: &words,
+                text: &text,
                 location: self.turn.place,
             });
         }
@@ -84,7 +84,7 @@ impl LiveObserver for LiveText<'_, '_> {
     }
 }
 
-/// Why the words of a reply must be held back, when the reply says so itself.
+/// Why the text of a reply must be held back, if the reply marks itself as unsafe.
 pub(crate) fn risk(reply: &Reply) -> Option<String> {
     let risk = reply.object.get("safety_risk")?;
     if risk.get("detected") != Some(&Value::Bool(true)) {

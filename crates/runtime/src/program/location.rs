@@ -1,8 +1,8 @@
-//! Where in a script, and in which visit of it, something happens.
+//! The location of an event: where in a script, and in which visit of it.
 
 use serde::{Deserialize, Serialize};
 
-/// A place as events tell it (docs/sessions.md).
+/// A location as events report it (docs/sessions.md).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EventLocation {

@@ -1,5 +1,4 @@
-//! From a template to the messages of a prompt, and from a model's text to what is kept of the call: what turns and monitors
-//! share.
+//! Rendering of prompts from templates and reading of replies, shared by turns and monitors.
 
 use std::collections::BTreeMap;
 
@@ -21,36 +20,36 @@ use bcc_llm::model::request::{ModelRequest, Task};
 use bcc_llm::reply::read::{Reply, UnreadableReply, read};
 use bcc_llm::reply::shape::ReplyShape;
 
-/// The messages that a template makes of these names.
+/// Renders a template to the messages of a prompt.
 pub fn messages(template: &Template<'_>, names: &TemplateNames) -> Result<Vec<ChatMessage>, TemplateError> {
     let rendered = template.render(names)?;
-    let message = |role: PromptRole| match role {
+    let role = |role: PromptRole| match role {
         PromptRole::System => Role::System,
         PromptRole::User => Role::User,
         PromptRole::Assistant => Role::Assistant,
     };
-    Ok(rendered.into_iter().map(|said| ChatMessage { role: message(said.role), content: said.content }).collect())
+    Ok(rendered.into_iter().map(|message| ChatMessage { role: role(message.role), content: message.content }).collect())
 }
 
-/// What is asked of a model with these messages, as the template wants it asked.
+/// Builds the request for these messages with the settings of the template.
 pub fn request(template: &Template<'_>, messages: Vec<ChatMessage>, shape: &ReplyShape, task: Task) -> ModelRequest {
     let front = template.front();
     let schema = Some(Arc::clone(shape.schema()));
     ModelRequest { messages, schema, temperature: front.temperature, max_tokens: front.max_tokens, task }
 }
 
-/// Adds `words` to what the user is made to say last; a prompt without such a message gets one.
-pub fn append_to_last_user(messages: &mut Vec<ChatMessage>, words: &str) {
+/// Adds `text` to the last user message; a prompt without one gets a new message.
+pub fn append_to_last_user(messages: &mut Vec<ChatMessage>, text: &str) {
     match messages.iter_mut().rev().find(|message| message.role == Role::User) {
         Some(message) => {
             message.content.push_str("\n\n");
-            message.content.push_str(words);
+            message.content.push_str(text);
         }
-        None => messages.push(ChatMessage { role: Role::User, content: words.to_owned() }),
+        None => messages.push(ChatMessage { role: Role::User, content: text.to_owned() }),
     }
 }
 
-/// Reads what a model wrote, and notes in `call` what it cost and how it could be read.
+/// Parses a model's reply, and notes the cost and the parse result in `call`.
 pub fn read_and_note(
     reply: &ModelReply,
     shape: &ReplyShape,
@@ -73,7 +72,7 @@ pub fn read_and_note(
     match &reading {
         Ok(read) => {
             call.parse_retry_count = Some(read.parse_retry_count);
-            call.bent = json!(read.bends);
+            call.coercions = json!(read.coercions);
             if !read.repairs.is_empty() {
                 call.repairs = json!(read.repairs);
             }
@@ -111,7 +110,7 @@ pub fn debug_info(
     debug_info
 }
 
-/// What the texts about an unreadable reply in an outcome were made from, by JSON pointer.
+/// The messages behind the texts about an unreadable reply in an outcome, by JSON pointer.
 pub fn parse_messages(unreadable: &UnreadableReply) -> BTreeMap<String, StoredMessage> {
     let errors = unreadable.failures.iter().enumerate();
     let mut messages: BTreeMap<String, StoredMessage> = errors
@@ -125,8 +124,7 @@ pub fn parse_messages(unreadable: &UnreadableReply) -> BTreeMap<String, StoredMe
     messages
 }
 
-/// Logs, at debug level, a reply that could not be read: but not where the script has sensitive variables, for nobody can tell
-/// what stands in it.
+/// Logs an unreadable reply at debug level, unless the script has sensitive variables: the reply may contain their values.
 pub fn log_unreadable(raw: &str, program: &Program) {
     if !tracing::enabled!(tracing::Level::DEBUG) {
         return;
@@ -156,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_appended_to_the_last_message_of_the_user_or_become_one() {
+    fn text_is_appended_to_the_last_user_message_or_added_as_a_new_one() {
         let mut prompt = vec![message(Role::User, "a"), message(Role::User, "b"), message(Role::Assistant, "c")];
         append_to_last_user(&mut prompt, "x");
         assert_eq!(prompt[1].content, "b\n\nx");

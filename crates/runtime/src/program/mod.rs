@@ -1,4 +1,4 @@
-//! The checked tree, and what its parts are to each other: kinds, actions, turns, outcomes, events.
+//! The checked program tree and its types: kinds, actions, turns, outcomes, events.
 
 pub mod action;
 pub mod analysis;

@@ -1,4 +1,4 @@
-//! What a turn may do to the notebook of its session.
+//! The operations of a turn on the notebook of its session.
 
 use crate::notebook::cell::Cell;
 use crate::notebook::state::NotebookState;
@@ -10,7 +10,7 @@ use bcc_lang::message::msg;
 use bcc_store::error::StoreError;
 
 impl Turn<'_> {
-    /// The state of the notebook, as this turn has left it so far.
+    /// The state of the notebook, with the changes of this turn.
     pub fn notebook_state(&self) -> NotebookState {
         self.work().notebook.clone().unwrap_or_else(|| self.notebook.clone())
     }
@@ -19,17 +19,17 @@ impl Turn<'_> {
         self.work().notebook = Some(state);
     }
 
-    /// The cell with this id, as this turn has left it so far.
+    /// The cell with this id, with the changes of this turn.
     pub async fn cell(&self, cell_id: &str) -> Result<Option<Cell>, ActionError> {
         if let Some(cell) = self.work().cells.values().find(|cell| cell.id == cell_id) {
             return Ok(Some(cell.clone()));
         }
-        self.shelf.cell(cell_id).await.map_err(|error| unreadable(&error))
+        self.cells.cell(cell_id).await.map_err(|error| unreadable(&error))
     }
 
-    /// The last `count` cells, in order, as this turn has left them so far.
+    /// The last `count` cells, in order, with the changes of this turn.
     pub async fn last_cells(&self, count: usize) -> Result<Vec<Cell>, ActionError> {
-        let mut cells = self.shelf.tail(count).await.map_err(|error| unreadable(&error))?;
+        let mut cells = self.cells.tail(count).await.map_err(|error| unreadable(&error))?;
         let work = self.work();
         for cell in &mut cells {
             if let Some(changed) = work.cells.get(&cell.number) {
@@ -43,22 +43,22 @@ impl Turn<'_> {
         Ok(cells)
     }
 
-    /// At most `limit` cells after number `after`, in order, as they were when the turn began.
+    /// At most `limit` cells after number `after`, in order, as they were when the turn started.
     pub async fn cells_after(&self, after: u64, limit: usize) -> Result<Vec<Cell>, ActionError> {
-        self.shelf.cells(after, limit).await.map_err(|error| unreadable(&error))
+        self.cells.cells(after, limit).await.map_err(|error| unreadable(&error))
     }
 
-    /// Adds a cell, or changes the one with its number. The id of a cell never changes.
+    /// Adds a cell, or replaces the one with its number. The id of a cell never changes.
     pub fn put_cell(&self, cell: Cell) {
         self.work().cells.insert(cell.number, cell);
     }
 
-    pub fn tell_notebook(&self, event: Event) {
+    pub fn emit_notebook_event(&self, event: Event) {
         self.emit(event);
     }
 
-    /// The outside effect that was announced came to its end, or somebody decided what becomes of it. `summary` holds nothing
-    /// that a person or a model said.
+    /// Closes the announced external effect: it ended, or its handling was decided. `summary` contains no text of a person or a
+    /// model.
     pub fn close_effect(&self, summary: impl Into<Message>) {
         let Some(effect) = self.effect else { return };
         let (effect_id, kind) = (effect.id.clone(), effect.kind.clone());

@@ -1,4 +1,4 @@
-//! What a turn of an action gives (docs/routes.md).
+//! The outcome of an action's turn (docs/routes.md).
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use bcc_lang::message::stored::StoredMessage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Why an action ended, or what stands in its way.
+/// Why an action ended, or what prevents it from continuing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitReason {
@@ -15,16 +15,16 @@ pub enum ExitReason {
     ExitCriteriaMet,
     /// The answered round was the last one.
     MaxRoundsReached,
-    /// The person cannot or will not go on with this.
+    /// The person cannot or does not want to continue with this.
     UserBlocked,
     OffTopic,
     Approved,
     Rejected,
-    /// Nobody decided in time.
+    /// There was no decision in time.
     TimedOut,
-    /// What was run said that it failed.
+    /// The program that was run reported a failure.
     Failed,
-    /// A branch came to a bad end.
+    /// A branch failed.
     BranchFailed,
     Error,
 }
@@ -63,13 +63,13 @@ impl ExitReason {
         Self::ALL.into_iter().find(|reason| reason.name() == name)
     }
 
-    /// Whether an action that ended like this fails the session when no route says otherwise (docs/routes.md).
+    /// Whether this reason fails the session if no route is defined for it (docs/routes.md).
     pub const fn fails(self) -> bool {
         matches!(self, Self::Rejected | Self::TimedOut | Self::Failed | Self::BranchFailed | Self::Error)
     }
 }
 
-/// What a model advises about the next step.
+/// A model's suggestion for the next step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProgressSuggestion {
@@ -92,7 +92,7 @@ impl ProgressSuggestion {
         }
     }
 
-    /// The suggestion with this name; anything else counts as `continue_needed`.
+    /// The suggestion with this name; any other name counts as `continue_needed`.
     pub fn parse(name: &str) -> Self {
         match name {
             "completed" => Self::Completed,
@@ -103,53 +103,53 @@ impl ProgressSuggestion {
     }
 }
 
-/// Where an outcome says what went wrong.
+/// The JSON pointer of the error message in an outcome.
 const ERROR_MESSAGE: &str = "/metadata/error_message";
 
 /// The result of one turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Whether the turn did its work. A reply that could not be read is still a success: the conversation goes on.
+    /// Whether the turn succeeded. An unreadable reply still counts as success: the conversation continues.
     pub success: bool,
     pub completed: bool,
-    /// What the reply wanted to say, whether or not it was said.
+    /// The message of the reply, whether or not it was sent.
     pub ai_message: Option<String>,
     /// The author's variables that this turn set. Never a metric.
     pub extracted_variables: Map<String, Value>,
-    /// What the model says about the state of the action, in words. Never a variable. Empty on an opening turn.
+    /// The model's assessment of the state of the action. Never a variable. Empty on an opening turn.
     pub metrics: Map<String, Value>,
     pub progress_suggestion: ProgressSuggestion,
-    /// Why the action ended, or what stands in its way; none while it simply goes on.
+    /// Why the action ended, or what prevents it from continuing; none while it simply continues.
     pub exit_reason: Option<ExitReason>,
-    /// `current_round`, `max_rounds`, `exit_reason`, `parse_retry_count`, `parse_error`, and what the reply's own
-    /// `metadata` held; after a degraded reply also `error_message` and `raw_response`.
+    /// `current_round`, `max_rounds`, `exit_reason`, `parse_retry_count`, `parse_error`, and the reply's own `metadata`; after a
+    /// degraded reply also `error_message` and `raw_response`.
     pub metadata: Map<String, Value>,
     /// `llm_prompt`, `llm_response`, `parse_error`, tokens and times.
     pub debug_info: Map<String, Value>,
-    /// What texts of `metadata` and `debug_info` were made from, by JSON pointer. It is stored with the outcome, and no event shows
-    /// it to programs ([`crate::program::stored_event`]).
+    /// The messages behind texts of `metadata` and `debug_info`, by JSON pointer. They are stored with the outcome, and no event shows
+    /// them to programs ([`crate::program::stored_event`]).
     #[serde(default, rename = "_messages", skip_serializing_if = "BTreeMap::is_empty")]
     pub messages: BTreeMap<String, StoredMessage>,
 }
 
 impl Outcome {
-    /// An outcome of an action that did its work without a model.
+    /// The outcome of an action that succeeded without a model.
     pub fn done(reason: ExitReason) -> Self {
         Self { success: true, completed: true, exit_reason: Some(reason), ..Self::default() }
     }
 
-    /// What went wrong, where the outcome says so.
+    /// The error message, if there is one.
     pub fn error_message(&self) -> Option<Message> {
         let stored = || self.metadata.get("error_message").and_then(Value::as_str).map(Message::text);
         self.messages.get(ERROR_MESSAGE).map(|message| message.0.clone()).or_else(stored)
     }
 
-    /// What decides where a session goes on: without prompts, replies and metrics, which may be long.
+    /// The part that decides where a session continues: without prompts, replies and metrics, which may be long.
     pub fn deciding(&self) -> Self {
         Self { metadata: self.metadata.clone(), messages: self.messages.clone(), ..self.brief() }
     }
 
-    /// What another action may want to know of it: without prompts, replies and metrics.
+    /// The part that other actions may need: without prompts, replies and metrics.
     pub fn brief(&self) -> Self {
         Self {
             success: self.success,
@@ -160,7 +160,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome of an action that could not do its work.
+    /// The outcome of an action that failed.
     pub fn failed(message: &Message) -> Self {
         let mut metadata = Map::new();
         metadata.insert("exit_reason".into(), ExitReason::Error.name().into());

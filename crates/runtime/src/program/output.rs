@@ -1,4 +1,4 @@
-//! `output`: what an action takes out of a reply into the author's variables (docs/actions/).
+//! `output`: the values of a reply that an action stores in the author's variables (docs/actions/).
 
 use std::ops::Deref;
 
@@ -13,23 +13,23 @@ use bcc_llm::reply::coerce::{Coercion, CoercionRecord};
 /// An item of `output`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputVariable {
-    /// The variable, and the key of the reply that carries it.
+    /// The variable, and the key of the reply with its value.
     pub get: String,
-    /// What to extract, in the author's words.
+    /// What to extract, as the author describes it.
     pub define: Option<String>,
-    /// Its type, when the author gave one.
+    /// Its type, if declared.
     pub declared: Option<DeclaredType>,
-    /// The values it may take, when the author listed them.
+    /// The allowed values, if the author listed them.
     pub choices: Vec<Value>,
     /// While it is null, EXIT counts as no.
     pub required: bool,
-    /// Where it is written; without one, where the name is declared.
+    /// The scope to write to; if not set, the scope where the name is declared.
     pub scope: Option<Scope>,
-    /// Adds to a list instead of replacing.
+    /// Appends to a list instead of replacing it.
     pub append: bool,
 }
 
-/// The outputs of an action, with what its prompts show of them, which is the same in every turn.
+/// The outputs of an action, with their representation in its prompts, which is the same in every turn.
 pub struct Outputs {
     items: Vec<OutputVariable>,
     lines: SharedValue,
@@ -37,7 +37,7 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// The outputs `items`, in the author's order.
+    /// Creates outputs from `items`, in the author's order.
     pub fn new(items: Vec<OutputVariable>) -> Self {
         let lines: Vec<String> = items.iter().map(OutputVariable::prompt_line).collect();
         let lines = SharedValue::new(Value::from(lines.join(",\n")));
@@ -49,12 +49,12 @@ impl Outputs {
         Self::new(self.items.into_iter().map(|item| OutputVariable { required: true, ..item }).collect())
     }
 
-    /// The lines that ask a model for them: `output_list` of a prompt.
+    /// The lines that request them from a model: `output_list` of a prompt.
     pub fn lines(&self) -> &SharedValue {
         &self.lines
     }
 
-    /// The items that templates can walk: `outputs` of a prompt.
+    /// The items for loops in templates: `outputs` of a prompt.
     pub fn values(&self) -> &SharedValue {
         &self.values
     }
@@ -69,7 +69,7 @@ impl Deref for Outputs {
 }
 
 impl OutputVariable {
-    /// `"name": "what it means (number | null)"`: the line that asks a model for it.
+    /// `"name": "what it means (number | null)"`: the line that requests it from a model.
     fn prompt_line(&self) -> String {
         let shape = if self.choices.is_empty() {
             self.declared.map(|declared| declared.name().to_owned())
@@ -84,27 +84,27 @@ impl OutputVariable {
         format!("  {}: {}", Value::from(self.get.as_str()), Value::from(meaning))
     }
 
-    /// What may be shown in the place of `value` of a sensitive variable: of the same type, and as long where it is a list, for
-    /// something may be done for each of its elements.
+    /// The value to show instead of a sensitive `value`: of the same type, and for lists of the same length, because templates may
+    /// loop over the elements.
     pub fn placeholder(&self, value: &Value) -> Value {
         match value {
             Value::Null => Value::Null,
             _ if !self.choices.is_empty() => self.choices.first().cloned().unwrap_or_default(),
             Value::String(_) if self.declared == Some(DeclaredType::Date) => Value::from("1970-01-01"),
-            value => nothing_said(value, false),
+            value => structure_only(value, false),
         }
     }
 
-    /// What a recording holds in the place of `value`, which became `bent`: it is read in the same way. What is too short to be
-    /// masked in prompts stays, for a replay must ask the same.
-    pub fn stand_in(&self, value: &Value, bent: Option<&CoercionRecord>, read: &Value) -> Value {
-        match bent.map(|bent| bent.bending) {
-            Some(Coercion::Coerced) => self.stand_in(read, None, read),
-            // It must not fit either.
-            Some(_) => nothing_said(value, true),
+    /// The value to record instead of `value`, which was coerced to `read`: it parses in the same way. A value too short to be masked
+    /// in prompts stays, because a replay must send the same prompt.
+    pub fn recorded_placeholder(&self, value: &Value, coercion: Option<&CoercionRecord>, read: &Value) -> Value {
+        match coercion.map(|coercion| coercion.kind) {
+            Some(Coercion::Coerced) => self.recorded_placeholder(read, None, read),
+            // The replacement must not fit the type either.
+            Some(_) => structure_only(value, true),
             None if !value.is_array() && !value.is_object() && is_short(value) => value.clone(),
             None if !self.choices.is_empty() || !(value.is_array() || value.is_object()) => self.placeholder(value),
-            None => nothing_said(value, true),
+            None => structure_only(value, true),
         }
     }
 
@@ -116,17 +116,17 @@ impl OutputVariable {
     }
 }
 
-/// `value` with nothing in it but its structure, and what is too short to be masked where that is kept.
-fn nothing_said(value: &Value, keep_short: bool) -> Value {
+/// `value` with only its structure kept, and, with `keep_short`, values that are too short to be masked.
+fn structure_only(value: &Value, keep_short: bool) -> Value {
     match value {
         Value::Bool(_) | Value::Number(_) | Value::String(_) if keep_short && is_short(value) => value.clone(),
         Value::Null => Value::Null,
         Value::Bool(_) => Value::from(false),
         Value::Number(_) => Value::from(0),
         Value::String(_) => Value::from(MASK),
-        Value::Array(items) => items.iter().map(|item| nothing_said(item, keep_short)).collect(),
+        Value::Array(items) => items.iter().map(|item| structure_only(item, keep_short)).collect(),
         Value::Object(fields) => {
-            fields.iter().map(|(name, value)| (name.clone(), nothing_said(value, keep_short))).collect()
+            fields.iter().map(|(name, value)| (name.clone(), structure_only(value, keep_short))).collect()
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The prompt of a simulated person (docs/tests.md): it shows the persona and the talk, and nothing else of the session.
+//! The prompt of a simulated person (docs/tests.md): it contains the persona and the conversation, and nothing else of the session.
 
 use serde_json::Value;
 
@@ -16,11 +16,11 @@ pub const PERSONA: &str = "persona";
 /// The version of the template: `persona_v1.md`.
 pub const VERSION: u32 = 1;
 
-/// The names that the template gets beyond the engine's names. Variables are not among them: a person does not know what was
-/// noted about them.
+/// The names that the template receives beyond the engine's names. Variables are not included: a person does not know what was
+/// recorded about them.
 pub const PERSONA_NAMES: [&str; 4] = ["persona", "goal", "chat", "chat_history"];
 
-/// What a prompt of a persona asks for, with what its template wants of the model.
+/// A rendered persona prompt, with the model settings of its template.
 #[derive(Debug)]
 pub struct PersonaPrompt {
     pub messages: Vec<ChatMessage>,
@@ -29,30 +29,30 @@ pub struct PersonaPrompt {
     pub model: Option<String>,
 }
 
-/// The prompt that asks a persona for its next words. `time` is what the clock shows.
+/// Builds the prompt for the persona's next message. `time` is the current time.
 pub fn prompt(
     program: &Program,
     (persona, goal): (&str, Option<&str>),
-    talk: &RecentTranscript,
+    transcript: &RecentTranscript,
     time: &str,
 ) -> Result<PersonaPrompt, TemplateError> {
     let template = program.templates.get(PERSONA, VERSION)?;
     let mut names = TemplateNames::new(Scopes::default());
-    // The goals of the script are for the one who asks.
+    // The goals of the script are only for the interviewer.
     for name in ENGINE_NAMES {
-        names.give_text(name, "");
+        names.set_text(name, "");
     }
-    names.give_text("time", time);
-    names.give_text("who", program.who.as_str());
-    names.give_text("user", program.user.as_str());
-    names.give_text("last_user_message", talk.last_user_message().unwrap_or_default());
-    names.give("current_round", Value::from(1));
-    names.give("max_rounds", Value::from(1));
-    names.give_text("persona", persona);
-    names.give_text("goal", goal.unwrap_or_default());
-    let chat = talk.as_text(program.history_chars, &program.who, &program.user);
-    names.give_text("chat", chat.as_str());
-    names.give_text("chat_history", chat);
+    names.set_text("time", time);
+    names.set_text("who", program.who.as_str());
+    names.set_text("user", program.user.as_str());
+    names.set_text("last_user_message", transcript.last_user_message().unwrap_or_default());
+    names.set("current_round", Value::from(1));
+    names.set("max_rounds", Value::from(1));
+    names.set_text("persona", persona);
+    names.set_text("goal", goal.unwrap_or_default());
+    let chat = transcript.as_text(program.history_chars, &program.who, &program.user);
+    names.set_text("chat", chat.as_str());
+    names.set_text("chat_history", chat);
     let front = template.front();
     Ok(PersonaPrompt {
         messages: messages(&template, &names)?,

@@ -1,4 +1,4 @@
-//! The checked tree. Only this runs: every reference in it resolves, every text and expression is compiled.
+//! The checked program tree. Only this runs: every reference resolves, every text and expression is compiled.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,37 +21,37 @@ pub struct Program {
     pub file: Arc<SourceFile>,
     pub id: String,
     pub name: Option<String>,
-    /// What the AI is called in prompts.
+    /// The name of the AI in prompts.
     pub who: String,
-    /// What the person is called in prompts.
+    /// The name of the person in prompts.
     pub user: String,
     pub goal: Option<Text>,
-    /// A model of the configuration, when the script names one.
+    /// A model of the configuration, if the script names one.
     pub model: Option<String>,
-    /// How many messages a prompt may see.
+    /// The maximum number of messages in a prompt.
     pub history_messages: usize,
-    /// How many characters of them.
+    /// The maximum number of characters of these messages.
     pub history_chars: usize,
-    /// Variables that are kept across the sessions of a user.
+    /// Variables that are stored across the sessions of a user.
     pub globals: Arc<DeclarationMap>,
     pub declarations: Arc<DeclarationMap>,
     /// The phases, in order; never empty.
     pub phases: Vec<Phase>,
     pub routes: RouteTable,
-    /// What interrupts the session whenever it holds, in the author's order.
+    /// The triggers that can interrupt the session, in the author's order.
     pub triggers: Vec<Trigger>,
     pub budget: Budget,
     pub custom: BTreeMap<String, CustomKind>,
-    /// What it needs to be allowed before it begins (`allow` of bcc-script.toml), each with the first action that needs it.
-    pub needs: BTreeMap<&'static str, Needing>,
+    /// The permissions required before it starts (`allow` of bcc-script.toml), each with the first action that needs it.
+    pub needs: BTreeMap<&'static str, ActionNeedingPermission>,
     pub kernel: KernelSettings,
-    /// Every skill that something may call or insert, by id: those of the script, of its paths and of the project.
+    /// Every skill that may be called or inserted, by id: those of the script, of its paths and of the project.
     pub skills: BTreeMap<String, Skill>,
-    /// The actions of the script that some route or trigger inserts, by id, without their conditions: these do not count
-    /// where an action is inserted. What a skill inserts of its own stands in [`Skill::inserts`].
+    /// The actions of the script that a route or trigger inserts, by id, without their conditions, which do not apply to inserted
+    /// actions. Those that a skill inserts are in [`Skill::inserts`].
     pub inserts: BTreeMap<String, ProgramStep>,
     pub texts: AuthorTexts,
-    /// The prompt templates that this program was checked against.
+    /// The prompt templates that this program was checked with.
     pub templates: Arc<Templates>,
 }
 
@@ -65,11 +65,11 @@ impl Program {
     }
 }
 
-/// An action that may run only where the project allows it.
+/// An action that needs a permission of the project.
 #[derive(Clone, Debug)]
-pub struct Needing {
+pub struct ActionNeedingPermission {
     pub action: String,
-    /// The file that it stands in.
+    /// The file that contains it.
     pub file: Arc<SourceFile>,
     pub span: Span,
 }
@@ -78,9 +78,9 @@ pub struct Phase {
     pub id: String,
     pub name: Option<String>,
     pub goal: Option<Text>,
-    /// Variables of one visit of it.
+    /// Variables of one visit of the phase.
     pub declarations: Arc<DeclarationMap>,
-    /// Entered only when this holds.
+    /// Entered only if this holds.
     pub condition: Option<Expr>,
     /// The topics, in order; never empty.
     pub topics: Vec<Topic>,
@@ -91,9 +91,9 @@ pub struct Topic {
     pub id: String,
     pub name: Option<String>,
     pub goal: Option<Text>,
-    /// Variables of one visit of it.
+    /// Variables of one visit of the topic.
     pub declarations: Arc<DeclarationMap>,
-    /// Entered only when this holds.
+    /// Entered only if this holds.
     pub condition: Option<Expr>,
     pub steps: ProgramSteps,
     pub routes: RouteTable,
@@ -104,20 +104,20 @@ pub struct Topic {
     pub for_each: Option<ForEach>,
 }
 
-/// A skill: actions that run in a scope of their own (docs/actions/).
+/// A skill: actions that run in their own scope (docs/actions/).
 #[derive(Clone)]
 pub struct Skill {
     pub id: String,
-    /// The declarations of its one scope: its inputs, and what its actions may set.
+    /// The declarations of its only scope: its inputs, and the variables that its actions may set.
     pub inputs: Arc<DeclarationMap>,
-    /// The names of its inputs, in the author's order; one without a value must be given.
-    pub takes: Vec<String>,
-    /// The names that a caller may take.
+    /// The names of its inputs, in the author's order; inputs without a default value are required.
+    pub input_names: Vec<String>,
+    /// The names of the outputs that a caller may use.
     pub outputs: Vec<String>,
     pub steps: ProgramSteps,
-    /// Those of its own actions that a route inside of it inserts, as in [`Program::inserts`].
+    /// The actions that a route inside the skill inserts, as in [`Program::inserts`].
     pub inserts: BTreeMap<String, ProgramStep>,
-    /// The file that holds it; none for one that is written in the script.
+    /// The file that contains it; none for a skill that is defined in the script.
     pub file: Option<Arc<SourceFile>>,
 }
 
@@ -129,12 +129,12 @@ pub struct ProgramStep {
     /// Its id, unique in the session.
     pub id: String,
     pub kind: &'static str,
-    /// The exit reasons with which it can end as it is configured, besides `error`, which every action has.
+    /// Its possible exit reasons as configured, besides `error`, which every action has.
     pub exits: &'static [&'static str],
-    /// Run only when this holds.
+    /// Runs only if this holds.
     pub condition: Option<Expr>,
     pub action: Arc<dyn Action>,
     pub routes: RouteTable,
-    /// What becomes of an outside effect of it that was interrupted.
+    /// How an interrupted external effect of it is handled.
     pub on_interrupted: OnInterrupted,
 }

@@ -1,4 +1,4 @@
-//! Asking a model again (`reask`, docs/replies.md): what is wrong with its reply, and how it is told so.
+//! Asking a model again (`reask`, docs/replies.md): the problems of its reply, and the note that describes them.
 
 use crate::program::transcript::cut_in_the_middle;
 use bcc_llm::model::message::{ChatMessage, Role};
@@ -7,46 +7,54 @@ use bcc_llm::reply::field::Field;
 use bcc_llm::reply::read::{Reply, UnreadableReply};
 use bcc_llm::reply::shape::ReplyShape;
 
-/// The most faults that a model is told of at once.
-const MOST_FAULTS: usize = 20;
+/// The maximum number of problems in one note.
+const MAX_PROBLEMS: usize = 20;
 
-/// The most characters of its own reply that a model is shown again.
-pub const MOST_REPLY: usize = 20_000;
+/// The maximum number of characters of its own reply that a model is shown again.
+pub const MAX_REPLY_CHARS: usize = 20_000;
 
-/// What keeps a reply from being used as it is, a line for each fault: names of fields and what is wanted there, never a
-/// value. Nothing when it can be used.
+/// The problems that prevent a reply from being used as it is, one line each: field names and what is expected there, never a
+/// value. Empty if the reply can be used.
 ///
-/// A reply that cannot be read is at fault, and so is one in which a default had to stand in for a field that must be there:
-/// one of the kind's own, or a wanted output. What was read without loss, or is not needed, is no fault; nor is what stands
-/// under one of the keys `unused`.
-pub fn faults(
+/// A reply has a problem if it cannot be read, or if a default had to be used for a required field: one of the kind's own, or
+/// a requested output. Lossless coercions and optional fields are not problems; nor are fields under one of the keys `unused`.
+pub fn reply_problems(
     reading: &Result<Reply, UnreadableReply>,
     cut_off: bool,
     shape: &ReplyShape,
     unused: &[&str],
 ) -> Vec<String> {
-    let mut faults = match reading {
-        // Not why: where something sensitive is wanted, a recording holds nothing of such a reply, and a replay must ask the same.
+    let mut problems = match reading {
+        // The cause is omitted: if sensitive outputs are requested, a recording contains nothing of such a reply, and a replay must send
+        // the same prompt.
         Err(_) => vec!["it contains no readable JSON object".to_owned()],
         Ok(reply) => {
-            let at_fault = |bend: &&CoercionRecord| {
-                let first = bend.path.get(1..).and_then(|path| path.split('/').next()).unwrap_or_default();
-                bend.bending != Coercion::Coerced && !unused.contains(&first) && must_be_there(shape.root(), &bend.path)
+            let is_problem = |coercion: &&CoercionRecord| {
+                let first = coercion.path.get(1..).and_then(|path| path.split('/').next()).unwrap_or_default();
+                coercion.kind != Coercion::Coerced
+                    && !unused.contains(&first)
+                    && is_required(shape.root(), &coercion.path)
             };
-            let told = |bend: &CoercionRecord| {
-                format!("{}: {}; expected {}, found {}", bend.path, bend.bending.name(), bend.expected, bend.found)
+            let describe = |coercion: &CoercionRecord| {
+                format!(
+                    "{}: {}; expected {}, found {}",
+                    coercion.path,
+                    coercion.kind.name(),
+                    coercion.expected,
+                    coercion.found
+                )
             };
-            reply.bends.iter().filter(at_fault).take(MOST_FAULTS).map(told).collect()
+            reply.coercions.iter().filter(is_problem).take(MAX_PROBLEMS).map(describe).collect()
         }
     };
-    if cut_off && !faults.is_empty() {
-        faults.push("it was truncated because it was too long: write a shorter one".to_owned());
+    if cut_off && !problems.is_empty() {
+        problems.push("it was truncated because it was too long: write a shorter one".to_owned());
     }
-    faults
+    problems
 }
 
-/// Whether the schema wants something at `path`, a JSON pointer; the reply itself it always wants.
-fn must_be_there(root: &Field, path: &str) -> bool {
+/// Whether the schema requires a value at `path`, a JSON pointer; the reply itself is always required.
+fn is_required(root: &Field, path: &str) -> bool {
     let mut properties = root.properties();
     let mut required = true;
     for name in path.split('/').skip(1) {
@@ -58,28 +66,28 @@ fn must_be_there(root: &Field, path: &str) -> bool {
     required
 }
 
-/// Adds to a prompt the reply that was given and why it is asked for again; gives the place of the reply among the messages.
+/// Adds the reply and the note to a prompt; returns the index of the reply among the messages.
 pub fn ask_again(messages: &mut Vec<ChatMessage>, reply: &str, note: String) -> Option<usize> {
-    // A message without any words is refused by some servers.
+    // Some servers reject empty messages.
     let place = (!reply.trim().is_empty()).then_some(messages.len());
     if place.is_some() {
-        messages.push(ChatMessage { role: Role::Assistant, content: cut_in_the_middle(reply, MOST_REPLY) });
+        messages.push(ChatMessage { role: Role::Assistant, content: cut_in_the_middle(reply, MAX_REPLY_CHARS) });
     }
     messages.push(ChatMessage { role: Role::User, content: note });
     place
 }
 
-/// What a model is told of a reply with these faults.
-pub fn note_of_faults(faults: &[String]) -> String {
+/// The note to a model about a reply with these problems.
+pub fn problems_note(problems: &[String]) -> String {
     format!(
         "上面的回复不能使用。请按原来的要求重新给出完整的 JSON，不要写别的内容。\n\
          (The reply above cannot be used. Give the whole JSON again, as it was asked for, and nothing else.)\n- {}",
-        faults.join("\n- ")
+        problems.join("\n- ")
     )
 }
 
-/// What a model is told of a reply that called itself unsafe.
-pub fn note_of_risk(reason: &str) -> String {
+/// The note to a model about a reply that marked itself as unsafe.
+pub fn risk_note(reason: &str) -> String {
     format!(
         "上面的回复没有发送，因为它自称存在安全风险。请换一种安全的说法，重新给出完整的 JSON。\n\
          (The reply above was not sent, because it called itself unsafe. Give the whole JSON again, in safe words.)\n{reason}"
@@ -106,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_had_to_be_there_and_was_not_is_a_fault() {
+    fn only_missing_required_fields_are_problems() {
         let table = [
             (r#"{"content":"x","metrics":{"a":"y"},"age":5}"#, ""),
             (r#"{"content":"x","metrics":{"a":"y"},"age":"5"}"#, ""),
@@ -121,19 +129,21 @@ mod tests {
             ("{", "it contains no readable JSON object"),
         ];
         for (raw, expected) in table {
-            let found = faults(&read(raw, &shape(), false), false, &shape(), &[]).join("|");
+            let found = reply_problems(&read(raw, &shape(), false), false, &shape(), &[]).join("|");
             assert_eq!(found, expected, "{raw}");
             assert!(!found.contains("secret") && !found.contains("business"), "{found}");
         }
-        let unused = faults(&read(r#"{"content":"x"}"#, &shape(), false), false, &shape(), &["age", "metrics"]);
+        let unused = reply_problems(&read(r#"{"content":"x"}"#, &shape(), false), false, &shape(), &["age", "metrics"]);
         assert_eq!(unused, Vec::<String>::new());
     }
 
     #[test]
-    fn a_reply_that_was_cut_off_is_told_to_be_shorter_only_when_that_is_what_is_wrong() {
-        let whole = r#"{"content":"x","metrics":{"a":"y"},"age":5}"#;
-        assert_eq!(faults(&read(whole, &shape(), false), true, &shape(), &[]), Vec::<String>::new());
-        assert!(faults(&read("{", &shape(), false), true, &shape(), &[]).join("").contains("write a shorter one"));
+    fn a_truncated_reply_gets_the_hint_to_be_shorter_only_if_it_has_problems() {
+        let complete = r#"{"content":"x","metrics":{"a":"y"},"age":5}"#;
+        assert_eq!(reply_problems(&read(complete, &shape(), false), true, &shape(), &[]), Vec::<String>::new());
+        assert!(
+            reply_problems(&read("{", &shape(), false), true, &shape(), &[]).join("").contains("write a shorter one")
+        );
     }
 
     #[test]

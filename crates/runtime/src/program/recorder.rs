@@ -1,4 +1,4 @@
-//! What a recording of a session is made of, and who writes it down.
+//! The content of a session's recording, and the `Recorder` trait that writes it.
 
 use std::sync::Arc;
 
@@ -9,33 +9,33 @@ use bcc_llm::model::message::ChatMessage;
 use bcc_llm::model::provider::ReplyPolicy;
 use bcc_llm::model::request::Task;
 
-/// What was sent to a model and what came back, beside what [`ModelCall`] tells of the call.
+/// The request to a model and its response, in addition to what [`ModelCall`] reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordedExchange {
     pub action_id: String,
     pub path: String,
     pub round: u32,
-    /// How many calls of its purpose were made for it before.
+    /// The number of calls of its purpose that the action made before.
     pub call: u32,
     pub messages: Vec<ChatMessage>,
-    /// What came; `None` when nothing did. Values of sensitive outputs do not stand in it.
+    /// The response; `None` if there was none. Values of sensitive outputs are replaced.
     pub text: Option<String>,
-    /// Names of outputs in it in whose place something stands in already.
+    /// Names of the outputs whose values are already replaced.
     pub hidden: Vec<String>,
-    /// Why nothing came, as [`bcc_llm::model::error::ModelError::in_short`] has it.
-    pub fault: String,
-    /// Whether nothing came and the turn went on with an earlier reply.
-    pub went_on: bool,
-    pub manners: ReplyPolicy,
+    /// Why there was no response, as in [`bcc_llm::model::error::ModelError::summary`].
+    pub error: String,
+    /// Whether there was no response and the turn continued with an earlier reply.
+    pub used_earlier_reply: bool,
+    pub policy: ReplyPolicy,
 }
 
 impl RecordedExchange {
-    /// What was sent for `task`, and what came.
+    /// The exchange for `task`.
     pub fn new(task: &Task, messages: Vec<ChatMessage>, text: Option<String>, manners: ReplyPolicy) -> Self {
         let Task { action_id, path, round, call, .. } = task;
         let (action_id, path) = (action_id.clone(), path.clone());
         let (round, call) = (*round, *call);
-        Self { action_id, path, round, call, messages, text, manners, ..Self::default() }
+        Self { action_id, path, round, call, messages, text, policy: manners, ..Self::default() }
     }
 }
 
@@ -43,23 +43,22 @@ impl RecordedExchange {
 #[derive(Clone, Debug)]
 pub struct Recorded {
     pub seq: u64,
-    /// When it was, as its event tells.
+    /// The time of its event.
     pub at: String,
     pub place: Arc<EventLocation>,
     pub call: Box<ModelCall>,
 }
 
-/// Writes down what a session says to models.
+/// Records a session's exchanges with models.
 ///
-/// A commit comes after its exchanges are written: so a recording lacks nothing that was committed, however the process
-/// ends. What it holds of a commit that did not come about is taken back ([`Recorder::take_back`]), or else left out when the
-/// recording is gone on with.
+/// A commit is made after its exchanges are written, so a recording contains everything that was committed, even if the process
+/// dies. Exchanges of a failed commit are removed by [`Recorder::take_back`], or ignored when the recording is continued.
 pub trait Recorder: Send + Sync {
-    /// Writes down the calls of one commit, which may be none, without anything that `masker` finds. What was written before
-    /// is masked again when the masker has learned something since.
-    /// Errors: A sentence: what is wrong and what to do. Then nothing must be committed.
+    /// Writes the calls of one commit, which may be empty, masked with `masker`. Earlier content is masked again if the masker has
+    /// learned values since.
+    /// Errors: A message with the problem and its fix. The commit must then not be made.
     fn record(&self, calls: &[Recorded], masker: &Masker) -> Result<(), bcc_lang::message::message::Message>;
 
-    /// The commit of the last [`Recorder::record`] did not come about.
+    /// Reverts the last [`Recorder::record`], because its commit failed.
     fn take_back(&self);
 }

@@ -1,4 +1,4 @@
-//! Takes sensitive values out of a typed event, so that its readers and its line show the same.
+//! Masks sensitive values in a typed event, so that observers and the event's JSON line show the same.
 
 use bcc_lang::message::message::Message;
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::program::event::{Event, OWN_FIELDS};
 use bcc_lang::value::mask::Masker;
 
-/// Masks what may hold anything of what was said or extracted. The messages of the conversation stay: they are the conversation itself.
+/// Masks the fields that may contain conversation text or extracted values. Conversation messages themselves are not masked.
 pub(crate) fn redact(event: &mut Event, masker: &Masker) {
     let text = |text: &mut String| *text = masker.text(text);
     let optional = |text: &mut Option<String>| {
@@ -15,7 +15,7 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
         }
     };
     let message = |message: &mut Message| message.change_texts(&mut |text| *text = masker.text(text));
-    let optional_message = |of: &mut Option<Message>| of.iter_mut().for_each(message);
+    let optional_message = |messages: &mut Option<Message>| messages.iter_mut().for_each(message);
     let value = |value: &mut Value| masker.value(value, &OWN_FIELDS);
     let fields = |fields: &mut Map<String, Value>| {
         let own = |name: &str| OWN_FIELDS.contains(&name);
@@ -62,9 +62,9 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
             value(feedback);
         }
         Event::EffectStarted { summary, .. } | Event::EffectFinished { summary, .. } => message(summary),
-        // What a model's server says of an error may repeat what it was sent.
-        Event::Warning { message: of, help, .. } | Event::Error { message: of, help, .. } => {
-            message(of);
+        // The error text of a model's server may repeat what was sent to it.
+        Event::Warning { message: content, help, .. } | Event::Error { message: content, help, .. } => {
+            message(content);
             optional_message(help);
         }
         Event::SessionStopped { summary } | Event::SessionFailed { summary } => optional_message(&mut summary.reason),
@@ -105,7 +105,7 @@ mod tests {
         value.as_object().unwrap().clone()
     }
 
-    /// One event of each variant that may hold what was said, full of it.
+    /// One event of each variant that may contain sensitive text, with the secret in every field.
     fn events() -> Vec<Event> {
         let summary =
             || Summary { reason: Some(bcc_lang::message::message::Message::text(text())), ..Summary::default() };
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_typed_event_shows_what_its_line_shows() {
+    fn a_typed_event_is_masked_like_its_line() {
         let masker = Masker::new([&json!(SECRET), &json!(13_800_001_111_u64)]);
         for mut event in events() {
             let mut line = json!(event);
@@ -213,10 +213,10 @@ mod tests {
     }
 
     #[test]
-    fn what_people_say_to_each_other_stays() {
+    fn conversation_messages_are_not_masked() {
         let masker = Masker::new([&json!(SECRET)]);
         let mut event = Event::Message { message_id: "m".into(), role: Speaker::User, text: text() };
         redact(&mut event, &masker);
-        assert!(matches!(event, Event::Message { text: said, .. } if said == text()));
+        assert!(matches!(event, Event::Message { text: message, .. } if message == text()));
     }
 }

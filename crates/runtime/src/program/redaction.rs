@@ -1,4 +1,4 @@
-//! What events and recordings may keep of an exchange: nothing that the author called sensitive.
+//! Removes sensitive values from what events and recordings store of an exchange.
 
 use std::sync::Arc;
 
@@ -14,40 +14,41 @@ use bcc_llm::model::request::ModelRequest;
 use bcc_llm::reply::read::{Reply, UnreadableReply};
 
 impl Turn<'_> {
-    /// What a recording keeps of a call, while there is one: of its reply, or of its error and of whether the turn goes on.
+    /// What a recording stores of a call, if the session is recorded: the reply, or the error and whether the turn continues.
     pub(crate) fn exchanged(
         &self,
         request: &ModelRequest,
-        asking: &RetryState<'_>,
-        came: Result<ReplyOrError<'_>, (&ModelError, bool)>,
+        retry: &RetryState<'_>,
+        result: Result<ReplyOrError<'_>, (&ModelError, bool)>,
     ) -> Option<Arc<RecordedExchange>> {
         self.services.recorder.as_ref()?;
-        let outputs = asking.ask.outputs;
-        let (text, fault, went_on) = match came {
+        let outputs = retry.ask.outputs;
+        let (text, error, went_on) = match result {
             Ok((raw, reading)) => (Some(self.to_record(outputs, raw, reading)), String::new(), false),
-            Err((error, went_on)) => (None, error.in_short(), went_on),
+            Err((error, went_on)) => (None, error.summary(), went_on),
         };
         let hidden = outputs.iter().map(|output| &output.get).filter(|name| self.is_sensitive(name)).cloned().collect();
-        let messages = asking.shown(request.messages.clone(), |refused| &refused.recorded);
-        let exchanged = RecordedExchange::new(&request.task, messages, text, asking.manners);
-        Some(Arc::new(RecordedExchange { fault, went_on, hidden, ..exchanged }))
+        let messages = retry.shown(request.messages.clone(), |rejected| &rejected.recorded);
+        let exchange = RecordedExchange::new(&request.task, messages, text, retry.policy);
+        Some(Arc::new(RecordedExchange { error, used_earlier_reply: went_on, hidden, ..exchange }))
     }
 
-    /// The same for a recording: bent and refused as the reply was, with what prompts show of it in spite of all masks.
+    /// The reply for a recording: coerced and rejected like the original, with the values that prompts show despite masking.
     pub(crate) fn to_record(&self, outputs: &Outputs, raw: &str, reading: &Result<Reply, UnreadableReply>) -> String {
         self.replaced(
             outputs,
             raw,
             reading,
-            |reply| &reply.came,
+            |reply| &reply.received,
             |output, value, reply| {
-                let bent = reply.bends.iter().find(|bent| bent.path.strip_prefix('/') == Some(&output.get));
-                output.stand_in(value, bent, reply.object.get(&output.get).unwrap_or(&Value::Null))
+                let coercion =
+                    reply.coercions.iter().find(|coercion| coercion.path.strip_prefix('/') == Some(&output.get));
+                output.recorded_placeholder(value, coercion, reply.object.get(&output.get).unwrap_or(&Value::Null))
             },
         )
     }
 
-    /// A raw reply without what sensitive outputs hold in it, for events.
+    /// A raw reply without the values of sensitive outputs, for events.
     pub(crate) fn without_sensitive(
         &self,
         outputs: &Outputs,
@@ -57,7 +58,7 @@ impl Turn<'_> {
         self.replaced(outputs, raw, reading, |reply| &reply.object, |output, value, _| output.placeholder(value))
     }
 
-    /// A raw reply; where outputs are sensitive, `object` of it with their values replaced, or nothing of one that was not read.
+    /// A raw reply; if outputs are sensitive, its `object` with their values replaced, or a mask if it could not be read.
     fn replaced(
         &self,
         outputs: &Outputs,

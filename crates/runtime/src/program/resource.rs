@@ -1,4 +1,4 @@
-//! What a budget counts: turns, calls of a model, tokens and active minutes (docs/language.md).
+//! The resources that a budget limits: turns, model calls, tokens and active minutes (docs/language.md).
 
 use crate::program::limits::Budget;
 use bcc_lang::message::message::Joint;
@@ -7,20 +7,20 @@ use bcc_lang::message::msg;
 
 pub const MINUTE_MS: u64 = 60_000;
 
-/// Something that a session uses up. Amounts of it are whole numbers; those of [`Resource::Minutes`] are milliseconds.
+/// A resource that a session uses. Amounts are whole numbers; those of [`Resource::Minutes`] are milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     Turns,
-    /// Calls of a model, those of monitors among them.
+    /// Model calls, including those of monitors.
     ModelCalls,
     /// Tokens of prompts and replies together, as far as providers count them.
     Tokens,
-    /// The time while some process drives the session.
+    /// The time during which a process runs the session.
     Minutes,
 }
 
 impl Resource {
-    /// All of them, in the order in which they are told.
+    /// All resources, in the order in which they are reported.
     pub const ALL: [Self; 4] = [Self::Turns, Self::ModelCalls, Self::Tokens, Self::Minutes];
 
     /// The name in scripts, on the command line, and as the reason of a `budget_reached`.
@@ -33,7 +33,7 @@ impl Resource {
         }
     }
 
-    /// The amount that is one of what an author writes.
+    /// The amount of one unit as authors write it.
     pub const fn unit(self) -> u64 {
         match self {
             Self::Minutes => MINUTE_MS,
@@ -41,38 +41,42 @@ impl Resource {
         }
     }
 
-    /// An amount as a number for people; minutes with one digit after the point, never rounded up.
+    /// Formats an amount for people; minutes with one decimal place, never rounded up.
     pub fn number(self, amount: u64) -> String {
-        let (whole, tenths) = (amount / self.unit(), amount % self.unit() * 10 / self.unit());
-        if tenths == 0 { whole.to_string() } else { format!("{whole}.{tenths}") }
+        let (units, tenths) = (amount / self.unit(), amount % self.unit() * 10 / self.unit());
+        if tenths == 0 { units.to_string() } else { format!("{units}.{tenths}") }
     }
 }
 
-/// What was used of something, and how much there may be.
+/// The use of a resource and its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResourceUse {
     pub resource: Resource,
     pub used: u64,
-    /// The amount that there may be, when that is limited.
+    /// The limit, if there is one.
     pub limit: Option<u64>,
 }
 
 impl ResourceUse {
-    /// Whether there is none left.
-    pub fn is_all(&self) -> bool {
+    /// Whether the limit is reached.
+    pub fn is_used_up(&self) -> bool {
         self.limit.is_some_and(|limit| self.used >= limit)
     }
 
-    /// How much is left, when that is limited.
+    /// The remaining amount, if there is a limit.
     pub fn left(&self) -> Option<u64> {
         Some(self.limit?.saturating_sub(self.used))
     }
 
     /// `12 of 200 turns`, or `12 turns` where nothing limits them.
-    pub fn told(&self) -> Message {
+    pub fn usage(&self) -> Message {
         let used = self.resource.number(self.used);
         let limit = self.limit.map(|limit| self.resource.number(limit));
         match (self.resource, limit) {
+            (Resource::Turns, None) if used == "1" => msg!("1 turn"),
+            (Resource::ModelCalls, None) if used == "1" => msg!("1 model call"),
+            (Resource::Tokens, None) if used == "1" => msg!("1 token"),
+            (Resource::Minutes, None) if used == "1" => msg!("1 minute"),
             (Resource::Turns, Some(limit)) => msg!("{used} of {limit} turns"),
             (Resource::Turns, None) => msg!("{used} turns"),
             (Resource::ModelCalls, Some(limit)) => msg!("{used} of {limit} model calls"),
@@ -84,7 +88,7 @@ impl ResourceUse {
         }
     }
 
-    /// What `--budget` may say so that there is as much left again: `turns=400`.
+    /// The value for `--budget` that adds the same limit again: `turns=400`.
     pub fn larger(&self) -> Option<String> {
         let limit = self.limit?;
         let more = self.used.max(limit).saturating_add(limit).div_ceil(self.resource.unit());
@@ -93,7 +97,7 @@ impl ResourceUse {
 }
 
 impl Budget {
-    /// The limit of `resource`, as a person writes it.
+    /// The limit of `resource`, in the unit that authors write.
     pub const fn get(&self, resource: Resource) -> Option<u64> {
         match resource {
             Resource::Turns => self.turns,
@@ -103,12 +107,12 @@ impl Budget {
         }
     }
 
-    /// The limit of `resource`, as an amount.
+    /// The limit of `resource` as an amount.
     pub fn limit(&self, resource: Resource) -> Option<u64> {
         Some(self.get(resource)?.saturating_mul(resource.unit()))
     }
 
-    /// These limits, and those of `other` where there is none here.
+    /// These limits, with missing ones taken from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -119,8 +123,8 @@ impl Budget {
         }
     }
 
-    /// What `--budget` says, once or several times: `turns=400`, `tokens=90000,minutes=30`.
-    /// Errors: What cannot be read, in words, with what could be.
+    /// Parses the values of `--budget`, which may be given several times: `turns=400`, `tokens=90000,minutes=30`.
+    /// Errors: A message with the part that cannot be read and the accepted form.
     pub fn parse<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Self, Message> {
         let mut budget = Self::default();
         for part in texts.into_iter().flat_map(|text| text.split([',', '，'])) {
@@ -171,14 +175,14 @@ mod tests {
             ("turns=4,turns=5", "`--budget` sets `turns` twice"),
             ("turns=4,", "no `=`"),
         ];
-        for (text, told) in wrong {
+        for (text, expected) in wrong {
             let error = Budget::parse([text]).unwrap_err();
-            assert!(error.to_string().contains(told), "{error}");
+            assert!(error.to_string().contains(expected), "{error}");
         }
     }
 
     #[test]
-    fn what_is_left_of_a_limit_is_told_in_the_units_of_authors() {
+    fn the_remaining_amount_is_reported_in_the_units_of_authors() {
         let spent = |resource, used, limit| ResourceUse { resource, used, limit };
         let table = [
             (spent(Resource::Turns, 12, Some(200)), "12 of 200 turns", Some(188), false, Some("turns=400")),
@@ -194,14 +198,18 @@ mod tests {
             ),
             (spent(Resource::Minutes, 150_001, Some(120_000)), "2.5 of 2 minutes", Some(0), true, Some("minutes=5")),
         ];
-        for (spent, told, left, all, larger) in table {
-            assert_eq!(spent.told(), told);
-            assert_eq!((spent.left(), spent.is_all(), spent.larger().as_deref()), (left, all, larger), "{told}");
+        for (spent, text, left, used_up, larger) in table {
+            assert_eq!(spent.usage(), text);
+            assert_eq!(
+                (spent.left(), spent.is_used_up(), spent.larger().as_deref()),
+                (left, used_up, larger),
+                "{text}"
+            );
         }
     }
 
     #[test]
-    fn a_limit_too_large_to_count_limits_nothing_and_breaks_nothing() {
+    fn a_limit_that_overflows_is_no_limit_and_does_not_panic() {
         let budget = Budget { minutes: Some(u64::MAX), ..Budget::default() };
         assert_eq!(budget.limit(Resource::Minutes), Some(u64::MAX));
         let spent = ResourceUse { resource: Resource::Turns, used: u64::MAX, limit: Some(u64::MAX) };

@@ -1,17 +1,17 @@
-//! Routes and triggers as they run (docs/routes.md and docs/triggers.md).
+//! Routes and triggers at run time (docs/routes.md and docs/triggers.md).
 
 use std::sync::Arc;
 
 use crate::program::assigned::Assignment;
 use crate::program::outcome::ExitReason;
 use bcc_lang::expr::parse::Expr;
-use bcc_lang::script::routes::Go;
+use bcc_lang::script::routes::RouteTarget;
 
 /// A table of routes: at most one for each reason. Cloning is cheap.
 #[derive(Clone, Default)]
 pub struct RouteTable(Arc<Vec<(ExitReason, Arc<Route>)>>);
 
-/// What a table of routes belongs to, the narrowest first (docs/routes.md).
+/// The level that a table of routes belongs to, the narrowest first (docs/routes.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RouteLevel {
     Action,
@@ -21,7 +21,7 @@ pub enum RouteLevel {
 }
 
 impl RouteLevel {
-    /// The word for it in events.
+    /// The name in events.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Action => "action",
@@ -32,17 +32,17 @@ impl RouteLevel {
     }
 }
 
-/// What an author wants done for one reason.
+/// What happens for one exit reason.
 pub struct Route {
-    /// What is set before anything else.
+    /// Assignments that are made first.
     pub set: Vec<Assignment>,
-    /// The skill, or the action of the script, that runs first. A skill of this id stands before an action.
+    /// The skill, or the action of the script, that runs first. A skill takes precedence over an action with the same id.
     pub insert: Option<String>,
-    /// Where the session goes on; without one, where it would have gone without a route.
-    pub then: Option<Go>,
+    /// Where the session continues; if not set, as without a route.
+    pub then: Option<RouteTarget>,
 }
 
-/// What interrupts a session (docs/triggers.md).
+/// A condition that interrupts a session (docs/triggers.md).
 pub struct Trigger {
     pub id: String,
     pub when: Expr,
@@ -59,12 +59,12 @@ impl RouteTable {
         Self(Arc::new(routes.into_iter().map(|(reason, route)| (reason, Arc::new(route))).collect()))
     }
 
-    /// The reasons that it has a route for, in the author's order, each with the route.
+    /// The reasons with a route, in the author's order, each with the route.
     pub fn iter(&self) -> impl Iterator<Item = (ExitReason, &Route)> {
         self.0.iter().map(|(reason, route)| (*reason, route.as_ref()))
     }
 
     pub fn get(&self, reason: ExitReason) -> Option<&Arc<Route>> {
-        self.0.iter().find(|(of, _)| *of == reason).map(|(_, route)| route)
+        self.0.iter().find(|(found, _)| *found == reason).map(|(_, route)| route)
     }
 }

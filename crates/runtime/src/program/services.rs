@@ -1,4 +1,4 @@
-//! What the outside world gives to a running session.
+//! The services that the host provides to a running session.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use crate::program::models::ModelProviders;
 use crate::program::recheck::Recheck;
 use crate::program::recorder::Recorder;
 
-/// The models, the clock, the reader of events and the script of one session.
+/// The models, the clock, the observer and the script of one session.
 #[derive(Clone)]
 pub struct Services {
     pub models: Arc<dyn ModelProviders>,
     pub clock: Arc<dyn Clock>,
     pub observer: Arc<dyn Observer>,
-    /// The script that the session is pinned to, to be checked again with other actions.
+    /// The script that the session is pinned to, for checking it again with other actions.
     pub recheck: Arc<dyn Recheck>,
-    /// Who writes down what is said to models; nobody, mostly.
+    /// Records the exchanges with models; usually not set.
     pub recorder: Option<Arc<dyn Recorder>>,
-    /// What it may touch beyond models.
-    pub outside: HostServices,
+    /// The other services of the host.
+    pub host: HostServices,
 }

@@ -1,4 +1,4 @@
-//! Events as the store holds them: the line that `--json` writes, and in front of it what its sentences were made from, so that they can be
+//! Events as the store holds them: the line that `--json` writes, preceded by the messages behind its texts, so that they can be
 //! shown in another language later (docs/languages.md). Programs never see that part.
 
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::program::event::Event;
 
-/// The field that holds them, by JSON pointer. It comes first, where no field of an event stands.
+/// The field with the messages, by JSON pointer. It comes first, where an event has no other field.
 const FIELD: &str = "_messages";
 const START: &str = "{\"_messages\":";
 
@@ -50,7 +50,7 @@ impl Event {
         }
     }
 
-    /// Takes out of an outcome what its texts were made from, so that its line for programs does not hold it.
+    /// Removes the messages of an outcome, so that its public line does not contain them.
     pub(crate) fn take_messages(&mut self) -> BTreeMap<String, StoredMessage> {
         match self {
             Self::Outcome { outcome, .. } => std::mem::take(&mut outcome.messages),
@@ -58,18 +58,18 @@ impl Event {
         }
     }
 
-    /// What the store keeps of the event, whose line for programs is `line`, with what was taken out of it before.
+    /// The stored form of the event, whose public line is `line`, with the messages that were removed from it before.
     ///
     /// # Errors
-    /// When a message cannot be written as JSON, which no message does.
+    /// If a message cannot be written as JSON, which does not happen.
     pub(crate) fn stored(
         &self,
         line: &str,
-        taken: BTreeMap<String, StoredMessage>,
+        removed: BTreeMap<String, StoredMessage>,
     ) -> Result<String, serde_json::Error> {
-        let own = self.messages().into_iter().filter(|(_, message)| !matches!(message, Message::Text(_)));
-        let mut messages = taken;
-        messages.extend(own.map(|(pointer, message)| (pointer.to_owned(), StoredMessage(message.clone()))));
+        let event_messages = self.messages().into_iter().filter(|(_, message)| !matches!(message, Message::Text(_)));
+        let mut messages = removed;
+        messages.extend(event_messages.map(|(pointer, message)| (pointer.to_owned(), StoredMessage(message.clone()))));
         match line.strip_prefix('{').filter(|_| !messages.is_empty()) {
             Some(rest) => Ok(format!("{START}{},{rest}", serde_json::to_string(&messages)?)),
             None => Ok(line.to_owned()),
@@ -90,21 +90,21 @@ pub fn public_line(stored: &str) -> Cow<'_, str> {
     }
 }
 
-/// Takes the messages out of an event that was stored, as programs see it.
+/// Removes the messages from a stored event, which gives its public form.
 pub fn make_public(event: &mut Value) {
     if let Some(fields) = event.as_object_mut() {
         fields.remove(FIELD);
     }
 }
 
-/// Copies the messages of a stored event to a row that has the same texts at the same pointers.
+/// Copies the messages of a stored event to a row with the same texts at the same pointers.
 pub fn keep_messages(event: &Value, row: &mut Map<String, Value>) {
     if let Some(messages) = event.get(FIELD) {
         row.insert(FIELD.to_owned(), messages.clone());
     }
 }
 
-/// A value with the messages of its texts, as a stored event has them.
+/// A value with the messages of its texts, as in a stored event.
 pub fn with_messages(mut value: Value, messages: &[(&str, &StoredMessage)]) -> Value {
     if let Some(fields) = value.as_object_mut() {
         let messages = messages.iter().map(|(pointer, message)| ((*pointer).to_owned(), json!(message)));
@@ -113,12 +113,12 @@ pub fn with_messages(mut value: Value, messages: &[(&str, &StoredMessage)]) -> V
     value
 }
 
-/// A message that was stored as a value of its own; nothing to read where it cannot be one.
+/// A message that was stored as a separate value; empty if it cannot be read.
 pub fn stored_message(stored: Value) -> Message {
     StoredMessage::deserialize(stored).map_or_else(|_| Message::default(), |stored| stored.0)
 }
 
-/// The text at a pointer of a stored event as a message; the text itself where an earlier version stored it.
+/// The text at a pointer of a stored event as a message; the text itself if an earlier version stored it.
 pub fn message_at(event: &Value, pointer: &str) -> Message {
     let stored = event.get(FIELD).and_then(|messages| messages.get(pointer));
     match stored.and_then(|stored| StoredMessage::deserialize(stored).ok()) {
@@ -134,7 +134,7 @@ mod tests {
     use bcc_lang::message::msg;
 
     #[test]
-    fn what_is_stored_is_the_line_for_programs_and_what_its_sentences_were_made_from() {
+    fn a_stored_event_is_its_public_line_with_its_messages() {
         let why = msg!("its condition does not hold: {}", "_messages > 3");
         let event = Event::Skipped { name: "a".into(), why };
         let line = serde_json::to_string(&event).unwrap();

@@ -1,4 +1,4 @@
-//! The end of the conversation, as far as a prompt may see it (`history:` of docs/language.md).
+//! The end of the conversation, limited to what a prompt may contain (`history:` of docs/language.md).
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -11,34 +11,34 @@ pub struct TranscriptEntry {
     pub text: String,
 }
 
-/// The newest messages, as many as a prompt may see: memory does not grow with the conversation.
+/// The newest messages, limited to what a prompt may contain, so that memory does not grow with the conversation.
 #[derive(Clone, Debug, Default)]
 pub struct RecentTranscript {
     messages: VecDeque<TranscriptEntry>,
-    /// The characters of all of them.
+    /// The number of characters of all messages.
     length: usize,
     keep: usize,
     keep_chars: usize,
-    /// What the person said last, however long ago.
+    /// The last message of the person, regardless of its age.
     last_user_message: Option<String>,
 }
 
 impl RecentTranscript {
-    /// Keeps the newest `keep` messages, and no more of them than `keep_chars` characters need.
+    /// Keeps the newest `keep` messages, and only as many as `keep_chars` characters need.
     pub fn new(keep: usize, keep_chars: usize) -> Self {
         Self { keep, keep_chars, ..Self::default() }
     }
 
-    pub fn push(&mut self, said: TranscriptEntry) {
-        let chars = |said: &TranscriptEntry| said.text.chars().count();
-        if said.speaker == Speaker::User {
-            self.last_user_message = Some(said.text.clone());
+    pub fn push(&mut self, entry: TranscriptEntry) {
+        let chars = |entry: &TranscriptEntry| entry.text.chars().count();
+        if entry.speaker == Speaker::User {
+            self.last_user_message = Some(entry.text.clone());
         }
-        self.length += chars(&said);
-        self.messages.push_back(said);
+        self.length += chars(&entry);
+        self.messages.push_back(entry);
         while let Some(oldest) = self.messages.front().map(chars) {
-            let unseen = self.messages.len() > 1 && self.length - oldest >= self.keep_chars;
-            if self.messages.len() <= self.keep && !unseen {
+            let out_of_reach = self.messages.len() > 1 && self.length - oldest >= self.keep_chars;
+            if self.messages.len() <= self.keep && !out_of_reach {
                 break;
             }
             self.length -= oldest;
@@ -50,46 +50,46 @@ impl RecentTranscript {
         self.last_user_message.as_deref()
     }
 
-    /// The newest `count` messages of the person that are kept, oldest first.
+    /// The newest `count` stored messages of the person, oldest first.
     pub fn newest_of_user(&self, count: usize) -> Vec<String> {
-        let users = self.messages.iter().rev().filter(|said| said.speaker == Speaker::User).take(count);
-        let mut said: Vec<String> = users.map(|said| said.text.clone()).collect();
-        said.reverse();
-        said
+        let users = self.messages.iter().rev().filter(|entry| entry.speaker == Speaker::User).take(count);
+        let mut texts: Vec<String> = users.map(|entry| entry.text.clone()).collect();
+        texts.reverse();
+        texts
     }
 
-    /// The newest messages that together have at most `chars` characters, oldest first. A message that alone is longer
-    /// is cut in its middle, so that even then a prompt sees how it begins and ends.
+    /// The newest messages that together have at most `chars` characters, oldest first. A single longer message is cut in the middle,
+    /// so that a prompt still contains its beginning and its end.
     pub fn within(&self, chars: usize) -> Vec<TranscriptEntry> {
         let owned = |(speaker, text): (Speaker, Cow<'_, str>)| TranscriptEntry { speaker, text: text.into_owned() };
-        self.seen(chars).into_iter().map(owned).collect()
+        self.visible(chars).into_iter().map(owned).collect()
     }
 
-    /// [`RecentTranscript::within`], borrowed where a message is seen whole.
-    fn seen(&self, chars: usize) -> Vec<(Speaker, Cow<'_, str>)> {
+    /// [`RecentTranscript::within`], borrowed where a message is complete.
+    fn visible(&self, chars: usize) -> Vec<(Speaker, Cow<'_, str>)> {
         let mut left = chars;
-        let mut seen = Vec::with_capacity(self.messages.len());
-        for said in self.messages.iter().rev() {
-            let length = said.text.chars().count();
+        let mut visible = Vec::with_capacity(self.messages.len());
+        for entry in self.messages.iter().rev() {
+            let length = entry.text.chars().count();
             if length <= left {
                 left -= length;
-                seen.push((said.speaker, Cow::Borrowed(said.text.as_str())));
+                visible.push((entry.speaker, Cow::Borrowed(entry.text.as_str())));
                 continue;
             }
-            if seen.is_empty() {
-                seen.push((said.speaker, Cow::Owned(cut_in_the_middle(&said.text, chars))));
+            if visible.is_empty() {
+                visible.push((entry.speaker, Cow::Owned(cut_in_the_middle(&entry.text, chars))));
             }
             break;
         }
-        seen.reverse();
-        seen
+        visible.reverse();
+        visible
     }
 
-    /// [`RecentTranscript::within`] as text, a line a message, named as `who` and `user`. Further lines of a message are
-    /// indented, so that nobody can write a line that looks like the other's.
+    /// [`RecentTranscript::within`] as text, one line per message, with the names `who` and `user`. Further lines of a message are
+    /// indented, so that no one can write a line that looks like the other's.
     pub fn as_text(&self, chars: usize, who: &str, user: &str) -> String {
         let mut text = String::new();
-        for (speaker, said) in self.seen(chars) {
+        for (speaker, message) in self.visible(chars) {
             if !text.is_empty() {
                 text.push('\n');
             }
@@ -98,7 +98,7 @@ impl RecentTranscript {
                 Speaker::User => user,
             });
             text.push_str(": ");
-            for (number, line) in said.lines().enumerate() {
+            for (number, line) in message.lines().enumerate() {
                 if number > 0 {
                     text.push_str("\n  ");
                 }
@@ -109,11 +109,11 @@ impl RecentTranscript {
     }
 }
 
-/// `text` with its middle left out when it has more than `chars` characters.
+/// `text` with its middle left out if it has more than `chars` characters.
 pub fn cut_in_the_middle(text: &str, chars: usize) -> String {
     const GAP: &str = " […] ";
     let half = chars / 2;
-    // A text of few bytes has few characters: most are never counted.
+    // The byte length is an upper bound, so short texts need no counting of characters.
     let length = if text.len() <= chars { text.len() } else { text.chars().count() };
     if length <= chars {
         return text.to_owned();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_newest_messages_within_both_limits_are_seen() {
+    fn only_the_newest_messages_within_both_limits_are_visible() {
         let recent = recent(&[
             ("一", Speaker::Ai),
             ("二二", Speaker::User),
@@ -149,14 +149,14 @@ mod tests {
     }
 
     #[test]
-    fn the_last_words_of_the_person_are_known_however_much_was_said_since() {
-        let said: Vec<(&str, Speaker)> =
+    fn the_last_message_of_the_person_is_kept_regardless_of_its_age() {
+        let messages: Vec<(&str, Speaker)> =
             [("不想说", Speaker::User)].into_iter().chain((0..20).map(|_| ("……", Speaker::Ai))).collect();
-        assert_eq!(recent(&said).last_user_message(), Some("不想说"));
+        assert_eq!(recent(&messages).last_user_message(), Some("不想说"));
     }
 
     #[test]
-    fn what_no_prompt_can_see_is_not_kept() {
+    fn messages_beyond_every_prompt_are_dropped() {
         let mut recent = RecentTranscript::new(1000, 10);
         for _ in 0..100 {
             recent.push(TranscriptEntry { speaker: Speaker::Ai, text: "六个字的话呀".into() });

@@ -1,4 +1,4 @@
-//! The turn: all that one action may see and do. What it does is buffered in a [`TurnWork`] and committed with its result.
+//! The turn: everything that one action may read and do. Its changes are buffered in a [`TurnWork`] and committed with its result.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -26,7 +26,7 @@ use bcc_lang::template::text::Text;
 use bcc_lang::value::mask::{MASK, Masker};
 use bcc_lang::value::scopes::{Scope, ScopeLayer, Scopes, Stored};
 
-/// Names that the engine gives to every author text and expression.
+/// Names that the engine provides to every author text and expression.
 pub const ENGINE_NAMES: [&str; 9] = [
     "time",
     "who",
@@ -39,13 +39,13 @@ pub const ENGINE_NAMES: [&str; 9] = [
     "global_goal",
 ];
 
-/// One turn of one action: what the session lends it ([`TurnResources`], whose fields are read as the turn's own), and what it does.
+/// One turn of one action: its input ([`TurnResources`], whose fields are accessible through the turn), and its changes.
 pub struct Turn<'a> {
-    lent: TurnResources<'a>,
+    resources: TurnResources<'a>,
     work: Mutex<TurnWork>,
 }
 
-/// What a session lends to one turn of one action.
+/// The data of the session that one turn of one action can read.
 #[derive(Clone, Copy)]
 pub struct TurnResources<'a> {
     pub program: &'a Program,
@@ -54,36 +54,36 @@ pub struct TurnResources<'a> {
     pub place: &'a EventLocation,
     pub session_id: &'a str,
     pub kind: &'static str,
-    /// What the action kept from its last turn; null on its first.
+    /// The state that the action stored in its last turn; null on its first.
     pub state: &'a Value,
-    /// The person's answer that this turn is about.
+    /// The person's answer that this turn processes.
     pub answer: Option<&'a str>,
     /// The outcome of the last step of the block that the action entered.
     pub entered: Option<&'a Outcome>,
     pub recent: &'a RecentTranscript,
     pub services: &'a Services,
-    /// The reasons for which a table has a route that leads away from an action that is not done.
+    /// The reasons for which a table has a route that leads away from an unfinished action.
     pub routed: &'a [ExitReason],
-    /// Whether the action goes on after something else ran since its last turn.
+    /// Whether the action continues after something else ran since its last turn.
     pub resumed: bool,
-    /// What the monitor advises, as a prompt tells it. A turn that asks a model with it uses it up.
+    /// The monitor's advice, as text for a prompt. A turn that calls a model with it uses it up.
     pub advice: Option<&'a str>,
-    /// The most rounds that there is time for.
-    pub most_rounds: Option<u32>,
-    /// How many model calls the action made before this turn, in this visit and earlier ones.
+    /// The maximum number of rounds that there is time for.
+    pub max_rounds: Option<u32>,
+    /// The number of model calls of the action before this turn, in this visit and earlier ones.
     pub calls_before: u32,
-    /// The last sequence number before this turn, from which ids are made that no other turn can have.
+    /// The last sequence number before this turn, from which unique ids are made.
     pub last_seq: u64,
     pub notebook: &'a NotebookState,
-    pub shelf: &'a dyn CellReader,
-    /// What hides every value that a sensitive variable of the session has or had, as committed.
+    pub cells: &'a dyn CellReader,
+    /// Masks every value that a sensitive variable of the session has or had, as committed.
     pub masker: &'a Masker,
-    /// The outside effect of this action that was announced and is not closed.
+    /// The external effect of this action that was announced and is not closed.
     pub effect: Option<&'a OpenEffect>,
-    /// Whether this turn is the one that `effect` was announced for. When it is not, nobody knows how far the effect came: the
-    /// process died, or the turn was dropped.
+    /// Whether `effect` was announced for this turn. If not, it is not known how far the effect got: the process died, or the turn
+    /// was dropped.
     pub effect_is_due: bool,
-    /// What the author wants to become of an effect that is open and not due.
+    /// How the author wants an open effect that is not due to be handled.
     pub on_interrupted: OnInterrupted,
 }
 
@@ -91,14 +91,14 @@ impl<'a> Deref for Turn<'a> {
     type Target = TurnResources<'a>;
 
     fn deref(&self) -> &TurnResources<'a> {
-        &self.lent
+        &self.resources
     }
 }
 
 impl<'a> Turn<'a> {
-    /// A turn over `scopes`, which it may change without anybody seeing it before the commit.
-    pub fn new(lent: TurnResources<'a>, scopes: Scopes) -> Self {
-        Self { lent, work: Mutex::new(TurnWork { scopes, ..TurnWork::default() }) }
+    /// Creates a turn over `scopes`; its changes are invisible to others before the commit.
+    pub fn new(resources: TurnResources<'a>, scopes: Scopes) -> Self {
+        Self { resources, work: Mutex::new(TurnWork { scopes, ..TurnWork::default() }) }
     }
 
     pub fn into_work(self) -> TurnWork {
@@ -110,8 +110,8 @@ impl<'a> Turn<'a> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the action kept from its last turn; `T::default()` on its first.
-    /// Errors: When what is stored is not what this action stores: the journal was written by another release.
+    /// The state that the action stored in its last turn; `T::default()` on its first.
+    /// Errors: The stored state does not have the type that this action stores: another release wrote the journal.
     pub fn state<T: DeserializeOwned + Default>(&self) -> Result<T, ActionError> {
         if self.state.is_null() {
             return Ok(T::default());
@@ -121,33 +121,33 @@ impl<'a> Turn<'a> {
         })
     }
 
-    /// The last round of an action whose author allows `rounds`: fewer when time runs short.
+    /// The last round of an action whose author allows `rounds`: fewer if time is short.
     pub fn last_round(&self, rounds: u32) -> u32 {
-        self.most_rounds.map_or(rounds, |most| rounds.min(most.max(1)))
+        self.max_rounds.map_or(rounds, |most| rounds.min(most.max(1)))
     }
 
-    pub fn keep<T: Serialize>(&self, state: &T) -> Result<(), ActionError> {
+    pub fn store_state<T: Serialize>(&self, state: &T) -> Result<(), ActionError> {
         let state = serde_json::to_value(state)
             .map_err(|error| ActionError::failed("frame-unwritable", msg!("the state cannot be stored: {error}")))?;
         self.work().state = Some(state);
         Ok(())
     }
 
-    /// From here on, what happens belongs to this round.
+    /// Sets the round that subsequent events belong to.
     pub fn in_round(&self, round: u32) {
         self.work().round = Some(round);
     }
 
-    /// Everything that a text of the author can name here: the engine's names, then the variables.
+    /// All names that an author text can use: the engine's names, then the variables.
     pub fn names(&self, max_rounds: u32) -> TemplateNames {
         let (scopes, round) = {
             let work = self.work();
             (work.scopes.clone(), work.round)
         };
         let mut names = base_names(self.program, Some(self.phase), Some(self.topic), self.recent, scopes);
-        names.give_text("time", self.services.clock.words(self.last_seq));
-        names.give("current_round", Value::from(round.unwrap_or(1)));
-        names.give("max_rounds", Value::from(max_rounds));
+        names.set_text("time", self.services.clock.prompt_time(self.last_seq));
+        names.set("current_round", Value::from(round.unwrap_or(1)));
+        names.set("max_rounds", Value::from(max_rounds));
         names
     }
 
@@ -163,7 +163,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Whether an expression of the author holds.
-    /// Errors: When it compares what cannot be compared, names what is not there, or gives no boolean.
+    /// Errors: The expression compares incompatible values, uses unknown names, or gives no boolean.
     pub fn holds(&self, expression: &Expr) -> Result<bool, ActionError> {
         expression.truth(&self.names(1)).map_err(|error| expression_failed(expression, &error))
     }
@@ -172,7 +172,7 @@ impl<'a> Turn<'a> {
         expression.eval(&self.names(1)).map_err(|error| expression_failed(expression, &error))
     }
 
-    /// The value of a variable, as this turn has left it.
+    /// The value of a variable, with the changes of this turn.
     pub fn variable(&self, name: &str) -> Option<Value> {
         self.work().scopes.get(name).map(|stored| stored.value.clone())
     }
@@ -183,16 +183,16 @@ impl<'a> Turn<'a> {
         Some(work.scopes.target(name, scope)?.get(name)?.value.clone())
     }
 
-    /// Whether the author called the variable sensitive.
+    /// Whether the variable is declared as sensitive.
     pub fn is_sensitive(&self, name: &str) -> bool {
         let work = self.work();
         work.scopes.layers().any(|layer| layer.declaration(name).is_some_and(|found| found.sensitive))
     }
 
-    /// Sets a variable: in `scope` when given, else where it is declared, else in the session.
-    /// Errors: When the value does not fit the declared type, is none of the declared `enum`, or the scope is not open.
+    /// Sets a variable: in `scope` if given, else where it is declared, else in the session.
+    /// Errors: The value does not fit the declared type or `enum`, or the scope is not open.
     ///
-    /// Gives the value as it may be shown: masked when the variable is sensitive.
+    /// Returns the value for display: masked if the variable is sensitive.
     pub fn set(&self, name: &str, value: Value, scope: Option<Scope>) -> Result<Value, ActionError> {
         let at = self.services.clock.at(self.last_seq + 1);
         let mut work = self.work();
@@ -214,8 +214,8 @@ impl<'a> Turn<'a> {
         Ok(shown)
     }
 
-    /// Says something to the person. An empty text says nothing.
-    pub fn say(&self, message_id: Option<String>, text: &str) {
+    /// Sends a message to the person. An empty text sends nothing.
+    pub fn send_message(&self, message_id: Option<String>, text: &str) {
         if text.trim().is_empty() {
             return;
         }
@@ -223,7 +223,7 @@ impl<'a> Turn<'a> {
         self.emit(Event::Message { message_id, role: Speaker::Ai, text: text.to_owned() });
     }
 
-    /// An id for a message, which no other message of the session has or will have, even when this turn dies.
+    /// A new message id, unique in the session even if this turn dies.
     pub fn message_id(&self) -> String {
         let mut work = self.work();
         let id = message_id(self.last_seq, work.message_ids);
@@ -231,12 +231,12 @@ impl<'a> Turn<'a> {
         id
     }
 
-    /// Tells what came of a turn that does not end its action; the outcome of one that does is told with the flow.
-    pub fn report(&self, outcome: Outcome) {
+    /// Reports the outcome of a turn that does not end its action; the outcome of one that does is reported with the flow.
+    pub fn report_outcome(&self, outcome: Outcome) {
         self.emit(Event::Outcome { action_type: self.kind, outcome: Box::new(outcome) });
     }
 
-    /// Notes something that an author should look at. `message` must hold nothing that a person or a model said.
+    /// Emits a warning for the author. `message` must not contain text of a person or a model.
     pub fn warn(&self, code: &'static str, message: impl Into<Message>, help: Option<Message>) {
         self.emit(Event::Warning { code, message: message.into(), help });
     }
@@ -248,7 +248,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// The id of the `number`th message (from 0) of the turn that began after event `last_seq`.
+/// The id of the `number`th message (from 0) of the turn that started after event `last_seq`.
 pub fn message_id(last_seq: u64, number: u32) -> String {
     if number == 0 { format!("m{}", last_seq + 1) } else { format!("m{}.{number}", last_seq + 1) }
 }
@@ -263,21 +263,21 @@ pub fn base_names(
 ) -> TemplateNames {
     let plain = TemplateNames::new(scopes.clone());
     let goal = |text: Option<&Text>| {
-        // A goal that cannot be rendered leaves its name empty: it guides a prompt and decides nothing.
+        // A goal that cannot be rendered gives an empty name: it guides a prompt and decides nothing.
         text.and_then(|text| program.texts.render(text, &plain).ok()).unwrap_or_default()
     };
     let mut names = TemplateNames::new(scopes);
-    names.give_text("who", program.who.as_str());
-    names.give_text("user", program.user.as_str());
-    names.give_text("last_user_message", recent.last_user_message().unwrap_or_default());
-    names.give_text("global_goal", goal(program.goal.as_ref()));
-    names.give_text("phase_goal", goal(phase.and_then(|phase| phase.goal.as_ref())));
-    names.give_text("topic_goal", goal(topic.and_then(|topic| topic.goal.as_ref())));
+    names.set_text("who", program.who.as_str());
+    names.set_text("user", program.user.as_str());
+    names.set_text("last_user_message", recent.last_user_message().unwrap_or_default());
+    names.set_text("global_goal", goal(program.goal.as_ref()));
+    names.set_text("phase_goal", goal(phase.and_then(|phase| phase.goal.as_ref())));
+    names.set_text("topic_goal", goal(topic.and_then(|topic| topic.goal.as_ref())));
     names
 }
 
-/// `value` as the variable `name` of `layer` can hold it.
-/// Errors: When it does not fit the declared type, or is none of the declared choices.
+/// Converts `value` to what the variable `name` of `layer` can hold.
+/// Errors: The value does not fit the declared type or the declared choices.
 pub fn fitting(layer: Option<&ScopeLayer>, name: &str, value: Value) -> Result<Value, ActionError> {
     let declaration = layer.and_then(|layer| layer.declaration(name));
     let Some(declaration) = declaration.filter(|_| !value.is_null()) else { return Ok(value) };

@@ -1,4 +1,4 @@
-//! What a turn has done so far: kept apart from the session until it is committed, and dropped whole when it fails.
+//! The buffered changes of a turn: separate from the session until they are committed, and dropped completely if the turn fails.
 
 use std::collections::BTreeMap;
 
@@ -19,26 +19,26 @@ pub struct VariableWrite {
 /// The buffer of one turn.
 #[derive(Debug, Default)]
 pub struct TurnWork {
-    /// The variables as this turn sees and leaves them.
+    /// The variables with the changes of this turn.
     pub scopes: Scopes,
-    /// What happened, each with the round in which it did.
+    /// The events, each with its round.
     pub events: Vec<(Option<u32>, Event)>,
     pub writes: Vec<VariableWrite>,
-    /// What the action must remember; none when nothing changed.
+    /// The new state of the action; none if it did not change.
     pub state: Option<Value>,
-    /// The round that events belong to from here on.
+    /// The round that subsequent events belong to.
     pub round: Option<u32>,
     pub calls: u32,
     pub tokens_in: u64,
     pub tokens_out: u64,
     /// Whether the monitor's advice reached a prompt.
     pub advice_used: bool,
-    /// Messages begun, which numbers their ids.
+    /// The number of message ids issued.
     pub message_ids: u32,
-    /// The notebook as this turn leaves it; none when it did not change it.
+    /// The notebook with the changes of this turn; none if it did not change.
     pub notebook: Option<NotebookState>,
-    /// Cells that are new or changed, by their numbers.
+    /// New or changed cells, by number.
     pub cells: BTreeMap<u64, Cell>,
-    /// Whether the open outside effect came to its end.
+    /// Whether the open external effect was closed.
     pub effect_closed: bool,
 }

@@ -1,4 +1,4 @@
-//! The budget of a session: what was used of it, and the stop when a limit is reached (docs/budgets.md).
+//! The budget of a session: its use so far, and the stop when a limit is reached (docs/budgets.md).
 
 use crate::program::event::{Event, Summary};
 use crate::program::limits::Budget;
@@ -14,7 +14,7 @@ use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 
 impl Head {
-    /// What was used by the newest commit, of everything that a budget limits.
+    /// The use of each limited resource, as of the newest commit.
     pub fn spent(&self) -> [ResourceUse; 4] {
         Resource::ALL.map(|resource| {
             let used = match resource {
@@ -27,14 +27,14 @@ impl Head {
         })
     }
 
-    /// Takes over a budget that was asked for from outside, for this and all later resumes.
-    /// Errors: What of it is used up already, in words.
-    pub(crate) fn widen(&mut self, asked: Budget) -> Result<(), Message> {
+    /// Applies a budget that was requested from outside, for this and all later resumes.
+    /// Errors: A message with the resource that is already used up.
+    pub(crate) fn apply_budget(&mut self, asked: Budget) -> Result<(), Message> {
         let budget = asked.or(self.budget);
         let wider = Self { budget, ..self.clone() };
-        let used_up = |spent: &ResourceUse| asked.get(spent.resource).is_some() && spent.is_all();
+        let used_up = |spent: &ResourceUse| asked.get(spent.resource).is_some() && spent.is_used_up();
         if let Some(spent) = wider.spent().into_iter().find(used_up) {
-            return Err(spent.told());
+            return Err(spent.usage());
         }
         self.budget = budget;
         Ok(())
@@ -42,25 +42,25 @@ impl Head {
 }
 
 impl Session {
-    /// What was used until now, of everything that a budget limits.
-    pub fn spent(&self) -> [ResourceUse; 4] {
+    /// The use of each limited resource until now.
+    pub fn resource_use(&self) -> [ResourceUse; 4] {
         Head { ms: self.active_ms(), ..self.head.clone() }.spent()
     }
 
-    /// What `--budget` may say so that a session that stopped because of its budget goes on: `turns=400,tokens=9000`.
-    /// Nothing while no limit is reached.
+    /// The value for `--budget` that lets a session continue that stopped because of its budget: `turns=400,tokens=9000`. `None` while
+    /// no limit is reached.
     pub fn larger_budget(&self) -> Option<String> {
         let larger: Vec<String> =
-            self.spent().iter().filter(|spent| spent.is_all()).filter_map(ResourceUse::larger).collect();
+            self.resource_use().iter().filter(|spent| spent.is_used_up()).filter_map(ResourceUse::larger).collect();
         if larger.is_empty() { None } else { Some(larger.join(",")) }
     }
 
-    /// Whether a limit is reached, so that there is something to commit before (or instead of) the next turn. The session
-    /// stops; a pending answer stays pending. But what a trigger inserted comes to its end first: it is there for a
-    /// person's safety, and its author bounds it.
+    /// Whether a limit is reached, so that there is something to commit before (or instead of) the next turn. The session stops; a
+    /// pending answer stays pending. Actions that a trigger inserted finish first: they exist for a person's safety, and their
+    /// author limits them.
     pub(crate) fn budget_decides(&mut self, draft: &mut CommitDraft) -> bool {
-        let spent = self.spent();
-        let reached: Vec<&ResourceUse> = spent.iter().filter(|spent| spent.is_all()).collect();
+        let spent = self.resource_use();
+        let reached: Vec<&ResourceUse> = spent.iter().filter(|spent| spent.is_used_up()).collect();
         if reached.is_empty() {
             return false;
         }
@@ -71,7 +71,7 @@ impl Session {
         }
         let place = self.place_of(&key);
         for spent in &reached {
-            let used_up = msg!("{} are used", spent.told());
+            let used_up = msg!("{} are used", spent.usage());
             let (route, why) = match inserted {
                 None => ("stop", used_up),
                 Some(_) => ("continue", msg!("{used_up}, but what a trigger inserted finishes first")),
@@ -83,25 +83,25 @@ impl Session {
             self.head.overdrawn = inserted;
             return true;
         }
-        // What was announced and not begun is announced anew by the turn that there is a budget for.
+        // An effect that was announced but not started is announced again by the turn that has a budget.
         let due =
             self.frames.get(&key).and_then(|frame| frame.effect.as_ref()).is_some_and(|open| self.is_due(&open.id));
         if due {
-            self.close_with(&key, &place, "not started", draft);
+            self.close_effect_of(&key, &place, "not started", draft);
         }
         self.status = SessionStatus::Stopped;
-        let told = Message::list(Joint::Comma, reached.iter().map(|spent| spent.told()));
+        let usage = Message::list(Joint::Comma, reached.iter().map(|spent| spent.usage()));
         let larger = self.larger_budget().unwrap_or_default();
         let reason = msg!(
             "the budget is used up ({}); nothing is lost: resume the session with a larger one, such as `--budget {larger}`",
-            told
+            usage
         );
         let summary = self.summary(Some(reason));
         draft.event(&EventLocation::default(), Event::SessionStopped { summary });
         true
     }
 
-    /// The key of what a trigger inserted around the frame `key`, the outermost.
+    /// The key of the outermost frame around `key` that a trigger inserted.
     fn triggered(&self, key: &str) -> Option<String> {
         let by_trigger = |key: &&str| {
             let insertion = self.frames.get(key).and_then(|frame| frame.insertion.as_ref());
@@ -110,17 +110,17 @@ impl Session {
         lineage(key).find(by_trigger).map(str::to_owned)
     }
 
-    /// What the session came to, the time until now counted.
+    /// The totals of the session, including the time until now.
     pub(crate) fn summary(&mut self, reason: Option<Message>) -> Summary {
         self.count_time();
         self.head.summary(self.answers, reason)
     }
 
-    /// Takes over the budget that this session is begun or taken up with.
-    /// Errors: When it is too small to go on with.
+    /// Applies the budget that this session is started or resumed with.
+    /// Errors: The budget is too small to continue.
     pub(crate) fn take_budget(&mut self, asked: Budget) -> Result<(), RunError> {
         self.head.budget = self.head.budget.or(self.program.budget);
-        self.head.widen(asked).map_err(|what| RunError::BudgetTooSmall { id: self.id.clone(), what })
+        self.head.apply_budget(asked).map_err(|usage| RunError::BudgetTooSmall { id: self.id.clone(), what: usage })
     }
 }
 
@@ -131,31 +131,34 @@ mod tests {
     #[test]
     fn tokens_of_prompts_and_replies_count_together() {
         let head = Head { tokens_in: 70, tokens_out: 30, ms: 90_000, turns: 2, model_calls: 3, ..Head::default() };
-        let told = head.spent().map(|spent| spent.told());
-        assert_eq!(told, ["2 turns", "3 model calls", "100 tokens", "1.5 minutes"]);
+        let usage = head.spent().map(|spent| spent.usage());
+        assert_eq!(usage, ["2 turns", "3 model calls", "100 tokens", "1.5 minutes"]);
         let budget = Budget { tokens: Some(100), ..Budget::default() };
         assert!(
-            Head { budget, ..head }.spent().iter().any(|spent| spent.resource == Resource::Tokens && spent.is_all())
+            Head { budget, ..head }
+                .spent()
+                .iter()
+                .any(|spent| spent.resource == Resource::Tokens && spent.is_used_up())
         );
     }
 
     #[test]
-    fn a_larger_budget_leaves_the_limits_that_it_does_not_name() {
+    fn a_larger_budget_keeps_the_other_limits() {
         let budget = Budget { turns: Some(5), tokens: Some(9), ..Budget::default() };
         let mut head = Head { turns: 5, tokens_in: 20, budget, ..Head::default() };
         let asked = |turns| Budget { turns: Some(turns), ..Budget::default() };
-        assert_eq!(head.widen(asked(5)).unwrap_err(), "5 of 5 turns");
+        assert_eq!(head.apply_budget(asked(5)).unwrap_err(), "5 of 5 turns");
         assert_eq!(head.budget, budget);
-        // That the tokens are used up too is told by the stop, not by what was asked for.
-        assert_eq!(head.widen(asked(6)), Ok(()));
+        // That the tokens are used up too is reported by the stop, not by the requested budget.
+        assert_eq!(head.apply_budget(asked(6)), Ok(()));
         assert_eq!(head.budget, Budget { turns: Some(6), ..budget });
     }
 
     #[test]
-    fn the_head_of_an_older_release_has_no_budget_and_no_time() {
-        let older =
+    fn the_head_of_an_earlier_release_has_no_budget_and_no_time() {
+        let stored =
             r#"{"waiting":null,"pending":false,"messages":0,"turns":1,"model_calls":1,"tokens_in":0,"tokens_out":0}"#;
-        let head: Head = serde_json::from_str(older).unwrap();
+        let head: Head = serde_json::from_str(stored).unwrap();
         assert_eq!((head.ms, head.budget), (0, Budget::default()));
     }
 }

@@ -1,4 +1,4 @@
-//! One commit: events get their numbers, rows are written, and only then anybody is told.
+//! Commits: events get their numbers, rows are written, and only then observers are notified.
 
 use bcc_lang::message::message::Message;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use crate::run::error::RunError;
 use crate::run::session::Session;
 use bcc_store::rows::{Commit, CounterRow, JournalRow, MessageRow};
 
-/// A commit that is to be made, and what it tells of once it is.
+/// A prepared commit, with the data for observers once it is made.
 pub(crate) struct PreparedCommit {
     pub(crate) commit: Commit,
-    said: Vec<TranscriptEntry>,
+    entries: Vec<TranscriptEntry>,
     /// The events of its journal rows, in their order.
     events: Vec<(Arc<EventLocation>, Event, String)>,
 }
 
 impl Session {
-    /// Writes the draft with the state as it is now, all or nothing, and tells the observer.
+    /// Writes the draft with the current state, all or nothing, and notifies the observer.
     ///
     /// # Errors
-    /// When the store refuses. The session must then be given up; at rest it is whole.
+    /// If the store fails. The session object must then be dropped; the stored session is intact.
     pub(crate) async fn commit(&mut self, draft: CommitDraft) -> Result<(), RunError> {
-        // Until the rows are there, this state is ahead of the store. Should the store fail, or this future be dropped while
-        // the store works, nobody can tell which of the two is true, so this object must not go on.
+        // Until the rows are written, this state is ahead of the store. If the store fails, or this future is dropped during the write,
+        // it is unknown whether the commit was made, so this object must not continue.
         self.ahead = true;
         let prepared = self.prepare(draft)?;
         if let Err(error) = self.archive.commit(&self.id, &prepared.commit).await {
@@ -42,20 +42,20 @@ impl Session {
         Ok(())
     }
 
-    /// Refuses to go on with a state that may not be what is stored.
-    pub(crate) fn must_be_whole(&self) -> Result<(), RunError> {
+    /// Rejects further use of a state that may differ from the stored one.
+    pub(crate) fn ensure_consistent(&self) -> Result<(), RunError> {
         if self.ahead { Err(RunError::Ahead(self.id.clone())) } else { Ok(()) }
     }
 
-    /// The rows of a draft. What it holds of exchanges with models is recorded first, when the session is.
+    /// The rows of a draft. Its exchanges with models are recorded first, if the session is recorded.
     pub(crate) fn prepare(&mut self, mut draft: CommitDraft) -> Result<PreparedCommit, RunError> {
         let unwritable = |error: serde_json::Error| RunError::Unreadable {
             id: String::new(),
             what: Message::text(error.to_string()),
         };
         self.count_time();
-        self.close_left(&mut draft);
-        let mut said = Vec::new();
+        self.close_abandoned(&mut draft);
+        let mut entries = Vec::new();
         let mut messages = Vec::new();
         let mut calls = Vec::new();
         let mut journal = Vec::with_capacity(draft.events.len());
@@ -67,7 +67,7 @@ impl Session {
             let at = self.services.clock.at(seq);
             if let Event::Message { message_id, role, text } = &event {
                 self.head.messages += 1;
-                said.push(TranscriptEntry { speaker: *role, text: text.clone() });
+                entries.push(TranscriptEntry { speaker: *role, text: text.clone() });
                 messages.push(MessageRow {
                     number: self.head.messages,
                     role: role.name().to_owned(),
@@ -99,8 +99,8 @@ impl Session {
         }
         self.head.monitors = self.mailbox.pending();
         self.head.monitors.extend(self.next_job.as_ref().map(|job| job.about.clone()));
-        self.head.monitors.extend(self.shelved.0.iter().cloned());
-        self.head.planning = self.planner.pending().or_else(|| self.shelved.1.clone());
+        self.head.monitors.extend(self.deferred.0.iter().cloned());
+        self.head.planning = self.planner.pending().or_else(|| self.deferred.1.clone());
         let (frames_put, frames_removed) = self.frames.take_changes().map_err(unwritable)?;
         let commit = Commit {
             revision: self.revision,
@@ -113,7 +113,7 @@ impl Session {
             frames_removed,
             variables_put: draft.variables,
             user_variables_put: draft.user_variables,
-            counters_put: std::mem::take(&mut self.counted)
+            counters_put: std::mem::take(&mut self.changed_counters)
                 .into_iter()
                 .chain(draft.counters)
                 .map(|(name, count)| CounterRow { name, count })
@@ -123,16 +123,16 @@ impl Session {
             cells_put: draft.cells,
             answer_ids: draft.answer_ids,
         };
-        Ok(PreparedCommit { commit, said, events })
+        Ok(PreparedCommit { commit, entries, events })
     }
 
-    /// Takes note of what is now durable, and tells the observer.
+    /// Updates the state after the write, and notifies the observer.
     pub(crate) fn committed(&mut self, prepared: PreparedCommit) {
-        let PreparedCommit { commit, said, events } = prepared;
+        let PreparedCommit { commit, entries, events } = prepared;
         self.revision += 1;
         self.last_seq += commit.journal.len() as u64;
-        for said in said {
-            self.recent.push(said);
+        for entry in entries {
+            self.recent.push(entry);
         }
         if let Some(job) = self.next_job.take() {
             self.mailbox.start(job);

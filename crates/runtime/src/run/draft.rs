@@ -1,4 +1,4 @@
-//! What the next commit will hold, while it is being put together.
+//! The content of the next commit while it is being built.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct CommitDraft {
 }
 
 impl CommitDraft {
-    /// Adds an event. Those of one place, which mostly come together, share it.
+    /// Adds an event. Consecutive events with the same location share it.
     pub fn event(&mut self, place: &EventLocation, event: Event) {
         let place = match self.events.last() {
             Some((last, _)) if last.as_ref() == place => Arc::clone(last),
@@ -29,7 +29,7 @@ impl CommitDraft {
         self.events.push((place, event));
     }
 
-    /// Adds an event before the one that tells that the session came to its end, where the draft has that.
+    /// Adds an event before the one that reports the end of the session, if the draft has one.
     pub fn event_before_end(&mut self, place: &EventLocation, event: Event) {
         let is_end = |event: &Event| {
             matches!(event, Event::SessionCompleted { .. } | Event::SessionFailed { .. } | Event::SessionStopped { .. })

@@ -15,15 +15,15 @@ use crate::run::transitions::SessionFailure;
 use bcc_lang::value::mask::MASK;
 use bcc_lang::value::scopes::{Scope, Stored};
 
-/// The most elements that a topic runs for (docs/actions/).
-const MOST_ELEMENTS: usize = 1000;
+/// The maximum number of elements that a topic runs for (docs/actions/).
+const MAX_ELEMENTS: usize = 1000;
 
-/// The longest element, in characters, that paths are named by.
-const LONGEST_NAME: usize = 40;
+/// The maximum length, in characters, of an element's name in paths.
+const MAX_NAME_CHARS: usize = 40;
 
 impl Session {
-    /// Takes the next element of the list and enters the topic for it; goes on behind the topic when there is none. The list
-    /// is looked at anew each time, so that what was added since is found.
+    /// Takes the next element of the list and enters the topic for it; continues after the topic if there is none. The list is
+    /// evaluated again each time, so that added elements are found.
     pub(crate) fn next_element(
         &mut self,
         program: &Program,
@@ -55,15 +55,15 @@ impl Session {
             }
         };
         let taken = self.frames.get(above).map_or(0, |frame| frame.taken) as usize;
-        if taken >= MOST_ELEMENTS && items.len() > taken {
+        if taken >= MAX_ELEMENTS && items.len() > taken {
             let message = msg!(
-                "`{}` ran for {MOST_ELEMENTS} elements; the list has {}, and the rest are skipped",
+                "`{}` ran for {MAX_ELEMENTS} elements; the list has {}, and the rest are skipped",
                 topic.id,
                 items.len()
             );
             draft.event(&place, Event::Warning { code: "for-each-too-long", message, help: None });
         }
-        if taken >= items.len() || taken >= MOST_ELEMENTS {
+        if taken >= items.len() || taken >= MAX_ELEMENTS {
             if taken == 0 {
                 let why = msg!("its list is empty: {}", each.list.source());
                 draft.event(&place, Event::Skipped { name: topic.id.clone(), why });
@@ -75,10 +75,10 @@ impl Session {
         if let Some(frame) = self.frames.change(above) {
             frame.taken += 1;
         }
-        // A path is shown wherever something is told of the topic.
-        // What stands in a sensitive list is sensitive, whatever it is called from here on.
-        let declared = |name: &str| self.scopes.declaration(name).is_some_and(|declaration| declaration.sensitive);
-        let sensitive = each.list.names().iter().any(|used| declared(&used.name));
+        // The name appears in paths, which are shown with the topic's events.
+        // Elements of a sensitive list are sensitive, whatever variable holds them.
+        let is_sensitive = |name: &str| self.scopes.declaration(name).is_some_and(|declaration| declaration.sensitive);
+        let sensitive = each.list.names().iter().any(|used| is_sensitive(&used.name));
         let name = Some(name_of(&element, taken)).filter(|_| !sensitive).filter(|name| self.masker.text(name) == *name);
         let name = name.unwrap_or_else(|| (taken + 1).to_string());
         let component = element_component(&topic.id, &name);
@@ -117,11 +117,11 @@ impl Session {
     }
 }
 
-/// What a path calls an element: its text, or its `name`, when that can stand in a path; else its number, from 1.
+/// The name of an element in paths: its text or its `name`, if valid in a path; else its number, from 1.
 fn name_of(element: &Value, taken: usize) -> String {
     let fits = |name: &&str| {
-        let sound = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-        !name.is_empty() && name.chars().count() <= LONGEST_NAME && name.chars().all(sound)
+        let is_valid = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+        !name.is_empty() && name.chars().count() <= MAX_NAME_CHARS && name.chars().all(is_valid)
     };
     let name = element.as_str().or_else(|| element.get("name").and_then(Value::as_str));
     name.filter(fits).map_or_else(|| (taken + 1).to_string(), str::to_owned)

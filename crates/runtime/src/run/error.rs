@@ -1,21 +1,21 @@
-//! Why a session cannot be driven any further by this process.
+//! Errors that prevent this process from running a session.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_store::error::StoreError;
 
-/// What ends a drive from outside the script. The session at rest is whole: what was committed stays.
+/// An error from outside the script that ends a run. The stored session is intact: what was committed stays.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The store refused or failed.
+    /// The store failed.
     #[error(transparent)]
     Archive(#[from] StoreError),
-    /// What is stored cannot be read as a session of this release.
+    /// The stored data cannot be read as a session of this release.
     #[error("session `{id}` cannot be read from the store: {what}")]
     Unreadable {
         id: String,
-        /// What does not fit.
+        /// The problem.
         what: Message,
     },
     #[error("there is no session `{0}` in this store")]
@@ -23,20 +23,20 @@ pub enum RunError {
     /// The session is completed or failed.
     #[error("session `{id}` is {status}; it cannot continue")]
     Final { id: String, status: &'static str },
-    /// A commit of this session failed or was interrupted, so what this process knows may not be what is stored.
+    /// A commit of this session failed or was interrupted, so this process's state may differ from the stored one.
     #[error("session `{0}` was interrupted during a commit; open it again")]
     Ahead(String),
-    /// It was to be resumed with a budget that is used up already.
+    /// The session was to be resumed with a budget that is already used up.
     #[error("session `{id}` cannot continue with this budget: {what} are already used")]
     BudgetTooSmall {
         id: String,
-        /// What was used, and of how much.
+        /// The use and the limit.
         what: Message,
     },
-    /// What was said to a model could not be written down, so nothing of it was committed.
+    /// An exchange with a model could not be recorded, so nothing of it was committed.
     #[error("{0}")]
     Recording(Message),
-    /// A value given for a variable does not fit it.
+    /// A given value does not fit its variable.
     #[error("{0}")]
     Variable(Message),
 }

@@ -1,4 +1,4 @@
-//! How a session ends before its script does: stopped, or failed.
+//! Ends a session before its script does: stopped or failed.
 
 use crate::program::event::{Event, Summary};
 use crate::program::location::EventLocation;
@@ -12,35 +12,35 @@ impl Session {
     pub(crate) fn stopped(
         &mut self,
         place: &EventLocation,
-        lost: SessionFailure,
+        error: SessionFailure,
         work: TurnWork,
         draft: &mut CommitDraft,
     ) {
-        self.only_calls(place, work, draft);
-        let summary = self.over(SessionStatus::Stopped, place, lost, draft);
+        self.keep_calls(place, work, draft);
+        let summary = self.end_with(SessionStatus::Stopped, place, error, draft);
         draft.event(place, Event::SessionStopped { summary });
     }
 
-    pub(crate) fn failed(&mut self, place: &EventLocation, lost: SessionFailure, draft: &mut CommitDraft) {
-        let summary = self.over(SessionStatus::Failed, place, lost, draft);
+    pub(crate) fn failed(&mut self, place: &EventLocation, error: SessionFailure, draft: &mut CommitDraft) {
+        let summary = self.end_with(SessionStatus::Failed, place, error, draft);
         draft.event(place, Event::SessionFailed { summary });
     }
 
-    fn over(
+    fn end_with(
         &mut self,
         status: SessionStatus,
         place: &EventLocation,
-        lost: SessionFailure,
+        error: SessionFailure,
         draft: &mut CommitDraft,
     ) -> Summary {
         self.status = status;
-        let SessionFailure { code, message, help } = lost;
+        let SessionFailure { code, message, help } = error;
         draft.event(place, Event::Error { code, message: message.clone(), help });
         self.summary(Some(message))
     }
 
-    /// Of a turn that came to nothing, what it cost is kept, and the notes that it made.
-    pub(crate) fn only_calls(&mut self, place: &EventLocation, work: TurnWork, draft: &mut CommitDraft) {
+    /// Keeps only the model calls and warnings of a turn that failed.
+    pub(crate) fn keep_calls(&mut self, place: &EventLocation, work: TurnWork, draft: &mut CommitDraft) {
         let mut place = place.clone();
         for (round, event) in work.events {
             place.round = round;

@@ -1,4 +1,4 @@
-//! The frames of a session: where it is, as a tree keyed by instance path. Each frame is one row at rest.
+//! The frames of a session: its position, as a tree keyed by instance path. Each frame is stored as one row.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -13,22 +13,22 @@ use crate::program::orchestration::plans::Plans;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::run::monitors::{Advice, Mood};
 use crate::run::time::TopicTime;
-use bcc_lang::script::routes::Go;
+use bcc_lang::script::routes::RouteTarget;
 use bcc_store::rows::FrameRow;
 
 /// The key of the frame of the session itself.
 pub const ROOT: &str = "";
 
-/// What marks the block of an action in a key; ids cannot contain it.
+/// Marks the block of an action in a key; ids cannot contain it.
 const BLOCK: char = '=';
 
-/// What marks something inserted in a key; ids cannot contain it.
+/// Marks an insertion in a key; ids cannot contain it.
 const INSERTED: char = '+';
 
-/// What stands between the id of a topic and the element that it runs for; ids cannot contain it.
+/// Separates the id of a topic from the element that it runs for; ids cannot contain it.
 pub const ELEMENT: char = '@';
 
-/// What a frame stands for.
+/// What a frame represents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FrameTarget {
@@ -41,9 +41,9 @@ pub enum FrameTarget {
     Topic,
     /// A block inside an action, by the action's name for it: its children are actions.
     Block(String),
-    /// A skill, by its id, in a scope of its own: its children are actions.
+    /// A skill, by its id, with its own scope: its children are actions.
     Skill(String),
-    /// One action of the script, by its id, that was inserted here: its only child.
+    /// One inserted action of the script, by its id: its only child.
     Single(String),
     Action,
 }
@@ -51,56 +51,56 @@ pub enum FrameTarget {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Frame {
     pub at: FrameTarget,
-    /// Which child is next or running, when it has children.
+    /// The index of the next or running child, if it has children.
     #[serde(default)]
     pub next: usize,
-    /// What its action keeps between turns.
+    /// The state of its action between turns.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub state: Value,
-    /// The round that its action is in, when it counts rounds.
+    /// The round of its action, if it counts rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<u32>,
-    /// Model calls that its action made in earlier turns and visits.
+    /// Model calls of its action in earlier turns and visits.
     #[serde(default)]
     pub calls: u32,
-    /// Turns in a row without a wait.
+    /// Consecutive turns without a wait.
     #[serde(default)]
     pub again: u32,
-    /// Of a block: the outcome of its last action so far. Of an action: that of the block it entered, or its own while
-    /// something is inserted after its end.
+    /// Of a block: the outcome of its last action so far. Of an action: that of the block it entered, or its own while an insertion
+    /// runs after its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Box<Outcome>>,
-    /// Of an action: how often a route began it again.
+    /// Of an action: how often a route restarted it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u32,
-    /// Of an action: the answer that something stepped in front of; its next turn takes it.
+    /// Of an action: the answer that was held back when a trigger fired; its next turn takes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
     /// Of an action: whether something else ran since its last turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
-    /// Of an action: whether its condition could not be evaluated, so that it has not begun.
+    /// Of an action: whether its condition could not be evaluated, so that it has not started.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub barred: bool,
-    /// Of an action: the outside effect that it announced and that is not closed.
+    /// Of an action: the external effect that it announced and that is not closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<OpenEffect>,
-    /// Of a skill or single action: what brought it here, and what follows.
+    /// Of a skill or single action: why it was inserted, and what follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insertion: Option<Insertion>,
     /// Of a topic or skill: a monitor's advice that waits for the next turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<Box<Advice>>,
-    /// Of a topic or skill: what the newest metrics said of the person, the newest last.
+    /// Of a topic or skill: the person's mood according to the newest metrics, the newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moods: Vec<Mood>,
-    /// Of a topic or skill: what was analysed last of each action, as a digest of its metrics.
+    /// Of a topic or skill: the last analyzed metrics of each action, as a digest.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub analysed: BTreeMap<String, u64>,
     /// Of a topic: the plans that changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plans: Option<Box<Plans>>,
-    /// Of a phase: how many elements of the list of its topic `next` were taken.
+    /// Of a phase: the number of elements processed for its topic `next`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub taken: u32,
     /// Of a phase: the time of its topic `next`.
@@ -114,20 +114,20 @@ impl Frame {
     }
 }
 
-/// What brought a skill, or a single action, to where it runs.
+/// The reason for inserting a skill or a single action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Insertion {
-    /// The action above called it, and takes its outputs in its next turn.
+    /// The parent action called it, and receives its outputs in its next turn.
     Called,
-    /// A route of the action above inserted it.
+    /// A route of the parent action inserted it.
     Routed {
         reason: ExitReason,
         /// Whether the action was done.
         completed: bool,
-        /// Where the route says that it goes on; else it goes where it would have gone without a route.
-        then: Option<Go>,
-        /// What went wrong with the action, if anything did.
+        /// Where the route continues; if not set, as without a route.
+        then: Option<RouteTarget>,
+        /// The error of the action, if any.
         #[serde(default, with = "stored::option", skip_serializing_if = "Option::is_none")]
         failure: Option<Message>,
     },
@@ -136,10 +136,10 @@ pub enum Insertion {
         trigger: String,
         /// Whether the session is completed after it.
         ends: bool,
-        /// Whether it is an action of the script that runs inside of a skill: it sees the script's scopes, not the skill's.
+        /// Whether it is an action of the script that runs inside a skill: it sees the script's scopes, not the skill's.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         outside: bool,
-        /// What the session fails with after it: the turn that it followed failed.
+        /// The error that the session fails with afterwards, if the preceding turn failed.
         #[serde(default, with = "stored::option", skip_serializing_if = "Option::is_none")]
         failure: Option<Message>,
     },
@@ -156,8 +156,8 @@ pub struct Frames {
     frames: BTreeMap<String, Frame>,
     changed: BTreeSet<String>,
     removed: BTreeSet<String>,
-    /// Outside effects that were open when their frames were taken away.
-    left: Vec<OpenEffect>,
+    /// External effects that were open when their frames were removed.
+    abandoned: Vec<OpenEffect>,
 }
 
 impl Frames {
@@ -167,8 +167,8 @@ impl Frames {
         frames
     }
 
-    /// The frames as stored.
-    /// Errors: The key of a row that cannot be read.
+    /// Reads stored frames.
+    /// Errors: A message with the key of the row that cannot be read.
     pub fn from_rows(rows: &[FrameRow]) -> Result<Self, Message> {
         let mut frames = Self::default();
         for row in rows {
@@ -192,23 +192,23 @@ impl Frames {
         self.removed.remove(&key);
         self.changed.insert(key.clone());
         let replaced = self.frames.insert(key, frame);
-        self.left.extend(replaced.and_then(|frame| frame.effect));
+        self.abandoned.extend(replaced.and_then(|frame| frame.effect));
     }
 
     pub fn remove(&mut self, key: &str) -> Option<Frame> {
         self.changed.remove(key);
         self.removed.insert(key.to_owned());
         let frame = self.frames.remove(key)?;
-        self.left.extend(frame.effect.clone());
+        self.abandoned.extend(frame.effect.clone());
         Some(frame)
     }
 
-    /// The outside effects that were open when their frames were taken away or replaced, since the last call.
-    pub fn take_left(&mut self) -> Vec<OpenEffect> {
-        std::mem::take(&mut self.left)
+    /// Takes the external effects that were open when their frames were removed or replaced since the last call.
+    pub fn take_abandoned(&mut self) -> Vec<OpenEffect> {
+        std::mem::take(&mut self.abandoned)
     }
 
-    /// Takes every outside effect that is open.
+    /// Takes all open external effects.
     pub fn take_open(&mut self) -> Vec<OpenEffect> {
         let open = self.frames.iter_mut().filter_map(|(key, frame)| Some((key, frame.effect.take()?)));
         open.map(|(key, effect)| {
@@ -220,17 +220,17 @@ impl Frames {
 
     /// The keys of all frames below `key`, innermost first.
     pub fn below(&self, key: &str) -> Vec<String> {
-        let inside = |other: &&String| is_below(other, key);
-        self.frames.keys().rev().filter(inside).cloned().collect()
+        let is_inside = |other: &&String| is_below(other, key);
+        self.frames.keys().rev().filter(is_inside).cloned().collect()
     }
 
-    /// The key of the innermost frame. Branches that run side by side would have several; this release has none, so the
-    /// frames form one chain, in which the longest key is also the last.
+    /// The key of the innermost frame. This release has no parallel branches, so the frames form one chain, in which the longest key is
+    /// also the last.
     pub fn leaf(&self) -> String {
         self.frames.keys().next_back().cloned().unwrap_or_default()
     }
 
-    /// What changed since the last call, as rows.
+    /// The changes since the last call, as rows.
     pub fn take_changes(&mut self) -> Result<(Vec<FrameRow>, Vec<String>), serde_json::Error> {
         let mut put = Vec::with_capacity(self.changed.len());
         for key in std::mem::take(&mut self.changed) {
@@ -260,7 +260,7 @@ pub fn block_component(block: &str) -> String {
     format!("{BLOCK}{block}")
 }
 
-/// The component of something inserted: its id, and the number of the visit when it is not the first.
+/// The component of an insertion: its id, and the number of the visit if it is not the first.
 pub fn inserted_component(id: &str, visit: u64) -> String {
     if visit <= 1 { format!("{INSERTED}{id}") } else { format!("{INSERTED}{id}#{visit}") }
 }
@@ -270,12 +270,12 @@ pub fn element_component(topic: &str, element: &str) -> String {
     format!("{topic}{ELEMENT}{element}")
 }
 
-/// The id in a component of a key: without the visit and without the element.
+/// The id in a component of a key, without visit and element.
 pub fn id_of(component: &str) -> &str {
     component.trim_start_matches(INSERTED).split(['#', ELEMENT]).next().unwrap_or_default()
 }
 
-/// Whether the frame `key` stands somewhere below the frame `above`.
+/// Whether the frame `key` is a descendant of the frame `above`.
 pub fn is_below(key: &str, above: &str) -> bool {
     if above == ROOT {
         return key != ROOT;
@@ -288,21 +288,21 @@ pub fn parent(key: &str) -> &str {
     key.rsplit_once('/').map_or(ROOT, |(parent, _)| parent)
 }
 
-/// The instance path that events tell: without the phase and without the names of blocks.
+/// The instance path in events: without the phase and the names of blocks.
 pub fn public_path(key: &str) -> String {
-    // Something inserted after the last phase stands in none.
+    // An insertion after the last phase belongs to no phase.
     let phases = usize::from(!key.starts_with(INSERTED));
     let parts = key.split('/').skip(phases).filter(|part| !part.starts_with(BLOCK));
     parts.map(|part| part.trim_start_matches(INSERTED)).collect::<Vec<_>>().join("/")
 }
 
-/// A key as a message may tell it: the elements of lists are a person's words.
-pub fn told(key: &str) -> String {
+/// A key for messages, without list elements, which may contain text of a person.
+pub fn redacted_key(key: &str) -> String {
     let parts = key.split('/').map(|part| part.split_once(ELEMENT).map_or(part, |(id, _)| id));
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// The path under which the variables of a skill are kept. After the last phase a skill could have the name of a topic.
+/// The path of the variables of a skill. After the last phase a skill could have the name of a topic.
 pub fn skill_path(key: &str) -> String {
     if key.starts_with(INSERTED) { key.to_owned() } else { public_path(key) }
 }

@@ -1,4 +1,4 @@
-//! The small part of a session that is written with every commit.
+//! The small part of a session's state that is written with every commit.
 
 use bcc_lang::message::message::Message;
 use std::collections::BTreeMap;
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::program::event::Summary;
 use crate::program::limits::Budget;
-use crate::run::mailbox::Unanswered;
+use crate::run::mailbox::PendingAnalysis;
 use crate::run::planner::RequestedPlan;
 
-/// Where a session is in its life (docs/sessions.md).
+/// The status of a session (docs/sessions.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionStatus {
@@ -20,9 +20,9 @@ pub enum SessionStatus {
     WaitingInput,
     /// The model could not be reached, or the budget is used up; it can be resumed.
     Stopped,
-    /// It came to its end.
+    /// It reached its end.
     Completed,
-    /// It cannot go on.
+    /// It cannot continue.
     Failed,
 }
 
@@ -44,51 +44,51 @@ impl SessionStatus {
             .find(|status| status.name() == name)
     }
 
-    /// Whether nothing can follow.
+    /// Whether the status is final.
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Completed | Self::Failed)
     }
 }
 
-/// Counts and what is awaited.
+/// Counters, and what the session waits for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Head {
-    /// The `answer_id` of the answer that is awaited.
+    /// The `answer_id` of the expected answer.
     pub waiting: Option<String>,
-    /// Whether what is awaited is a word about an outside effect that was found open.
+    /// Whether the expected answer is about an open external effect.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks_effect: bool,
-    /// Whether the newest message is an answer that no turn has taken yet.
+    /// Whether the newest message is an answer that no turn has processed yet.
     pub pending: bool,
-    /// Values so far that must be masked.
+    /// The number of values that must be masked.
     #[serde(default)]
     pub hidden: u64,
     pub messages: u64,
     pub turns: u64,
     pub model_calls: u64,
-    /// Tokens of prompts so far, as far as providers counted them.
+    /// Tokens of prompts so far, if counted by providers.
     pub tokens_in: u64,
-    /// Tokens of replies so far, as far as providers counted them.
+    /// Tokens of replies so far, if counted by providers.
     pub tokens_out: u64,
-    /// Milliseconds so far while some process drove it.
+    /// Milliseconds so far during which a process ran the session.
     #[serde(default)]
     pub ms: u64,
-    /// What it may use: what its script says, or who began or resumed it.
+    /// The budget: from its script, or from whoever started or resumed it.
     #[serde(default)]
     pub budget: Budget,
-    /// The key of what a trigger inserted that was told to go on though the budget is used up.
+    /// The key of a trigger's insertion that may finish although the budget is used up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overdrawn: Option<String>,
-    /// Routes since the newest answer that may lead in a circle.
+    /// Possibly circular routes since the newest answer.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hops: u32,
-    /// The newest of them, in words.
+    /// Descriptions of the newest of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub way: Vec<String>,
-    /// What monitors were asked and had not answered.
+    /// Analyses that were requested and have no result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub monitors: Vec<Unanswered>,
-    /// The plan that was asked for and is not there yet.
+    pub monitors: Vec<PendingAnalysis>,
+    /// The plan that was requested and is not there yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planning: Option<RequestedPlan>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -98,8 +98,7 @@ pub struct Head {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fired {
     pub times: u64,
-    /// How many answers there were when it fired, or when what it inserted came to its end: it does not fire again before
-    /// the next one.
+    /// The number of answers when it fired, or when its insertion ended: it does not fire again before the next one.
     pub answers: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What is inserted: skills that an action calls, and skills or actions that a route or a trigger brings in.
+//! Insertions: skills that an action calls, and skills or actions that a route or a trigger inserts.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -18,11 +18,11 @@ use crate::run::transitions::SessionFailure;
 use bcc_lang::value::mask::MASK;
 use bcc_lang::value::scopes::{Scope, ScopeLayer, Scopes, Stored};
 
-/// How deep insertions may stand in one another, called skills among them.
-const MOST_INSERTIONS: usize = 16;
+/// The maximum nesting depth of insertions, including called skills.
+const MAX_INSERTIONS: usize = 16;
 
 impl Session {
-    /// Puts the skill or the action `id` below the frame `key`: it runs next, and then what `insertion` says.
+    /// Inserts the skill or the action `id` below the frame `key`: it runs next, followed by what `insertion` defines.
     pub(crate) fn insert(
         &mut self,
         program: &Program,
@@ -33,26 +33,26 @@ impl Session {
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         let inserted = |key: &&str| self.frames.get(key).is_some_and(|frame| frame.insertion.is_some());
-        // What is there for a person's safety comes in however deep it is; a trigger is off inside of itself, which bounds it.
+        // Triggers exist for a person's safety and may insert at any depth; a trigger cannot fire inside itself, which limits the depth.
         let triggered = matches!(insertion, Insertion::Triggered { .. });
         let outside = matches!(insertion, Insertion::Triggered { outside: true, .. });
-        if !triggered && lineage(key).filter(inserted).count() >= MOST_INSERTIONS {
-            let message = msg!("`{id}` cannot run: {MOST_INSERTIONS} skills are already nested");
+        if !triggered && lineage(key).filter(inserted).count() >= MAX_INSERTIONS {
+            let message = msg!("`{id}` cannot run: {MAX_INSERTIONS} skills are already nested");
             let help = "skills that call each other must end at some point: add a condition to one of them";
             return Err(SessionFailure { code: "too-deep", message, help: Some(help.into()) });
         }
         let count = self.count_visit("skill", id, draft);
-        let below = child(key, &inserted_component(id, count));
+        let inserted_key = child(key, &inserted_component(id, count));
         let frame = |at| Frame { at, insertion: Some(insertion.clone()), ..Frame::default() };
         if let Some(skill) = program.skills.get(id) {
             let inputs = fitting_inputs(skill, inputs)?;
-            self.frames.put(below.clone(), frame(FrameTarget::Skill(id.to_owned())));
-            return self.enter_skill(skill, &below, inputs, draft);
+            self.frames.put(inserted_key.clone(), frame(FrameTarget::Skill(id.to_owned())));
+            return self.enter_skill(skill, &inserted_key, inputs, draft);
         }
-        // A trigger is the script's own, wherever it fires.
+        // A trigger belongs to the script, wherever it fires.
         let skill = self.skill_of(program, key).filter(|_| !matches!(insertion, Insertion::Triggered { .. }));
         if single(program, skill, id).is_some() {
-            self.frames.put(below, frame(FrameTarget::Single(id.to_owned())));
+            self.frames.put(inserted_key, frame(FrameTarget::Single(id.to_owned())));
             if outside && let Some(script) = self.outer.first_mut() {
                 std::mem::swap(&mut self.scopes, script);
             }
@@ -65,7 +65,7 @@ impl Session {
         })
     }
 
-    /// Opens the scope of a skill: its inputs, and nothing of what is outside.
+    /// Opens the scope of a skill: its inputs, and nothing from outside.
     fn enter_skill(
         &mut self,
         skill: &Skill,
@@ -91,19 +91,19 @@ impl Session {
             draft.event(&place, event);
             layer.put(name, stored);
         }
-        let outside = std::mem::replace(&mut self.scopes, Scopes::isolated(layer));
-        self.outer.push(outside);
+        let outer = std::mem::replace(&mut self.scopes, Scopes::isolated(layer));
+        self.outer.push(outer);
         Ok(())
     }
 
-    /// Takes away the frame of something inserted, and its scope.
+    /// Removes the frame of an insertion, and its scope.
     pub(crate) fn leave_insertion(&mut self, key: &str) -> Option<Frame> {
         let frame = self.frames.remove(key)?;
         self.mailbox.forget(key);
         if matches!(frame.at, FrameTarget::Skill(_))
-            && let Some(outside) = self.outer.pop()
+            && let Some(outer) = self.outer.pop()
         {
-            self.scopes = outside;
+            self.scopes = outer;
         }
         if let Some(Insertion::Triggered { trigger, outside, .. }) = &frame.insertion {
             if *outside
@@ -112,14 +112,14 @@ impl Session {
             {
                 std::mem::swap(&mut self.scopes, skill);
             }
-            // What was answered inside of it was looked at: it was there for just that.
+            // Answers inside it need no check: the insertion was made for them.
             let fired = self.head.fired.entry(trigger.clone()).or_default();
             fired.answers = self.answers;
         }
         Some(frame)
     }
 
-    /// Something inserted came to its end: its outputs go up, and the session goes on as was said when it came in.
+    /// An insertion ended: its outputs are passed up, and the session continues as defined when it was inserted.
     pub(crate) fn insertion_done(
         &mut self,
         program: &Program,
@@ -144,12 +144,12 @@ impl Session {
             Some(Insertion::Routed { reason, completed, then, failure }) => {
                 self.go_on(program, &above, (reason, completed), then, failure, draft)
             }
-            Some(Insertion::Triggered { ends, failure, .. }) => self.trigger_over(program, &above, ends, failure),
+            Some(Insertion::Triggered { ends, failure, .. }) => self.trigger_done(program, &above, ends, failure),
         }
     }
 
-    /// What a trigger inserted is over: the session goes on where it was, ends, or fails with what went wrong before.
-    fn trigger_over(
+    /// The insertion of a trigger ended: the session continues where it was, ends, or fails with the earlier error.
+    fn trigger_done(
         &mut self,
         program: &Program,
         above: &str,
@@ -167,45 +167,45 @@ impl Session {
         Ok(())
     }
 
-    /// Something inserted cannot go on: what stands above it ends with this error, or is asked for a route.
+    /// An insertion failed: its parent ends with this error, or a route is searched.
     pub(crate) fn insertion_failed(
         &mut self,
         program: &Program,
         key: &str,
-        lost: SessionFailure,
+        error: SessionFailure,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         let above = parent(key).to_owned();
-        let Some(frame) = self.leave_insertion(key) else { return Err(lost) };
+        let Some(frame) = self.leave_insertion(key) else { return Err(error) };
         match frame.insertion {
             Some(Insertion::Called) | None => {
                 if let Some(action) = self.frames.change(&above) {
-                    action.last = Some(Box::new(Outcome::failed(&lost.message)));
+                    action.last = Some(Box::new(Outcome::failed(&error.message)));
                 }
                 Ok(())
             }
-            // The interrupted action had no part in it: it goes on, and the answer that it has yet to see is not lost.
+            // The interrupted action is not affected: it continues, and its pending answer is not lost.
             Some(Insertion::Triggered { ends, failure, .. }) => {
                 let place = self.place_of(&above);
-                let SessionFailure { code, message, help } = lost;
+                let SessionFailure { code, message, help } = error;
                 draft.event(&place, Event::Error { code, message, help });
-                self.trigger_over(program, &above, ends, failure)
+                self.trigger_done(program, &above, ends, failure)
             }
-            // After the last action there is nothing that could have a table but the session.
+            // After the last action only the session can have a table.
             Some(Insertion::Routed { .. }) => {
-                self.decide(program, &above, Outcome::failed(&lost.message), Some(lost), draft)
+                self.decide(program, &above, Outcome::failed(&error.message), Some(error), draft)
             }
         }
     }
 
-    /// What a skill gives to its caller.
+    /// The outputs of a skill for its caller.
     fn outputs(&self, skill: &Skill) -> Map<String, Value> {
         let output = |name: &String| Some((name.clone(), self.scopes.get(name)?.value.clone()));
         skill.outputs.iter().filter_map(output).collect()
     }
 }
 
-/// What a skill is given, as it declares it.
+/// The inputs of a skill, converted to their declared types.
 fn fitting_inputs(skill: &Skill, inputs: Map<String, Value>) -> Result<Map<String, Value>, SessionFailure> {
     let layer = ScopeLayer::new(Scope::Topic, "", Arc::clone(&skill.inputs));
     let fits = |(name, value): (String, Value)| match fitting(Some(&layer), &name, value) {

@@ -1,4 +1,4 @@
-//! A session at rest is taken up again: rows become frames, scopes and counters.
+//! Resumes a stored session: rows become frames, scopes and counters.
 
 use crate::program::stored_event::public_line;
 use bcc_lang::message::message::Message;
@@ -14,7 +14,7 @@ use crate::program::transcript::{RecentTranscript, TranscriptEntry};
 use crate::program::turn::message_id;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
-use crate::run::frames::{FrameTarget, Frames, Insertion, ROOT, lineage, public_path, skill_path, told};
+use crate::run::frames::{FrameTarget, Frames, Insertion, ROOT, lineage, public_path, redacted_key, skill_path};
 use crate::run::head::{Head, SessionStatus};
 use crate::run::notebook::state_of;
 use crate::run::orchestrate::replanned;
@@ -26,12 +26,12 @@ use bcc_store::contract::Store;
 use bcc_store::rows::{SessionRow, VariableRow};
 
 impl Session {
-    /// Takes up a session that is not final, and commits that it did. What it waited for is told again, as it was.
-    /// Errors: When there is none of this id, it is final, or what is stored cannot be read.
+    /// Resumes a session that is not final, and commits that. If it was waiting, its question is reported again.
+    /// Errors: There is no session with this id, it is final, or the stored data cannot be read.
     pub async fn resume(parts: SessionParts) -> Result<Self, RunError> {
         let budget = parts.budget;
-        let bare = Self::bare(parts);
-        let (id, archive) = (bare.id.clone(), Arc::clone(&bare.archive));
+        let empty = Self::empty(parts);
+        let (id, archive) = (empty.id.clone(), Arc::clone(&empty.archive));
         let row = archive.session(&id).await?.ok_or_else(|| RunError::NotFound(id.clone()))?;
         let unreadable = |what: Message| RunError::Unreadable { id: id.clone(), what };
         let status =
@@ -41,20 +41,20 @@ impl Session {
         }
         let head: Head = serde_json::from_str(&row.head).map_err(|error| unreadable(msg!("head: {error}")))?;
         let frames = Frames::from_rows(&archive.frames(&id).await?).map_err(unreadable)?;
-        let program = match replanned(&frames, &bare.base, bare.services.recheck.as_ref()).map_err(unreadable)? {
+        let program = match replanned(&frames, &empty.base, empty.services.recheck.as_ref()).map_err(unreadable)? {
             Some(program) => Arc::new(program),
-            None => Arc::clone(&bare.base),
+            None => Arc::clone(&empty.base),
         };
         let variables = archive.variables(&id).await?;
         let user_rows = archive.user_variables(&row.user).await?;
         let (scopes, outer) = open_scopes(&program, &frames, &variables, &user_rows).map_err(unreadable)?;
         let masker = Masker::new(&sensitive_values(&variables, &user_rows));
         let recent = recent(archive.as_ref(), &id, &program).await?;
-        // An answer that was taken but not yet judged is the newest message.
+        // An answer that was stored but not yet processed is the newest message.
         let pending = recent.last_user_message().filter(|_| head.pending).map(str::to_owned);
         let counters = archive.counters(&id).await?.into_iter().map(|row| (row.name, row.count)).collect();
         let notebook = state_of(&variables).map_err(unreadable)?;
-        let mark = bare.services.clock.elapsed_ms();
+        let mark = empty.services.clock.elapsed_ms();
         let mut session = Self {
             mark,
             notebook,
@@ -71,17 +71,17 @@ impl Session {
             recent,
             pending,
             masker,
-            ..bare
+            ..empty
         };
         session.take_budget(budget)?;
-        // Before the first commit, which writes down what is still unanswered.
-        session.watch_again();
-        session.plan_again();
-        session.tell_resumed(&row).await?;
+        // Before the first commit, which stores the unfinished analyses.
+        session.restart_analyses();
+        session.restart_plan();
+        session.report_resume(&row).await?;
         Ok(session)
     }
 
-    async fn tell_resumed(&mut self, row: &SessionRow) -> Result<(), RunError> {
+    async fn report_resume(&mut self, row: &SessionRow) -> Result<(), RunError> {
         let mut draft = CommitDraft::default();
         let place = self.place();
         let resumed = Event::SessionResumed {
@@ -92,14 +92,14 @@ impl Session {
         };
         draft.event(&EventLocation::default(), resumed);
         if self.status == SessionStatus::WaitingInput {
-            let waiting = self.archive.last_of(&self.id, "waiting").await?;
+            let waiting = self.archive.last_by_kind(&self.id, "waiting").await?;
             self.commit(draft).await?;
             if let Some(waiting) = waiting {
                 let unreadable = |error: serde_json::Error| RunError::Unreadable {
                     id: self.id.clone(),
                     what: Message::text(error.to_string()),
                 };
-                let (place, event) = waiting_again(&waiting.body).map_err(unreadable)?;
+                let (place, event) = stored_waiting(&waiting.body).map_err(unreadable)?;
                 let (at, line) = (waiting.at.as_str(), &*public_line(&waiting.body));
                 let committed = Committed { seq: waiting.seq, at, place: &place, event: &event, line };
                 self.services.observer.committed(&committed);
@@ -107,7 +107,7 @@ impl Session {
             return Ok(());
         }
         if self.status == SessionStatus::Running {
-            // A turn was under way, so a message may have been half shown. One that stopped told so itself.
+            // A turn was running, so a message may have been shown partially. A stopped turn reported this itself.
             draft.event(&place, Event::MessageDiscarded { message_id: message_id(row.last_seq, 0) });
         }
         self.status = SessionStatus::Running;
@@ -116,7 +116,7 @@ impl Session {
 }
 
 /// The event of a stored line of type `waiting`.
-fn waiting_again(line: &str) -> Result<(EventLocation, Event), serde_json::Error> {
+fn stored_waiting(line: &str) -> Result<(EventLocation, Event), serde_json::Error> {
     #[derive(Deserialize)]
     struct Waiting {
         r#for: String,
@@ -129,13 +129,13 @@ fn waiting_again(line: &str) -> Result<(EventLocation, Event), serde_json::Error
     Ok((location, Event::Waiting { r#for, prompt, answer_id }))
 }
 
-/// The user's variables as a layer; without those that this program does not declare as global: they are other scripts'.
+/// The user's variables as a layer, without those that this program does not declare as global: they belong to other scripts.
 pub(crate) fn user_layer(program: &Program, rows: &[VariableRow]) -> Result<ScopeLayer, Message> {
     let own = rows.iter().filter(|row| program.globals.contains_key(&row.name));
     layer(Scope::Global, String::new(), &program.globals, own)
 }
 
-/// The end of the conversation, and the last words of the person however far back they lie.
+/// The end of the conversation, and the last message of the person regardless of its age.
 async fn recent(archive: &dyn Store, id: &str, program: &Program) -> Result<RecentTranscript, RunError> {
     let mut count = program.history_messages.max(1);
     loop {
@@ -154,7 +154,7 @@ async fn recent(archive: &dyn Store, id: &str, program: &Program) -> Result<Rece
     }
 }
 
-/// The scopes of the frames, from the outside in: those that are seen now, and those that wait outside of skills.
+/// The scopes of the frames, outermost first: the current ones, and those outside of running skills.
 fn open_scopes(
     program: &Program,
     frames: &Frames,
@@ -163,33 +163,34 @@ fn open_scopes(
 ) -> Result<(Scopes, Vec<Scopes>), Message> {
     let (mut scopes, mut outer) = (Scopes::default(), Vec::new());
     scopes.push(user_layer(program, user_rows)?);
-    let of = |scope: Scope, path: &str, declarations: &Arc<DeclarationMap>| {
+    let layer_of = |scope: Scope, path: &str, declarations: &Arc<DeclarationMap>| {
         let rows = rows.iter().filter(|row| row.scope == scope.name() && row.path == path);
         layer(scope, path.to_owned(), declarations, rows)
     };
-    scopes.push(of(Scope::Session, "", &program.declarations)?);
+    scopes.push(layer_of(Scope::Session, "", &program.declarations)?);
     let Some(mut above) = frames.get(ROOT) else { return Ok((scopes, outer)) };
     let mut phase = None;
     let leaf = frames.leaf();
     for key in lineage(&leaf) {
-        let frame = frames.get(key).ok_or_else(|| msg!("no frame `{}`", told(key)))?;
+        let frame = frames.get(key).ok_or_else(|| msg!("no frame `{}`", redacted_key(key)))?;
         match &frame.at {
             FrameTarget::Phase => {
-                let found = program.phases.get(above.next).ok_or_else(|| msg!("no phase for `{}`", told(key)))?;
-                scopes.push(of(Scope::Phase, key, &found.declarations)?);
+                let found =
+                    program.phases.get(above.next).ok_or_else(|| msg!("no phase for `{}`", redacted_key(key)))?;
+                scopes.push(layer_of(Scope::Phase, key, &found.declarations)?);
                 phase = Some(found);
             }
             FrameTarget::Topic => {
                 let topic = phase.and_then(|phase| phase.topics.get(above.next));
-                let topic = topic.ok_or_else(|| msg!("no topic for `{}`", told(key)))?;
-                scopes.push(of(Scope::Topic, &public_path(key), &topic.declarations)?);
+                let topic = topic.ok_or_else(|| msg!("no topic for `{}`", redacted_key(key)))?;
+                scopes.push(layer_of(Scope::Topic, &public_path(key), &topic.declarations)?);
             }
             FrameTarget::Skill(id) => {
                 let skill = program.skills.get(id).ok_or_else(|| msg!("no skill `{id}`"))?;
-                let inside = Scopes::isolated(of(Scope::Topic, &skill_path(key), &skill.inputs)?);
+                let inside = Scopes::isolated(layer_of(Scope::Topic, &skill_path(key), &skill.inputs)?);
                 outer.push(std::mem::replace(&mut scopes, inside));
             }
-            // An action of the script inside of a skill sees the script's scopes.
+            // An action of the script inside a skill sees the script's scopes.
             FrameTarget::Single(_) if matches!(frame.insertion, Some(Insertion::Triggered { outside: true, .. })) => {
                 if let Some(script) = outer.first_mut() {
                     std::mem::swap(&mut scopes, script);

@@ -1,57 +1,57 @@
-//! Where a session stands, told to people: every level from the phase to the action, and what waits outside.
+//! The position of a session for display: every level from the phase to the action, and its surroundings.
 
 use crate::program::event::mask;
 use crate::run::frames::{Frame, FrameTarget, Insertion, component, id_of, lineage, parent, public_path};
-use crate::run::routes::MOST_HOPS;
+use crate::run::routes::MAX_HOPS;
 use crate::run::session::Session;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocationKind {
     Phase,
-    /// A topic, or one element's run of it.
+    /// A topic, or its run for one element.
     Topic,
     /// A list of actions inside an action.
     Block,
     Skill,
-    /// One action of the script that was inserted.
+    /// One inserted action of the script.
     Single,
     Action,
 }
 
-/// One level of where a session stands.
+/// One level of a session's position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocationLevel {
-    pub what: LocationKind,
+    pub kind: LocationKind,
     pub id: String,
-    /// The name of a phase or topic, the kind of an action.
+    /// The name of a phase or topic, or the kind of an action.
     pub name: Option<String>,
     /// The number of this visit, from 1.
     pub visit: u64,
-    /// What paths call the element that the topic runs for.
+    /// The name in paths of the element that the topic runs for.
     pub element: Option<String>,
     /// The number of that element, from 1.
     pub number: u32,
-    /// The round of an action that counts rounds.
+    /// The round of an action, if it counts rounds.
     pub round: Option<u32>,
-    /// Its last round, where that is known.
-    pub most_rounds: Option<u32>,
-    /// How often a route began the action again.
+    /// Its last round, if known.
+    pub max_rounds: Option<u32>,
+    /// How often a route restarted the action.
     pub retries: u32,
-    /// What brought an insertion here, and what follows it.
-    pub brought_by: Option<String>,
-    /// Whether an answer is kept for the action that something stepped in front of.
+    /// How it was inserted, and what follows it.
+    pub inserted_by: Option<String>,
+    /// Whether an answer is held back for the action until an insertion ends.
     pub holds_answer: bool,
-    /// Whether a monitor's advice waits for the next turn in it.
+    /// Whether a monitor's advice is stored for its next turn.
     pub advised: bool,
 }
 
-/// The actions of the topic that a session is in, as it has them now.
+/// The current actions of the topic that a session is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicOutline {
     pub path: String,
     /// The id and the kind of each action.
     pub actions: Vec<(String, &'static str)>,
-    /// Which of them is next or running.
+    /// The index of the next or running one.
     pub next: usize,
 }
 
@@ -67,15 +67,15 @@ impl Session {
         let id = id_of(component).to_owned();
         let (named, visit) = component.split_once('#').unwrap_or((component, ""));
         let mut level = LocationLevel {
-            what: LocationKind::Action,
+            kind: LocationKind::Action,
             name: None,
             visit: visit.parse().unwrap_or(1),
             element: named.split_once('@').map(|(_, element)| element.to_owned()),
             number: self.frames.get(parent(key)).map_or(0, |above| above.taken),
             round: frame.round,
-            most_rounds: None,
+            max_rounds: None,
             retries: frame.retries,
-            brought_by: frame.insertion.as_ref().map(|insertion| brought_by(insertion, id_of(component_above(key)))),
+            inserted_by: frame.insertion.as_ref().map(|insertion| brought_by(insertion, id_of(component_above(key)))),
             holds_answer: frame.held.is_some(),
             advised: frame.advice.is_some(),
             id,
@@ -84,30 +84,30 @@ impl Session {
         match &frame.at {
             FrameTarget::Session => return None,
             FrameTarget::Phase => {
-                level.what = LocationKind::Phase;
+                level.kind = LocationKind::Phase;
                 level.name = phases.iter().find(|phase| phase.id == level.id).and_then(|phase| phase.name.clone());
             }
             FrameTarget::Topic => {
-                level.what = LocationKind::Topic;
+                level.kind = LocationKind::Topic;
                 let mut topics = phases.iter().flat_map(|phase| &phase.topics);
                 level.name = topics.find(|topic| topic.id == level.id).and_then(|topic| topic.name.clone());
             }
             FrameTarget::Block(block) => {
-                level.what = LocationKind::Block;
+                level.kind = LocationKind::Block;
                 level.id.clone_from(block);
             }
-            FrameTarget::Skill(_) => level.what = LocationKind::Skill,
-            FrameTarget::Single(_) => level.what = LocationKind::Single,
+            FrameTarget::Skill(_) => level.kind = LocationKind::Skill,
+            FrameTarget::Single(_) => level.kind = LocationKind::Single,
             FrameTarget::Action => {
                 let position = self.position(&self.program, key);
                 level.name = position.as_ref().map(|position| position.step.kind.to_owned());
-                level.most_rounds = position.and_then(|position| Some(position.step.action.watched()?.max_rounds));
+                level.max_rounds = position.and_then(|position| Some(position.step.action.watched()?.max_rounds));
             }
         }
         Some(level)
     }
 
-    /// The actions of the topic that it is in; `None` between topics.
+    /// The actions of the current topic; `None` between topics.
     pub fn outline(&self) -> Option<TopicOutline> {
         let leaf = self.frames.leaf();
         let is_topic = |key: &&str| self.frames.get(key).is_some_and(|frame| frame.at == FrameTarget::Topic);
@@ -120,13 +120,13 @@ impl Session {
         })
     }
 
-    /// How many routes that may lead in a circle were followed since the newest answer, and how many may be.
+    /// The number of possibly circular routes since the newest answer, and its limit.
     pub fn hops(&self) -> (u32, u32) {
-        (self.head.hops, MOST_HOPS)
+        (self.head.hops, MAX_HOPS)
     }
 
-    /// The newest of those routes, in words.
-    pub fn way(&self) -> &[String] {
+    /// Descriptions of the newest of those routes.
+    pub fn recent_routes(&self) -> &[String] {
         &self.head.way
     }
 
@@ -135,7 +135,7 @@ impl Session {
         self.head.fired.iter().map(|(trigger, fired)| (trigger.as_str(), fired.times))
     }
 
-    /// Takes the sensitive values out of an event that is to be shown.
+    /// Masks sensitive values in an event for display.
     pub fn mask(&self, event: &mut serde_json::Value) {
         mask(event, &self.masker);
     }

@@ -1,7 +1,7 @@
-//! Where analyses of monitors come in: they run beside the session, which never waits for one (docs/monitors.md).
+//! Runs the analyses of monitors in the background; the session never waits for one (docs/monitors.md).
 //!
-//! One runs at a time per action; of those that must wait for it, only the newest is kept. What was analysed already is not
-//! analysed again. Dropping the mailbox ends all of them.
+//! One analysis runs at a time per action; of those that wait for it, only the newest is kept. The same metrics are not analyzed
+//! twice in a row. Dropping the mailbox aborts all analyses.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,33 +16,33 @@ use tracing::error;
 use crate::program::analysis::{AnalysisResult, WatchedTurn};
 use crate::program::monitor::{Monitor, MonitorContext};
 
-/// An analysis that has no result yet: what a resumed session needs to start it again.
+/// An analysis without a result: what a resumed session needs to restart it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Unanswered {
+pub struct PendingAnalysis {
     /// The key of the frame of the topic (or skill) whose next turn may use the advice.
     pub home: String,
-    /// The sequence number of the outcome that is analysed.
+    /// The sequence number of the analyzed outcome.
     pub seq: u64,
     #[serde(flatten)]
     pub watched: WatchedTurn,
 }
 
-/// An analysis to be made.
+/// An analysis to run.
 pub struct Job {
-    pub about: Unanswered,
+    pub about: PendingAnalysis,
     pub monitor: &'static dyn Monitor,
     pub context: MonitorContext,
 }
 
-/// An analysis that was made.
+/// A finished analysis.
 #[derive(Clone, Debug)]
-pub struct Arrival {
-    pub about: Unanswered,
-    /// What came of it; the empty analysis after any failure.
-    pub analysed: AnalysisResult,
-    /// What the next prompt of its home is told; `None` when nothing is advised.
+pub struct FinishedAnalysis {
+    pub about: PendingAnalysis,
+    /// The result; the empty analysis after any failure.
+    pub result: AnalysisResult,
+    /// The advice for the next prompt of its home; `None` if there is none.
     pub feedback: Option<String>,
-    /// Whether it asks for a new plan of the rest of the topic.
+    /// Whether it requests a new plan of the remaining topic.
     pub orchestrate: bool,
 }
 
@@ -64,28 +64,28 @@ struct Shared {
 struct State {
     running: BTreeMap<Key, Running>,
     waiting: BTreeMap<Key, Job>,
-    /// The metrics of an action that were analysed last, so that the same ones are not analysed again.
+    /// The last analyzed metrics of each action, so that the same ones are not analyzed again.
     last: BTreeMap<Key, Map<String, Value>>,
-    arrivals: VecDeque<Arrival>,
-    /// Nobody will look at arrivals any more.
+    arrivals: VecDeque<FinishedAnalysis>,
+    /// Whether the mailbox was dropped, so that results are ignored.
     closed: bool,
 }
 
 struct Running {
-    about: Unanswered,
+    about: PendingAnalysis,
     task: Option<AbortHandle>,
 }
 
 impl Mailbox {
-    /// Starts an analysis, or lets it wait for the one that runs for the same action. Does nothing when these metrics are
-    /// being analysed or were analysed last. Must be called inside a tokio runtime; outside of one it comes back empty.
+    /// Starts an analysis, or queues it behind the one that runs for the same action. Does nothing if these metrics are being
+    /// analyzed or were analyzed last. Must be called inside a tokio runtime; otherwise the result is empty.
     pub fn start(&self, job: Job) {
         let key = key(&job.about);
         let metrics = &job.about.watched.metrics;
         let mut state = self.shared.state();
         if let Some(running) = state.running.get(&key) {
             if running.about.watched.metrics == *metrics {
-                // The person is again where the analysis under way found them: what waited is out of date.
+                // The running analysis has the same metrics, so the queued one is outdated.
                 state.waiting.remove(&key);
             } else {
                 state.waiting.insert(key, job);
@@ -93,19 +93,19 @@ impl Mailbox {
         } else if state.last.get(&key) != Some(metrics) {
             state.running.insert(key, Running { about: job.about.clone(), task: None });
             drop(state);
-            begin(&self.shared, job);
+            spawn(&self.shared, job);
         }
     }
 
-    /// What has come in since the last time, in the order in which it came.
-    pub fn take(&self) -> Vec<Arrival> {
+    /// Takes the results since the last call, in the order in which they were received.
+    pub fn take(&self) -> Vec<FinishedAnalysis> {
         self.shared.state().arrivals.drain(..).collect()
     }
 
-    /// Waits until something is there to be taken, however long that is. Dropping the future loses nothing.
-    pub async fn arrived(&self) {
+    /// Waits until there is a result, without a timeout. Dropping the future loses nothing.
+    pub async fn wait_for_result(&self) {
         loop {
-            // Whoever comes in after this look leaves a permit, which ends the wait at once.
+            // A result that is added after this check leaves a permit, which ends the wait at once.
             if !self.shared.state().arrivals.is_empty() {
                 return;
             }
@@ -113,22 +113,22 @@ impl Mailbox {
         }
     }
 
-    /// What has not been taken yet, in the order of the turns: under way, waiting, or come in. At rest, this is what a resumed
-    /// session starts again.
-    pub fn pending(&self) -> Vec<Unanswered> {
+    /// The analyses whose results were not taken yet, in the order of the turns: running, queued, or finished. A resumed session starts
+    /// them again.
+    pub fn pending(&self) -> Vec<PendingAnalysis> {
         let state = self.shared.state();
         let running = state.running.values().map(|running| &running.about);
         let waiting = state.waiting.values().map(|job| &job.about);
         let arrived = state.arrivals.iter().map(|arrival| &arrival.about);
-        let mut pending: Vec<Unanswered> = running.chain(waiting).chain(arrived).cloned().collect();
+        let mut pending: Vec<PendingAnalysis> = running.chain(waiting).chain(arrived).cloned().collect();
         pending.sort_by_key(|about| about.seq);
         pending
     }
 
-    /// Forgets what was analysed for actions of a home that has ended, so that memory does not grow with the session. What is
-    /// under way goes on: it is kept in the history, late as it is.
+    /// Forgets the last metrics of a home that has ended, so that memory does not grow with the session. Running analyses continue, and
+    /// their results go into the history.
     pub fn forget(&self, home: &str) {
-        self.shared.state().last.retain(|(of, _), _| of != home);
+        self.shared.state().last.retain(|(owner, _), _| owner != home);
     }
 }
 
@@ -149,20 +149,20 @@ impl Shared {
     }
 }
 
-/// A task under way. Its end is told when it is dropped, in whatever way it ends, so that a monitor that panics blocks nobody.
-struct Underway {
+/// A running task. Dropping it reports its end, however it ends, so that a monitor that panics blocks nothing.
+struct RunningTask {
     shared: Arc<Shared>,
-    about: Unanswered,
-    result: Option<Arrival>,
+    about: PendingAnalysis,
+    result: Option<FinishedAnalysis>,
 }
 
-impl Underway {
-    fn done(mut self, arrival: Arrival) {
+impl RunningTask {
+    fn done(mut self, arrival: FinishedAnalysis) {
         self.result = Some(arrival);
     }
 }
 
-impl Drop for Underway {
+impl Drop for RunningTask {
     fn drop(&mut self) {
         let key = key(&self.about);
         let mut state = self.shared.state();
@@ -175,15 +175,15 @@ impl Drop for Underway {
                 action_id = self.about.watched.action_id,
                 "a monitor ended without a result, and its advice is empty"
             );
-            nothing(self.about.clone())
+            empty_result(self.about.clone())
         });
-        // What failed may be tried again with the same metrics.
-        if arrival.analysed.worked() {
+        // A failed analysis may be retried with the same metrics.
+        if arrival.result.succeeded() {
             state.last.insert(key.clone(), self.about.watched.metrics.clone());
         }
         state.arrivals.push_back(arrival);
-        let analysed = state.last.get(&key);
-        let next = state.waiting.get(&key).is_some_and(|job| analysed != Some(&job.about.watched.metrics));
+        let last = state.last.get(&key);
+        let next = state.waiting.get(&key).is_some_and(|job| last != Some(&job.about.watched.metrics));
         let next = state.waiting.remove(&key).filter(|_| next);
         if let Some(job) = &next {
             state.running.insert(key, Running { about: job.about.clone(), task: None });
@@ -191,24 +191,24 @@ impl Drop for Underway {
         drop(state);
         self.shared.arrived.notify_one();
         if let Some(job) = next {
-            begin(&self.shared, job);
+            spawn(&self.shared, job);
         }
     }
 }
 
-/// Starts a task that `running` knows already. The state is not held meanwhile: a runtime that is being shut down drops the
-/// task at once, which then looks at the state itself.
-fn begin(shared: &Arc<Shared>, job: Job) {
+/// Starts a task that is already in `running`. The state must not be locked: a runtime that is shutting down drops the task at
+/// once, which then locks the state.
+fn spawn(shared: &Arc<Shared>, job: Job) {
     let Job { about, monitor, context } = job;
     let (key, seq) = (key(&about), about.seq);
-    let underway = Underway { shared: Arc::clone(shared), about: about.clone(), result: None };
+    let running_task = RunningTask { shared: Arc::clone(shared), about: about.clone(), result: None };
     let Ok(runtime) = Handle::try_current() else { return };
     let task = runtime.spawn(async move {
         let analysed = monitor.analyze_with_llm(&about.watched, &context).await;
-        let words = analysed.words.clone().unwrap_or_else(|| monitor.words());
-        let feedback = monitor.build_feedback_prompt(&analysed.analysis, &words);
+        let texts = analysed.feedback_texts.clone().unwrap_or_else(|| monitor.feedback_texts());
+        let feedback = monitor.build_feedback_prompt(&analysed.analysis, &texts);
         let orchestrate = monitor.should_trigger_orchestration(&analysed.analysis);
-        underway.done(Arrival { about, analysed, feedback, orchestrate });
+        running_task.done(FinishedAnalysis { about, result: analysed, feedback, orchestrate });
     });
     let mut state = shared.state();
     if state.closed {
@@ -218,10 +218,10 @@ fn begin(shared: &Arc<Shared>, job: Job) {
     }
 }
 
-fn nothing(about: Unanswered) -> Arrival {
-    Arrival { about, analysed: AnalysisResult::default(), feedback: None, orchestrate: false }
+fn empty_result(about: PendingAnalysis) -> FinishedAnalysis {
+    FinishedAnalysis { about, result: AnalysisResult::default(), feedback: None, orchestrate: false }
 }
 
-fn key(about: &Unanswered) -> Key {
+fn key(about: &PendingAnalysis) -> Key {
     (about.home.clone(), about.watched.action_id.clone())
 }

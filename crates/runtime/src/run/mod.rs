@@ -1,4 +1,4 @@
-//! The loop: read the state, run one turn, write the state, repeat (docs/architecture.md).
+//! The session loop: read the state, run one turn, write the state, repeat (docs/architecture.md).
 
 pub mod budget;
 pub mod commit;

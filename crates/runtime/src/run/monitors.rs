@@ -1,5 +1,5 @@
-//! Monitors of a session: what they are given after a turn, where their advice waits, and how its use is told
-//! (docs/monitors.md). The analyses themselves run beside the session, see [`crate::run::mailbox`].
+//! Monitors of a session: their input after a turn, the storage of their advice, and the events about its use
+//! (docs/monitors.md). The analyses run in the background, see [`crate::run::mailbox`].
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -11,42 +11,42 @@ use crate::program::action::WatchedConfig;
 use crate::program::analysis::{TREND, WatchedTurn};
 use crate::program::event::{Event, ModelCall};
 use crate::program::location::EventLocation;
-use crate::program::monitor::{MonitorContext, USUAL_LIMIT, monitor_names};
+use crate::program::monitor::{DEFAULT_MONITOR_TIMEOUT, MonitorContext, monitor_names};
 use crate::program::outcome::Outcome;
 use crate::program::program::{Program, ProgramSteps};
 use crate::program::transcript::cut_in_the_middle;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
-use crate::run::mailbox::{Arrival, Job, Unanswered};
+use crate::run::mailbox::{FinishedAnalysis, Job, PendingAnalysis};
 use crate::run::planner::RequestedPlan;
 use crate::run::position::Position;
 use crate::run::session::Session;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
 
-/// The most characters of an answer, or of a metric in a trend, that a monitor is told.
-const MOST_ANSWER: usize = 500;
+/// The maximum number of characters of an answer, or of a metric in a trend, in a monitor's input.
+const MAX_ANSWER_CHARS: usize = 500;
 
-/// The most characters of a metric that a monitor is told.
-const MOST_METRIC: usize = 2000;
+/// The maximum number of characters of a metric in a monitor's input.
+const MAX_METRIC_CHARS: usize = 2000;
 
-/// Advice that waits for the next turn of its topic or skill.
+/// Advice that is stored for the next turn of its topic or skill.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
-    /// The sequence number of the event that brought it.
+    /// The sequence number of the event with the advice.
     pub seq: u64,
-    /// The sequence number of the outcome that it is about: of two, the newer counts.
+    /// The sequence number of the outcome that it is about; the newer advice counts.
     pub about: u64,
-    /// What the prompt is told.
+    /// The text for the prompt.
     pub text: String,
-    /// Whose turn was analysed.
+    /// The action of the analyzed turn.
     pub action_id: String,
     pub action_type: String,
     pub round: u32,
     pub analysis: Value,
 }
 
-/// What the metrics of one turn said of the person.
+/// The person's mood according to the metrics of one turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mood {
     pub engagement: String,
@@ -54,20 +54,20 @@ pub struct Mood {
 }
 
 impl Session {
-    /// Waits until some monitor has something to say, however long that is; [`Session::note_arrivals`] takes it down.
-    /// Dropping the future loses nothing.
-    pub async fn arrived(&self) {
+    /// Waits until a monitor or the planner has a result, without a timeout; [`Session::commit_results`] commits it. Dropping the
+    /// future loses nothing.
+    pub async fn wait_for_result(&self) {
         tokio::select! {
-            () = self.mailbox.arrived() => {}
+            () = self.mailbox.wait_for_result() => {}
             () = self.planner.arrived() => {}
         }
     }
 
-    /// Commits what monitors have said since the last time: each analysis is one row, and the advice in it waits in the frame
-    /// of its topic. What comes after its topic has ended is kept and used by nobody.
-    /// Errors: When the store fails. The session must then be given up; at rest it is whole.
-    pub async fn note_arrivals(&mut self) -> Result<(), RunError> {
-        self.must_be_whole()?;
+    /// Commits the results of monitors since the last call: each analysis is one row, and its advice is stored in the frame of its
+    /// topic. Advice for a topic that has ended is stored but not used.
+    /// Errors: The store failed. The session object must then be dropped; the stored session is intact.
+    pub async fn commit_results(&mut self) -> Result<(), RunError> {
+        self.ensure_consistent()?;
         if self.status.is_final() {
             return Ok(());
         }
@@ -77,25 +77,30 @@ impl Session {
         }
         let mut draft = CommitDraft::default();
         for arrival in arrivals {
-            self.note(arrival, &mut draft);
+            self.record_analysis(arrival, &mut draft);
         }
         if let Some(planned) = planned {
-            self.note_plan(planned, &mut draft);
+            self.apply_finished_plan(planned, &mut draft);
         }
         self.commit(draft).await
     }
 
-    pub(crate) fn note(&mut self, arrival: Arrival, draft: &mut CommitDraft) {
-        let Arrival { about: Unanswered { home, seq: about, watched }, analysed, feedback, orchestrate } = arrival;
+    pub(crate) fn record_analysis(&mut self, arrival: FinishedAnalysis, draft: &mut CommitDraft) {
+        let FinishedAnalysis {
+            about: PendingAnalysis { home, seq: about, watched },
+            result: analysed,
+            feedback,
+            orchestrate,
+        } = arrival;
         let mut place = self.place_of(&home);
         place.action_id = Some(watched.action_id.clone());
         place.round = Some(watched.round);
-        let worked = analysed.worked();
-        self.note_calls(&place, analysed.calls, draft);
+        let worked = analysed.succeeded();
+        self.record_calls(&place, analysed.calls, draft);
         if let Some(message) = analysed.prompt_error {
             draft.event(&place, Event::Warning { code: "monitor-prompt", message, help: None });
         }
-        // What was built of plain fields can be written.
+        // Serialization of plain fields cannot fail.
         let analysis = serde_json::to_value(&analysed.analysis).unwrap_or(Value::Null);
         draft.event(
             &place,
@@ -111,9 +116,9 @@ impl Session {
         let seq = self.last_seq + draft.events.len() as u64;
         if orchestrate {
             let (action_id, round) = (watched.action_id.clone(), watched.round);
-            let asked = RequestedPlan { home: home.clone(), action_id, round, analysis: analysis.clone() };
-            if let Some(why) = self.ask_for_plan(asked) {
-                Self::no_plan(&place, why, draft);
+            let plan_request = RequestedPlan { home: home.clone(), action_id, round, analysis: analysis.clone() };
+            if let Some(why) = self.ask_for_plan(plan_request) {
+                Self::report_no_plan(&place, why, draft);
             }
         }
         let Some(frame) = self.frames.change(&home) else {
@@ -124,7 +129,7 @@ impl Session {
             frame.analysed.insert(watched.action_id.clone(), digest(&watched.metrics));
         }
         let Some(text) = feedback else {
-            // The person is not any more where older advice found them.
+            // The new analysis outdates the older advice.
             let outdated = |advice: &Advice| advice.action_id == watched.action_id && advice.about < about;
             if worked && frame.advice.as_deref().is_some_and(outdated) {
                 frame.advice = None;
@@ -138,8 +143,8 @@ impl Session {
         frame.advice = Some(Box::new(Advice { seq, about, text, action_id, action_type, round, analysis }));
     }
 
-    /// Counts and tells of calls that were made beside the session.
-    pub(crate) fn note_calls(&mut self, place: &EventLocation, calls: Vec<ModelCall>, draft: &mut CommitDraft) {
+    /// Counts and reports model calls that were made in the background.
+    pub(crate) fn record_calls(&mut self, place: &EventLocation, calls: Vec<ModelCall>, draft: &mut CommitDraft) {
         for call in calls {
             self.head.model_calls += 1;
             self.head.tokens_in += call.tokens_in.unwrap_or(0);
@@ -150,7 +155,7 @@ impl Session {
         }
     }
 
-    /// The advice in the frame `home` reached a prompt: it is used up, in the same commit as the turn that used it.
+    /// Removes the advice in the frame `home` after it reached a prompt, in the same commit as the turn that used it.
     pub(crate) fn advice_used(&mut self, home: &str, place: &EventLocation, draft: &mut CommitDraft) {
         let Some(advice) = self.frames.change(home).and_then(|frame| frame.advice.take()) else { return };
         let Advice { seq, action_id, action_type, round, analysis, .. } = *advice;
@@ -158,7 +163,7 @@ impl Session {
         draft.event(place, event);
     }
 
-    /// What a monitor will look at once the turn in this draft is committed.
+    /// The analysis to start once the turn in this draft is committed.
     pub(crate) fn next_job(
         &mut self,
         program: &Arc<Program>,
@@ -173,7 +178,7 @@ impl Session {
         self.watch(program, position, place, outcome, self.last_seq + number as u64 + 1)
     }
 
-    /// What a monitor will look at once this turn is committed, when it judged an answer and somebody watches.
+    /// The analysis to start once this turn is committed, if it processed an answer and has a monitor.
     fn watch(
         &mut self,
         program: &Arc<Program>,
@@ -183,26 +188,26 @@ impl Session {
         seq: u64,
     ) -> Option<Job> {
         let config = position.step.action.watched()?;
-        // Asked first, since mostly there is one or there is none for the whole session.
+        // Checked first, because usually there is a monitor for the complete session or none.
         self.services.models.monitor(&position.step.id)?;
         let metrics = shortened(config.monitor.parse_metrics(outcome)?);
-        let moods = self.remember_mood(&position.home, &metrics);
+        let moods = self.record_mood(&position.home, &metrics);
         let analysed = self.frames.get(&position.home).and_then(|home| home.analysed.get(&position.step.id));
         if analysed == Some(&digest(&metrics)) {
             return None;
         }
-        // What nobody has a budget for is not asked.
+        // Without a budget no analysis is started.
         if self.larger_budget().is_some() {
             return None;
         }
         let names = self.names_of_monitor(program, position);
         let strategy = &position.topic.strategy;
-        let words = |text: &Option<Text>| rendered(program, text.as_ref(), &names);
+        let strategy_text = |text: &Option<Text>| render_or_empty(program, text.as_ref(), &names);
         let round = place.round.unwrap_or(1);
-        // Fewer than the author allows, when time is short.
+        // Fewer than the author allows if time is short.
         let last_round = outcome.metadata.get("max_rounds").and_then(Value::as_u64);
         let answers = self.recent.newest_of_user(round.min(TREND as u32) as usize);
-        let answers = answers.iter().map(|answer| cut_in_the_middle(answer, MOST_ANSWER)).collect();
+        let answers = answers.iter().map(|answer| cut_in_the_middle(answer, MAX_ANSWER_CHARS)).collect();
         let watched = WatchedTurn {
             action_type: position.step.kind.to_owned(),
             action_id: position.step.id.clone(),
@@ -216,21 +221,21 @@ impl Session {
             engagement_trend: moods.iter().map(|mood| mood.engagement.clone()).collect(),
             emotion_trend: moods.iter().map(|mood| mood.emotion.clone()).collect(),
             user_feedback_history: answers,
-            strategy: words(&strategy.text),
-            min_completeness_requirement: words(&strategy.min_completeness_requirement),
-            retry_strategy: words(&strategy.retry_strategy),
+            strategy: strategy_text(&strategy.text),
+            min_completeness_requirement: strategy_text(&strategy.min_completeness_requirement),
+            retry_strategy: strategy_text(&strategy.retry_strategy),
             max_retry_count: strategy.retries(),
         };
-        let about = Unanswered { home: position.home.clone(), seq, watched };
+        let about = PendingAnalysis { home: position.home.clone(), seq, watched };
         self.job(program, config, about, names)
     }
 
-    /// What a monitor is started with; `None` when nobody answers it.
+    /// The job of a monitor; `None` if no model answers it.
     fn job(
         &self,
         program: &Arc<Program>,
         config: &WatchedConfig,
-        about: Unanswered,
+        about: PendingAnalysis,
         names: TemplateNames,
     ) -> Option<Job> {
         let context = MonitorContext {
@@ -241,29 +246,29 @@ impl Session {
             models: Arc::clone(&self.services.models),
             clock: Arc::clone(&self.services.clock),
             seq: about.seq,
-            limit: USUAL_LIMIT,
+            limit: DEFAULT_MONITOR_TIMEOUT,
             recording: self.services.recorder.is_some(),
         };
         Some(Job { about, monitor: config.monitor, context })
     }
 
-    /// Starts again what had no answer when the session came to rest.
-    pub(crate) fn watch_again(&mut self) {
+    /// Restarts the analyses that had no result when the session was stored.
+    pub(crate) fn restart_analyses(&mut self) {
         if self.larger_budget().is_some() {
-            // It is still noted when there is a budget for it.
-            self.shelved = (std::mem::take(&mut self.head.monitors), self.head.planning.take());
+            // They stay stored for a resume with a budget.
+            self.deferred = (std::mem::take(&mut self.head.monitors), self.head.planning.take());
             return;
         }
         let program = Arc::clone(&self.program);
         let leaf = self.frames.leaf();
         let Some(position) = self.position(&program, &leaf) else { return };
         for about in std::mem::take(&mut self.head.monitors) {
-            // All actions of a kind have the same monitor, and the one that was watched is mostly the one that waits.
+            // All actions of a kind have the same monitor, and the observed action is usually the current one.
             let kind = about.watched.action_type.clone();
             let topics = program.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.steps);
             let skills = program.skills.values().map(|skill| &skill.steps);
             let own = position.step.action.watched().filter(|_| position.step.kind == kind);
-            let config = own.or_else(|| topics.chain(skills).find_map(|steps| watched_in(steps, &kind)));
+            let config = own.or_else(|| topics.chain(skills).find_map(|steps| find_watched(steps, &kind)));
             let Some(config) = config else { continue };
             let names = self.names_of_monitor(&program, &position);
             if let Some(job) = self.job(&program, config, about, names) {
@@ -273,15 +278,15 @@ impl Session {
     }
 
     fn names_of_monitor(&self, program: &Program, position: &Position<'_>) -> TemplateNames {
-        let time = self.services.clock.words(self.last_seq);
+        let time = self.services.clock.prompt_time(self.last_seq);
         monitor_names(program, position.phase, position.topic, &self.recent, self.scopes.clone(), time)
     }
 
-    /// Keeps what the metrics say of the person, and gives the newest of that.
-    fn remember_mood(&mut self, home: &str, metrics: &Map<String, Value>) -> Vec<Mood> {
+    /// Stores the mood according to the metrics, and returns the newest moods.
+    fn record_mood(&mut self, home: &str, metrics: &Map<String, Value>) -> Vec<Mood> {
         let text = |name: &str| {
             let text = metrics.get(name).and_then(Value::as_str).unwrap_or_default();
-            cut_in_the_middle(text, MOST_ANSWER)
+            cut_in_the_middle(text, MAX_ANSWER_CHARS)
         };
         let mood = Mood { engagement: text("user_engagement"), emotion: text("emotional_intensity") };
         let Some(frame) = self.frames.change(home) else { return vec![mood] };
@@ -293,17 +298,17 @@ impl Session {
     }
 }
 
-/// The metrics with none of them longer than a monitor needs: they are kept with the session until the monitor answers.
+/// The metrics, truncated to the length that a monitor needs: they are stored with the session until the monitor answers.
 fn shortened(mut metrics: Map<String, Value>) -> Map<String, Value> {
     for metric in metrics.values_mut() {
-        if let Some(text) = metric.as_str().filter(|text| text.len() > MOST_METRIC) {
-            *metric = Value::from(cut_in_the_middle(text, MOST_METRIC));
+        if let Some(text) = metric.as_str().filter(|text| text.len() > MAX_METRIC_CHARS) {
+            *metric = Value::from(cut_in_the_middle(text, MAX_METRIC_CHARS));
         }
     }
     metrics
 }
 
-/// What tells metrics from others, also after a resume.
+/// A digest that distinguishes metrics, also after a resume.
 fn digest(metrics: &Map<String, Value>) -> u64 {
     let mut hasher = DefaultHasher::new();
     for (name, metric) in metrics {
@@ -312,15 +317,15 @@ fn digest(metrics: &Map<String, Value>) -> u64 {
     hasher.finish()
 }
 
-/// A text of a strategy. One that cannot be rendered is left out: it guides a monitor and decides nothing.
-fn rendered(program: &Program, text: Option<&Text>, names: &TemplateNames) -> String {
+/// Renders a text of a strategy. One that cannot be rendered is left out: it guides a monitor and decides nothing.
+fn render_or_empty(program: &Program, text: Option<&Text>, names: &TemplateNames) -> String {
     text.and_then(|text| program.texts.render(text, names).ok()).unwrap_or_default()
 }
 
-/// The first action of this kind that a monitor looks at, also inside of others.
-fn watched_in<'p>(steps: &'p ProgramSteps, kind: &str) -> Option<&'p WatchedConfig> {
+/// The first action of this kind with a monitor, including nested actions.
+fn find_watched<'p>(steps: &'p ProgramSteps, kind: &str) -> Option<&'p WatchedConfig> {
     steps.iter().find_map(|step| {
         let own = step.action.watched().filter(|_| step.kind == kind);
-        own.or_else(|| step.action.blocks().into_iter().find_map(|steps| watched_in(steps, kind)))
+        own.or_else(|| step.action.blocks().into_iter().find_map(|steps| find_watched(steps, kind)))
     })
 }

@@ -1,4 +1,4 @@
-//! The notebook of a session at rest: its cells are rows, its state is one row that is written when it changed.
+//! The stored notebook of a session: its cells are rows, its state is one row that is written when it changes.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -16,7 +16,7 @@ use bcc_store::contract::Store;
 use bcc_store::error::StoreError;
 use bcc_store::rows::{CellRow, VariableRow};
 
-/// The scope, in the store only, of the state of a notebook.
+/// The scope of a notebook's state; it exists only in the store.
 pub const NOTEBOOK: &str = "notebook";
 
 pub(crate) struct StoredCells {
@@ -26,7 +26,7 @@ pub(crate) struct StoredCells {
 
 impl StoredCells {
     fn read(&self, row: &CellRow) -> Result<Cell, StoreError> {
-        // What is wrong is not repeated: it would quote the cell.
+        // The error is not repeated: it would quote the cell.
         let unreadable = |_| StoreError::CellUnreadable { id: self.session.clone(), number: row.number };
         serde_json::from_str(&row.body).map_err(unreadable)
     }
@@ -47,35 +47,35 @@ impl CellReader for StoredCells {
     }
 }
 
-/// The most cells that one turn may add or change. Actions put one at a time; this is what none can get past.
-const MOST_CELLS: usize = 1_000;
+/// The maximum number of cells that one turn may add or change. Actions add one at a time; this is a safety limit.
+const MAX_CELLS: usize = 1_000;
 
-/// The most bytes that the cells of one turn may take.
-const MOST_CELL_BYTES: usize = 64 << 20;
+/// The maximum number of bytes of the cells of one turn.
+const MAX_CELL_BYTES: usize = 64 << 20;
 
-/// Whether the store should take what a turn wrote into the notebook.
-pub(crate) fn fits(work: &TurnWork) -> Result<(), ActionError> {
+/// Checks that the cells written by a turn are within the limits.
+pub(crate) fn check_cell_limits(work: &TurnWork) -> Result<(), ActionError> {
     if work.cells.is_empty() {
         return Ok(());
     }
-    let mut bytes = Bytes(0);
+    let mut bytes = ByteCounter(0);
     let written = work.cells.values().try_for_each(|cell| serde_json::to_writer(&mut bytes, cell));
-    if work.cells.len() > MOST_CELLS || bytes.0 > MOST_CELL_BYTES || written.is_err() {
+    if work.cells.len() > MAX_CELLS || bytes.0 > MAX_CELL_BYTES || written.is_err() {
         let message = msg!(
-            "a turn can write at most {MOST_CELLS} cells and {MOST_CELL_BYTES} bytes to the notebook, and this one wrote more"
+            "a turn can write at most {MAX_CELLS} cells and {MAX_CELL_BYTES} bytes to the notebook, and this one wrote more"
         );
         return Err(ActionError::failed("notebook-too-much", message));
     }
     Ok(())
 }
 
-/// Counts what is written.
-struct Bytes(usize);
+/// Counts the bytes written to it.
+struct ByteCounter(usize);
 
-impl Write for Bytes {
-    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
-        self.0 += piece.len();
-        Ok(piece.len())
+impl Write for ByteCounter {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.0 += buffer.len();
+        Ok(buffer.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -1,5 +1,5 @@
-//! Plans for the rest of a topic: when one is asked for, what becomes of it, and how long it counts (docs/monitors.md,
-//! "Path 2"). What a plan may change is decided in [`crate::program::orchestration`].
+//! Plans for the remaining topic: when one is requested, how it is applied, and how long it counts (docs/monitors.md, "Path 2").
+//! [`crate::program::orchestration`] decides what a plan may change.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -19,45 +19,45 @@ use crate::run::frames::{Frame, FrameTarget, Frames, ROOT, component, id_of, is_
 use crate::run::planner::{FinishedPlan, RequestedPlan};
 use crate::run::session::Session;
 
-/// Why a plan is none any more.
-const OVER: &str = "the visit to the topic that it was made for is over";
+/// The reason for rejecting a plan whose visit has ended.
+const VISIT_ENDED: &str = "the visit to the topic that it was made for is over";
 
 impl Session {
-    /// Asks for a plan, when the topic allows it and nothing speaks against it. It is made beside the session. Gives why none is
-    /// made though one was wanted; [`Session::no_plan`] tells that.
-    pub(crate) fn ask_for_plan(&mut self, asked: RequestedPlan) -> Option<Message> {
-        // What nobody has a budget for is not asked.
+    /// Requests a plan in the background, if the topic allows it and nothing prevents it. Returns the reason if none is made although
+    /// one was requested; [`Session::report_no_plan`] reports it.
+    pub(crate) fn ask_for_plan(&mut self, request: RequestedPlan) -> Option<Message> {
+        // Without a budget no plan is requested.
         if self.larger_budget().is_some() {
             return None;
         }
         let program = Arc::clone(&self.program);
-        let Some(frame) = self.frames.get(&asked.home) else {
-            return may_plan(&self.base, &asked.home).then(|| Message::word(OVER));
+        let Some(frame) = self.frames.get(&request.home) else {
+            return allows_plans(&self.base, &request.home).then(|| Message::word(VISIT_ENDED));
         };
-        let (phase, topic) = self.topic_at(&program, &asked.home)?;
+        let (phase, topic) = self.topic_at(&program, &request.home)?;
         let plans = frame.plans.as_deref().cloned().unwrap_or_default();
-        // Both are known at once; to know the actions, the whole script is read.
+        // Both are cheap to check; the actions require reading the complete script.
         if !topic.strategy.orchestration || plans.are_used_up() {
             return None;
         }
-        let Some(written) = self.services.recheck.actions(&topic.id) else {
+        let Some(original) = self.services.recheck.actions(&topic.id) else {
             error!(topic_id = topic.id, "a topic that runs is not in its script");
             return Some(Message::word("the script has no such topic"));
         };
-        let actions = match plans.replay(written) {
+        let actions = match plans.replay(original) {
             Ok(actions) => actions,
-            Err(refused) => {
+            Err(rejected) => {
                 error!(
                     topic_id = topic.id,
-                    code = refused.code,
-                    "the plans of a topic do not fit its actions: {refused}"
+                    code = rejected.code,
+                    "the plans of a topic do not fit its actions: {rejected}"
                 );
-                return Some(msg!("the earlier plans do not fit the topic: {refused}", refused = refused.why));
+                return Some(msg!("the earlier plans do not fit the topic: {refused}", refused = rejected.why));
             }
         };
-        let mut place = self.place_of(&asked.home);
-        place.action_id = Some(asked.action_id.clone());
-        place.round = Some(asked.round);
+        let mut place = self.place_of(&request.home);
+        place.action_id = Some(request.action_id.clone());
+        place.round = Some(request.round);
         let context = OrchestrationContext::new(PlanRequest {
             program: &program,
             services: &self.services,
@@ -67,56 +67,56 @@ impl Session {
             recent: &self.recent,
             scopes: self.script_scopes().clone(),
             actions,
-            cursor: self.cursor(&asked.home),
+            cursor: self.cursor(&request.home),
             plans: &plans,
             last_seq: self.last_seq,
-            call_id: format!("c{}.plan{}", self.last_seq + 1, plans.asked),
+            call_id: format!("c{}.plan{}", self.last_seq + 1, plans.requests),
         });
-        if !should_orchestrate(&asked.analysis, &context) {
+        if !should_orchestrate(&request.analysis, &context) {
             return None;
         }
-        let home = asked.home.clone();
-        if !self.planner.start(asked, context) {
+        let home = request.home.clone();
+        if !self.planner.start(request, context) {
             return Some(Message::word("another plan is being made"));
         }
         if let Some(frame) = self.frames.change(&home) {
-            frame.plans.get_or_insert_default().asked += 1;
+            frame.plans.get_or_insert_default().requests += 1;
         }
         None
     }
 
-    /// Tells that there is no plan, and why.
-    pub(crate) fn no_plan(place: &EventLocation, why: Message, draft: &mut CommitDraft) {
+    /// Reports that there is no plan, and why.
+    pub(crate) fn report_no_plan(place: &EventLocation, why: Message, draft: &mut CommitDraft) {
         let message = msg!("there is no plan for the rest of the topic: {why}");
         draft.event(place, Event::Warning { code: "plan-failed", message, help: None });
     }
 
-    /// Does what a plan says, or tells why not (`execute_orchestration` of docs/monitors.md).
-    pub(crate) fn note_plan(&mut self, planned: FinishedPlan, draft: &mut CommitDraft) {
+    /// Applies a plan, or reports why not (`execute_orchestration` of docs/monitors.md).
+    pub(crate) fn apply_finished_plan(&mut self, planned: FinishedPlan, draft: &mut CommitDraft) {
         let FinishedPlan { asked, generated } = planned;
         let mut place = self.place_of(&asked.home);
         place.action_id = Some(asked.action_id.clone());
         place.round = Some(asked.round);
-        self.note_calls(&place, generated.calls, draft);
-        if let Some(fault) = generated.fault {
-            Self::no_plan(&place, fault, draft);
+        self.record_calls(&place, generated.calls, draft);
+        if let Some(failure) = generated.error {
+            Self::report_no_plan(&place, failure, draft);
         }
         let Some(plan) = generated.plan else { return };
         let program = Arc::clone(&self.program);
         let recheck = Arc::clone(&self.services.recheck);
         let about = (&asked.analysis, asked.action_id.as_str());
         let Some((_, topic)) = self.topic_at(&program, &asked.home) else {
-            let refused = PlanError::new("too-late", OVER);
-            draft.event(&place, Plans::default().told(&plan, Some(&refused), about, &[]));
+            let rejected = PlanError::new("too-late", VISIT_ENDED);
+            draft.event(&place, Plans::default().event(&plan, Some(&rejected), about, &[]));
             return;
         };
-        // Where there are none, the plan is refused for that reason.
+        // If there are none, the plan is rejected for that reason.
         let original = recheck.actions(&topic.id).unwrap_or_default();
         let cursor = self.cursor(&asked.home);
         let mut plans =
             self.frames.get(&asked.home).and_then(|frame| frame.plans.as_deref().cloned()).unwrap_or_default();
         let accepted = plans.apply(plan.clone(), cursor, &topic.id, recheck.as_ref());
-        draft.event(&place, plans.told(&plan, accepted.as_ref().err(), about, &original));
+        draft.event(&place, plans.event(&plan, accepted.as_ref().err(), about, &original));
         if let Ok(accepted) = accepted {
             self.program = Arc::new(accepted.program);
         }
@@ -125,32 +125,32 @@ impl Session {
         }
     }
 
-    /// Asks again for the plan that was not there when the session came to rest. Why there will be none is noted like a plan
-    /// that came in.
-    pub(crate) fn plan_again(&mut self) {
+    /// Requests again the plan that was missing when the session was stored. If none will be made, the reason is stored like a
+    /// finished plan.
+    pub(crate) fn restart_plan(&mut self) {
         if let Some(asked) = self.head.planning.take() {
-            // It was counted when it was asked for the first time.
+            // It was counted at the first request.
             if let Some(plans) = self.frames.change(&asked.home).and_then(|frame| frame.plans.as_mut()) {
-                plans.asked = plans.asked.saturating_sub(1);
+                plans.requests = plans.requests.saturating_sub(1);
             }
-            if let Some(fault) = self.ask_for_plan(asked.clone()) {
+            if let Some(failure) = self.ask_for_plan(asked.clone()) {
                 if let Some(plans) = self.frames.change(&asked.home).and_then(|frame| frame.plans.as_mut()) {
-                    plans.asked += 1;
+                    plans.requests += 1;
                 }
-                self.planner.failed(asked, fault);
+                self.planner.failed(asked, failure);
             }
         }
     }
 
-    /// A topic's visit is over: what plans made of the topic counts no more.
-    pub(crate) fn visit_over(&mut self, key: &str, frame: &Frame) {
+    /// The visit of a topic ended: changes of plans no longer apply.
+    pub(crate) fn visit_ended(&mut self, key: &str, frame: &Frame) {
         self.mailbox.forget(key);
         if frame.plans.as_ref().is_some_and(|plans| !plans.applied.is_empty()) {
             self.program = Arc::clone(&self.base);
         }
     }
 
-    /// The phase and topic of the frame `home`, when it is a topic that is being visited.
+    /// The phase and topic of the frame `home`, if it is a topic that is being visited.
     fn topic_at<'p>(&self, program: &'p Program, home: &str) -> Option<(&'p Phase, &'p Topic)> {
         let frame = self.frames.get(home)?;
         let phase = program.phases.get(self.frames.get(ROOT)?.next)?;
@@ -158,15 +158,15 @@ impl Session {
         (frame.at == FrameTarget::Topic).then_some((phase, topic))
     }
 
-    /// How far the visit `home` has come.
+    /// The progress of the visit `home`.
     fn cursor(&self, home: &str) -> Cursor {
         let at = self.frames.get(home).map_or(0, |frame| frame.next);
-        Cursor { at, begun: is_below(&self.frames.leaf(), home) }
+        Cursor { at, started: is_below(&self.frames.leaf(), home) }
     }
 }
 
-/// Whether the topic whose frame had the key `home`, and has ended, allows plans. A skill has none of its own.
-fn may_plan(program: &Program, home: &str) -> bool {
+/// Whether the topic whose frame had the key `home`, and has ended, allows plans. Skills have no plans.
+fn allows_plans(program: &Program, home: &str) -> bool {
     let key: Vec<&str> = lineage(home).map(|key| id_of(component(key))).collect();
     let [phase, topic] = key.as_slice() else { return false };
     let phase = program.phases.iter().find(|found| found.id == *phase);
@@ -174,8 +174,8 @@ fn may_plan(program: &Program, home: &str) -> bool {
     topic.is_some_and(|topic| topic.strategy.orchestration)
 }
 
-/// The program as the plans in these frames have made it; `None` when there are none.
-/// Errors: When a plan that counted before does not check any more.
+/// The program with the plans in these frames applied; `None` if there are none.
+/// Errors: The check rejects a plan that it accepted before.
 pub(crate) fn replanned(
     frames: &Frames,
     program: &Program,
@@ -190,6 +190,6 @@ pub(crate) fn replanned(
     let Some((plans, topic)) = planned else { return Ok(None) };
     let accepted = plans
         .program(&topic.id, recheck)
-        .map_err(|refused| msg!("a plan of the topic: {refused}", refused = refused.why))?;
+        .map_err(|rejected| msg!("a plan of the topic: {refused}", refused = rejected.why))?;
     Ok(accepted.map(|accepted| accepted.program))
 }

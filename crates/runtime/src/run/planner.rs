@@ -1,5 +1,5 @@
-//! Where a plan for the rest of a topic comes in: a model makes it beside the session, which never waits for it
-//! (docs/orchestration.md). One is made at a time.
+//! Makes plans for the remaining topic with a model in the background; the session never waits for one (docs/orchestration.md).
+//! Only one plan is made at a time.
 
 use bcc_lang::message::message::Message;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use tokio::task::AbortHandle;
 use crate::program::orchestration::plan_prompt::OrchestrationContext;
 use crate::program::orchestration::{Generated, generate_orchestration_plan};
 
-/// A plan that was asked for: what a resumed session needs to ask again.
+/// A requested plan: what a resumed session needs to request it again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestedPlan {
     /// The key of the topic's frame.
@@ -24,14 +24,14 @@ pub struct RequestedPlan {
     pub analysis: Value,
 }
 
-/// A plan that came in, or why none did.
+/// A finished plan, or why there is none.
 #[derive(Debug)]
 pub struct FinishedPlan {
     pub asked: RequestedPlan,
     pub generated: Generated,
 }
 
-/// The plan of one session that is being made.
+/// The plan in progress of one session.
 #[derive(Default)]
 pub struct Planner {
     shared: Arc<Shared>,
@@ -51,7 +51,7 @@ struct State {
 }
 
 impl Planner {
-    /// Asks for a plan, unless one is being made or lies there. Gives whether it does. Must be called inside a tokio runtime.
+    /// Requests a plan, unless one is being made or was not taken yet. Returns whether it did. Must be called inside a tokio runtime.
     pub fn start(&mut self, asked: RequestedPlan, context: OrchestrationContext) -> bool {
         let Ok(runtime) = Handle::try_current() else { return false };
         {
@@ -61,28 +61,29 @@ impl Planner {
             }
             state.asked = Some(asked.clone());
         }
-        let underway = Underway { shared: Arc::clone(&self.shared), asked: Some(asked.clone()), generated: None };
+        let running_task =
+            RunningTask { shared: Arc::clone(&self.shared), asked: Some(asked.clone()), generated: None };
         let task = runtime.spawn(async move {
-            let mut underway = underway;
-            underway.generated = Some(generate_orchestration_plan(&asked.analysis, &context).await);
+            let mut running_task = running_task;
+            running_task.generated = Some(generate_orchestration_plan(&asked.analysis, &context).await);
         });
         self.task = Some(task.abort_handle());
         true
     }
 
-    /// Lays down why a plan that was asked for is not made, unless something lies there.
-    pub fn failed(&self, asked: RequestedPlan, fault: Message) {
-        let generated = Generated { fault: Some(fault), ..Generated::default() };
+    /// Stores why a requested plan is not made, unless there is a finished plan.
+    pub fn failed(&self, asked: RequestedPlan, failure: Message) {
+        let generated = Generated { error: Some(failure), ..Generated::default() };
         self.shared.state().planned.get_or_insert(FinishedPlan { asked, generated });
         self.shared.arrived.notify_one();
     }
 
-    /// What came in since the last time.
+    /// Takes the finished plan since the last call.
     pub fn take(&self) -> Option<FinishedPlan> {
         self.shared.state().planned.take()
     }
 
-    /// Waits until something came in. Dropping the future loses nothing.
+    /// Waits until there is a finished plan. Dropping the future loses nothing.
     pub async fn arrived(&self) {
         loop {
             if self.shared.state().planned.is_some() {
@@ -92,7 +93,7 @@ impl Planner {
         }
     }
 
-    /// What was asked and not taken yet.
+    /// The request whose result was not taken yet.
     pub fn pending(&self) -> Option<RequestedPlan> {
         let state = self.shared.state();
         state.asked.clone().or_else(|| state.planned.as_ref().map(|planned| planned.asked.clone()))
@@ -113,18 +114,19 @@ impl Shared {
     }
 }
 
-/// A task under way: however it ends, its end is told.
-struct Underway {
+/// A running task: dropping it reports its end, however it ends.
+struct RunningTask {
     shared: Arc<Shared>,
     asked: Option<RequestedPlan>,
     generated: Option<Generated>,
 }
 
-impl Drop for Underway {
+impl Drop for RunningTask {
     fn drop(&mut self) {
         let Some(asked) = self.asked.take() else { return };
-        let fault = || Generated { fault: Some(Message::word("it ended without a result")), ..Generated::default() };
-        let generated = self.generated.take().unwrap_or_else(fault);
+        let no_result =
+            || Generated { error: Some(Message::word("it ended without a result")), ..Generated::default() };
+        let generated = self.generated.take().unwrap_or_else(no_result);
         let mut state = self.shared.state();
         state.asked = None;
         state.planned = Some(FinishedPlan { asked, generated });

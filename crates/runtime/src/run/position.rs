@@ -1,4 +1,4 @@
-//! Where a session stands: what its frames point at in the program.
+//! Resolves the frames of a session to parts of the program.
 
 use crate::program::location::EventLocation;
 use crate::program::outcome::ExitReason;
@@ -8,41 +8,41 @@ use crate::run::frames::{Frame, FrameTarget, ROOT, component, id_of, lineage, pu
 use crate::run::session::Session;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use bcc_lang::script::routes::Go;
+use bcc_lang::script::routes::RouteTarget;
 
 /// The parts of the program that a frame points at.
 pub(crate) struct Position<'p> {
-    /// The phase; the last one when the script is through and something is inserted after it.
+    /// The phase; the last one if the script has ended and something is inserted after it.
     pub(crate) phase: &'p Phase,
     /// The topic, likewise.
     pub(crate) topic: &'p Topic,
     pub(crate) step: &'p ProgramStep,
-    /// Whether it was inserted, or stands in a skill: then only its own table is asked.
+    /// Whether it was inserted, or belongs to a skill: then only its own table applies.
     pub(crate) inserted: bool,
-    /// The key of the frame whose monitors and advice are its own: its skill's, else its topic's.
+    /// The key of the frame that stores its monitor data and advice: of its skill, else of its topic.
     pub(crate) home: String,
 }
 
-/// A route as found, and where.
-pub(crate) struct Found<'p> {
+/// A route and its table.
+pub(crate) struct FoundRoute<'p> {
     pub(crate) route: &'p Route,
-    /// What its table belongs to.
+    /// The level of its table.
     pub(crate) level: RouteLevel,
-    /// The id of that.
+    /// The id of the owner of the table.
     pub(crate) id: &'p str,
 }
 
-impl Found<'_> {
-    /// Whose table it stands in, in words.
+impl FoundRoute<'_> {
+    /// The table as text.
     pub(crate) fn table(&self) -> Message {
         msg!("on_exit of the {} `{}`", Message::word(self.level.name()), self.id)
     }
 }
 
 impl<'p> Position<'p> {
-    /// The route for `reason`: the action's own table is asked first, then the topic's, the phase's, the session's
-    /// (docs/routes.md). What was inserted asks its own table only: its topic did not write it.
-    pub(crate) fn route(&self, program: &'p Program, reason: ExitReason) -> Option<Found<'p>> {
+    /// The route for `reason`: searched in the action's own table, then the topic's, the phase's, the session's (docs/routes.md).
+    /// Inserted actions use only their own table, because the author of the topic's table did not write them.
+    pub(crate) fn route(&self, program: &'p Program, reason: ExitReason) -> Option<FoundRoute<'p>> {
         let own = (&self.step.routes, RouteLevel::Action, self.step.id.as_str());
         let wider: [(&'p RouteTable, RouteLevel, &'p str); 3] = [
             (&self.topic.routes, RouteLevel::Topic, &self.topic.id),
@@ -52,13 +52,14 @@ impl<'p> Position<'p> {
         let tables = std::iter::once(own).chain(wider.into_iter().filter(|_| !self.inserted));
         tables.into_iter().find_map(|(table, level, id)| {
             let route = table.get(reason)?;
-            Some(Found { route, level, id })
+            Some(FoundRoute { route, level, id })
         })
     }
 
-    /// The reasons for which an action that is not done is led away.
+    /// The reasons for which a route leads away from an unfinished action.
     pub(crate) fn routed(&self, program: &'p Program) -> Vec<ExitReason> {
-        let leads_away = |route: &Route| route.insert.is_some() || !matches!(route.then, None | Some(Go::Resume));
+        let leads_away =
+            |route: &Route| route.insert.is_some() || !matches!(route.then, None | Some(RouteTarget::Resume));
         [ExitReason::UserBlocked, ExitReason::OffTopic]
             .into_iter()
             .filter(|reason| self.route(program, *reason).is_some_and(|found| leads_away(found.route)))
@@ -66,7 +67,7 @@ impl<'p> Position<'p> {
     }
 }
 
-/// An action that is inserted by its id: inside of a skill one of its own, else one of the script.
+/// An action to insert by its id: inside a skill one of its own, else one of the script.
 pub(crate) fn single<'p>(program: &'p Program, skill: Option<&'p Skill>, id: &str) -> Option<&'p ProgramStep> {
     match skill {
         Some(skill) => skill.inserts.get(id),
@@ -74,7 +75,7 @@ pub(crate) fn single<'p>(program: &'p Program, skill: Option<&'p Skill>, id: &st
     }
 }
 
-/// The last action of the script: where something stands that comes after it.
+/// The last action of the script, as the position of insertions after it.
 pub(crate) fn last_of(program: &Program) -> Option<Position<'_>> {
     let phase = program.phases.last()?;
     let topic = phase.topics.last()?;
@@ -101,7 +102,7 @@ impl Session {
         place
     }
 
-    /// What the frame `key`, an action, points at.
+    /// The position of the frame `key`, an action.
     pub(crate) fn position<'p>(&self, program: &'p Program, key: &str) -> Option<Position<'p>> {
         let mut above: &Frame = self.frames.get(ROOT)?;
         let phase = program.phases.get(above.next).or(program.phases.last())?;
@@ -141,7 +142,7 @@ impl Session {
         Some(Position { phase, topic, step: step?, inserted, home })
     }
 
-    /// The skill that the frame `key` stands in.
+    /// The skill that contains the frame `key`.
     pub(crate) fn skill_of<'p>(&self, program: &'p Program, key: &str) -> Option<&'p Skill> {
         let skills = lineage(key).filter_map(|key| match &self.frames.get(key)?.at {
             FrameTarget::Skill(id) => program.skills.get(id),
@@ -150,7 +151,7 @@ impl Session {
         skills.last()
     }
 
-    /// The steps that the frame `key`, which is no action, walks through.
+    /// The steps of the frame `key`, which is not an action.
     pub(crate) fn steps_of<'p>(&self, program: &'p Program, key: &str) -> Option<&'p [ProgramStep]> {
         let frame = self.frames.get(key)?;
         match &frame.at {

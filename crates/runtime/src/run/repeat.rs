@@ -1,5 +1,5 @@
-//! A session that is repeated to see what it was at some moment: it is led step by step, and its next turn can be tried without
-//! being taken.
+//! Step-by-step control of a session for replays: it runs one step at a time, and the next turn can be tried without being
+//! committed.
 
 use bcc_lang::message::message::Message;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::run::planner::{FinishedPlan, RequestedPlan};
 use crate::run::session::Session;
 
 impl Session {
-    /// One turn, or what the triggers do about the newest answer, when one is due. Gives where the session is then.
+    /// Runs one turn, or the triggers on the newest answer, if the session is running. Returns the new status.
     pub async fn step(&mut self) -> Result<SessionStatus, RunError> {
         if self.status() == SessionStatus::Running {
             self.one_turn().await?;
@@ -31,13 +31,13 @@ impl Session {
         Ok(self.status())
     }
 
-    /// Lets the triggers look at the newest answer, if they did not yet. Gives whether one of them stepped in.
-    pub async fn look(&mut self) -> Result<bool, RunError> {
+    /// Checks the triggers against the newest answer, if this was not done. Returns whether one fired.
+    pub async fn check_triggers_on_answer(&mut self) -> Result<bool, RunError> {
         let program = Arc::clone(&self.program);
         self.look_at_answer(&program).await
     }
 
-    /// Lays down advice for the next turn, as a monitor's that came in.
+    /// Stores advice for the next turn, as if a monitor had given it.
     pub fn advise(&mut self, text: String) {
         let program = Arc::clone(&self.program);
         let key = self.frames.leaf();
@@ -56,43 +56,46 @@ impl Session {
         }
     }
 
-    /// Does what a plan says that counted for the visit of a topic at `at`. Gives whether that is where the session is.
+    /// Applies an accepted plan to the visit of a topic at `at`. Returns false if the session is not in that visit.
     pub async fn replan(&mut self, at: &EventLocation, plan: OrchestrationPlan) -> Result<bool, RunError> {
         let leaf = self.frames.leaf();
         let Some(home) = lineage(&leaf).find(|key| public_path(key) == at.path).map(str::to_owned) else {
             return Ok(false);
         };
         let (action_id, round) = (at.action_id.clone().unwrap_or_default(), at.round.unwrap_or(1));
-        let asked = RequestedPlan { home, action_id, round, analysis: Value::Null };
+        let request = RequestedPlan { home, action_id, round, analysis: Value::Null };
         let before = Arc::clone(&self.program);
         let mut draft = CommitDraft::default();
-        self.note_plan(
-            FinishedPlan { asked, generated: Generated { plan: Some(plan), ..Generated::default() } },
+        self.apply_finished_plan(
+            FinishedPlan { asked: request, generated: Generated { plan: Some(plan), ..Generated::default() } },
             &mut draft,
         );
         self.commit(draft).await?;
         Ok(!Arc::ptr_eq(&before, &self.program))
     }
 
-    /// The program of the script as the plans of the present visit have made it, for a caller that wants to change it; `None`
-    /// when no plan did.
-    /// Errors: When a plan that counted does not check any more.
+    /// The program with the plans of the current visit applied, for a caller that wants to change it; `None` if there are no plans.
+    /// Errors: The check rejects a plan that it accepted before.
     pub fn replanned(&self) -> Result<Option<Program>, RunError> {
         replanned(&self.frames, &self.base, self.services.recheck.as_ref())
             .map_err(|what| RunError::Unreadable { id: self.id.clone(), what })
     }
 
-    /// Tries the next turn with this program, of the same script, and these services. Nothing that it does counts.
-    /// Errors: When the session stands at no action.
-    pub async fn rehearse(&self, program: &Program, services: &Services) -> Result<Result<(), ActionError>, RunError> {
+    /// Runs the next turn with this program, of the same script, and these services, without committing anything.
+    /// Errors: The session's position is not an action.
+    pub async fn dry_run_turn(
+        &self,
+        program: &Program,
+        services: &Services,
+    ) -> Result<Result<(), ActionError>, RunError> {
         let key = self.frames.leaf();
         let unreadable = |what: &'static str| RunError::Unreadable { id: self.id.clone(), what: Message::word(what) };
         let position =
             self.position(program, &key).ok_or_else(|| unreadable("its frames do not point to an action"))?;
         let frame = self.frames.get(&key).ok_or_else(|| unreadable("it has no frame"))?;
         let (place, routed) = (self.place_of(&key), position.routed(program));
-        let lent = self.lent((program, services), (&key, frame), &position, &place, &routed);
-        let turn = Turn::new(lent, self.scopes.clone());
+        let resources = self.turn_resources((program, services), (&key, frame), &position, &place, &routed);
+        let turn = Turn::new(resources, self.scopes.clone());
         Ok(position.step.action.turn(&turn).await.map(drop))
     }
 }

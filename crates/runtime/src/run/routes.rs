@@ -1,5 +1,5 @@
-//! Routes: where a session goes on when an action came to its end, or when something stands in its way
-//! (docs/routes.md). Every decision is made here, and told.
+//! Routes: decides and reports where a session continues when an action ends or something prevents it from continuing
+//! (docs/routes.md).
 
 use crate::program::assignments::assign;
 use crate::program::event::Event;
@@ -8,72 +8,76 @@ use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
 use crate::program::routes::RouteLevel;
 use crate::run::draft::CommitDraft;
-use crate::run::frames::{FrameTarget, Insertion, ROOT, component, id_of, lineage, parent, told};
+use crate::run::frames::{FrameTarget, Insertion, ROOT, component, id_of, lineage, parent, redacted_key};
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use bcc_lang::script::routes::Go;
+use bcc_lang::script::routes::RouteTarget;
 
-/// How many routes that may lead in a circle are followed without an answer of the person between them.
-pub(crate) const MOST_HOPS: u32 = 100;
+/// The maximum number of possibly circular routes that are followed without an answer of the person.
+pub(crate) const MAX_HOPS: u32 = 100;
 
-/// How many of them an error names.
-const HOPS_TOLD: usize = 8;
+/// The maximum number of routes that an error lists.
+const MAX_REPORTED_HOPS: usize = 8;
 
 impl Session {
-    /// Decides where the session goes on after `outcome` of the action `key`, tells it, and goes there. `lost` is what went
-    /// wrong, where that is known better than the outcome says.
+    /// Decides where the session continues after `outcome` of the action `key`, reports it, and goes there. `error` is the cause, if
+    /// the caller knows it better than the outcome.
     pub(crate) fn decide(
         &mut self,
         program: &Program,
         key: &str,
         outcome: Outcome,
-        lost: Option<SessionFailure>,
+        error: Option<SessionFailure>,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         let reason = outcome.exit_reason.unwrap_or(ExitReason::ExitCriteriaMet);
         let completed = outcome.completed;
-        let lost = lost.or_else(|| told_by(&outcome));
+        let error = error.or_else(|| error_of(&outcome));
         let place = self.place_of(key);
         let from = place.action_id.clone().unwrap_or_default();
         let position = self.position(program, key);
         let found = match &position {
             Some(position) => position.route(program, reason),
-            // Something that was inserted after the last action.
-            None => program.routes.get(reason).map(|route| crate::run::position::Found {
+            // An insertion after the last action.
+            None => program.routes.get(reason).map(|route| crate::run::position::FoundRoute {
                 route,
                 level: RouteLevel::Session,
                 id: program.id.as_str(),
             }),
         };
-        let usual = usual(reason, completed);
+        let default = default_route(reason, completed);
         let Some(found) = found else {
-            if usual == Go::Fail && self.inside(key).is_some() {
-                return self.raise(program, key, (reason, None), lost, draft);
+            if default == RouteTarget::Fail && self.enclosing_insertion(key).is_some() {
+                return self.fail_insertion(program, key, (reason, None), error, draft);
             }
-            let why = match usual {
-                Go::Fail => "no route is defined for it, and without a route this reason fails the session",
-                Go::Next => "no route is defined for it, and after a completed action the session continues",
+            let why = match default {
+                RouteTarget::Fail => "no route is defined for it, and without a route this reason fails the session",
+                RouteTarget::Next => "no route is defined for it, and after a completed action the session continues",
                 _ => "no route is defined for it, and an action that is not completed gets another round",
             };
-            self.routed(&place, (reason, None), usual.to_string(), &from, why.into(), draft);
-            if usual == Go::Next {
+            self.routed(&place, (reason, None), default.to_string(), &from, why.into(), draft);
+            if default == RouteTarget::Next {
                 self.finish_action(key, &outcome);
                 return Ok(());
             }
-            return self.follow(program, key, &usual, completed, reason, lost, draft);
+            return self.follow(program, key, &default, completed, reason, error, draft);
         };
         let level = Some(found.level);
         if !found.route.set.is_empty() {
-            self.set_aside(program, key, &found.route.set, draft)?;
+            self.apply_assignments(program, key, &found.route.set, draft)?;
         }
         let written = found.route.then.clone();
-        // A route that says not where leaves it at what would have been without one.
-        if written.is_none() && found.route.insert.is_none() && usual == Go::Fail && self.inside(key).is_some() {
-            return self.raise(program, key, (reason, level), lost, draft);
+        // A route without a target leaves the session where it would be without a route.
+        if written.is_none()
+            && found.route.insert.is_none()
+            && default == RouteTarget::Fail
+            && self.enclosing_insertion(key).is_some()
+        {
+            return self.fail_insertion(program, key, (reason, level), error, draft);
         }
-        let then = written.clone().unwrap_or(usual);
+        let then = written.clone().unwrap_or(default);
         let mut why = found.table();
         if let Some(id) = &found.route.insert {
             let id = id.clone();
@@ -83,25 +87,25 @@ impl Session {
             if let Some(frame) = self.frames.change(key) {
                 frame.last = Some(Box::new(outcome.brief()));
             }
-            let failure = lost.map(|lost| lost.message);
+            let failure = error.map(|error| error.message);
             let insertion = Insertion::Routed { reason, completed, then: written, failure };
             return self.insert(program, key, &id, insertion, serde_json::Map::new(), draft);
         }
         let then = match then {
-            Go::Retry => {
-                let most = position.map_or(0, |position| position.topic.strategy.retries());
+            RouteTarget::Retry => {
+                let max_retries = position.map_or(0, |position| position.topic.strategy.retries());
                 let retried = self.frames.get(key).map_or(0, |frame| frame.retries);
-                if retried < most {
-                    why = msg!("{why}; retry {} of {most}", retried + 1);
-                    Go::Retry
+                if retried < max_retries {
+                    why = msg!("{why}; retry {} of {max_retries}", retried + 1);
+                    RouteTarget::Retry
                 } else {
-                    why = msg!("{why} requests a retry, but {retried} of {most} retries are used");
-                    Go::Next
+                    why = msg!("{why} requests a retry, but {retried} of {max_retries} retries are used");
+                    RouteTarget::Next
                 }
             }
-            Go::Resume if completed => {
+            RouteTarget::Resume if completed => {
                 why = msg!("{why} requests a resume, but the action has no rounds left");
-                Go::Next
+                RouteTarget::Next
             }
             other => other,
         };
@@ -109,7 +113,7 @@ impl Session {
         if let Some(frame) = self.frames.change(key) {
             frame.last = Some(Box::new(outcome.brief()));
         }
-        self.follow(program, key, &then, completed, reason, lost, draft)
+        self.follow(program, key, &then, completed, reason, error, draft)
     }
 
     fn routed(
@@ -130,18 +134,18 @@ impl Session {
         &mut self,
         program: &Program,
         key: &str,
-        go: &Go,
+        go: &RouteTarget,
         completed: bool,
         reason: ExitReason,
-        lost: Option<SessionFailure>,
+        error: Option<SessionFailure>,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
-        if *go == Go::Fail
-            && let Some(lost) = lost
+        if *go == RouteTarget::Fail
+            && let Some(error) = error
         {
-            return Err(lost);
+            return Err(error);
         }
-        if *go == Go::Fail && reason.fails() {
+        if *go == RouteTarget::Fail && reason.fails() {
             let action = id_of(component(key));
             let message = match reason {
                 ExitReason::Error => {
@@ -158,92 +162,93 @@ impl Session {
         self.go(program, key, go, completed, draft)
     }
 
-    /// Goes on after what a route inserted: where the route says, or where the action `key` would have gone without it.
+    /// Continues after an insertion of a route: at the route's target, or as without a route.
     pub(crate) fn go_on(
         &mut self,
         program: &Program,
         key: &str,
         (reason, completed): (ExitReason, bool),
-        then: Option<Go>,
+        then: Option<RouteTarget>,
         failure: Option<Message>,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         let then = match then {
-            Some(Go::Retry) if self.retries_left(program, key) == 0 => {
+            Some(RouteTarget::Retry) if self.retries_left(program, key) == 0 => {
                 let place = self.place_of(key);
                 let from = place.action_id.clone().unwrap_or_default();
                 let why =
                     "the route requests a retry after what it inserted, but the maximum number of retries is reached";
-                self.routed(&place, (reason, None), Go::Next.to_string(), &from, why.into(), draft);
-                return self.go(program, key, &Go::Next, completed, draft);
+                self.routed(&place, (reason, None), RouteTarget::Next.to_string(), &from, why.into(), draft);
+                return self.go(program, key, &RouteTarget::Next, completed, draft);
             }
             Some(then) => return self.go(program, key, &then, completed, draft),
-            None => usual(reason, completed),
+            None => default_route(reason, completed),
         };
-        let lost = failure.map(|message| SessionFailure { code: "action-error", message, help: None });
-        if then == Go::Fail && self.inside(key).is_some() {
-            return self.raise(program, key, (reason, None), lost, draft);
+        let error = failure.map(|message| SessionFailure { code: "action-error", message, help: None });
+        if then == RouteTarget::Fail && self.enclosing_insertion(key).is_some() {
+            return self.fail_insertion(program, key, (reason, None), error, draft);
         }
-        self.follow(program, key, &then, completed, reason, lost, draft)
+        self.follow(program, key, &then, completed, reason, error, draft)
     }
 
-    /// Goes where a route says, from the action `key`. Frames change; nothing is entered yet.
+    /// Follows a route from the action `key`. Frames change; nothing is entered yet.
     pub(crate) fn go(
         &mut self,
         program: &Program,
         key: &str,
-        go: &Go,
+        go: &RouteTarget,
         completed: bool,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         let id = id_of(component(key)).to_owned();
         match go {
-            Go::Resume if !completed => {
+            RouteTarget::Resume if !completed => {
                 if let Some(frame) = self.frames.change(key) {
                     frame.resumed = true;
                     frame.last = None;
                 }
                 Ok(())
             }
-            Go::Next | Go::Resume => {
+            RouteTarget::Next | RouteTarget::Resume => {
                 let outcome = self.frames.get(key).and_then(|frame| frame.last.as_deref().cloned()).unwrap_or_default();
                 self.finish_action(key, &outcome);
                 Ok(())
             }
-            Go::Retry => self.retry(program, key, draft),
-            Go::SkipTopic => {
-                self.leave_for(key, |at| *at == FrameTarget::Topic);
+            RouteTarget::Retry => self.retry(program, key, draft),
+            RouteTarget::SkipTopic => {
+                self.leave_to(key, |at| *at == FrameTarget::Topic);
                 Ok(())
             }
-            Go::SkipPhase => {
-                self.leave_for(key, |at| *at == FrameTarget::Phase);
+            RouteTarget::SkipPhase => {
+                self.leave_to(key, |at| *at == FrameTarget::Phase);
                 Ok(())
             }
-            Go::Goto(target) => {
+            RouteTarget::Goto(target) => {
                 self.hop(format!("{id} → goto: {target}"))?;
                 self.jump(program, target, draft)
             }
-            Go::End => {
+            RouteTarget::End => {
                 self.end(program);
                 Ok(())
             }
-            Go::Fail => {
+            RouteTarget::Fail => {
                 let message = msg!("a route of `{id}` fails the session");
                 Err(SessionFailure { code: "routed-to-fail", message, help: None })
             }
         }
     }
 
-    /// How often a route may still begin an action again.
+    /// The number of restarts of an action that routes have left.
     fn retries_left(&self, program: &Program, key: &str) -> u32 {
-        let most = self.position(program, key).map_or(0, |position| position.topic.strategy.retries());
-        most.saturating_sub(self.frames.get(key).map_or(0, |frame| frame.retries))
+        let max_retries = self.position(program, key).map_or(0, |position| position.topic.strategy.retries());
+        max_retries.saturating_sub(self.frames.get(key).map_or(0, |frame| frame.retries))
     }
 
-    /// Begins an action again, unless that was done often enough.
+    /// Restarts an action and counts the retry.
     fn retry(&mut self, program: &Program, key: &str, draft: &mut CommitDraft) -> Result<(), SessionFailure> {
-        let position =
-            self.position(program, key).ok_or_else(|| SessionFailure::new(msg!("no action for `{}`", told(key))))?;
+        let position = self
+            .position(program, key)
+            .ok_or_else(|| SessionFailure::new(msg!("no action for `{}`", redacted_key(key))))?;
         let step = position.step;
         self.hop(format!("{} → retry", id_of(component(key))))?;
         if let Some(frame) = self.frames.change(key) {
@@ -255,12 +260,12 @@ impl Session {
             frame.effect = None;
             frame.resumed = false;
         }
-        self.begin_again(program, step, key, draft)
+        self.restart_action(program, step, key, draft)
     }
 
-    /// Leaves the innermost frame above `key` that is like this, with all that it holds; everything when there is none.
-    fn leave_for(&mut self, key: &str, is_it: impl Fn(&FrameTarget) -> bool) {
-        let found = lineage(key).filter(|key| self.frames.get(key).is_some_and(|frame| is_it(&frame.at))).last();
+    /// Leaves the innermost frame above `key` that matches, with its descendants; all frames if none matches.
+    fn leave_to(&mut self, key: &str, matches: impl Fn(&FrameTarget) -> bool) {
+        let found = lineage(key).filter(|key| self.frames.get(key).is_some_and(|frame| matches(&frame.at))).last();
         match found.map(str::to_owned) {
             Some(found) => {
                 self.unwind(&found);
@@ -270,7 +275,7 @@ impl Session {
         }
     }
 
-    /// To the topic or phase of this id.
+    /// Jumps to the topic or phase with this id.
     fn jump(&mut self, program: &Program, target: &str, draft: &mut CommitDraft) -> Result<(), SessionFailure> {
         let phase_of = |phase: usize| program.phases.get(phase);
         let topics = program.phases.iter().enumerate().find_map(|(number, phase)| {
@@ -280,11 +285,11 @@ impl Session {
         let Some((phase, topic)) = topics.or_else(phases) else {
             return Err(SessionFailure::new(msg!("there is no topic or phase `{target}`")));
         };
-        let here = self.frames.get(ROOT).map(|root| root.next);
+        let current = self.frames.get(ROOT).map(|root| root.next);
         let leaf = self.frames.leaf();
         let open = lineage(&leaf).next().map(str::to_owned);
         let open = open.filter(|key| self.frames.get(key).is_some_and(|frame| frame.at == FrameTarget::Phase));
-        let stays = open.filter(|_| here == Some(phase) && topic.is_some());
+        let stays = open.filter(|_| current == Some(phase) && topic.is_some());
         match &stays {
             Some(key) => self.unwind(key),
             None => self.unwind(ROOT),
@@ -307,7 +312,7 @@ impl Session {
         Ok(())
     }
 
-    /// To the end of the script.
+    /// Jumps to the end of the script.
     pub(crate) fn end(&mut self, program: &Program) {
         self.unwind(ROOT);
         if let Some(root) = self.frames.change(ROOT) {
@@ -315,7 +320,7 @@ impl Session {
         }
     }
 
-    /// Takes away every frame below `key`, with its scope.
+    /// Removes every frame below `key`, with its scope.
     pub(crate) fn unwind(&mut self, key: &str) {
         for below in self.frames.below(key) {
             match self.frames.get(&below).map(|frame| &frame.at) {
@@ -324,71 +329,71 @@ impl Session {
                 }
                 Some(FrameTarget::Phase | FrameTarget::Topic) => {
                     if let Some(frame) = self.frames.remove(&below) {
-                        self.visit_over(&below, &frame);
+                        self.visit_ended(&below, &frame);
                     }
                     self.scopes.pop();
                 }
                 _ => {
-                    self.action_over(&below);
+                    self.remove_action(&below);
                 }
             }
         }
     }
 
-    /// The key of the innermost inserted thing that holds the action `key`.
-    fn inside(&self, key: &str) -> Option<String> {
+    /// The key of the innermost insertion that contains the action `key`.
+    fn enclosing_insertion(&self, key: &str) -> Option<String> {
         let inserted = |key: &&str| self.frames.get(key).is_some_and(|frame| frame.insertion.is_some());
         lineage(parent(key)).filter(inserted).last().map(str::to_owned)
     }
 
-    /// An action in something inserted ended badly, and has no route of its own: the whole of it ends like this.
-    fn raise(
+    /// An action in an insertion failed and has no route of its own: the complete insertion fails.
+    fn fail_insertion(
         &mut self,
         program: &Program,
         key: &str,
         (reason, level): (ExitReason, Option<RouteLevel>),
-        lost: Option<SessionFailure>,
+        error: Option<SessionFailure>,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         let place = self.place_of(key);
         let from = id_of(component(key)).to_owned();
-        let Some(inserted) = self.inside(key) else { return Ok(()) };
-        let what = id_of(component(&inserted)).to_owned();
-        let why = msg!("no route is defined for it in `{what}`, which therefore ends");
+        let Some(inserted) = self.enclosing_insertion(key) else { return Ok(()) };
+        let insertion = id_of(component(&inserted)).to_owned();
+        let why = msg!("no route is defined for it in `{insertion}`, which therefore ends");
         self.routed(&place, (reason, level), "error".into(), &from, why, draft);
-        let lost = lost.unwrap_or_else(|| SessionFailure {
+        let error = error.unwrap_or_else(|| SessionFailure {
             code: "action-error",
-            message: msg!("the action `{from}` of `{what}` ended with `{}`", reason.name()),
+            message: msg!("the action `{from}` of `{insertion}` ended with `{}`", reason.name()),
             help: Some(Message::word("`/why` shows what was tried")),
         });
         self.unwind(&inserted);
-        self.insertion_failed(program, &inserted, lost, draft)
+        self.insertion_failed(program, &inserted, error, draft)
     }
 
-    /// Sets what a route sets, where the action stands.
-    fn set_aside(
+    /// Makes the assignments of a route, in the scopes of the action.
+    fn apply_assignments(
         &mut self,
         program: &Program,
         key: &str,
         set: &[crate::program::assigned::Assignment],
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
-        self.beside(program, key, draft, |turn| assign(turn, set).map(|_| ()))
+        self.run_without_turn(program, key, draft, |turn| assign(turn, set).map(|_| ()))
     }
 
-    /// Counts a route that may lead in a circle.
-    /// Errors: When there were too many since the last answer.
-    pub(crate) fn hop(&mut self, what: String) -> Result<(), SessionFailure> {
+    /// Counts a possibly circular route.
+    /// Errors: There were too many since the last answer.
+    pub(crate) fn hop(&mut self, route: String) -> Result<(), SessionFailure> {
         self.head.hops += 1;
-        self.head.way.push(what);
-        if self.head.way.len() > HOPS_TOLD {
+        self.head.way.push(route);
+        if self.head.way.len() > MAX_REPORTED_HOPS {
             self.head.way.remove(0);
         }
-        if self.head.hops <= MOST_HOPS {
+        if self.head.hops <= MAX_HOPS {
             return Ok(());
         }
         let message = msg!(
-            "more than {MOST_HOPS} routes were followed without an answer from the user; the last were: {}",
+            "more than {MAX_HOPS} routes were followed without an answer from the user; the last were: {}",
             self.head.way.join("; ")
         );
         let help =
@@ -397,18 +402,17 @@ impl Session {
     }
 }
 
-/// Where an action goes that has no route for this reason (docs/routes.md).
-fn usual(reason: ExitReason, completed: bool) -> Go {
+/// The default route for this reason (docs/routes.md).
+fn default_route(reason: ExitReason, completed: bool) -> RouteTarget {
     match () {
-        () if reason.fails() => Go::Fail,
-        () if completed => Go::Next,
-        () => Go::Resume,
+        () if reason.fails() => RouteTarget::Fail,
+        () if completed => RouteTarget::Next,
+        () => RouteTarget::Resume,
     }
 }
 
-/// What an outcome says of what went wrong; nothing when a reply could not be read, of which it holds more than a person
-/// should be told.
-fn told_by(outcome: &Outcome) -> Option<SessionFailure> {
+/// The error in an outcome; `None` for an unreadable reply, whose outcome contains more than a person should see.
+fn error_of(outcome: &Outcome) -> Option<SessionFailure> {
     let unreadable = outcome.metadata.get("parse_error").and_then(serde_json::Value::as_bool).unwrap_or(false);
     let fails = outcome.exit_reason.is_some_and(ExitReason::fails) && !unreadable;
     let message = outcome.error_message().filter(|_| fails)?;

@@ -1,4 +1,4 @@
-//! A session while a process drives it.
+//! The `Session` type: a session while a process runs it.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -17,7 +17,7 @@ use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
 use crate::run::frames::Frames;
 use crate::run::head::{Head, SessionStatus};
-use crate::run::mailbox::{Job, Mailbox, Unanswered};
+use crate::run::mailbox::{Job, Mailbox, PendingAnalysis};
 use crate::run::notebook::StoredCells;
 use crate::run::planner::{Planner, RequestedPlan};
 use bcc_lang::template::names::MAX_VALUE_BYTES;
@@ -26,32 +26,31 @@ use bcc_lang::value::scopes::Scopes;
 use bcc_store::contract::{SessionLock, Store};
 use bcc_store::rows::VariableRow;
 
-/// The scope, in the store only, of values that must be masked for as long as the session is kept.
-pub(crate) const HIDDEN: &str = "hidden";
+/// The scope of values that must be masked as long as the session is stored; it exists only in the store.
+pub(crate) const MASKED_VALUES: &str = "hidden";
 
-/// A session that is alive: its program, its state as last committed, and what it needs to go on.
+/// A running session: its program, its state as last committed, and the services it needs.
 pub struct Session {
-    /// Its id.
     pub id: String,
-    /// The program as this visit of a topic has it: a plan may have changed the topic.
+    /// The program in this visit of a topic: a plan may have changed the topic.
     pub(crate) program: Arc<Program>,
-    /// The program as the script has it.
+    /// The program of the script.
     pub base: Arc<Program>,
-    /// Where monitors put what they have to say.
+    /// The analyses of monitors.
     pub(crate) mailbox: Mailbox,
     /// Counters that changed since the last commit.
-    pub(crate) counted: Vec<(String, u64)>,
-    /// What a monitor looks at once the turn that is under way is committed.
+    pub(crate) changed_counters: Vec<(String, u64)>,
+    /// The analysis to start once the running turn is committed.
     pub(crate) next_job: Option<Job>,
-    /// What monitors and planners were asked, where there is no budget to ask again.
-    pub(crate) shelved: (Vec<Unanswered>, Option<RequestedPlan>),
+    /// Requests to monitors and planners that are deferred because the budget is used up.
+    pub(crate) deferred: (Vec<PendingAnalysis>, Option<RequestedPlan>),
     /// The notebook without its cells, as committed.
     pub(crate) notebook: NotebookState,
-    /// Where its cells are.
-    pub(crate) shelf: StoredCells,
-    /// The outside effects that were announced by this process, and that no turn has begun.
+    /// The reader of its cells.
+    pub(crate) cells: StoredCells,
+    /// The external effects that this process announced and no turn has started.
     pub(crate) due: Mutex<BTreeSet<String>>,
-    /// Where a plan comes in.
+    /// The plan in progress.
     pub(crate) planner: Planner,
     pub(crate) services: Services,
     pub(crate) archive: Arc<dyn Store>,
@@ -62,74 +61,73 @@ pub struct Session {
     pub(crate) last_seq: u64,
     pub(crate) frames: Frames,
     pub(crate) scopes: Scopes,
-    /// The scopes that wait outside of the skills that run, outermost first.
+    /// The scopes outside the running skills, outermost first.
     pub(crate) outer: Vec<Scopes>,
     pub(crate) counters: BTreeMap<String, u64>,
     pub(crate) recent: RecentTranscript,
-    /// The answer that the next turn takes.
+    /// The answer for the next turn.
     pub(crate) pending: Option<String>,
-    /// Whether the triggers have looked at the newest answer.
-    pub(crate) looked: bool,
+    /// Whether the triggers were checked against the newest answer.
+    pub(crate) triggers_checked: bool,
     /// The `metadata` of the turn that is being committed, for the triggers.
     pub(crate) metadata: Map<String, Value>,
-    /// Takes sensitive values out of whatever is shown.
+    /// Masks sensitive values in all output.
     pub masker: Masker,
-    /// What the clock said when the active time was last added up.
+    /// The clock value when the active time was last added up.
     pub(crate) mark: u64,
-    /// Whether this state may not be what is stored.
+    /// Whether this state may differ from the stored one.
     pub(crate) ahead: bool,
-    /// The script and the model as events name them.
+    /// The script and the model, as named in events.
     pub(crate) script: String,
     pub(crate) model: String,
-    /// Held as long as the session is driven.
+    /// Held while the process runs the session.
     pub(crate) _lock: Box<dyn SessionLock>,
 }
 
-/// Why [`Session::advance`] came back.
+/// Why [`Session::advance`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionPause {
     /// It waits for an answer.
     Waiting,
-    /// It came to its end.
+    /// It reached its end.
     Completed,
-    /// It cannot go on.
+    /// It cannot continue.
     Failed,
     /// The model could not be reached, or the budget is used up; it can be resumed.
     Stopped,
 }
 
-/// What became of an answer.
+/// The result of submitting an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakenAnswer {
     /// It is committed.
     Yes,
-    /// Its `answer_id` was taken before; a warning was committed, and nothing else changed.
-    Before,
-    /// Its `answer_id` belongs to a question that was not asked yet; a warning was committed, and nothing else changed.
+    /// Its `answer_id` was used before; a warning was committed, and nothing else changed.
+    AlreadyUsed,
+    /// Its `answer_id` belongs to a future question; a warning was committed, and nothing else changed.
     Unknown,
-    /// The session waits for nothing; nothing changed.
+    /// The session expects no answer; nothing changed.
     NotAwaited,
     /// It is longer than a variable may be ([`MAX_VALUE_BYTES`]); nothing changed.
     TooLong,
 }
 
 impl Session {
-    /// Where it is in its life.
+    /// The status of the session.
     pub fn status(&self) -> SessionStatus {
         self.status
     }
 
-    /// Its program.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// What it came to so far.
-    pub fn so_far(&self) -> Summary {
+    /// The totals so far.
+    pub fn totals(&self) -> Summary {
         self.head.summary(self.answers, None)
     }
 
-    /// How many answers were taken.
+    /// The number of accepted answers.
     pub fn answers(&self) -> u64 {
         self.answers
     }
@@ -139,27 +137,27 @@ impl Session {
         self.last_seq
     }
 
-    /// The variables that are visible where it stands.
+    /// The variables visible at the current position.
     pub fn scopes(&self) -> &Scopes {
         &self.scopes
     }
 
-    /// The same, and then those that wait outside of the skills that run, from the inside out.
+    /// The current scopes, then those outside the running skills, innermost first.
     pub fn all_scopes(&self) -> impl Iterator<Item = &Scopes> {
         std::iter::once(&self.scopes).chain(self.outer.iter().rev())
     }
 
-    /// Where it stands.
+    /// The current location.
     pub fn place(&self) -> EventLocation {
         self.place_of(&self.frames.leaf())
     }
 
-    /// Takes an answer of the person: it is committed before anything is called, so that it is never lost.
+    /// Accepts an answer of the person. It is committed before any call is made, so that it is never lost.
     ///
     /// # Errors
-    /// When the store cannot take it; then it was not taken.
+    /// If the store fails; the answer was then not accepted.
     pub async fn answer(&mut self, text: &str, answer_id: Option<&str>) -> Result<TakenAnswer, RunError> {
-        self.must_be_whole()?;
+        self.ensure_consistent()?;
         if text.len() > MAX_VALUE_BYTES {
             return Ok(TakenAnswer::TooLong);
         }
@@ -167,12 +165,13 @@ impl Session {
             && self.head.waiting.as_deref() != Some(given)
         {
             if self.is_taken(given).await? {
-                self.ignored("answer-taken", "an answer was ignored: its answer_id has already been used").await?;
-                return Ok(TakenAnswer::Before);
+                self.report_ignored("answer-taken", "an answer was ignored: its answer_id has already been used")
+                    .await?;
+                return Ok(TakenAnswer::AlreadyUsed);
             }
-            // Ids of ours that were not given out yet; any other id is the client's own and as good as none.
-            if own_number(given).is_some() || is_of_effect(given) {
-                self.ignored(
+            // Ids of this interpreter that were not used yet; any other id is the client's own and is ignored.
+            if own_number(given).is_some() || is_effect_answer_id(given) {
+                self.report_ignored(
                     "answer-unknown",
                     "an answer was ignored: no question has been asked yet under its answer_id",
                 )
@@ -193,8 +192,8 @@ impl Session {
         self.head.way.clear();
         self.status = SessionStatus::Running;
         if std::mem::take(&mut self.head.asks_effect) {
-            // A word about an effect is no part of the conversation: no prompt, no trigger and no monitor sees it.
-            self.take_word(text);
+            // An answer about an effect is no part of the conversation: no prompt, trigger or monitor sees it.
+            self.store_effect_answer(text);
             self.commit(draft).await?;
             return Ok(TakenAnswer::Yes);
         }
@@ -203,14 +202,14 @@ impl Session {
         draft.event(&self.place(), event);
         self.answers += 1;
         self.head.pending = true;
-        self.looked = false;
+        self.triggers_checked = false;
         self.pending = Some(text.to_owned());
         self.commit(draft).await?;
         Ok(TakenAnswer::Yes)
     }
 
-    /// Tells that an answer changed nothing, so that whoever sent it need not wonder (docs/sessions.md).
-    async fn ignored(&mut self, code: &'static str, message: &'static str) -> Result<(), RunError> {
+    /// Reports to the sender that an answer changed nothing (docs/sessions.md).
+    async fn report_ignored(&mut self, code: &'static str, message: &'static str) -> Result<(), RunError> {
         let help = self.head.waiting.as_ref().map(|awaited| msg!("the expected answer is `{awaited}`"));
         let mut draft = CommitDraft::default();
         draft.event(&self.place(), Event::Warning { code, message: Message::word(message), help });
@@ -221,18 +220,18 @@ impl Session {
         if own_number(answer_id).is_some_and(|number| number <= self.answers) {
             return Ok(true);
         }
-        Ok(self.archive.answer_taken(&self.id, answer_id).await?)
+        Ok(self.archive.answer_accepted(&self.id, answer_id).await?)
     }
 
-    /// From here on, `value` is masked wherever it would be shown, also after a resume and when its variable holds another
-    /// value: prompts still see the talk in which it was said.
+    /// Masks `value` in all output from now on, also after a resume and after its variable changes: prompts still contain the
+    /// conversation with it.
     pub(crate) fn hide(&mut self, value: &Value, draft: &mut CommitDraft) -> Result<(), serde_json::Error> {
         if !self.masker.add(value) {
             return Ok(());
         }
         self.head.hidden += 1;
         draft.variables.push(VariableRow {
-            scope: HIDDEN.to_owned(),
+            scope: MASKED_VALUES.to_owned(),
             path: self.head.hidden.to_string(),
             value: serde_json::to_string(value)?,
             sensitive: true,
@@ -242,20 +241,20 @@ impl Session {
     }
 }
 
-/// The number of an `answer_id` that this interpreter gave out.
+/// The number of an `answer_id` of this interpreter.
 fn own_number(answer_id: &str) -> Option<u64> {
     let digits = answer_id.strip_prefix('a')?;
     if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None }
 }
 
-/// Whether this is an `answer_id` of ours for a word about an outside effect: `w` and the number of an event.
-fn is_of_effect(answer_id: &str) -> bool {
+/// Whether this is an `answer_id` of this interpreter for a question about an external effect: `w` and the number of an event.
+fn is_effect_answer_id(answer_id: &str) -> bool {
     answer_id
         .strip_prefix('w')
         .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The `answer_id` of the answer that follows `answers` earlier ones.
+/// The `answer_id` of the answer after `answers` earlier ones.
 pub(crate) fn next_answer_id(answers: u64) -> String {
     format!("a{}", answers + 1)
 }

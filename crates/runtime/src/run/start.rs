@@ -1,4 +1,4 @@
-//! A session begins: its first rows, and the walk to its first action.
+//! Starts a new session: its first rows, and the way to its first action.
 
 use bcc_lang::message::message::Message;
 use std::collections::BTreeMap;
@@ -27,43 +27,43 @@ use bcc_lang::value::scopes::{Scope, Scopes, Stored};
 use bcc_store::contract::{SessionLock, Store};
 use bcc_store::rows::{DocumentRow, NewSessionRow, VariableRow};
 
-/// What a session is made of, whether it begins or is taken up again.
+/// The parts of a session, whether it is started or resumed.
 pub struct SessionParts {
     pub id: String,
     pub program: Arc<Program>,
     pub services: Services,
     pub archive: Arc<dyn Store>,
     pub lock: Box<dyn SessionLock>,
-    /// The script as events name it.
+    /// The script, as named in events.
     pub script: String,
-    /// The model as events name it.
+    /// The model, as named in events.
     pub model: String,
-    /// What it may use, where somebody else than its script says so.
+    /// The budget, if set outside the script.
     pub budget: Budget,
 }
 
-/// What only a new session needs.
+/// The additional parts of a new session.
 pub struct NewSession {
-    /// Whose global variables it sees.
+    /// The user whose global variables it uses.
     pub user: String,
     pub script_sha256: String,
-    /// How it was started, as JSON; for the one who resumes it.
+    /// The start settings, as JSON; for a later resume.
     pub settings: String,
-    /// What it is pinned to, as JSON.
+    /// The manifest of pinned documents, as JSON.
     pub manifest: String,
     pub documents: Vec<DocumentRow>,
-    /// Variables that were given from outside, for the scope that declares them.
+    /// Initial values of variables, for the scopes that declare them.
     pub given: Vec<(String, Value)>,
 }
 
 impl Session {
-    /// A session in which nothing has happened yet.
-    pub(crate) fn bare(parts: SessionParts) -> Self {
+    /// A session without any history.
+    pub(crate) fn empty(parts: SessionParts) -> Self {
         let SessionParts { id, program, services, archive, lock, script, model, .. } = parts;
         Self {
             mark: services.clock.elapsed_ms(),
             notebook: NotebookState::default(),
-            shelf: StoredCells { archive: Arc::clone(&archive), session: id.clone() },
+            cells: StoredCells { archive: Arc::clone(&archive), session: id.clone() },
             due: Mutex::default(),
             recent: RecentTranscript::new(program.history_messages, program.history_chars),
             id,
@@ -77,7 +77,7 @@ impl Session {
             frames: Frames::new(),
             scopes: Scopes::default(),
             outer: vec![],
-            looked: false,
+            triggers_checked: false,
             metadata: serde_json::Map::new(),
             counters: BTreeMap::new(),
             pending: None,
@@ -90,43 +90,43 @@ impl Session {
             program,
             mailbox: Mailbox::default(),
             planner: Planner::default(),
-            counted: vec![],
+            changed_counters: vec![],
             next_job: None,
-            shelved: (vec![], None),
+            deferred: (vec![], None),
         }
     }
 
-    /// Begins a session and commits its first rows. Nothing is said yet.
-    /// Errors: When the id is taken, the store fails, or a given variable does not fit its declaration.
-    pub async fn start(parts: SessionParts, birth: NewSession) -> Result<Self, RunError> {
+    /// Starts a session and commits its first rows. No message is sent yet.
+    /// Errors: The id is taken, the store failed, or a given variable does not fit its declaration.
+    pub async fn start(parts: SessionParts, new_session: NewSession) -> Result<Self, RunError> {
         let budget = parts.budget;
-        let mut session = Self::bare(parts);
+        let mut session = Self::empty(parts);
         let program = Arc::clone(&session.program);
-        let user_rows = session.archive.user_variables(&birth.user).await?;
+        let user_rows = session.archive.user_variables(&new_session.user).await?;
         session.take_budget(budget)?;
         let mut draft = CommitDraft::default();
         let started = Event::SessionStarted { script: session.script.clone(), model: session.model.clone() };
         draft.event(&EventLocation::default(), started);
         session.open_wide_scopes(&program, &user_rows, &mut draft)?;
-        session.give(birth.given, &mut draft)?;
+        session.set_given(new_session.given, &mut draft)?;
         session.walk_on(&EventLocation::default(), &mut draft);
-        let new = NewSessionRow {
+        let row = NewSessionRow {
             id: session.id.clone(),
-            user: birth.user,
+            user: new_session.user,
             script: program.id.clone(),
             script_name: program.name.clone(),
-            script_sha256: birth.script_sha256,
+            script_sha256: new_session.script_sha256,
             started_at: session.services.clock.at(1),
-            settings: birth.settings,
-            manifest: birth.manifest,
+            settings: new_session.settings,
+            manifest: new_session.manifest,
         };
         let prepared = session.prepare(draft)?;
-        session.archive.create(&new, &birth.documents, &prepared.commit).await?;
+        session.archive.create(&row, &new_session.documents, &prepared.commit).await?;
         session.committed(prepared);
         Ok(session)
     }
 
-    /// The global scope, with what earlier sessions of the user left, and the session scope.
+    /// The global scope, with values of the user's earlier sessions, and the session scope.
     fn open_wide_scopes(
         &mut self,
         program: &Program,
@@ -134,32 +134,34 @@ impl Session {
         draft: &mut CommitDraft,
     ) -> Result<(), RunError> {
         let unreadable = |what: Message| RunError::Unreadable { id: self.id.clone(), what };
-        let kept = user_layer(program, rows).map_err(unreadable)?;
+        let stored_layer = user_layer(program, rows).map_err(unreadable)?;
         let mut fresh = CommitDraft::default();
         let mut global = self
             .fresh_layer(Scope::Global, String::new(), &program.globals, &mut fresh)
-            .map_err(|lost| RunError::Variable(lost.message))?;
-        // What an earlier session of the user set stays; only what is new takes its first value.
-        draft.user_variables.extend(fresh.user_variables.into_iter().filter(|row| kept.get(&row.name).is_none()));
+            .map_err(|error| RunError::Variable(error.message))?;
+        // Values of the user's earlier sessions stay; only new variables get their initial value.
+        draft
+            .user_variables
+            .extend(fresh.user_variables.into_iter().filter(|row| stored_layer.get(&row.name).is_none()));
         let unwritable = |error: serde_json::Error| RunError::Variable(Message::text(error.to_string()));
-        for (name, stored) in kept.values() {
+        for (name, stored) in stored_layer.values() {
             global.put(name, stored.clone());
         }
-        for row in
-            rows.iter().filter(|row| row.sensitive || program.globals.get(&row.name).is_some_and(|is| is.sensitive))
-        {
+        for row in rows.iter().filter(|row| {
+            row.sensitive || program.globals.get(&row.name).is_some_and(|declaration| declaration.sensitive)
+        }) {
             let value = serde_json::from_str(&row.value).map_err(unwritable)?;
             self.hide(&value, draft).map_err(unwritable)?;
         }
         self.scopes.push(global);
         let session = self
             .fresh_layer(Scope::Session, String::new(), &program.declarations, draft)
-            .map_err(|lost| RunError::Variable(lost.message))?;
+            .map_err(|error| RunError::Variable(error.message))?;
         self.scopes.push(session);
         Ok(())
     }
 
-    fn give(&mut self, given: Vec<(String, Value)>, draft: &mut CommitDraft) -> Result<(), RunError> {
+    fn set_given(&mut self, given: Vec<(String, Value)>, draft: &mut CommitDraft) -> Result<(), RunError> {
         let at = self.services.clock.at(1);
         for (name, value) in given {
             let stored = Stored { value, source: "command_line".into(), round: None, at: at.clone() };

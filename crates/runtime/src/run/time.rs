@@ -1,4 +1,4 @@
-//! The time of a session and of its topics: what is counted, and which topics are cut short when it runs out
+//! The time of a session and of its topics: how it is counted, and which topics are shortened when it runs out
 //! (docs/language.md).
 
 use bcc_lang::message::message::Message;
@@ -14,34 +14,34 @@ use crate::run::draft::CommitDraft;
 use crate::run::frames::{Insertion, ROOT, lineage, parent};
 use crate::run::session::Session;
 
-/// What is kept of the time of a phase's present topic, in the phase's frame: a topic with a list has a frame for each
-/// element, but one time for all of them.
+/// The time of a phase's current topic, stored in the phase's frame: a topic with a list has a frame for each element, but one
+/// time for all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopicTime {
-    /// The active milliseconds of the session when it was entered.
+    /// The active milliseconds of the session when the topic was entered.
     pub since: u64,
     /// Whether each of its actions has one round.
     #[serde(default)]
     pub brief: bool,
-    /// Whether it was told that its own time is used up.
+    /// Whether the use of its time budget was reported.
     #[serde(default)]
     pub over: bool,
 }
 
 impl Session {
-    /// The milliseconds until now while some process drove this session.
+    /// The milliseconds until now during which a process ran this session.
     pub(crate) fn active_ms(&self) -> u64 {
         self.head.ms.saturating_add(self.services.clock.elapsed_ms().saturating_sub(self.mark))
     }
 
-    /// Adds what passed since it was last added.
+    /// Adds the time since the last call.
     pub(crate) fn count_time(&mut self) {
         self.head.ms = self.active_ms();
         self.mark = self.services.clock.elapsed_ms();
     }
 
-    /// Whether a topic, or the next of its elements, is passed over because there is no time for it.
-    pub(crate) fn has_no_time(
+    /// Whether a topic, or its next element, is skipped because there is no time for it.
+    pub(crate) fn skips_for_time(
         &mut self,
         program: &Program,
         within: (&Phase, &Topic),
@@ -52,12 +52,12 @@ impl Session {
         if self.frames.get(above).is_some_and(|frame| frame.taken > 0) {
             return self.is_overdue(within.1, above, place, draft);
         }
-        self.no_time_for(program, within, above, place, draft)
+        self.start_topic_time(program, within, above, place, draft)
     }
 
-    /// Begins to measure the time of a topic, or of the first of its elements. When what is left of the session's minutes
-    /// is less than the time budgets of the topics from this one on, its priority decides. Gives whether it is skipped.
-    fn no_time_for(
+    /// Starts to measure the time of a topic, or of its first element. If the session has fewer minutes left than the time budgets
+    /// of the topics from this one on, the topic's priority decides. Returns whether it is skipped.
+    fn start_topic_time(
         &mut self,
         program: &Program,
         (phase, topic): (&Phase, &Topic),
@@ -69,8 +69,8 @@ impl Session {
         let left = self.head.budget.limit(Resource::Minutes).map(|limit| limit.saturating_sub(now));
         let needed = needed_from(program, phase, topic);
         let mut time = TopicTime { since: now, ..TopicTime::default() };
-        // When nothing at all is left the session stops before its next turn, and one with more minutes goes on here:
-        // nothing must be lost by then.
+        // If no time is left, the session stops before its next turn, and one with more minutes continues here; nothing must be skipped
+        // by then.
         if let Some(left) = left.filter(|left| *left > 0 && *left < needed) {
             let why = msg!(
                 "{} minutes are left, but the topics from `{}` on have time budgets of {} in total",
@@ -90,7 +90,7 @@ impl Session {
         false
     }
 
-    /// Whether the rest of a topic is given up, because it has used up its own time budget. `above` is the phase's frame.
+    /// Whether the remaining topic is skipped because its own time budget is used up. `above` is the phase's frame.
     fn is_overdue(&mut self, topic: &Topic, above: &str, place: &EventLocation, draft: &mut CommitDraft) -> bool {
         let Some(time) = self.frames.get(above).and_then(|frame| frame.time) else { return false };
         let Some(budget) = topic.time_budget.map(|minutes| u64::from(minutes).saturating_mul(MINUTE_MS)) else {
@@ -115,9 +115,8 @@ impl Session {
         topic.priority == Priority::Low
     }
 
-    /// Leaves the topic `key` before its next action, with all elements that would follow, when it is overdue. Gives
-    /// whether it did.
-    pub(crate) fn gives_up(&mut self, program: &Program, key: &str, draft: &mut CommitDraft) -> bool {
+    /// Leaves the topic `key` before its next action, with all further elements, if it is overdue. Returns whether it did.
+    pub(crate) fn leave_if_overdue(&mut self, program: &Program, key: &str, draft: &mut CommitDraft) -> bool {
         let above = parent(key).to_owned();
         let next = |key: &str| self.frames.get(key).map(|frame| frame.next);
         let phase = next(ROOT).and_then(|next| program.phases.get(next));
@@ -135,7 +134,7 @@ impl Session {
         true
     }
 
-    /// Tells what becomes of a topic for which there is not enough time.
+    /// Reports how a topic is shortened for lack of time.
     fn cut_short(
         &self,
         topic: &Topic,
@@ -158,20 +157,20 @@ impl Session {
         }
     }
 
-    /// The most rounds that there is time for in the action `key`. What a route or a trigger inserted has all of its own:
-    /// it is there for a person who needs it.
-    pub(crate) fn most_rounds(&self, key: &str) -> Option<u32> {
+    /// The maximum number of rounds that there is time for in the action `key`. Insertions of routes and triggers are not limited:
+    /// they exist for a person who needs them.
+    pub(crate) fn round_limit(&self, key: &str) -> Option<u32> {
         let time = lineage(key).next().and_then(|phase| self.frames.get(phase)?.time)?;
-        let steps_in = |key: &str| {
+        let is_inserted = |key: &str| {
             let insertion = self.frames.get(key).and_then(|frame| frame.insertion.as_ref());
             matches!(insertion, Some(Insertion::Routed { .. } | Insertion::Triggered { .. }))
         };
-        (time.brief && !lineage(key).any(steps_in)).then_some(1)
+        (time.brief && !lineage(key).any(is_inserted)).then_some(1)
     }
 }
 
-/// The time budgets, in milliseconds, of the topics from this one to the end of the script. Which of them a condition or a
-/// route will leave out is not known yet.
+/// The sum of the time budgets, in milliseconds, of the topics from this one to the end of the script. Conditions and routes that
+/// skip some of them are not known yet.
 fn needed_from(program: &Program, phase: &Phase, topic: &Topic) -> u64 {
     let phases = program.phases.iter().skip_while(|other| other.id != phase.id);
     let topics = phases.flat_map(|phase| &phase.topics).skip_while(|other| other.id != topic.id);

@@ -1,4 +1,4 @@
-//! Moving between frames: into the next phase, topic and action, and out of those that are done.
+//! Transitions between frames: entering the next phase, topic and action, and leaving finished ones.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
@@ -14,22 +14,24 @@ use crate::program::outcome::Outcome;
 use crate::program::program::{Phase, Program, ProgramStep, Topic};
 use crate::program::turn::base_names;
 use crate::run::draft::CommitDraft;
-use crate::run::frames::{Frame, FrameTarget, ROOT, child, component, id_of, lineage, parent, public_path, told};
+use crate::run::frames::{
+    Frame, FrameTarget, ROOT, child, component, id_of, lineage, parent, public_path, redacted_key,
+};
 use crate::run::session::Session;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::scopes::{DeclarationMap, Scope, ScopeLayer, Stored};
 use bcc_llm::model::error::ModelError;
 
-/// Where a walk through the frames came to.
+/// Where a walk through the frames ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrived {
+pub(crate) enum WalkEnd {
     Action,
     End,
 }
 
-/// What the session cannot go on with: a condition that cannot be evaluated, a route that fails, or a frame that points at
-/// nothing.
+/// An error that the session cannot continue with: a condition that cannot be evaluated, a failing route, or a frame with an
+/// invalid target.
 #[derive(Debug)]
 pub(crate) struct SessionFailure {
     pub(crate) code: &'static str,
@@ -38,19 +40,19 @@ pub(crate) struct SessionFailure {
 }
 
 impl SessionFailure {
-    /// A frame that points at nothing.
+    /// The error for a frame with an invalid target.
     pub(crate) fn new(message: Message) -> Self {
         Self { code: "frame-unreadable", message, help: None }
     }
 
-    /// A model that gave no reply, and what to do about it.
+    /// The error for a model that gave no reply, with its help text.
     pub(crate) fn of_model(error: &ModelError) -> Self {
         let help = match error {
             ModelError::NoReply { .. } => "add the reply to the file and resume the session; nothing is lost",
             ModelError::Differs { .. } => {
                 "an answer, the script, a template or a variable has changed since the recording; record again, or use `--replay-by order`"
             }
-            ModelError::FailedThen { .. } => {
+            ModelError::RecordedFailure { .. } => {
                 "the recording ends here, too; continue with a model: `sessions resume ID --model M`"
             }
             _ => "resume the session when the model can be reached; nothing is lost",
@@ -58,7 +60,7 @@ impl SessionFailure {
         Self { code: "model-failed", message: error.to_message(), help: Some(Message::word(help)) }
     }
 
-    /// What keeps an action, or the `set` of a route, from its work.
+    /// The error of an action, or of the `set` of a route.
     pub(crate) fn of(error: ActionError) -> Self {
         match error {
             ActionError::Failed { code, message, help } => Self { code, message, help },
@@ -69,24 +71,24 @@ impl SessionFailure {
 }
 
 impl Session {
-    /// Walks from the innermost frame to the next action that is to run, entering and leaving what lies between.
-    pub(crate) fn settle(&mut self, draft: &mut CommitDraft) -> Result<Arrived, SessionFailure> {
-        // Every step enters or leaves a frame. What is entered twice was led there by a route, and those are counted.
+    /// Moves from the innermost frame to the next action that must run, entering and leaving the frames between.
+    pub(crate) fn walk_to_action(&mut self, draft: &mut CommitDraft) -> Result<WalkEnd, SessionFailure> {
+        // Every step enters or leaves a frame. Only routes lead to a frame again, and those are counted, so the loop ends.
         loop {
             let program = Arc::clone(&self.program);
             let key = self.frames.leaf();
             let Some(frame) = self.frames.get(&key).cloned() else {
-                return Err(SessionFailure::new(msg!("no frame `{}`", told(&key))));
+                return Err(SessionFailure::new(msg!("no frame `{}`", redacted_key(&key))));
             };
             match &frame.at {
                 FrameTarget::Session => match program.phases.get(frame.next) {
-                    None => return Ok(Arrived::End),
+                    None => return Ok(WalkEnd::End),
                     Some(phase) => self.try_phase(&program, phase, draft)?,
                 },
                 FrameTarget::Phase => {
                     let phase = self.frames.get(ROOT).and_then(|root| program.phases.get(root.next));
-                    let phase =
-                        phase.ok_or_else(|| SessionFailure::new(msg!("no phase for frame `{}`", told(&key))))?;
+                    let phase = phase
+                        .ok_or_else(|| SessionFailure::new(msg!("no phase for frame `{}`", redacted_key(&key))))?;
                     match phase.topics.get(frame.next) {
                         None => self.leave(&key),
                         Some(topic) => self.try_topic(&program, (phase, topic), &key, draft)?,
@@ -94,10 +96,11 @@ impl Session {
                 }
                 FrameTarget::Topic | FrameTarget::Block(_) | FrameTarget::Skill(_) | FrameTarget::Single(_) => {
                     let steps = self.steps_of(&program, &key);
-                    let steps = steps.ok_or_else(|| SessionFailure::new(msg!("no steps for `{}`", told(&key))))?;
+                    let steps =
+                        steps.ok_or_else(|| SessionFailure::new(msg!("no steps for `{}`", redacted_key(&key))))?;
                     match steps.get(frame.next) {
-                        Some(_) if frame.at == FrameTarget::Topic && self.gives_up(&program, &key, draft) => {}
-                        Some(step) => self.begin(&program, step, &key, draft)?,
+                        Some(_) if frame.at == FrameTarget::Topic && self.leave_if_overdue(&program, &key, draft) => {}
+                        Some(step) => self.enter_action(&program, step, &key, draft)?,
                         None if frame.at == FrameTarget::Topic => self.leave(&key),
                         None if frame.insertion.is_some() => self.insertion_done(&program, &key, draft)?,
                         None => {
@@ -108,7 +111,7 @@ impl Session {
                         }
                     }
                 }
-                FrameTarget::Action => return Ok(Arrived::Action),
+                FrameTarget::Action => return Ok(WalkEnd::Action),
             }
         }
     }
@@ -116,15 +119,15 @@ impl Session {
     /// Enters a phase, unless its condition is false.
     fn try_phase(&mut self, program: &Program, phase: &Phase, draft: &mut CommitDraft) -> Result<(), SessionFailure> {
         let place = EventLocation { phase_id: Some(phase.id.clone()), ..EventLocation::default() };
-        let within = (Some(phase), None);
-        if self.skipped(program, within, phase.condition.as_ref(), &phase.id, &place, draft)? {
+        let context = (Some(phase), None);
+        if self.skipped(program, context, phase.condition.as_ref(), &phase.id, &place, draft)? {
             self.next_child(ROOT);
             return Ok(());
         }
         self.enter_phase(phase, draft).map(|_| ())
     }
 
-    /// Enters a phase. Gives the key of its frame.
+    /// Enters a phase. Returns the key of its frame.
     pub(crate) fn enter_phase(&mut self, phase: &Phase, draft: &mut CommitDraft) -> Result<String, SessionFailure> {
         let place = EventLocation { phase_id: Some(phase.id.clone()), ..EventLocation::default() };
         let key = self.visit("phase", &phase.id, ROOT, draft);
@@ -133,7 +136,7 @@ impl Session {
         Ok(key)
     }
 
-    /// Enters a topic, unless its condition is false or there is nothing left to run it for.
+    /// Enters a topic, unless its condition is false or it has no elements left.
     fn try_topic(
         &mut self,
         program: &Program,
@@ -147,14 +150,14 @@ impl Session {
             path: topic.id.clone(),
             ..EventLocation::default()
         };
-        let within = (Some(phase), Some(topic));
-        // The condition of a topic with a list is asked once, before its first element.
-        let begun = self.frames.get(above).is_some_and(|frame| frame.taken > 0);
-        if !begun && self.skipped(program, within, topic.condition.as_ref(), &topic.id, &place, draft)? {
+        let context = (Some(phase), Some(topic));
+        // The condition of a topic with a list is evaluated once, before its first element.
+        let has_started = self.frames.get(above).is_some_and(|frame| frame.taken > 0);
+        if !has_started && self.skipped(program, context, topic.condition.as_ref(), &topic.id, &place, draft)? {
             self.next_child(above);
             return Ok(());
         }
-        if self.has_no_time(program, (phase, topic), above, &place, draft) {
+        if self.skips_for_time(program, (phase, topic), above, &place, draft) {
             self.next_child(above);
             return Ok(());
         }
@@ -165,7 +168,7 @@ impl Session {
         self.next_element(program, (phase, topic), each, above, place, draft)
     }
 
-    /// Opens the frame of a topic, and its scope.
+    /// Creates the frame of a topic, and its scope.
     pub(crate) fn enter_topic(
         &mut self,
         topic: &Topic,
@@ -181,7 +184,7 @@ impl Session {
     }
 
     /// Enters an action, unless its condition is false.
-    fn begin(
+    fn enter_action(
         &mut self,
         program: &Program,
         step: &ProgramStep,
@@ -189,25 +192,25 @@ impl Session {
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         let key = child(container, &step.id);
-        let lost = match self.keeps_out(program, step, &key, draft) {
+        let error = match self.is_skipped(program, step, &key, draft) {
             Ok(true) => {
                 self.next_child(container);
                 return Ok(());
             }
             Ok(false) => None,
-            Err(lost) => Some(lost),
+            Err(error) => Some(error),
         };
-        let calls = self.counters.get(&calls_of(&step.id)).copied().unwrap_or_default();
-        // One of this id may be open above, when it is inserted while it waits itself.
+        let calls = self.counters.get(&calls_counter(&step.id)).copied().unwrap_or_default();
+        // The same action may be open above, if it is inserted while it waits.
         let open = lineage(&key).filter(|above| id_of(component(above)) == step.id);
         let open = open.filter_map(|above| self.frames.get(above)).map(|frame| frame.calls).max().unwrap_or(0);
         let calls = u32::try_from(calls).unwrap_or(u32::MAX).max(open);
         self.frames.put(key.clone(), Frame { at: FrameTarget::Action, calls, ..Frame::default() });
-        self.begun(program, step, &key, lost, draft)
+        self.action_started(program, step, &key, error, draft)
     }
 
-    /// Begins an action again whose frame is there already. A condition that could not be evaluated is asked again.
-    pub(crate) fn begin_again(
+    /// Restarts an action that has a frame. A condition that could not be evaluated is evaluated again.
+    pub(crate) fn restart_action(
         &mut self,
         program: &Program,
         step: &ProgramStep,
@@ -215,40 +218,40 @@ impl Session {
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         let barred = self.frames.get(key).is_some_and(|frame| frame.barred);
-        let lost = match if barred { self.keeps_out(program, step, key, draft) } else { Ok(false) } {
+        let error = match if barred { self.is_skipped(program, step, key, draft) } else { Ok(false) } {
             Ok(true) => {
                 self.frames.remove(key);
                 self.next_child(parent(key));
                 return Ok(());
             }
             Ok(false) => None,
-            Err(lost) => Some(lost),
+            Err(error) => Some(error),
         };
-        self.begun(program, step, key, lost, draft)
+        self.action_started(program, step, key, error, draft)
     }
 
-    /// An action begins, or ends at once because its condition could not be evaluated.
-    fn begun(
+    /// Starts an action, or ends it at once if its condition could not be evaluated.
+    fn action_started(
         &mut self,
         program: &Program,
         step: &ProgramStep,
         key: &str,
-        lost: Option<SessionFailure>,
+        error: Option<SessionFailure>,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         if let Some(frame) = self.frames.change(key) {
-            frame.barred = lost.is_some();
+            frame.barred = error.is_some();
         }
         let place = EventLocation { round: None, ..self.place_of(key) };
         draft.event(&place, Event::ActionStarted { name: step.kind.to_owned() });
-        let Some(lost) = lost else { return Ok(()) };
-        let outcome = Outcome::failed(&lost.message);
+        let Some(error) = error else { return Ok(()) };
+        let outcome = Outcome::failed(&error.message);
         draft.event(&place, Event::Outcome { action_type: step.kind, outcome: Box::new(outcome.clone()) });
-        self.decide(program, key, outcome, Some(lost), draft)
+        self.decide(program, key, outcome, Some(error), draft)
     }
 
-    /// Whether the condition of an action keeps the session from entering it.
-    fn keeps_out(
+    /// Whether the condition of an action prevents the session from entering it.
+    fn is_skipped(
         &mut self,
         program: &Program,
         step: &ProgramStep,
@@ -260,21 +263,21 @@ impl Session {
         place.action_id = Some(step.id.clone());
         place.round = None;
         place.path = public_path(key);
-        // An action that was inserted runs because of that, whatever would let it run at its own place.
+        // An inserted action runs regardless of its condition.
         let single = self.frames.get(container).is_some_and(|frame| matches!(frame.at, FrameTarget::Single(_)));
         let condition = step.condition.as_ref().filter(|_| !single);
         let phase = self.frames.get(ROOT).and_then(|root| program.phases.get(root.next));
         let is_topic = |topic: &&Topic| Some(&topic.id) == place.topic_id.as_ref();
-        let within = (phase, phase.and_then(|phase| phase.topics.iter().find(is_topic)));
-        self.skipped(program, within, condition, &step.id, &place, draft)
+        let context = (phase, phase.and_then(|phase| phase.topics.iter().find(is_topic)));
+        self.skipped(program, context, condition, &step.id, &place, draft)
     }
 
-    /// The frame of an action is done: its outcome goes up, and what holds it goes on to its next child.
+    /// Ends the frame of an action: its outcome is passed up, and its container moves to its next child.
     pub(crate) fn finish_action(&mut self, key: &str, outcome: &Outcome) {
         if key == ROOT {
             return;
         }
-        self.action_over(key);
+        self.remove_action(key);
         let container = parent(key);
         if let Some(frame) = self.frames.change(container) {
             frame.next += 1;
@@ -284,35 +287,35 @@ impl Session {
         }
     }
 
-    /// Takes away the frame of an action. How often it asked a model is kept for its next visit, so that written replies go
-    /// on where they were.
-    pub(crate) fn action_over(&mut self, key: &str) {
+    /// Removes the frame of an action. Its number of model calls is stored for its next visit, so that scripted replies continue where
+    /// they were.
+    pub(crate) fn remove_action(&mut self, key: &str) {
         let Some(frame) = self.frames.remove(key) else { return };
-        let name = calls_of(id_of(component(key)));
+        let name = calls_counter(id_of(component(key)));
         let before = self.counters.get(&name).copied().unwrap_or_default();
         if frame.at == FrameTarget::Action && u64::from(frame.calls) > before {
             self.counters.insert(name.clone(), u64::from(frame.calls));
-            self.counted.push((name, u64::from(frame.calls)));
+            self.changed_counters.push((name, u64::from(frame.calls)));
         }
     }
 
-    /// Leaves a phase or a topic: its scope ends, and what holds it goes on to its next child.
+    /// Leaves a phase or a topic: its scope ends, and its container moves to its next child.
     pub(crate) fn leave(&mut self, key: &str) {
         let left = self.frames.remove(key);
         if let Some(frame) = &left {
-            self.visit_over(key, frame);
+            self.visit_ended(key, frame);
         }
         self.scopes.pop();
         let above = parent(key);
         let taken = self.frames.get(above).map_or(0, |frame| frame.taken);
-        // A topic that runs for each element of a list comes again, until there is none left.
+        // A topic that runs for each element of a list is entered again until there are none left.
         if left.is_some_and(|frame| frame.at == FrameTarget::Topic) && taken > 0 {
             return;
         }
         self.next_child(above);
     }
 
-    /// What holds this goes on to its next child.
+    /// Moves a container to its next child.
     pub(crate) fn next_child(&mut self, key: &str) {
         if let Some(frame) = self.frames.change(key) {
             frame.next += 1;
@@ -333,7 +336,7 @@ impl Session {
         Ok(())
     }
 
-    /// A layer that holds what its declarations begin with.
+    /// A layer with the initial values of its declarations.
     pub(crate) fn fresh_layer(
         &mut self,
         scope: Scope,
@@ -358,27 +361,27 @@ impl Session {
         Ok(layer)
     }
 
-    /// The names that a condition outside of a turn sees.
-    pub(crate) fn names_for(&self, program: &Program, within: (Option<&Phase>, Option<&Topic>)) -> TemplateNames {
-        let mut names = base_names(program, within.0, within.1, &self.recent, self.scopes.clone());
-        names.give_text("time", self.services.clock.words(self.last_seq));
-        names.give("current_round", Value::from(1));
-        names.give("max_rounds", Value::from(1));
+    /// The names for a condition outside of a turn.
+    pub(crate) fn names_for(&self, program: &Program, context: (Option<&Phase>, Option<&Topic>)) -> TemplateNames {
+        let mut names = base_names(program, context.0, context.1, &self.recent, self.scopes.clone());
+        names.set_text("time", self.services.clock.prompt_time(self.last_seq));
+        names.set("current_round", Value::from(1));
+        names.set("max_rounds", Value::from(1));
         names
     }
 
-    /// Whether a condition keeps the session from entering something; tells of it when it does.
+    /// Whether a condition prevents the session from entering something; reports it if so.
     fn skipped(
         &mut self,
         program: &Program,
-        within: (Option<&Phase>, Option<&Topic>),
+        context: (Option<&Phase>, Option<&Topic>),
         condition: Option<&Expr>,
         name: &str,
         place: &EventLocation,
         draft: &mut CommitDraft,
     ) -> Result<bool, SessionFailure> {
         let Some(condition) = condition else { return Ok(false) };
-        match condition.truth(&self.names_for(program, within)) {
+        match condition.truth(&self.names_for(program, context)) {
             Ok(true) => Ok(false),
             Ok(false) => {
                 let why = msg!("its condition does not hold: {}", condition.source());
@@ -397,9 +400,9 @@ impl Session {
         }
     }
 
-    /// How often this was visited, the visit that begins now included.
-    pub(crate) fn count_visit(&mut self, what: &str, id: &str, draft: &mut CommitDraft) -> u64 {
-        let name = format!("visit:{what}:{id}");
+    /// The number of visits, including the one that starts now.
+    pub(crate) fn count_visit(&mut self, level: &str, id: &str, draft: &mut CommitDraft) -> u64 {
+        let name = format!("visit:{level}:{id}");
         let count = self.counters.entry(name.clone()).or_insert(0);
         *count += 1;
         draft.counters.push((name, *count));
@@ -407,14 +410,14 @@ impl Session {
     }
 
     /// The key of the next visit of a phase or topic: `id`, then `id#2`, …
-    pub(crate) fn visit(&mut self, what: &str, id: &str, above: &str, draft: &mut CommitDraft) -> String {
-        match self.count_visit(what, id, draft) {
+    pub(crate) fn visit(&mut self, level: &str, id: &str, above: &str, draft: &mut CommitDraft) -> String {
+        match self.count_visit(level, id, draft) {
             1 => child(above, id),
             count => child(above, &format!("{id}#{count}")),
         }
     }
 }
 
-fn calls_of(id: &str) -> String {
+fn calls_counter(id: &str) -> String {
     format!("calls:{id}")
 }

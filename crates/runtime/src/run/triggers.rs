@@ -1,4 +1,4 @@
-//! Triggers: what must not wait for its turn (docs/triggers.md).
+//! Triggers: conditions that can interrupt a session at any time (docs/triggers.md).
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -13,32 +13,32 @@ use crate::run::frames::{FrameTarget, Insertion, lineage};
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
 use bcc_lang::expr::fields::fields_of;
-use bcc_lang::script::routes::Go;
+use bcc_lang::script::routes::RouteTarget;
 use bcc_lang::value::scopes::Scopes;
 
 #[derive(Clone, Copy)]
-pub(crate) struct Look<'a> {
-    /// The place of the turn that was taken, or of the action that a message is for.
+pub(crate) struct TriggerCheck<'a> {
+    /// The location of the turn, or of the action that a message is for.
     pub(crate) place: &'a EventLocation,
-    /// Whether nothing was judged: no turn has seen the newest message yet, or the turn was about none.
+    /// Whether no answer was assessed: no turn has processed the newest message, or the turn had none.
     pub(crate) unjudged: bool,
-    /// What the turn failed with, where it has no route.
+    /// The error of the turn, if it has no route.
     pub(crate) failure: Option<&'a Message>,
 }
 
 impl Session {
-    /// The scopes of the script, wherever the session stands.
+    /// The scopes of the script, at any position.
     pub(crate) fn script_scopes(&self) -> &Scopes {
         self.outer.iter().find(|scopes| !scopes.is_isolated()).unwrap_or(&self.scopes)
     }
 
-    /// Looks at the triggers, with the `metadata` of the turn that was just taken. The first that holds has what it inserts
-    /// put below the innermost frame. Gives whether one did.
-    /// Errors: When the session fails: triggers went round without an answer.
-    pub(crate) fn look_at_triggers(
+    /// Checks the triggers with the `metadata` of the last turn. The first one that holds inserts its target below the innermost frame.
+    /// Returns whether one fired.
+    /// Errors: The session fails because triggers fired in a circle without an answer.
+    pub(crate) fn check_triggers(
         &mut self,
         program: &Program,
-        look: Look<'_>,
+        check: TriggerCheck<'_>,
         draft: &mut CommitDraft,
     ) -> Result<bool, SessionFailure> {
         let metadata = std::mem::take(&mut self.metadata);
@@ -46,15 +46,15 @@ impl Session {
             return Ok(false);
         }
         let key = self.frames.leaf();
-        let place = look.place;
-        // A trigger is the session's: it sees the same names wherever the session stands.
-        let scopes = self.script_scopes().of_session();
+        let place = check.place;
+        // A trigger belongs to the session: it sees the same names at any position.
+        let scopes = self.script_scopes().session_scopes();
         let mut names = crate::program::turn::base_names(program, None, None, &self.recent, scopes);
-        names.give_text("time", self.services.clock.words(self.last_seq));
-        names.give("current_round", json!(place.round.unwrap_or(1)));
-        names.give("max_rounds", metadata.get("max_rounds").cloned().unwrap_or(json!(1)));
+        names.set_text("time", self.services.clock.prompt_time(self.last_seq));
+        names.set("current_round", json!(place.round.unwrap_or(1)));
+        names.set("max_rounds", metadata.get("max_rounds").cloned().unwrap_or(json!(1)));
         let metadata = with_all_names(metadata, &program.triggers, place.round.unwrap_or(1));
-        names.give("metadata", Value::Object(metadata));
+        names.set("metadata", Value::Object(metadata));
         for trigger in &program.triggers {
             if self.is_off(&key, trigger) {
                 continue;
@@ -62,8 +62,8 @@ impl Session {
             let why = match trigger.when.truth(&names) {
                 Ok(false) => continue,
                 Ok(true) => msg!("`when` holds: {}", trigger.when.source()),
-                // Where no answer was judged there is no metadata, and this is asked again when one is.
-                Err(_) if look.unjudged && !fields_of("metadata", trigger.when.root()).is_empty() => continue,
+                // Without an assessed answer there is no metadata; the trigger is checked again when there is one.
+                Err(_) if check.unjudged && !fields_of("metadata", trigger.when.root()).is_empty() => continue,
                 Err(error) => {
                     let message = msg!(
                         "the condition of the trigger `{}`, `{}`, cannot be evaluated, so the trigger counts as fired: {}",
@@ -75,20 +75,20 @@ impl Session {
                     msg!("`when` cannot be evaluated: {}", trigger.when.source())
                 }
             };
-            self.fire(program, &key, trigger, (why, look), draft)?;
+            self.fire(program, &key, trigger, (why, check), draft)?;
             return Ok(true);
         }
         Ok(false)
     }
 
-    /// Whether a trigger is not looked at now.
+    /// Whether a trigger is not checked now.
     fn is_off(&self, key: &str, trigger: &Trigger) -> bool {
-        let its_own = |key: &str| {
+        let is_own_insertion = |key: &str| {
             let insertion = self.frames.get(key).and_then(|frame| frame.insertion.as_ref());
             matches!(insertion, Some(Insertion::Triggered { trigger: id, .. }) if *id == trigger.id)
         };
         let fired = self.head.fired.get(&trigger.id);
-        fired.is_some_and(|fired| trigger.once || fired.answers == self.answers) || lineage(key).any(its_own)
+        fired.is_some_and(|fired| trigger.once || fired.answers == self.answers) || lineage(key).any(is_own_insertion)
     }
 
     fn fire(
@@ -96,11 +96,11 @@ impl Session {
         program: &Program,
         key: &str,
         trigger: &Trigger,
-        (why, look): (Message, Look<'_>),
+        (why, check): (Message, TriggerCheck<'_>),
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
-        let place = look.place;
-        let then = if trigger.ends { Go::End } else { Go::Resume };
+        let place = check.place;
+        let then = if trigger.ends { RouteTarget::End } else { RouteTarget::Resume };
         let route = format!("insert: {}, then: {then}", trigger.insert);
         let from = place.action_id.clone().unwrap_or_default();
         draft.event(place, Event::Triggered { reason: trigger.id.clone(), route: route.clone(), from, why });
@@ -109,19 +109,19 @@ impl Session {
         let fired = self.head.fired.entry(trigger.id.clone()).or_default();
         fired.times += 1;
         fired.answers = answers;
-        let held = self.pending.take();
+        let answer = self.pending.take();
         self.head.pending = false;
         if let Some(frame) = self.frames.change(key).filter(|frame| frame.at == FrameTarget::Action) {
-            frame.held = held.or(frame.held.take());
+            frame.held = answer.or(frame.held.take());
         }
         let outside = self.scopes.is_isolated();
-        let failure = look.failure.cloned();
+        let failure = check.failure.cloned();
         let insertion = Insertion::Triggered { trigger: trigger.id.clone(), ends: trigger.ends, outside, failure };
         self.insert(program, key, &trigger.insert, insertion, Map::new(), draft)
     }
 }
 
-/// The names of `metadata` that always exist, those that a trigger asks for among them; what a reply held of its own stays.
+/// Adds the names of `metadata` that always exist, and those that a trigger uses; values of a reply stay.
 fn with_all_names(mut metadata: Map<String, Value>, triggers: &[Trigger], round: u32) -> Map<String, Value> {
     for (name, _) in triggers.iter().flat_map(|trigger| fields_of("metadata", trigger.when.root())) {
         metadata.entry(name).or_insert(Value::Null);

@@ -1,4 +1,4 @@
-//! Turns: one after the other, each committed with all that it did, until something must be waited for.
+//! Runs turns one after the other, each committed with its changes, until the session must wait.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -16,20 +16,20 @@ use crate::program::turn::{Turn, TurnResources};
 use crate::program::work::TurnWork;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;
-use crate::run::frames::{Frame, FrameTarget, Insertion, block_component, child, told};
+use crate::run::frames::{Frame, FrameTarget, Insertion, block_component, child, redacted_key};
 use crate::run::head::SessionStatus;
-use crate::run::mailbox::Arrival;
-use crate::run::notebook::{cell_row, fits, state_row};
+use crate::run::mailbox::FinishedAnalysis;
+use crate::run::notebook::{cell_row, check_cell_limits, state_row};
 use crate::run::position::{Position, last_of};
 use crate::run::session::{Session, SessionPause, next_answer_id};
-use crate::run::transitions::{Arrived, SessionFailure};
-use crate::run::triggers::Look;
-use bcc_lang::script::routes::Go;
+use crate::run::transitions::{SessionFailure, WalkEnd};
+use crate::run::triggers::TriggerCheck;
+use bcc_lang::script::routes::RouteTarget;
 
-/// How many turns in a row an action may take without waiting (ARCHITECTURE, "Frames").
-const MOST_TURNS_IN_A_ROW: u32 = 100;
+/// The maximum number of consecutive turns of an action without a wait (ARCHITECTURE, "Frames").
+const MAX_TURNS_IN_A_ROW: u32 = 100;
 
-/// The action that took a turn: its frame, that of its topic or skill, its place in the round that it is in by now, its kind.
+/// The action of a turn: its frame, the frame of its topic or skill, its location with the current round, its kind.
 struct ActionContext<'a> {
     key: &'a str,
     home: &'a str,
@@ -37,7 +37,7 @@ struct ActionContext<'a> {
     kind: &'static str,
 }
 
-/// What follows a turn, when no trigger steps in.
+/// The next step after a turn, if no trigger fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextStep {
     Turn,
@@ -46,49 +46,49 @@ pub(crate) enum NextStep {
 }
 
 impl Session {
-    /// Runs turns until an answer is needed or the session ends. Dropping the future between two commits is safe: what
-    /// the turn under way had done is forgotten, and the same turn is taken again.
-    /// Errors: When the store fails. The session must then be given up; at rest it is whole.
+    /// Runs turns until an answer is needed or the session ends. Dropping the future between two commits is safe: the changes of the
+    /// running turn are dropped, and the same turn runs again.
+    /// Errors: The store failed. The session object must then be dropped; the stored session is intact.
     pub async fn advance(&mut self) -> Result<SessionPause, RunError> {
         loop {
-            self.note_arrivals().await?;
+            self.commit_results().await?;
             match self.status {
                 SessionStatus::Running => self.one_turn().await?,
                 SessionStatus::WaitingInput => return Ok(SessionPause::Waiting),
                 SessionStatus::Stopped => return Ok(SessionPause::Stopped),
-                SessionStatus::Completed => return Ok(self.with_no_kernel(SessionPause::Completed).await),
-                SessionStatus::Failed => return Ok(self.with_no_kernel(SessionPause::Failed).await),
+                SessionStatus::Completed => return Ok(self.stop_kernel(SessionPause::Completed).await),
+                SessionStatus::Failed => return Ok(self.stop_kernel(SessionPause::Failed).await),
             }
         }
     }
 
-    /// Nothing runs any more in a session that is over: its kernel ends with it.
-    async fn with_no_kernel(&self, pause: SessionPause) -> SessionPause {
-        self.services.outside.kernel.stop().await;
+    /// The kernel ends with the session.
+    async fn stop_kernel(&self, pause: SessionPause) -> SessionPause {
+        self.services.host.kernel.stop().await;
         pause
     }
 
-    /// Lets the triggers look at an answer that they have not seen. Gives whether that was all that can be done now.
+    /// Checks the triggers against an unchecked answer. Returns whether one fired, so that nothing else can be done now.
     pub(crate) async fn look_at_answer(&mut self, program: &Arc<Program>) -> Result<bool, RunError> {
-        if self.pending.is_none() || self.looked {
+        if self.pending.is_none() || self.triggers_checked {
             return Ok(false);
         }
-        self.looked = true;
-        // A message is looked at before any action sees it, when nothing is known of it but its words.
+        self.triggers_checked = true;
+        // A message is checked before any action sees it, when only its text is known.
         let mut draft = CommitDraft::default();
         let place = self.place();
-        let look = Look { place: &place, unjudged: true, failure: None };
-        match self.look_at_triggers(program, look, &mut draft) {
+        let check = TriggerCheck { place: &place, unjudged: true, failure: None };
+        match self.check_triggers(program, check, &mut draft) {
             Ok(false) => return Ok(false),
             Ok(true) => self.walk_on(&place, &mut draft),
-            Err(lost) => self.failed(&place, lost, &mut draft),
+            Err(error) => self.failed(&place, error, &mut draft),
         }
         self.commit(draft).await?;
         Ok(true)
     }
 
-    /// What is lent to the turn of the action with the frame `key`.
-    pub(crate) fn lent<'a>(
+    /// The resources for the turn of the action with the frame `key`.
+    pub(crate) fn turn_resources<'a>(
         &'a self,
         (program, services): (&'a Program, &'a Services),
         (key, frame): (&str, &'a Frame),
@@ -113,11 +113,11 @@ impl Session {
             routed,
             resumed: frame.resumed,
             advice: advice.filter(|_| position.step.action.takes_advice()),
-            most_rounds: self.most_rounds(key),
+            max_rounds: self.round_limit(key),
             calls_before: frame.calls,
             last_seq: self.last_seq,
             notebook: &self.notebook,
-            shelf: &self.shelf,
+            cells: &self.cells,
             masker: &self.masker,
             effect: frame.effect.as_ref(),
             effect_is_due: frame.effect.as_ref().is_some_and(|effect| self.is_due(&effect.id)),
@@ -126,7 +126,7 @@ impl Session {
     }
 
     pub(crate) async fn one_turn(&mut self) -> Result<(), RunError> {
-        self.must_be_whole()?;
+        self.ensure_consistent()?;
         let program = Arc::clone(&self.program);
         if self.look_at_answer(&program).await? {
             return Ok(());
@@ -145,62 +145,62 @@ impl Session {
         let place = self.place_of(&key);
         let kind = position.step.kind;
         let routed = position.routed(&program);
-        let lent = self.lent((&program, &self.services), (&key, frame), &position, &place, &routed);
-        let answered = lent.answer.is_some();
-        let turn = Turn::new(lent, self.scopes.clone());
-        // Should this future be dropped while the effect runs, nobody can tell how far it came: no later turn finds it due.
-        if let Some(effect) = lent.effect {
-            self.begins(&effect.id);
+        let resources = self.turn_resources((&program, &self.services), (&key, frame), &position, &place, &routed);
+        let answered = resources.answer.is_some();
+        let turn = Turn::new(resources, self.scopes.clone());
+        // If this future is dropped while the effect runs, it is unknown how far it got: no later turn finds it due.
+        if let Some(effect) = resources.effect {
+            self.mark_started(&effect.id);
         }
         let result = position.step.action.turn(&turn).await;
         let work = turn.into_work();
-        let result = result.and_then(|flow| fits(&work).map(|()| flow));
+        let result = result.and_then(|flow| check_cell_limits(&work).map(|()| flow));
         self.head.turns += 1;
         self.head.model_calls += u64::from(work.calls);
         self.head.tokens_in += work.tokens_in;
         self.head.tokens_out += work.tokens_out;
-        let here = ActionContext {
+        let context = ActionContext {
             key: &key,
             home: &position.home,
             place: EventLocation { round: work.round, ..place },
             kind,
         };
-        let then = match result {
-            Ok(flow) => self.flowed(&program, &here, flow, work, &mut draft)?,
+        let next = match result {
+            Ok(flow) => self.apply_flow(&program, &context, flow, work, &mut draft)?,
             Err(ActionError::Model(error)) => {
-                self.stopped(&here.place, SessionFailure::of_model(&error), work, &mut draft);
+                self.stopped(&context.place, SessionFailure::of_model(&error), work, &mut draft);
                 return self.commit(draft).await;
             }
             Err(error @ ActionError::Source(_)) => {
-                self.stopped(&here.place, SessionFailure::of(error), work, &mut draft);
+                self.stopped(&context.place, SessionFailure::of(error), work, &mut draft);
                 return self.commit(draft).await;
             }
             Err(ActionError::Failed { code, message, help }) => {
-                // The turn is over, and what it asked is not asked again: its calls keep their numbers.
-                if let Some(frame) = self.frames.change(here.key) {
+                // The turn is over and is not repeated: its calls keep their numbers.
+                if let Some(frame) = self.frames.change(context.key) {
                     frame.calls += work.calls;
                 }
-                self.only_calls(&here.place, work, &mut draft);
-                self.close_with(here.key, &here.place, "the action failed", &mut draft);
-                self.took_answer(here.key);
-                self.ended(
+                self.keep_calls(&context.place, work, &mut draft);
+                self.close_effect_of(context.key, &context.place, "the action failed", &mut draft);
+                self.clear_answer(context.key);
+                self.finish_with(
                     &program,
-                    &here,
+                    &context,
                     Outcome::failed(&message),
                     Some(SessionFailure { code, message, help }),
                     &mut draft,
                 )
             }
         };
-        let failure = then.as_ref().err().map(|lost| lost.message.clone());
-        let look = Look { place: &here.place, unjudged: !answered, failure: failure.as_ref() };
-        let then = match self.look_at_triggers(&program, look, &mut draft) {
+        let failure = next.as_ref().err().map(|error| error.message.clone());
+        let check = TriggerCheck { place: &context.place, unjudged: !answered, failure: failure.as_ref() };
+        let next = match self.check_triggers(&program, check, &mut draft) {
             Ok(true) => self.settled(&mut draft),
-            Ok(false) => then,
-            Err(lost) => Err(lost),
+            Ok(false) => next,
+            Err(error) => Err(error),
         };
-        let job = if answered { self.next_job(&program, &position, &here.place, &draft) } else { None };
-        self.conclude(then, &here.place, &mut draft);
+        let job = if answered { self.next_job(&program, &position, &context.place, &draft) } else { None };
+        self.conclude(next, &context.place, &mut draft);
         // Monitors end with the session.
         self.next_job = job.filter(|_| !self.status.is_final());
         self.commit(draft).await
@@ -208,18 +208,18 @@ impl Session {
 
     pub(crate) fn conclude(
         &mut self,
-        then: Result<NextStep, SessionFailure>,
+        next: Result<NextStep, SessionFailure>,
         place: &EventLocation,
         draft: &mut CommitDraft,
     ) {
-        if matches!(then, Ok(NextStep::End) | Err(_)) {
-            // What monitors have said by now was paid for, and belongs to the history.
-            // There is no topic left that a plan could change.
+        if matches!(next, Ok(NextStep::End) | Err(_)) {
+            // Results of monitors that are available by now were paid for and belong to the history.
+            // No topic is left that a plan could change.
             for arrival in self.mailbox.take() {
-                self.note(Arrival { orchestrate: false, ..arrival }, draft);
+                self.record_analysis(FinishedAnalysis { orchestrate: false, ..arrival }, draft);
             }
         }
-        match then {
+        match next {
             Ok(NextStep::Turn) => {}
             Ok(NextStep::Wait(what)) => self.wait(what, place, draft),
             Ok(NextStep::End) => {
@@ -227,69 +227,69 @@ impl Session {
                 let summary = self.summary(None);
                 draft.event(&EventLocation::default(), Event::SessionCompleted { summary });
             }
-            Err(lost) => self.failed(place, lost, draft),
+            Err(error) => self.failed(place, error, draft),
         }
     }
 
-    /// Walks to the next action that is to run.
+    /// Moves to the next action that must run.
     pub(crate) fn settled(&mut self, draft: &mut CommitDraft) -> Result<NextStep, SessionFailure> {
-        Ok(match self.settle(draft)? {
-            Arrived::Action => NextStep::Turn,
-            Arrived::End => NextStep::End,
+        Ok(match self.walk_to_action(draft)? {
+            WalkEnd::Action => NextStep::Turn,
+            WalkEnd::End => NextStep::End,
         })
     }
 
-    /// Walks to the next action, and completes or fails the session when there is none.
+    /// Moves to the next action, and completes or fails the session if there is none.
     pub(crate) fn walk_on(&mut self, place: &EventLocation, draft: &mut CommitDraft) {
-        let then = self.settled(draft);
-        self.conclude(then, place, draft);
+        let next = self.settled(draft);
+        self.conclude(next, place, draft);
     }
 
-    fn flowed(
+    fn apply_flow(
         &mut self,
         program: &Program,
-        here: &ActionContext<'_>,
+        context: &ActionContext<'_>,
         flow: Flow,
         work: TurnWork,
         draft: &mut CommitDraft,
     ) -> Result<Result<NextStep, SessionFailure>, RunError> {
-        let key = here.key;
-        let turned = self.keep(here, work, draft)?;
-        self.took_answer(key);
+        let key = context.key;
+        let reported = self.apply_turn(context, work, draft)?;
+        self.clear_answer(key);
         if let Some(frame) = self.frames.change(key) {
             frame.again = match &flow {
                 Flow::Again => frame.again + 1,
-                // These have bounds of their own; what is bounded here stays bounded beside them.
+                // These have their own limits; the counter stays unchanged.
                 Flow::Onward | Flow::Effect(_) => frame.again,
                 _ => 0,
             };
             frame.last = None;
-            if frame.again > MOST_TURNS_IN_A_ROW {
-                let message = msg!("the action took {MOST_TURNS_IN_A_ROW} turns in a row and did not end");
+            if frame.again > MAX_TURNS_IN_A_ROW {
+                let message = msg!("the action took {MAX_TURNS_IN_A_ROW} turns in a row and did not end");
                 return Ok(Err(SessionFailure { code: "too-many-turns", message, help: None }));
             }
         }
-        if let Some(outcome) = turned {
+        if let Some(outcome) = reported {
             self.metadata = outcome.metadata.clone();
-            // What stands in the way of an action that has another round anyway is decided too.
+            // Obstacles of an action that has another round anyway are routed too.
             if flow == Flow::Wait(WaitReason::Input) && outcome.exit_reason.is_some() {
-                if let Err(lost) = self.decide(program, key, outcome, None, draft) {
-                    return Ok(Err(lost));
+                if let Err(error) = self.decide(program, key, outcome, None, draft) {
+                    return Ok(Err(error));
                 }
-                // Nothing ran since, so nothing is to be said again.
+                // Nothing ran since, so nothing must be repeated.
                 if let Some(frame) = self.frames.change(key) {
                     frame.resumed = false;
                 }
             }
         }
         if matches!(flow, Flow::Done(_) | Flow::Exit(_) | Flow::Goto(..)) {
-            self.close_with(key, &here.place, "the action is done", draft);
+            self.close_effect_of(key, &context.place, "the action is done", draft);
         }
         Ok(match flow {
             Flow::Again | Flow::Onward => Ok(NextStep::Turn),
             Flow::Wait(what) => Ok(NextStep::Wait(what)),
             Flow::Effect(announced) => {
-                self.announce(key, &here.place, announced, draft);
+                self.announce(key, &context.place, announced, draft);
                 Ok(NextStep::Turn)
             }
             Flow::Enter(StepBlock(block)) => {
@@ -300,16 +300,18 @@ impl Session {
             Flow::Call(Call { skill, inputs }) => {
                 match self.insert(program, key, &skill, Insertion::Called, inputs, draft) {
                     Ok(()) => self.settled(draft),
-                    Err(lost) => self.ended(program, here, Outcome::failed(&lost.message), Some(lost), draft),
+                    Err(error) => {
+                        self.finish_with(program, context, Outcome::failed(&error.message), Some(error), draft)
+                    }
                 }
             }
-            Flow::Done(outcome) | Flow::Exit(outcome) => self.ended(program, here, *outcome, None, draft),
-            Flow::Goto(outcome, target, why) => self.gone(program, here, *outcome, (target, why), draft),
+            Flow::Done(outcome) | Flow::Exit(outcome) => self.finish_with(program, context, *outcome, None, draft),
+            Flow::Goto(outcome, target, why) => self.finish_with_goto(program, context, *outcome, (target, why), draft),
         })
     }
 
-    /// The answer that a turn was about is taken.
-    fn took_answer(&mut self, key: &str) {
+    /// Marks the answer of a turn as processed.
+    fn clear_answer(&mut self, key: &str) {
         self.pending = None;
         self.head.pending = false;
         if let Some(frame) = self.frames.change(key) {
@@ -318,10 +320,10 @@ impl Session {
         }
     }
 
-    /// Takes over what a turn did. Gives the outcome that it reported, if any.
-    fn keep(
+    /// Applies the changes of a turn. Returns the outcome that it reported, if any.
+    fn apply_turn(
         &mut self,
-        here: &ActionContext<'_>,
+        context: &ActionContext<'_>,
         mut work: TurnWork,
         draft: &mut CommitDraft,
     ) -> Result<Option<Outcome>, RunError> {
@@ -331,13 +333,13 @@ impl Session {
             Event::Outcome { outcome, .. } => Some(outcome.deciding()),
             _ => None,
         });
-        let place = here.place.clone();
-        self.keep_work(&place, work, draft)
+        let place = context.place.clone();
+        self.apply_work(&place, work, draft)
             .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: Message::text(error.to_string()) })?;
         if advised {
-            self.advice_used(here.home, &place, draft);
+            self.advice_used(context.home, &place, draft);
         }
-        if let Some(frame) = self.frames.change(here.key) {
+        if let Some(frame) = self.frames.change(context.key) {
             frame.calls += calls;
             if closed {
                 frame.effect = None;
@@ -350,8 +352,8 @@ impl Session {
         Ok(reported)
     }
 
-    /// Takes over the variables and events of a turn, or of what is done beside one.
-    fn keep_work(
+    /// Applies the variables and events of a turn, or of an operation outside of turns.
+    fn apply_work(
         &mut self,
         place: &EventLocation,
         work: TurnWork,
@@ -380,19 +382,19 @@ impl Session {
         Ok(())
     }
 
-    /// Does something that only a turn of the action `key` can, without being one: the `set` of a route.
-    pub(crate) fn beside(
+    /// Runs an operation that needs a turn of the action `key`, without a turn: the `set` of a route.
+    pub(crate) fn run_without_turn(
         &mut self,
         program: &Program,
         key: &str,
         draft: &mut CommitDraft,
-        does: impl FnOnce(&Turn<'_>) -> Result<(), ActionError>,
+        operation: impl FnOnce(&Turn<'_>) -> Result<(), ActionError>,
     ) -> Result<(), SessionFailure> {
-        let lost = || SessionFailure::new(msg!("no action for `{}`", told(key)));
-        let frame = self.frames.get(key).ok_or_else(lost)?;
-        let position = self.position(program, key).or_else(|| last_of(program)).ok_or_else(lost)?;
+        let no_action = || SessionFailure::new(msg!("no action for `{}`", redacted_key(key)));
+        let frame = self.frames.get(key).ok_or_else(no_action)?;
+        let position = self.position(program, key).or_else(|| last_of(program)).ok_or_else(no_action)?;
         let place = self.place_of(key);
-        let lent = TurnResources {
+        let resources = TurnResources {
             program,
             phase: position.phase,
             topic: position.topic,
@@ -407,21 +409,21 @@ impl Session {
             routed: &[],
             resumed: false,
             advice: None,
-            most_rounds: None,
+            max_rounds: None,
             calls_before: frame.calls,
             last_seq: self.last_seq,
             notebook: &self.notebook,
-            shelf: &NoCells,
+            cells: &NoCells,
             masker: &self.masker,
             effect: None,
             effect_is_due: false,
             on_interrupted: position.step.on_interrupted,
         };
-        let turn = Turn::new(lent, self.scopes.clone());
+        let turn = Turn::new(resources, self.scopes.clone());
         turn.in_round(frame.round.unwrap_or(1));
-        does(&turn).map_err(SessionFailure::of)?;
+        operation(&turn).map_err(SessionFailure::of)?;
         let work = turn.into_work();
-        self.keep_work(&place, work, draft).map_err(|error| SessionFailure::new(Message::text(error.to_string())))
+        self.apply_work(&place, work, draft).map_err(|error| SessionFailure::new(Message::text(error.to_string())))
     }
 
     fn wait(&mut self, what: WaitReason, place: &EventLocation, draft: &mut CommitDraft) {
@@ -429,47 +431,47 @@ impl Session {
             return self.ask_about_effect(place, draft);
         }
         let answer_id = next_answer_id(self.answers);
-        let said = draft.events.iter().rev().find_map(|(_, event)| match event {
+        let message = draft.events.iter().rev().find_map(|(_, event)| match event {
             Event::Message { role: Speaker::Ai, text, .. } => Some(text.clone()),
             _ => None,
         });
-        let prompt = said.unwrap_or_default();
+        let prompt = message.unwrap_or_default();
         draft.event(place, Event::Waiting { r#for: what.name(), prompt, answer_id: answer_id.clone() });
         self.head.waiting = Some(answer_id);
         self.status = SessionStatus::WaitingInput;
     }
 
-    /// An action came to its end, or something stands in its way that a route is written for.
-    fn ended(
+    /// Handles an action that ended, or that something with a route prevents from continuing.
+    fn finish_with(
         &mut self,
         program: &Program,
-        here: &ActionContext<'_>,
+        context: &ActionContext<'_>,
         outcome: Outcome,
-        lost: Option<SessionFailure>,
+        error: Option<SessionFailure>,
         draft: &mut CommitDraft,
     ) -> Result<NextStep, SessionFailure> {
-        let ActionContext { key, place, kind, .. } = here;
+        let ActionContext { key, place, kind, .. } = context;
         let deciding = outcome.deciding();
         self.metadata = deciding.metadata.clone();
         draft.event(place, Event::Outcome { action_type: kind, outcome: Box::new(outcome) });
-        self.decide(program, key, deciding, lost, draft)?;
+        self.decide(program, key, deciding, error, draft)?;
         self.settled(draft)
     }
 
-    /// An action chose itself where the session goes on.
-    fn gone(
+    /// Handles an action that chose where the session continues.
+    fn finish_with_goto(
         &mut self,
         program: &Program,
-        here: &ActionContext<'_>,
+        context: &ActionContext<'_>,
         outcome: Outcome,
         (target, why): (String, Message),
         draft: &mut CommitDraft,
     ) -> Result<NextStep, SessionFailure> {
-        let ActionContext { key, place, kind, .. } = here;
+        let ActionContext { key, place, kind, .. } = context;
         let reason = outcome.exit_reason.map_or("exit_criteria_met", |reason| reason.name());
         draft.event(place, Event::Outcome { action_type: kind, outcome: Box::new(outcome) });
         let from = place.action_id.clone().unwrap_or_default();
-        let go = Go::Goto(target);
+        let go = RouteTarget::Goto(target);
         draft.event(place, Event::Routed { reason, route: go.to_string(), from, why, table: None });
         self.go(program, key, &go, true, draft)?;
         self.settled(draft)

@@ -1,33 +1,33 @@
-//! Files and directories that only their owner may read, from the moment they exist.
+//! Creates files and directories that are accessible only to their owner from the moment they exist.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Makes one directory (0700), but none above it. One that is there stays as it is.
+/// Creates one directory (0700), but none of its parents. An existing directory stays unchanged.
 pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     match builder.create(path) {
-        // Also where the file system is read-only, as long as the directory is there.
+        // Covers a read-only file system on which the directory exists.
         Err(_) if path.is_dir() => Ok(()),
-        done => done,
+        result => result,
     }
 }
 
-/// Opens a file for reading and writing, made (0600) when it is not there.
+/// Opens a file for reading and writing; creates it (0600) if it does not exist.
 pub(crate) fn private_file(path: &Path) -> io::Result<File> {
-    private().create(true).truncate(false).open(path)
+    private_options().create(true).truncate(false).open(path)
 }
 
-/// Makes an empty file (0600).
-/// Errors: `AlreadyExists` when anything is there.
+/// Creates an empty file (0600).
+/// Errors: `AlreadyExists` if the path exists.
 pub(crate) fn new_private_file(path: &Path) -> io::Result<File> {
-    private().create_new(true).open(path)
+    private_options().create_new(true).open(path)
 }
 
-fn private() -> OpenOptions {
+fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
     #[cfg(unix)]
@@ -35,18 +35,18 @@ fn private() -> OpenOptions {
     options
 }
 
-/// Whether `path` still leads to the open `file`.
+/// Whether `path` still refers to the open `file`.
 #[cfg(unix)]
-pub(crate) fn leads_to(path: &Path, file: &File) -> bool {
+pub(crate) fn is_same_file(path: &Path, file: &File) -> bool {
     use std::os::unix::fs::MetadataExt;
     match (std::fs::metadata(path), file.metadata()) {
-        (Ok(there), Ok(here)) => there.dev() == here.dev() && there.ino() == here.ino(),
+        (Ok(current), Ok(opened)) => current.dev() == opened.dev() && current.ino() == opened.ino(),
         _ => false,
     }
 }
 
-/// Elsewhere an open file cannot be taken away, so that a path always leads to it.
+/// On other systems an open file cannot be removed, so its path always refers to it.
 #[cfg(not(unix))]
-pub(crate) fn leads_to(_path: &Path, _file: &File) -> bool {
+pub(crate) fn is_same_file(_path: &Path, _file: &File) -> bool {
     true
 }

@@ -1,5 +1,5 @@
-//! What SQLite and the operating system report, as what it means for a store. Their own messages are not passed on: they
-//! may quote what was to be written.
+//! Converts errors of SQLite and of the operating system to [`StoreError`]. Their own messages are not passed on: they
+//! may quote the data to be written.
 
 use std::io;
 
@@ -7,17 +7,17 @@ use rusqlite::{Error, ErrorCode};
 
 use crate::error::StoreError;
 
-/// `SQLITE_IOERR_SHMSIZE`: the index of the write-ahead log could not grow, which is how a full disk may show first.
+/// `SQLITE_IOERR_SHMSIZE`: the index of the write-ahead log could not grow. This may be the first sign of a full disk.
 const IOERR_SHMSIZE: i32 = 10 | (19 << 8);
 
-/// What is wrong with a file that is no database.
+/// The reason for rejecting a file that is not a database.
 pub(crate) const NOT_SQLITE: &str = "it is not an SQLite file";
 
-/// Why a piece of work on a store ended: SQLite reported something, or a rule of the archive refused it.
+/// Why an operation on a store failed: an error of SQLite, or a check of the store.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Sqlite(Error),
-    Refused(StoreError),
+    Store(StoreError),
 }
 
 impl From<Error> for Failure {
@@ -28,15 +28,15 @@ impl From<Error> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self::Refused(error)
+        Self::Store(error)
     }
 }
 
 impl Failure {
-    /// What it means for this store.
-    pub(crate) fn about(self, store: &str) -> StoreError {
+    /// The error for the store at this path.
+    pub(crate) fn into_store_error(self, store: &str) -> StoreError {
         match self {
-            Self::Refused(error) => error,
+            Self::Store(error) => error,
             Self::Sqlite(error) => sqlite(store, &error),
         }
     }
@@ -77,7 +77,7 @@ pub(crate) fn io(store: &str, error: &io::Error) -> StoreError {
         io::ErrorKind::NotADirectory => {
             StoreError::Io { store, reason: "a part of its path is a file, not a directory".to_owned() }
         }
-        // Only a directory above the store's own can be missing: that one is made.
+        // The directory of the store is created, so only a parent of it can be missing.
         io::ErrorKind::NotFound => {
             StoreError::Io { store, reason: "the directory that should contain it does not exist".to_owned() }
         }

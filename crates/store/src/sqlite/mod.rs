@@ -1,4 +1,4 @@
-//! The archive as one SQLite file.
+//! The store in one SQLite file.
 
 pub mod inspect;
 pub mod open;
@@ -12,7 +12,7 @@ pub(crate) mod remove;
 pub(crate) mod schema;
 pub(crate) mod write;
 
-/// The release of the SQLite that is built in.
+/// The version of the bundled SQLite.
 pub fn version() -> &'static str {
     rusqlite::version()
 }

@@ -1,4 +1,4 @@
-//! Opens a store, or says why not, without touching what is not ours.
+//! Opens a store. A file that is not a store of this program is not changed.
 
 use std::fmt::Write;
 use std::fs;
@@ -12,61 +12,61 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::error::StoreError;
 use crate::sqlite::disk::{new_private_file, private_directory};
 use crate::sqlite::error::{self, Failure};
-use crate::sqlite::schema::{self, APPLICATION_ID, STEPS};
+use crate::sqlite::schema::{self, APPLICATION_ID, MIGRATIONS};
 use crate::sqlite::store::SqliteStore;
 
-/// The layout of the tables that this release writes, as a number that grows with every change of them.
-pub const LAYOUT: usize = STEPS.len();
+/// The version of the table layout that this release writes. It grows with every change of the tables.
+pub const LAYOUT: usize = MIGRATIONS.len();
 
-/// How long a call waits for another process that has the store locked.
+/// The time that a call waits for another process that has the store locked.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often the change to a write-ahead log is tried, which SQLite itself does not wait for, and how long between.
+/// The number of attempts to switch to a write-ahead log, for which SQLite itself does not wait, and the pause between them.
 const WAL_ATTEMPTS: u32 = 250;
 const WAL_PAUSE: Duration = Duration::from_millis(20);
 
-/// The least that an SQLite file with anything in it can have, in bytes: one page of the smallest size.
-const SMALLEST: u64 = 512;
+/// The minimum size of an SQLite file that is not empty, in bytes: one page of the smallest size.
+const MIN_BYTES: u64 = 512;
 
-/// How many prepared statements stay: more than there are.
-const STATEMENTS: usize = 64;
+/// The capacity of the statement cache: more than the number of statements in use.
+const STATEMENT_CACHE_CAPACITY: usize = 64;
 
-/// Opens the store at `path` for reading and writing; makes it (0600) when it is not there, and its directory (0700),
-/// but no directory above that one.
-/// Errors: [`StoreError::Corrupt`], [`StoreError::NotOurs`], [`StoreError::Newer`], [`StoreError::NotAFile`]: the file
-/// is left byte for byte as it was. [`StoreError::ReadOnly`], [`StoreError::Denied`], [`StoreError::Full`],
+/// Opens the store at `path` for reading and writing. Creates it (0600) and its directory (0700) if they do not exist,
+/// but no parent of that directory.
+/// Errors: [`StoreError::Corrupt`], [`StoreError::ForeignDatabase`], [`StoreError::Newer`], [`StoreError::NotAFile`]: the
+/// file is left byte for byte unchanged. [`StoreError::ReadOnly`], [`StoreError::Denied`], [`StoreError::Full`],
 /// [`StoreError::Busy`], [`StoreError::Io`].
 pub fn open(path: &Path) -> Result<SqliteStore, StoreError> {
-    open_with(path, STEPS)
+    open_with(path, MIGRATIONS)
 }
 
-/// Opens the store at `path` for reading only, on a disk that cannot be written too. Nothing is made, nothing migrated.
-/// Errors: [`StoreError::Missing`] when there is no store, [`StoreError::Outdated`] when it must be migrated first; and as
-/// [`open`].
+/// Opens the store at `path` for reading only; this also works on a read-only disk. Creates and migrates nothing.
+/// Errors: [`StoreError::Missing`] if there is no store, [`StoreError::Outdated`] if it must be migrated first, and the
+/// errors of [`open`].
 pub fn open_read_only(path: &Path) -> Result<SqliteStore, StoreError> {
     let store = path.display().to_string();
     let Some(file) = existing(path, &store)? else { return Err(StoreError::Missing { store }) };
-    if !inspect(&file, &store, STEPS).map_err(|failure| failure.about(&store))? {
+    if !check_header(&file, &store, MIGRATIONS).map_err(|failure| failure.into_store_error(&store))? {
         return Err(StoreError::Missing { store });
     }
-    let connection = reader(&file, &store).map_err(|failure| failure.about(&store))?;
+    let connection = reader(&file, &store).map_err(|failure| failure.into_store_error(&store))?;
     Ok(SqliteStore::new(connection, store, &file, true))
 }
 
-/// [`open`], with these steps of migration.
-pub(crate) fn open_with(path: &Path, steps: &[&str]) -> Result<SqliteStore, StoreError> {
+/// [`open`] with these migrations.
+pub(crate) fn open_with(path: &Path, migrations: &[&str]) -> Result<SqliteStore, StoreError> {
     let store = path.display().to_string();
     let file = match existing(path, &store)? {
         Some(file) => file,
-        None => make(path).map_err(|error| error::io(&store, &error))?,
+        None => create_file(path).map_err(|error| error::io(&store, &error))?,
     };
-    let connection = inspect(&file, &store, steps)
-        .and_then(|_| writer(&file, &store, steps))
-        .map_err(|failure| failure.about(&store))?;
+    let connection = check_header(&file, &store, migrations)
+        .and_then(|_| writer(&file, &store, migrations))
+        .map_err(|failure| failure.into_store_error(&store))?;
     Ok(SqliteStore::new(connection, store, &file, false))
 }
 
-/// The true path of the file at `path`, so that every process finds the same lock files; `None` when nothing is there.
+/// The canonical path of the file at `path`, so that every process uses the same lock files; `None` if it does not exist.
 pub(crate) fn existing(path: &Path, store: &str) -> Result<Option<PathBuf>, StoreError> {
     match fs::canonicalize(path) {
         Ok(file) if file.is_file() => Ok(Some(file)),
@@ -76,62 +76,62 @@ pub(crate) fn existing(path: &Path, store: &str) -> Result<Option<PathBuf>, Stor
     }
 }
 
-/// Makes the file, and the directory that it lies in.
-fn make(path: &Path) -> io::Result<PathBuf> {
+/// Creates the file and its directory.
+fn create_file(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     if let Some(directory) = path.parent() {
         private_directory(directory)?;
     }
     match new_private_file(&path) {
-        // Another process was faster; its file will do.
+        // Another process has created the file in the meantime.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        made => drop(made?),
+        created => drop(created?),
     }
     fs::canonicalize(path)
 }
 
-/// Looks at the header in the main file alone: no lock, no log, no write, so that nothing beside a foreign file is made
-/// or changed. Says whether there is anything in it.
+/// Checks the header of the main file only: without locks, logs or writes, so that nothing next to a file of another
+/// program is created or changed. Returns whether the file has any content.
 ///
-/// SQLite does the reading, because closing a file that this process has open a second time through anything else would
-/// drop the locks of the first.
-pub(crate) fn inspect(file: &Path, store: &str, steps: &[&str]) -> Result<bool, Failure> {
+/// SQLite reads the file, because if this process opened the file by other means as well, closing it would release the
+/// locks that SQLite holds on it.
+pub(crate) fn check_header(file: &Path, store: &str, migrations: &[&str]) -> Result<bool, Failure> {
     match fs::metadata(file).map_err(|error| error::io(store, &error))?.len() {
         0 => return Ok(false),
-        // SQLite would take a file of one byte for an empty one.
-        length if length < SMALLEST => {
+        // SQLite would treat a file of one byte as empty.
+        length if length < MIN_BYTES => {
             return Err(StoreError::Corrupt { store: store.to_owned(), reason: error::NOT_SQLITE.to_owned() }.into());
         }
         _ => {}
     }
     let connection = connect(file, OpenFlags::SQLITE_OPEN_READ_ONLY, "?immutable=1")?;
-    // Not to write it: with this, a main file that is shorter than its header says, which the log makes good, passes.
+    // Not for writing: this setting accepts a main file shorter than its header says, whose missing pages are in the log.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)?;
     let application: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     if application != APPLICATION_ID {
-        return Err(StoreError::NotOurs { store: store.to_owned() }.into());
+        return Err(StoreError::ForeignDatabase { store: store.to_owned() }.into());
     }
-    let (found, known) = (schema::layout(&connection)?, schema::newest(steps));
+    let (found, known) = (schema::layout(&connection)?, schema::newest_layout(migrations));
     if found > known {
         return Err(StoreError::Newer { store: store.to_owned(), found, known }.into());
     }
     Ok(true)
 }
 
-/// A connection that writes, on a store with the newest layout.
-fn writer(file: &Path, store: &str, steps: &[&str]) -> Result<Connection, Failure> {
+/// A connection for writing to a store, which is migrated to the newest layout.
+fn writer(file: &Path, store: &str, migrations: &[&str]) -> Result<Connection, Failure> {
     let mut connection = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE, "")?;
     if connection.is_readonly("main")? {
         return Err(StoreError::ReadOnly { store: store.to_owned() }.into());
     }
-    // Until it is known to be ours to write, not even the log is folded in.
+    // Until it is certain that this program may write the file, not even the log is checkpointed.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.execute_batch("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;")?;
-    // Still without a log when the file is new, so that its mark is in the main file before there is a log to look into.
-    schema::migrate(&mut connection, store, steps)?;
+    // A new file has no log yet, so its application id is in the main file before a log exists.
+    schema::migrate(&mut connection, store, migrations)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
-    write_ahead(&connection)?;
-    // The log is folded in every 1,000 pages, and shrinks again after a long transaction. What is deleted inside of a
+    enable_wal(&connection)?;
+    // The log is checkpointed every 1,000 pages, and shrinks again after a long transaction. Deleted content within a
     // page is overwritten.
     connection.execute_batch(
         "PRAGMA wal_autocheckpoint = 1000; PRAGMA journal_size_limit = 8388608; PRAGMA secure_delete = FAST;",
@@ -139,8 +139,8 @@ fn writer(file: &Path, store: &str, steps: &[&str]) -> Result<Connection, Failur
     Ok(connection)
 }
 
-/// Changes to a write-ahead log. A file system without shared memory keeps its rollback journal: slower, as durable.
-fn write_ahead(connection: &Connection) -> Result<(), Failure> {
+/// Switches to a write-ahead log. Without shared memory SQLite keeps its rollback journal, which is slower but as durable.
+fn enable_wal(connection: &Connection) -> Result<(), Failure> {
     let mut attempts = 1;
     loop {
         match connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0)) {
@@ -159,8 +159,8 @@ fn write_ahead(connection: &Connection) -> Result<(), Failure> {
     }
 }
 
-/// A connection that only reads. Where SQLite cannot even make its shared memory beside the file, because the disk is
-/// read-only, and no log waits to be folded in, the main file is all there is and cannot change.
+/// A connection for reading only. If SQLite cannot create its shared memory next to the file, because the disk is
+/// read-only, and there is no log to checkpoint, the main file contains everything and is opened as immutable.
 fn reader(file: &Path, store: &str) -> Result<Connection, Failure> {
     let mut connection = connect(file, OpenFlags::SQLITE_OPEN_READ_ONLY, "")?;
     let found = match schema::layout(&connection) {
@@ -174,7 +174,7 @@ fn reader(file: &Path, store: &str) -> Result<Connection, Failure> {
         }
         found => found?,
     };
-    let known = schema::newest(STEPS);
+    let known = schema::newest_layout(MIGRATIONS);
     let store = store.to_owned();
     match found {
         found if found > known => Err(StoreError::Newer { store, found, known }.into()),
@@ -187,28 +187,28 @@ fn needs_to_write(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
 }
 
-/// Whether a log with anything in it lies beside the file.
+/// Whether there is a non-empty log next to the file.
 fn has_log(file: &Path) -> bool {
     let mut log = file.as_os_str().to_owned();
     log.push("-wal");
     fs::metadata(PathBuf::from(log)).is_ok_and(|log| log.len() > 0)
 }
 
-/// Opens an existing file. It may come from a stranger: its triggers and views do not run.
+/// Opens an existing file. It may come from an untrusted source: its triggers and views do not run.
 pub(crate) fn connect(file: &Path, access: OpenFlags, query: &str) -> Result<Connection, Failure> {
     let flags = access | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(uri(file, query), flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_CAPACITY);
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // Plans do not depend on what is bound. Otherwise a look-up by a unique text is planned anew with every value.
+    // Query plans do not depend on bound values. Otherwise a lookup by a unique text is planned again for each value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
 
-/// The file as a URI, in which no character of its path has a meaning.
+/// The path as a URI, with all special characters escaped.
 fn uri(file: &Path, query: &str) -> String {
     let mut uri = "file:".to_owned();
     for byte in file.as_os_str().as_encoded_bytes() {

@@ -1,4 +1,4 @@
-//! Reads rows back. Each query runs along a key or an index.
+//! Reads rows. Each query uses a key or an index.
 
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
@@ -6,22 +6,22 @@ use crate::rows::{CellRow, JournalRow, MessageRow, SessionRow, VariableRow};
 use crate::sqlite::schema::SEQ_BITS;
 use crate::sqlite::write::count;
 
-/// The events of one kind, oldest first: the blocks that hold any, then the rows of each block. `CROSS JOIN` keeps
-/// SQLite to this order, in which the rows need no sorting.
+/// The events of one kind, oldest first: the blocks that contain any, then the rows of each block. `CROSS JOIN` forces
+/// SQLite to use this order, in which the rows need no sorting.
 pub(crate) const JOURNAL_OF: &str = "
 SELECT j.key, j.at, j.kind, j.body FROM journal_kind AS k CROSS JOIN journal AS j
     ON j.key BETWEEN ?1 + (k.block << ?2) AND ?1 + (k.block << ?2) + (1 << ?2) - 1
 WHERE k.session = ?3 AND k.kind = ?4 AND k.block >= ?5 AND j.key > ?6 AND j.kind = ?4
 ORDER BY k.block, j.key LIMIT ?7";
 
-/// The last event of one kind, in the same way backwards.
+/// The last event of one kind; the same query in reverse order.
 pub(crate) const LAST_OF: &str = "
 SELECT j.key, j.at, j.kind, j.body FROM journal_kind AS k CROSS JOIN journal AS j
     ON j.key BETWEEN ?1 + (k.block << ?2) AND ?1 + (k.block << ?2) + (1 << ?2) - 1
 WHERE k.session = ?3 AND k.kind = ?4 AND j.kind = ?4
 ORDER BY k.block DESC, j.key DESC LIMIT 1";
 
-/// The cell of a session with an id.
+/// The cell of a session with a given id.
 pub(crate) const CELL: &str = "SELECT key, id, body FROM cell WHERE session = ? AND id = ?";
 
 /// The cells between two keys, in order.
@@ -102,7 +102,7 @@ pub(crate) fn variable_row(row: &Row<'_>) -> rusqlite::Result<VariableRow> {
     })
 }
 
-/// Every row that `sql` gives.
+/// All rows that `sql` returns.
 pub(crate) fn all<T>(
     connection: &Connection,
     sql: &str,
@@ -117,7 +117,7 @@ pub(crate) fn key_of(connection: &Connection, id: &str) -> rusqlite::Result<Opti
     connection.prepare_cached("SELECT key FROM session WHERE id = ?")?.query_row([id], |row| row.get(0)).optional()
 }
 
-/// A limit as SQLite takes it.
-pub(crate) fn limit(limit: usize) -> i64 {
+/// A limit as a number for SQLite.
+pub(crate) fn sql_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Deletes sessions, and the documents that nobody needs any more.
+//! Deletes sessions, and the documents that no session needs anymore.
 
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
@@ -16,7 +16,7 @@ pub(crate) fn updated_before(connection: &Connection, time: &str) -> rusqlite::R
         .collect()
 }
 
-/// Deletes one session; with `updated_before`, only if it was last updated before this time. Says whether it did.
+/// Deletes one session; with `updated_before`, only if it was last updated before this time. Returns whether it was deleted.
 pub(crate) fn session(transaction: &Transaction<'_>, id: &str, updated_before: Option<&str>) -> Result<bool, Failure> {
     let session: Option<i64> = transaction
         .prepare_cached(
@@ -34,7 +34,7 @@ pub(crate) fn session(transaction: &Transaction<'_>, id: &str, updated_before: O
     transaction.prepare_cached("DELETE FROM journal WHERE key BETWEEN ? AND ?")?.execute(range)?;
     transaction.prepare_cached("DELETE FROM message WHERE key BETWEEN ? AND ?")?.execute(range)?;
     transaction.prepare_cached("DELETE FROM cell WHERE key BETWEEN ? AND ?")?.execute(range)?;
-    // All else that belongs to it goes with it, by its foreign keys.
+    // The foreign keys delete all other rows of the session.
     transaction.prepare_cached("DELETE FROM session WHERE key = ?")?.execute([session])?;
     for document in documents {
         transaction

@@ -1,27 +1,28 @@
-//! The tables of a store and the steps that brought them there, oldest first. A released step never changes.
+//! The tables of a store and the migrations that create them, oldest first. A released migration never changes.
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::error::StoreError;
 use crate::sqlite::error::Failure;
 
-/// What marks a file as a store of this program: `bccs` in ASCII, in SQLite's header.
+/// The application id in the SQLite header that marks a file as a store of this program: `bccs` in ASCII.
 pub(crate) const APPLICATION_ID: i32 = 0x6263_6373;
 
-/// Each step leads from the layout (`PRAGMA user_version`) of its index to the next.
-pub(crate) const STEPS: &[&str] = &[LAYOUT_1, LAYOUT_2];
+/// Each migration changes the layout (`PRAGMA user_version`) with its index to the next one.
+pub(crate) const MIGRATIONS: &[&str] = &[LAYOUT_1, LAYOUT_2];
 
-/// How many bits of a `journal` or `message` key number the rows of one session; the bits above them are the session.
+/// The number of low bits of a `journal` or `message` key that number the rows of a session; the other bits are the session.
 pub(crate) const SEQ_BITS: u32 = 36;
 
-/// How many events, as a power of two, one entry of `journal_kind` stands for.
+/// The number of events that one entry of `journal_kind` covers, as a power of two.
 pub(crate) const BLOCK_BITS: u32 = 6;
 
-/// * What a commit rewrites (`head`) lies apart from what is written once (`session`): the manifest may be long.
-/// * `journal` and `message` have one key made of session and number ([`SEQ_BITS`]), so that a session's rows lie side
-///   by side and an appended row touches no second tree. Their rows are deleted by range, hence no foreign key.
-/// * An index of `journal` by kind would touch one more page for each kind in a commit, a fifth of the whole cost.
-///   `journal_kind` says instead which blocks of 64 events hold a kind: seldom written, and enough to skip the others.
+/// * The data that a commit rewrites (`head`) is separate from the data written once (`session`): the manifest may be long.
+/// * `journal` and `message` have one key composed of session and number ([`SEQ_BITS`]), so that the rows of a session are
+///   adjacent and an appended row touches no second tree. Their rows are deleted by range, so they have no foreign key.
+/// * An index of `journal` by kind would touch one more page for each kind in a commit, a fifth of the total cost.
+///   Instead, `journal_kind` records which blocks of 64 events contain a kind: it is rarely written, and it is enough to
+///   skip the other blocks.
 const LAYOUT_1: &str = "
 CREATE TABLE session (
     key INTEGER PRIMARY KEY,
@@ -120,8 +121,8 @@ CREATE TABLE session_document (
 CREATE INDEX session_document_by_document ON session_document (document);
 ";
 
-/// Notebooks. A cell has a key like that of a message, so that the cells of a session lie side by side, in order; one is also
-/// found by its id. Cells of a session are deleted by range.
+/// Notebooks. A cell has a key like that of a message, so that the cells of a session are adjacent and in order; a cell
+/// can also be found by its id. The cells of a session are deleted by range.
 const LAYOUT_2: &str = "
 CREATE TABLE cell (
     key INTEGER PRIMARY KEY,
@@ -132,30 +133,30 @@ CREATE TABLE cell (
 ) STRICT;
 ";
 
-/// The layout that the store has; 0 for an empty file.
+/// The layout of the store; 0 for an empty file.
 pub(crate) fn layout(connection: &Connection) -> rusqlite::Result<u32> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// The layout that `steps` lead to.
-pub(crate) fn newest(steps: &[&str]) -> u32 {
-    u32::try_from(steps.len()).unwrap_or(u32::MAX)
+/// The layout after all `migrations`.
+pub(crate) fn newest_layout(migrations: &[&str]) -> u32 {
+    u32::try_from(migrations.len()).unwrap_or(u32::MAX)
 }
 
-/// Brings the store to the newest layout in one transaction. Several processes may do so at once: the layout is read
-/// again once the write lock is held.
-/// Errors: [`StoreError::Newer`] without a write; [`StoreError::NotOurs`] when another program has filled the file in the
-/// meantime.
-pub(crate) fn migrate(connection: &mut Connection, store: &str, steps: &[&str]) -> Result<(), Failure> {
-    let known = newest(steps);
+/// Migrates the store to the newest layout in one transaction. Several processes may do this concurrently: the layout is
+/// read again while the write lock is held.
+/// Errors: [`StoreError::Newer`] without a write; [`StoreError::ForeignDatabase`] if another program has written to the
+/// file in the meantime.
+pub(crate) fn migrate(connection: &mut Connection, store: &str, migrations: &[&str]) -> Result<(), Failure> {
+    let known = newest_layout(migrations);
     let mut found = layout(connection)?;
     if found == known {
         return Ok(());
     }
     if found < known {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        for _ in steps {
-            step(&transaction, store, steps)?;
+        for _ in migrations {
+            apply_next(&transaction, store, migrations)?;
         }
         transaction.commit()?;
         found = layout(connection)?;
@@ -163,19 +164,19 @@ pub(crate) fn migrate(connection: &mut Connection, store: &str, steps: &[&str]) 
     if found > known {
         return Err(StoreError::Newer { store: store.to_owned(), found, known }.into());
     }
-    // Into the main file at once, whose header another process looks at before it opens the rest.
+    // Write the changes to the main file immediately: another process checks its header before it opens the store.
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     Ok(())
 }
 
-/// Takes the one step that comes next, if any.
-fn step(transaction: &Transaction<'_>, store: &str, steps: &[&str]) -> Result<(), Failure> {
+/// Applies the next migration, if any.
+fn apply_next(transaction: &Transaction<'_>, store: &str, migrations: &[&str]) -> Result<(), Failure> {
     let found = layout(transaction)?;
-    let Some(sql) = usize::try_from(found).ok().and_then(|found| steps.get(found)) else { return Ok(()) };
+    let Some(sql) = usize::try_from(found).ok().and_then(|found| migrations.get(found)) else { return Ok(()) };
     if found == 0 {
         let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         if tables > 0 {
-            return Err(StoreError::NotOurs { store: store.to_owned() }.into());
+            return Err(StoreError::ForeignDatabase { store: store.to_owned() }.into());
         }
     }
     transaction.execute_batch(sql)?;

@@ -1,4 +1,4 @@
-//! `SqliteArchive`: each call of the contract, given to the file that does it.
+//! [`SqliteStore`]: implements [`Store`] on one SQLite connection.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,22 +14,22 @@ use crate::rows::{
 use crate::sqlite::error::Failure;
 use crate::sqlite::lock::{self, FileLock};
 use crate::sqlite::read::{
-    CELL, CELLS, CELLS_TAIL, JOURNAL_OF, LAST_OF, SESSION, all, cell_row, journal_row, key_of, limit, message_row,
-    session_row, variable_row,
+    CELL, CELLS, CELLS_TAIL, JOURNAL_OF, LAST_OF, SESSION, all, cell_row, journal_row, key_of, message_row,
+    session_row, sql_limit, variable_row,
 };
 use crate::sqlite::schema::BLOCK_BITS;
 use crate::sqlite::write::{Count, count, key};
 use crate::sqlite::{remove, write};
 
-type Reader<T> = fn(&Row<'_>) -> rusqlite::Result<T>;
+type RowReader<T> = fn(&Row<'_>) -> rusqlite::Result<T>;
 
-/// Whoever removes a session holds it under this name.
-const REMOVAL: &str = "a deletion";
+/// The holder name of the lock while a session is deleted.
+const DELETION_HOLDER: &str = "a deletion";
 
-/// An archive in one SQLite file, made by [`crate::sqlite::open::open`].
+/// A store in one SQLite file, opened by [`crate::sqlite::open::open`].
 ///
-/// Its calls do their work on the thread that polls them: a durable commit takes some 200 µs, and a way to another
-/// thread and back would add a good part of that to each. So a call, once begun, is never given up half-way.
+/// Its calls do their work on the thread that polls them: a durable commit takes about 200 µs, and switching to another
+/// thread and back would add a considerable part of that. So a call that has started always runs to completion.
 pub struct SqliteStore {
     connection: Mutex<Connection>,
     store: String,
@@ -38,30 +38,30 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// An archive on this connection. `store` is how the person calls the `file`.
+    /// A store on this connection. `store` is the path of `file` as the user wrote it.
     pub(crate) fn new(connection: Connection, store: String, file: &Path, read_only: bool) -> Self {
         Self { connection: Mutex::new(connection), store, locks: lock::directory(file), read_only }
     }
 
-    /// A panic inside a transaction has rolled it back: the connection is as good as before.
+    /// Ignores poisoning: a panic inside a transaction rolls it back, so the connection stays usable.
     pub(crate) fn connection(&self) -> MutexGuard<'_, Connection> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        query(&self.connection()).map_err(|error| Failure::from(error).about(&self.store))
+        query(&self.connection()).map_err(|error| Failure::from(error).into_store_error(&self.store))
     }
 
-    /// The row that `sql` gives, when there is one.
-    fn one<T>(&self, sql: &str, of: impl Params, row: Reader<T>) -> Result<Option<T>, StoreError> {
-        self.read(|connection| connection.prepare_cached(sql)?.query_row(of, row).optional())
+    /// The row that `sql` returns, if any.
+    fn one<T>(&self, sql: &str, parameters: impl Params, row: RowReader<T>) -> Result<Option<T>, StoreError> {
+        self.read(|connection| connection.prepare_cached(sql)?.query_row(parameters, row).optional())
     }
 
-    fn all<T>(&self, sql: &str, of: impl Params, row: Reader<T>) -> Result<Vec<T>, StoreError> {
-        self.read(|connection| all(connection, sql, of, row))
+    fn all<T>(&self, sql: &str, parameters: impl Params, row: RowReader<T>) -> Result<Vec<T>, StoreError> {
+        self.read(|connection| all(connection, sql, parameters, row))
     }
 
-    /// What `query` finds by the key of a session; nothing for one that is not there.
+    /// The result of `query` for the key of a session; the default value if the session does not exist.
     fn within<T: Default>(
         &self,
         id: &str,
@@ -73,44 +73,51 @@ impl SqliteStore {
         })
     }
 
-    /// At most `most` numbered rows of a session after number `after`.
-    fn between<T>(&self, id: &str, after: u64, most: usize, sql: &str, row: Reader<T>) -> Result<Vec<T>, StoreError> {
+    /// At most `limit` numbered rows of a session after number `after`.
+    fn between<T>(
+        &self,
+        id: &str,
+        after: u64,
+        limit: usize,
+        sql: &str,
+        row: RowReader<T>,
+    ) -> Result<Vec<T>, StoreError> {
         self.within(id, |connection, session| {
-            all(connection, sql, params![key(session, after)?, key(session, u64::MAX)?, limit(most)], row)
+            all(connection, sql, params![key(session, after)?, key(session, u64::MAX)?, sql_limit(limit)], row)
         })
     }
 
-    /// Runs `work` in one durable transaction, which its error rolls back.
+    /// Runs `work` in one durable transaction, which is rolled back if `work` fails.
     fn write<T>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>) -> Result<T, StoreError> {
         let mut connection = self.connection();
         let run = || {
-            // Takes the write lock at once, so that what is read here is still true when it is written.
+            // Takes the write lock immediately, so that the values read here are still valid when the transaction writes.
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let done = work(&transaction)?;
+            let result = work(&transaction)?;
             transaction.commit()?;
-            Ok(done)
+            Ok(result)
         };
-        run().map_err(|failure: Failure| failure.about(&self.store))
+        run().map_err(|failure: Failure| failure.into_store_error(&self.store))
     }
 
-    fn hold(&self, id: &str, holder: &str) -> Result<FileLock, StoreError> {
+    fn acquire_lock(&self, id: &str, holder: &str) -> Result<FileLock, StoreError> {
         if self.read_only {
             return Err(StoreError::ReadOnly { store: self.store.clone() });
         }
-        lock::take(&self.store, &self.locks, id, holder)
+        lock::acquire(&self.store, &self.locks, id, holder)
     }
 
-    /// Runs `work` so that nothing of what it deletes can be found in the file afterwards.
-    fn erase<T>(&self, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    /// Runs `work` so that the data it deletes cannot be found in the file afterwards.
+    fn with_secure_delete<T>(&self, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         self.read(|connection| connection.execute_batch("PRAGMA secure_delete = ON"))?;
-        let done = work();
+        let result = work();
         self.read(|connection| {
             connection.execute_batch("PRAGMA secure_delete = FAST")?;
-            // The log too. Where another process is reading this is left for later, and no error.
+            // Erases the log as well. If another process is reading, a later checkpoint does this; that is not an error.
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
         })
         .unwrap_or_else(|error| tracing::debug!(%error, "the log was not folded in after a deletion"));
-        done
+        result
     }
 }
 
@@ -134,7 +141,7 @@ impl Store for SqliteStore {
     }
 
     async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
-        // Without its `Z`, a time orders rightly as text: `…:00` comes before `…:00.5`.
+        // Without its `Z`, a time sorts correctly as text: `…:00` comes before `…:00.5`.
         self.all(&format!("{SESSION} ORDER BY rtrim(updated_at, 'Z') DESC, id"), [], session_row)
     }
 
@@ -161,20 +168,26 @@ impl Store for SqliteStore {
         self.all(sql, [id], |row| Ok(CounterRow { name: row.get(0)?, count: count(row, 1)? }))
     }
 
-    async fn journal(&self, id: &str, after: u64, most: usize) -> Result<Vec<JournalRow>, StoreError> {
+    async fn journal(&self, id: &str, after: u64, limit: usize) -> Result<Vec<JournalRow>, StoreError> {
         let sql = "SELECT key, at, kind, body FROM journal WHERE key > ? AND key <= ? ORDER BY key LIMIT ?";
-        self.between(id, after, most, sql, journal_row)
+        self.between(id, after, limit, sql, journal_row)
     }
 
-    async fn journal_of(&self, id: &str, kind: &str, after: u64, most: usize) -> Result<Vec<JournalRow>, StoreError> {
+    async fn journal_by_kind(
+        &self,
+        id: &str,
+        kind: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<JournalRow>, StoreError> {
         self.within(id, |connection, session| {
             let (first, after, block) = (key(session, 0)?, key(session, after)?, Count(after >> BLOCK_BITS));
-            let parameters = params![first, BLOCK_BITS, session, kind, block, after, limit(most)];
+            let parameters = params![first, BLOCK_BITS, session, kind, block, after, sql_limit(limit)];
             all(connection, JOURNAL_OF, parameters, journal_row)
         })
     }
 
-    async fn last_of(&self, id: &str, kind: &str) -> Result<Option<JournalRow>, StoreError> {
+    async fn last_by_kind(&self, id: &str, kind: &str) -> Result<Option<JournalRow>, StoreError> {
         self.within(id, |connection, session| {
             let parameters = params![key(session, 0)?, BLOCK_BITS, session, kind];
             connection.prepare_cached(LAST_OF)?.query_row(parameters, journal_row).optional()
@@ -189,10 +202,10 @@ impl Store for SqliteStore {
         Ok(rows)
     }
 
-    async fn messages(&self, id: &str, after: u64, most: usize) -> Result<Vec<MessageRow>, StoreError> {
+    async fn messages(&self, id: &str, after: u64, limit: usize) -> Result<Vec<MessageRow>, StoreError> {
         let sql = "SELECT key, role, text, at, action_id, round, message_id FROM message
                    WHERE key > ? AND key <= ? ORDER BY key LIMIT ?";
-        self.between(id, after, most, sql, message_row)
+        self.between(id, after, limit, sql, message_row)
     }
 
     async fn cell(&self, id: &str, cell_id: &str) -> Result<Option<CellRow>, StoreError> {
@@ -201,8 +214,8 @@ impl Store for SqliteStore {
         })
     }
 
-    async fn cells(&self, id: &str, after: u64, most: usize) -> Result<Vec<CellRow>, StoreError> {
-        self.between(id, after, most, CELLS, cell_row)
+    async fn cells(&self, id: &str, after: u64, limit: usize) -> Result<Vec<CellRow>, StoreError> {
+        self.between(id, after, limit, CELLS, cell_row)
     }
 
     async fn cells_tail(&self, id: &str, count: usize) -> Result<Vec<CellRow>, StoreError> {
@@ -211,7 +224,7 @@ impl Store for SqliteStore {
         Ok(rows)
     }
 
-    async fn answer_taken(&self, id: &str, answer_id: &str) -> Result<bool, StoreError> {
+    async fn answer_accepted(&self, id: &str, answer_id: &str) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM answer AS a JOIN session AS s ON a.session = s.key WHERE s.id = ? AND a.id = ?";
         self.read(|connection| connection.prepare_cached(sql)?.exists([id, answer_id]))
     }
@@ -221,28 +234,28 @@ impl Store for SqliteStore {
     }
 
     async fn delete(&self, id: &str) -> Result<bool, StoreError> {
-        let _held = self.hold(id, REMOVAL)?;
-        self.erase(|| self.write(|transaction| remove::session(transaction, id, None)))
+        let _lock = self.acquire_lock(id, DELETION_HOLDER)?;
+        self.with_secure_delete(|| self.write(|transaction| remove::session(transaction, id, None)))
     }
 
     async fn prune(&self, updated_before: &str) -> Result<Vec<String>, StoreError> {
-        let old = self.read(|connection| remove::updated_before(connection, updated_before))?;
-        self.erase(|| {
-            let mut gone = Vec::new();
-            for id in old {
-                let _held = match self.hold(&id, REMOVAL) {
+        let outdated = self.read(|connection| remove::updated_before(connection, updated_before))?;
+        self.with_secure_delete(|| {
+            let mut deleted = Vec::new();
+            for id in outdated {
+                let _lock = match self.acquire_lock(&id, DELETION_HOLDER) {
                     Err(StoreError::Held { .. }) => continue,
-                    held => held?,
+                    other => other?,
                 };
                 if self.write(|transaction| remove::session(transaction, &id, Some(updated_before)))? {
-                    gone.push(id);
+                    deleted.push(id);
                 }
             }
-            Ok(gone)
+            Ok(deleted)
         })
     }
 
     async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, StoreError> {
-        Ok(Box::new(self.hold(id, holder)?))
+        Ok(Box::new(self.acquire_lock(id, holder)?))
     }
 }

@@ -1,4 +1,4 @@
-//! Creates sessions and writes commits: one prepared statement for each row, and nothing that reads what is there.
+//! Creates sessions and writes commits: one prepared statement per row, without reading the existing rows.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use crate::rows::{Commit, DocumentRow, NewSessionRow, VariableRow};
 use crate::sqlite::error::Failure;
 use crate::sqlite::read::{LAST_CELL, number_of};
 use crate::sqlite::schema::{BLOCK_BITS, SEQ_BITS};
-use crate::tail::{Tail, cells_fit};
+use crate::tail::{Tail, check_cell_numbers};
 
-/// A count as SQLite stores it, which knows no unsigned numbers; one that does not fit is refused.
+/// A count as a signed integer for SQLite, which has no unsigned numbers. A number that does not fit is an error.
 pub(crate) struct Count(pub(crate) u64);
 
 impl ToSql for Count {
@@ -22,8 +22,8 @@ impl ToSql for Count {
     }
 }
 
-/// The key of row `number` of a session in `journal`, `message` or `cell`. A number beyond the last possible row gives the key
-/// of that row, so that `number` may also be the end of a range.
+/// The key of row `number` of a session in `journal`, `message` or `cell`. A number beyond the last possible row gives the
+/// key of that row, so that `number` may also be the end of a range.
 pub(crate) fn key(session: i64, number: u64) -> rusqlite::Result<i64> {
     let last = (1_i64 << SEQ_BITS) - 1;
     let number = i64::try_from(number).unwrap_or(last).min(last);
@@ -40,7 +40,7 @@ pub(crate) fn create(
     documents: &[DocumentRow],
     first: &Commit,
 ) -> Result<(), Failure> {
-    let made = transaction
+    let key = transaction
         .prepare_cached(
             "INSERT INTO session (id, user, script, script_name, script_sha256, started_at, settings, manifest)
              VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING key",
@@ -59,32 +59,32 @@ pub(crate) fn create(
             |row| row.get::<_, i64>(0),
         )
         .optional()?;
-    let Some(made) = made else {
+    let Some(key) = key else {
         return Err(StoreError::Exists { store: store.to_owned(), id: session.id.clone() }.into());
     };
     let mut insert =
         transaction.prepare_cached("INSERT INTO document (sha256, text) VALUES (?, ?) ON CONFLICT DO NOTHING")?;
-    let mut need = transaction.prepare_cached(
+    let mut link = transaction.prepare_cached(
         "INSERT INTO session_document (session, document) SELECT ?, key FROM document WHERE sha256 = ?
          ON CONFLICT DO NOTHING",
     )?;
     for document in documents {
         insert.execute(params![document.sha256, document.text])?;
-        need.execute(params![made, document.sha256])?;
+        link.execute(params![key, document.sha256])?;
     }
     let next = Tail::default().after(store, &session.id, first)?;
     let sql =
         "INSERT INTO head (revision, last_seq, last_message, answers, status, updated_at, location, head, session)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
-    head(transaction, sql, made, next, first)?;
-    variables(transaction, made, &session.user, first)?;
-    rows(transaction, made, first)?;
-    cells(transaction, store, made, &session.id, first)?;
-    answers(transaction, store, made, &session.id, first)
+    head(transaction, sql, key, next, first)?;
+    variables(transaction, key, &session.user, first)?;
+    rows(transaction, key, first)?;
+    cells(transaction, store, key, &session.id, first)?;
+    answers(transaction, store, key, &session.id, first)
 }
 
 pub(crate) fn commit(transaction: &Transaction<'_>, store: &str, id: &str, commit: &Commit) -> Result<(), Failure> {
-    let there = transaction
+    let found = transaction
         .prepare_cached(
             "SELECT key, user, revision, last_seq, last_message FROM session JOIN head ON session = key WHERE id = ?",
         )?
@@ -93,7 +93,7 @@ pub(crate) fn commit(transaction: &Transaction<'_>, store: &str, id: &str, commi
             Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, tail))
         })
         .optional()?;
-    let Some((key, user, tail)) = there else {
+    let Some((key, user, tail)) = found else {
         return Err(StoreError::NotFound { store: store.to_owned(), id: id.to_owned() }.into());
     };
     let next = tail.after(store, id, commit)?;
@@ -106,7 +106,7 @@ pub(crate) fn commit(transaction: &Transaction<'_>, store: &str, id: &str, commi
     answers(transaction, store, key, id, commit)
 }
 
-/// The count in this column of a row.
+/// The unsigned number in this column of a row.
 pub(crate) fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let number = row.get(column)?;
     u64::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, number))
@@ -169,10 +169,10 @@ fn put_variables(
 
 /// Changes the frames and counters, and appends to the journal and to the transcript.
 fn rows(transaction: &Transaction<'_>, session: i64, commit: &Commit) -> Result<(), Failure> {
-    for gone in &commit.frames_removed {
+    for removed in &commit.frames_removed {
         transaction
             .prepare_cached("DELETE FROM frame WHERE session = ? AND key = ?")?
-            .execute(params![session, gone])?;
+            .execute(params![session, removed])?;
     }
     for row in &commit.frames_put {
         transaction
@@ -198,7 +198,7 @@ fn rows(transaction: &Transaction<'_>, session: i64, commit: &Commit) -> Result<
         blocks.insert((row.kind.as_str(), row.seq >> BLOCK_BITS));
     }
     for (kind, block) in blocks {
-        // Mostly it is there already, and no page is written.
+        // The row usually exists already, and then no page is written.
         transaction
             .prepare_cached("INSERT INTO journal_kind (session, kind, block) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")?
             .execute(params![session, kind, Count(block)])?;
@@ -221,7 +221,7 @@ fn rows(transaction: &Transaction<'_>, session: i64, commit: &Commit) -> Result<
     Ok(())
 }
 
-/// Appends and changes cells. A commit without cells asks nothing.
+/// Appends and changes cells. Runs no query for a commit without cells.
 fn cells(transaction: &Transaction<'_>, store: &str, session: i64, id: &str, commit: &Commit) -> Result<(), Failure> {
     if commit.cells_put.is_empty() {
         return Ok(());
@@ -230,7 +230,7 @@ fn cells(transaction: &Transaction<'_>, store: &str, session: i64, id: &str, com
         .prepare_cached(LAST_CELL)?
         .query_row(params![key(session, 0)?, key(session, u64::MAX)?], |row| count(row, 0))
         .optional()?;
-    cells_fit(store, id, last.map_or(0, number_of), commit)?;
+    check_cell_numbers(store, id, last.map_or(0, number_of), commit)?;
     for row in &commit.cells_put {
         let written = transaction
             .prepare_cached(
@@ -240,10 +240,10 @@ fn cells(transaction: &Transaction<'_>, store: &str, session: i64, id: &str, com
             .execute(params![key(session, row.number)?, session, row.id, row.body]);
         match written {
             Ok(1) => {}
-            // The id of the cell with this number is another one; or another cell has this id.
-            Ok(_) => return Err(mixed_up(store, id, row.number)),
+            // The cell with this number has another id, or another cell has this id.
+            Ok(_) => return Err(cell_id_mismatch(store, id, row.number)),
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
-                return Err(mixed_up(store, id, row.number));
+                return Err(cell_id_mismatch(store, id, row.number));
             }
             Err(error) => return Err(error.into()),
         }
@@ -251,8 +251,8 @@ fn cells(transaction: &Transaction<'_>, store: &str, session: i64, id: &str, com
     Ok(())
 }
 
-fn mixed_up(store: &str, id: &str, number: u64) -> Failure {
-    StoreError::CellMixedUp { store: store.to_owned(), id: id.to_owned(), number }.into()
+fn cell_id_mismatch(store: &str, id: &str, number: u64) -> Failure {
+    StoreError::CellIdMismatch { store: store.to_owned(), id: id.to_owned(), number }.into()
 }
 
 fn answers(transaction: &Transaction<'_>, store: &str, session: i64, id: &str, commit: &Commit) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! What the trace tells, event by event.
+//! Tests of the trace, event by event.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn a_blocked_turn_is_told_with_its_reason_its_route_and_what_was_inserted() {
 }
 
 #[test]
-fn a_reply_that_was_asked_for_again_and_mended_is_told_so() {
+fn repeated_requests_and_repairs_of_a_reply_are_shown() {
     let at = json!({ "action_id": "ask", "round": 1, "path": "t/ask" });
     let events = [
         json!({ "type": "model_call", "purpose": "action", "attempts": 1, "location": at, "error": "the reply could not be read",
@@ -40,14 +40,14 @@ fn a_reply_that_was_asked_for_again_and_mended_is_told_so() {
         json!({ "type": "outcome", "action_type": "ai_think", "completed": true, "location": at,
             "metadata": { "parse_retry_count": 4 } }),
     ];
-    let told = told(&events);
+    let lines = told(&events);
     for part in [
         "warning      a reply could not be used",
         "asked again  the model was asked again twice for this turn",
         "mended       the reply was near-JSON and was repaired in several places: trailing_comma",
         "reply read   by strategy 4, repair_json",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(lines.contains(part), "{part}: {lines}");
     }
 }
 
@@ -108,7 +108,7 @@ fn plans_and_budgets_are_told_with_their_reasons() {
 }
 
 #[test]
-fn a_variable_is_told_once_and_a_long_value_is_cut() {
+fn a_variable_is_shown_once_and_a_long_value_is_cut() {
     let at = json!({ "path": "t/ask" });
     let set = |name: &str, value: &str| json!({ "type": "variable_set", "name": name, "scope": "topic", "value": value, "source": "ask", "location": at });
     let outcome = json!({ "type": "outcome", "action_type": "set", "completed": true, "exit_reason": "exit_criteria_met",
@@ -120,6 +120,6 @@ fn a_variable_is_told_once_and_a_long_value_is_cut() {
 }
 
 #[test]
-fn how_often_is_told_in_words() {
+fn numbers_of_times_are_written_as_words() {
     assert_eq!([1, 2, 3].map(times), ["once", "twice", "3 times"]);
 }

@@ -1,4 +1,4 @@
-//! What of a program ran in one session, by the events of its journal.
+//! Counts which parts of a program ran in a session, from the events of its journal.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,19 +11,19 @@ use bcc_runtime::program::program::Program;
 use bcc_runtime::program::routes::RouteLevel;
 use bcc_runtime::run::frames::ELEMENT;
 
-/// How often something ran, and how often it was passed over.
+/// How often a part ran, and how often it was skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How often it was entered, begun or taken.
+    /// How often it was entered, started or taken.
     pub ran: u64,
-    /// How often its condition, an empty list or the time kept it out.
+    /// How often it was skipped because of its condition, an empty list or the time budget.
     pub skipped: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CoverageCounts {
     pub tallies: BTreeMap<ItemKey, Tally>,
-    /// How often an action ended with a reason, or met what stood in its way: by its id and the reason.
+    /// How often an action ended with or encountered an exit reason, by action id and reason.
     pub exits: BTreeMap<(String, String), u64>,
 }
 
@@ -40,8 +40,8 @@ impl CoverageCounts {
     }
 }
 
-/// What ran in the session with these events (the lines of its journal, whole and in order), by the names of the files. An
-/// action that a plan put into the session is no part of the program and counts nowhere; what it inserts does.
+/// Counts what ran in a session, by file name. `events` are the lines of its complete journal, in order. An action that
+/// a plan added to the session is not part of the program and is not counted, but what it inserts is.
 pub fn count(program: &Program, events: &[Value]) -> BTreeMap<String, CoverageCounts> {
     let mut counting = Counting { program, counts: BTreeMap::new(), visits: BTreeSet::new() };
     events.iter().for_each(|event| counting.event(event));
@@ -51,7 +51,7 @@ pub fn count(program: &Program, events: &[Value]) -> BTreeMap<String, CoverageCo
 struct Counting<'p> {
     program: &'p Program,
     counts: BTreeMap<String, CoverageCounts>,
-    /// The visits of skills and branches that were counted, by their instance paths.
+    /// The visits of skills and branches that are already counted, by instance path.
     visits: BTreeSet<(ItemKey, String)>,
 }
 
@@ -106,30 +106,30 @@ impl Counting<'_> {
         }
     }
 
-    /// The file and the id of the action at a place; counts the skills and branches on the way to it.
+    /// The file and the id of the action at a location; counts the skills and branches on its path.
     fn action(&mut self, location: &Value) -> Option<(String, String)> {
-        let passed = trail(self.program, location)?;
-        let mut above: Option<&TrailStep<'_>> = None;
-        for here in &passed {
-            match (here.part, above.map(|above| above.part)) {
+        let trail_steps = trail(self.program, location)?;
+        let mut parent: Option<&TrailStep<'_>> = None;
+        for current in &trail_steps {
+            match (current.part, parent.map(|parent| parent.part)) {
                 (TrailPart::Skill(skill), _) => {
-                    self.visited(here.file.name(), ItemKey::Skill(skill.id.clone()), &here.path)
+                    self.visited(current.file.name(), ItemKey::Skill(skill.id.clone()), &current.path)
                 }
-                (TrailPart::Action(step), Some(TrailPart::Action(around))) => {
+                (TrailPart::Action(step), Some(TrailPart::Action(parent_step))) => {
                     let holds = |steps: &bcc_runtime::program::program::ProgramSteps| {
                         steps.iter().any(|inner| inner.id == step.id)
                     };
-                    let branches = around.action.branches();
+                    let branches = parent_step.action.branches();
                     if let Some(branch) = branches.into_iter().find(|branch| branch.steps.is_some_and(holds)) {
-                        let path = above.map(|above| above.path.as_str()).unwrap_or_default();
-                        self.visited(here.file.name(), ItemKey::Branch(around.id.clone(), branch.name), path);
+                        let path = parent.map(|parent| parent.path.as_str()).unwrap_or_default();
+                        self.visited(current.file.name(), ItemKey::Branch(parent_step.id.clone(), branch.name), path);
                     }
                 }
                 _ => {}
             }
-            above = Some(here);
+            parent = Some(current);
         }
-        match passed.last() {
+        match trail_steps.last() {
             Some(TrailStep { part: TrailPart::Action(step), file, .. }) => {
                 Some((file.name().to_owned(), step.id.clone()))
             }
@@ -143,7 +143,7 @@ impl Counting<'_> {
             let exits = &mut self.counts.entry(file.clone()).or_default().exits;
             *exits.entry((id.clone(), reason.to_owned())).or_default() += 1;
         }
-        // One with actions of its own was counted when the first of them began.
+        // A branch with actions was counted when its first action started.
         let taken = event.get("metadata").and_then(|metadata| metadata.get("branch")).and_then(Value::as_str);
         if let Some(name) = taken.filter(|name| self.has_no_steps(location, name)) {
             self.ran(&file, Some(ItemKey::Branch(id, name.to_owned())));
@@ -151,8 +151,8 @@ impl Counting<'_> {
     }
 
     fn has_no_steps(&self, location: &Value, name: &str) -> bool {
-        let passed = trail(self.program, location).unwrap_or_default();
-        let Some(TrailStep { part: TrailPart::Action(step), .. }) = passed.last() else { return false };
+        let steps = trail(self.program, location).unwrap_or_default();
+        let Some(TrailStep { part: TrailPart::Action(step), .. }) = steps.last() else { return false };
         step.action.branches().iter().any(|branch| branch.name == name && branch.steps.is_none())
     }
 

@@ -1,4 +1,4 @@
-//! The coverage of a test run: what there is, what of it ran, and the figures of both.
+//! The coverage of a test run: what exists, what ran, and the resulting figures.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -12,7 +12,7 @@ use crate::test_runner::coverage::outline::{CoverageOutline, outlines};
 use bcc_lang::source::text::SourceFile;
 use bcc_runtime::program::program::Program;
 
-/// What ran of some scripts and of the skills that they reach, by file.
+/// The coverage of scripts and of the skills that they use, by file.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
     files: BTreeMap<String, Covered>,
@@ -22,7 +22,7 @@ pub struct Coverage {
 pub struct Covered {
     pub outline: CoverageOutline,
     pub counts: CoverageCounts,
-    /// How many sessions of scripts that have this file were counted.
+    /// The number of counted sessions of scripts that use this file.
     pub sessions: u64,
 }
 
@@ -33,12 +33,12 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// The share that ran, in tenths of a percent and never rounded up to the whole; `None` of nothing.
+    /// The share that ran, in tenths of a percent, never rounded up to 100%; `None` if the total is zero.
     pub fn permille(self) -> Option<u64> {
         (self.covered * 1000).checked_div(self.total)
     }
 
-    /// The share in percent, for people: `66.6%`; a dash of nothing.
+    /// The share in percent, as text: `66.6%`; a dash if the total is zero.
     pub fn percent(self) -> String {
         match self.permille() {
             Some(1000) => "100%".to_owned(),
@@ -47,7 +47,7 @@ impl Figure {
         }
     }
 
-    /// Whether it is at least so many percent. Of nothing, everything ran.
+    /// Whether it is at least this percentage. An empty total counts as covered.
     pub const fn reaches(self, percent: u64) -> bool {
         self.covered * 100 >= percent * self.total
     }
@@ -59,8 +59,8 @@ impl Figure {
 }
 
 impl Coverage {
-    /// Counts a program in of which nothing may have run: its parts are there to be covered.
-    pub fn know(&mut self, program: &Program) {
+    /// Registers a program whose parts may all be uncovered.
+    pub fn register(&mut self, program: &Program) {
         let files = program.skills.values().filter_map(|skill| skill.file.as_ref());
         if std::iter::once(&program.file).chain(files).all(|file| self.files.contains_key(file.name())) {
             return;
@@ -71,9 +71,9 @@ impl Coverage {
         }
     }
 
-    /// Adds a session of a program, given the events of its whole journal.
+    /// Adds a session of a program, from the events of its complete journal.
     pub fn add(&mut self, program: &Program, events: &[Value]) {
-        self.know(program);
+        self.register(program);
         for (file, counts) in count(program, events) {
             if let Some(covered) = self.files.get_mut(&file) {
                 covered.counts.add(&counts);
@@ -87,7 +87,7 @@ impl Coverage {
         }
     }
 
-    /// Adds what ran elsewhere: the same as if all had been added here.
+    /// Adds the coverage of another run: the same as if all sessions had been added here.
     pub fn merge(&mut self, other: Self) {
         for (name, covered) in other.files {
             match self.files.entry(name) {
@@ -114,7 +114,7 @@ impl Coverage {
         self.files().fold(Figure::default(), |sum, file| sum.plus(file.total()))
     }
 
-    /// How many of the exit reasons of all actions were met.
+    /// How many of the exit reasons of all actions occurred.
     pub fn endings(&self) -> Figure {
         self.files().fold(Figure::default(), |sum, file| sum.plus(file.endings()))
     }
@@ -157,13 +157,13 @@ impl Covered {
         self.figure_of(self.items().into_iter().filter(|item| item.key.what() == what))
     }
 
-    /// How much of everything that its author wrote ran.
+    /// How much of what the author wrote ran.
     pub fn total(&self) -> Figure {
         self.figure_of(self.items())
     }
 
-    /// How many of the exit reasons that its actions have were met. They are nothing that an author writes, so they are told
-    /// apart from the total.
+    /// How many of the possible exit reasons of its actions occurred. Authors do not write them, so they are counted
+    /// separately from the total.
     pub fn endings(&self) -> Figure {
         let reasons = |item: &CoverageItem| {
             item.exits.iter().map(|reason| (item.key.id().to_owned(), *reason)).collect::<Vec<_>>()

@@ -1,8 +1,8 @@
-//! What is counted: the parts of a script that an author wrote, each with its place in a file.
+//! The items that are counted: the parts of a script that an author wrote, with their positions.
 
 use bcc_runtime::program::routes::RouteLevel;
 
-/// A part of a file by what it is and its id, which is unique in the file.
+/// A part of a file by its kind and its id, unique in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ItemKey {
     Phase(String),
@@ -12,7 +12,7 @@ pub enum ItemKey {
     Action(String),
     /// A branch of this action, by the name that the action gives it.
     Branch(String, String),
-    /// A route: in the table of this level, of this id, for this reason.
+    /// A route: its level, the id of its owner, and its reason.
     Route(RouteLevel, String, &'static str),
     Trigger(String),
     Skill(String),
@@ -24,7 +24,7 @@ pub enum ItemKind {
     Topic,
     ForEach,
     Action,
-    /// A case or the `else` of an action that chooses.
+    /// A case or the `else` of a conditional action.
     Branch,
     Route,
     Trigger,
@@ -32,7 +32,7 @@ pub enum ItemKind {
 }
 
 impl ItemKind {
-    /// Everything that is counted, in the order of reports.
+    /// All kinds, in the order of reports.
     pub const ALL: [Self; 8] =
         [Self::Phase, Self::Topic, Self::ForEach, Self::Action, Self::Branch, Self::Route, Self::Trigger, Self::Skill];
 
@@ -49,7 +49,7 @@ impl ItemKind {
         }
     }
 
-    /// The word for several of them: a key of the JSON report.
+    /// The plural, which is a key of the JSON report.
     pub const fn plural(self) -> &'static str {
         match self {
             Self::Phase => "phases",
@@ -78,7 +78,7 @@ impl ItemKey {
         }
     }
 
-    /// What authors call it: its id; of a branch its name, of a route its reason.
+    /// The id; for a branch its name, for a route its reason.
     pub fn id(&self) -> &str {
         match self {
             Self::Phase(id)
@@ -92,7 +92,7 @@ impl ItemKey {
         }
     }
 
-    /// What it is and what it is called, in words that need no other place: `route off_topic of topic family`.
+    /// A self-contained description: `route off_topic of topic family`.
     pub fn words(&self) -> String {
         match self {
             Self::ForEach(topic) => format!("for_each of topic {topic}"),
@@ -103,24 +103,24 @@ impl ItemKey {
     }
 }
 
-/// One part of a file, with what stands inside of it.
+/// A part of a file, with its children.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoverageItem {
     pub key: ItemKey,
-    /// More for people: the name of a phase or topic, the kind of an action, the condition of a branch, where a route leads.
+    /// A description: the name of a phase or topic, the type of an action, the condition of a branch, the target of a route.
     pub about: Option<String>,
     /// Its first line, from 1.
     pub line: usize,
     /// Its last line.
     pub last_line: usize,
-    /// Of an action: the exit reasons with which it can end, besides `error`.
+    /// For an action: its possible exit reasons, besides `error`.
     pub exits: &'static [&'static str],
-    /// What stands inside of it, in the order of the file.
+    /// The parts inside it, in the order of the file.
     pub children: Vec<CoverageItem>,
 }
 
 impl CoverageItem {
-    /// This part and all that stand inside of it, in the order of the file.
+    /// This part and all of its descendants, in the order of the file.
     pub fn all(&self) -> Vec<&Self> {
         let inside = self.children.iter().flat_map(Self::all);
         std::iter::once(self).chain(inside).collect()

@@ -1,4 +1,4 @@
-//! Coverage as JSON, for other programs (docs/coverage.md, "As JSON"): fields may be added, never renamed or removed.
+//! Coverage as JSON (docs/coverage.md, "As JSON"): fields may be added, never renamed or removed.
 
 use serde_json::{Map, Value, json};
 
@@ -41,7 +41,7 @@ fn put_figures(value: &mut Value, of: impl Fn(ItemKind) -> Figure) {
     }
 }
 
-/// `percent` has one digit after the point and is never rounded up; it is null of nothing.
+/// `percent` has one decimal place and is never rounded up; it is null if the total is zero.
 fn figure(figure: Figure) -> Value {
     #[allow(clippy::cast_precision_loss)] // at most 1000
     let percent = figure.permille().map(|permille| permille as f64 / 10.0);
@@ -69,7 +69,7 @@ fn item(covered: &Covered, item: &CoverageItem) -> Value {
     value
 }
 
-/// How often an action ended for each reason that it has, and for others that came up, as `error` does.
+/// How often an action ended with each of its exit reasons, and with others that occurred, such as `error`.
 fn exits(covered: &Covered, item: &CoverageItem) -> Value {
     let id = item.key.id();
     let mut exits: Map<String, Value> =

@@ -1,4 +1,4 @@
-//! What there is to cover: the parts of a program, file by file, as a tree in the order of each file.
+//! The outline of a program for coverage: its parts by file, as a tree in the order of each file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct CoverageOutline {
     pub items: Vec<CoverageItem>,
 }
 
-/// The files of a program, its script first: each skill counts under the file that holds it.
+/// The files of a program, the script first. Each skill counts under the file that contains it.
 pub fn outlines(program: &Program) -> Vec<CoverageOutline> {
     let written = Written::of(&program.file);
     let mut items = written.routes(RouteLevel::Session, &program.id, &program.routes);
@@ -47,7 +47,7 @@ pub fn outlines(program: &Program) -> Vec<CoverageOutline> {
     std::iter::once(script).chain(others).collect()
 }
 
-/// A file with the places of what is written in it.
+/// A file with the positions of its parts.
 struct Written<'f> {
     file: &'f SourceFile,
     places: BTreeMap<ItemKey, Span>,
@@ -83,7 +83,7 @@ impl<'f> Written<'f> {
         let mut inside = self.routes(RouteLevel::Action, &step.id, &step.routes);
         let branches = step.action.branches();
         inside.extend(branches.iter().map(|branch| self.branch(&step.id, branch)));
-        // What stands in an action and in none of its branches.
+        // The actions inside an action that belong to none of its branches.
         let branched = |steps: &&bcc_runtime::program::program::ProgramSteps| {
             branches.iter().any(|branch| branch.steps.is_some_and(|of_branch| Arc::ptr_eq(of_branch, steps)))
         };
@@ -101,7 +101,7 @@ impl<'f> Written<'f> {
 
     fn routes(&self, level: RouteLevel, id: &str, table: &RouteTable) -> Vec<CoverageItem> {
         let route = |(reason, route): (bcc_runtime::program::outcome::ExitReason, &Route)| {
-            self.item(ItemKey::Route(level, id.to_owned(), reason.name()), Some(told(route)), vec![])
+            self.item(ItemKey::Route(level, id.to_owned(), reason.name()), Some(route_text(route)), vec![])
         };
         table.iter().map(route).collect()
     }
@@ -113,14 +113,14 @@ impl<'f> Written<'f> {
 
     fn placed(&self, key: ItemKey, about: Option<String>, span: Span, children: Vec<CoverageItem>) -> CoverageItem {
         let line = self.file.line(span.start);
-        // A span ends behind its last byte, which may be the first of the next line.
+        // A span ends after its last byte, which may be the start of the next line.
         let last_line = self.file.line(span.end.saturating_sub(1).max(span.start));
         CoverageItem { key, about, line, last_line, exits: &[], children: in_order(children) }
     }
 }
 
-/// Where a route leads, as an author would write it in one line.
-fn told(route: &Route) -> String {
+/// The effect of a route on one line, as an author would write it.
+fn route_text(route: &Route) -> String {
     let set = (!route.set.is_empty()).then(|| "set: …".to_owned());
     let insert = route.insert.as_ref().map(|id| format!("insert: {id}"));
     let then =

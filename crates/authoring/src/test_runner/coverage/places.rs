@@ -1,10 +1,10 @@
-//! Where the parts of a script or a skill stand in its file. A program knows what runs, not where it was written.
+//! Finds the positions of the parts of a script or a skill in its file. A program does not contain them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::test_runner::coverage::item::ItemKey;
-use bcc_lang::script::legacy_fields::todays_spelling;
+use bcc_lang::script::legacy_fields::current_spelling;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
@@ -12,7 +12,7 @@ use bcc_lang::source::yaml::{YamlEntry, YamlNode};
 use bcc_runtime::program::outcome::ExitReason;
 use bcc_runtime::program::routes::RouteLevel;
 
-/// The place of every part of a file that was checked before; branches, whose actions know them, are not among them.
+/// The position of every part of a checked file, except branches, whose actions know their positions.
 pub fn places(file: &Arc<SourceFile>) -> BTreeMap<ItemKey, Span> {
     let mut places = Places::default();
     if let Some(root) = parse(file).root {
@@ -86,7 +86,7 @@ impl Places {
         value(action, "config").into_iter().for_each(|config| self.inside(config));
     }
 
-    /// Goes down a config to whatever is an action, wherever its kind may have put it.
+    /// Searches a config for actions, wherever its action type puts them.
     fn inside(&mut self, node: &YamlNode) {
         if text(node, "action_type").is_some() && text(node, "action_id").is_some() {
             self.action(node);
@@ -100,15 +100,15 @@ impl Places {
         let Some(table) = value(of, "on_exit") else { return };
         for route in table.as_mapping().unwrap_or_default() {
             if let Some(reason) = ExitReason::parse(&route.key.value) {
-                // An alias stands elsewhere; the line of the reason is the author's own.
-                let ends = route.value.span.start >= route.key.span.end;
-                let span = if ends { route.key.span.join(route.value.span) } else { route.key.span };
+                // An alias refers to another place; the line of the reason is the author's own.
+                let follows_key = route.value.span.start >= route.key.span.end;
+                let span = if follows_key { route.key.span.join(route.value.span) } else { route.key.span };
                 self.put(ItemKey::Route(level, id.to_owned(), reason.name()), span);
             }
         }
     }
 
-    /// Of two of one id, which a check refuses, the first.
+    /// Of two parts with the same id, which a check rejects, the first is used.
     fn put(&mut self, key: ItemKey, span: Span) {
         self.found.entry(key).or_insert(span);
     }
@@ -116,7 +116,7 @@ impl Places {
 
 fn entry<'n>(node: &'n YamlNode, name: &str) -> Option<&'n YamlEntry> {
     let named =
-        |entry: &&YamlEntry| entry.key.value == name || todays_spelling(&entry.key.value).as_deref() == Some(name);
+        |entry: &&YamlEntry| entry.key.value == name || current_spelling(&entry.key.value).as_deref() == Some(name);
     node.as_mapping()?.iter().find(named)
 }
 

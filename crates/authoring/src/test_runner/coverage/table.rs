@@ -1,4 +1,4 @@
-//! Coverage at the terminal: a row of figures for each file, then what never ran, with its place.
+//! Coverage for the terminal: a row of figures for each file, then the parts that never ran.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -14,13 +14,12 @@ const GREEN: &str = "\u{1b}[32m";
 const YELLOW: &str = "\u{1b}[33m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// Shares from here on are good, and below the second one bad; a colour says no more than the number beside it.
+/// Shares in tenths of a percent: from `GOOD` on they are good, below `POOR` poor. The color only repeats the number.
 const GOOD: u64 = 900;
 const POOR: u64 = 600;
 
-/// The coverage as text for a terminal of any width, with a line end at its end; empty when no script was run. `color` is for a
-/// terminal only.
-/// `language` is that of its words; names of what did not run stay.
+/// The coverage as text, with a final line break; empty if no script was run. `color` enables colors for a terminal.
+/// `language` is the language of the texts; names are not translated.
 pub fn table(coverage: &Coverage, color: bool, language: Language) -> String {
     if coverage.is_empty() {
         return String::new();
@@ -35,21 +34,21 @@ pub fn table(coverage: &Coverage, color: bool, language: Language) -> String {
     format!("{}{}", grid(&rows, &paint), missed(coverage, &paint))
 }
 
-/// A cell: its text, and the share that it shows, which colours it.
+/// A cell: its text, and the share that determines its color.
 struct Cell {
     text: String,
     permille: Option<u64>,
 }
 
 impl Cell {
-    fn words(text: impl Into<String>) -> Self {
+    fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), permille: None }
     }
 
     fn figure(figure: Figure) -> Self {
         match figure.permille() {
             Some(permille) => Self { text: format!("{}/{}", figure.covered, figure.total), permille: Some(permille) },
-            None => Self::words("–"),
+            None => Self::text("–"),
         }
     }
 
@@ -59,13 +58,13 @@ impl Cell {
 }
 
 fn header(shown: &[ItemKind], language: Language) -> Vec<Cell> {
-    let words = shown.iter().map(|what| Cell::words(language.said(what.plural())));
-    let last = ["all", "", "endings"].into_iter().map(|word| Cell::words(language.said(word)));
-    std::iter::once(Cell::words(language.said("Coverage"))).chain(words).chain(last).collect()
+    let kinds = shown.iter().map(|what| Cell::text(language.translate(what.plural())));
+    let last = ["all", "", "endings"].into_iter().map(|word| Cell::text(language.translate(word)));
+    std::iter::once(Cell::text(language.translate("Coverage"))).chain(kinds).chain(last).collect()
 }
 
 fn row(covered: &Covered, shown: &[ItemKind]) -> Vec<Cell> {
-    let name = Cell::words(visible_line(covered.outline.file.name()));
+    let name = Cell::text(visible_line(covered.outline.file.name()));
     let figures = shown.iter().map(|what| Cell::figure(covered.figure(*what)));
     let last = [Cell::figure(covered.total()), Cell::percent(covered.total()), Cell::figure(covered.endings())];
     std::iter::once(name).chain(figures).chain(last).collect()
@@ -75,10 +74,10 @@ fn sum(coverage: &Coverage, shown: &[ItemKind], language: Language) -> Vec<Cell>
     let figures = shown.iter().map(|what| Cell::figure(coverage.figure(*what)));
     let (total, endings) = (coverage.total(), coverage.endings());
     let last = [Cell::figure(total), Cell::percent(total), Cell::figure(endings)];
-    std::iter::once(Cell::words(language.said("all files"))).chain(figures).chain(last).collect()
+    std::iter::once(Cell::text(language.translate("all files"))).chain(figures).chain(last).collect()
 }
 
-/// The rows with columns of one width; the first column stands left, the others right.
+/// Aligns the rows in columns; the first column is left-aligned, the others right-aligned.
 fn grid(rows: &[Vec<Cell>], paint: &Paint) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.width()).max();
@@ -100,7 +99,7 @@ fn grid(rows: &[Vec<Cell>], paint: &Paint) -> String {
     text
 }
 
-/// What never ran: of things inside one another the outermost, with how many stand in it.
+/// The parts that never ran: the outermost ones, with the number of parts inside them.
 fn missed(coverage: &Coverage, paint: &Paint) -> String {
     let language = paint.language;
     let mut lines: Vec<(String, String)> = Vec::new();
@@ -110,13 +109,13 @@ fn missed(coverage: &Coverage, paint: &Paint) -> String {
         }
     }
     if lines.is_empty() {
-        return format!("\n{}\n", paint.with(GREEN, &language.said("Every part ran.")));
+        return format!("\n{}\n", paint.with(GREEN, &language.translate("Every part ran.")));
     }
     let width = lines.iter().map(|(place, _)| place.width()).max().unwrap_or(0);
-    let mut text = format!("\n{}\n", paint.with(BOLD, &language.said("Never ran")));
-    for (place, words) in lines {
+    let mut text = format!("\n{}\n", paint.with(BOLD, &language.translate("Never ran")));
+    for (place, description) in lines {
         let space = " ".repeat(width.saturating_sub(place.width()));
-        text += &format!("  {}{space}  {words}\n", paint.with(DIM, &place));
+        text += &format!("  {}{space}  {description}\n", paint.with(DIM, &place));
     }
     text
 }
@@ -127,23 +126,23 @@ fn list(covered: &Covered, item: &CoverageItem, language: Language, lines: &mut 
         item.children.iter().for_each(|child| list(covered, child, language, lines));
         return;
     }
-    let mut words = language.said(&item.key.words()).into_owned();
+    let mut text = language.translate(&item.key.words()).into_owned();
     if let Some(about) = &item.about {
-        words += &format!(" ({})", visible_line(about));
+        text += &format!(" ({})", visible_line(about));
     }
     let inside = item.all().len() - 1;
-    // What stands in something that never ran may have run where it was inserted.
+    // A part inside a part that never ran may have run where it was inserted.
     let ran = item.all().iter().filter(|inner| covered.tally(inner).ran > 0).count();
     match (inside - ran.min(inside), ran) {
         (0, 0) => {}
-        (1, 0) => words += &language.said(", and what is in it"),
-        (more, 0) => words += &language.said(&format!(", and the {more} parts in it")),
-        (more, _) => words += &language.said(&format!(", and {more} of the {inside} parts in it")),
+        (1, 0) => text += &language.translate(", and what is in it"),
+        (more, 0) => text += &language.translate(&format!(", and the {more} parts in it")),
+        (more, _) => text += &language.translate(&format!(", and {more} of the {inside} parts in it")),
     }
     if tally.skipped > 0 {
-        words += &language.said(&format!(" – skipped {}", times(tally.skipped)));
+        text += &language.translate(&format!(" – skipped {}", times(tally.skipped)));
     }
-    lines.push((format!("{}:{}", visible_line(covered.outline.file.name()), item.line), words));
+    lines.push((format!("{}:{}", visible_line(covered.outline.file.name()), item.line), text));
 }
 
 pub(crate) fn times(count: u64) -> String {
@@ -208,7 +207,7 @@ mod tests {
         let coverage = example();
         let name = coverage.files().next().unwrap().outline.file.name().to_owned();
         let folder = name.strip_suffix("script.yaml").unwrap().to_owned();
-        // A folder's name has a width that the columns have, so the example is put into a folder of no name.
+        // The name of the temporary folder would change the column widths, so it is removed.
         table(&coverage.renamed(|name| name.replace(&folder, "")), color, Language::English)
     }
 
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_for_a_terminal_and_change_no_word() {
+    fn colors_do_not_change_the_text() {
         let colored = shown(true);
         assert!([RED, BOLD, DIM].iter().all(|style| colored.contains(style)));
         let plain = [BOLD, DIM, RED, GREEN, YELLOW, PLAIN].iter().fold(colored, |text, style| text.replace(style, ""));
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_run_is_nothing_told() {
+    fn an_empty_coverage_has_no_table() {
         assert_eq!(table(&Coverage::default(), false, Language::English), "");
     }
 }

@@ -1,4 +1,4 @@
-//! What counts as covered, by sessions that were really run.
+//! Tests of the coverage counts with real sessions.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -7,15 +7,15 @@ use crate::test_runner::coverage::coverage::{Coverage, Figure};
 use crate::test_runner::coverage::item::{CoverageItem, ItemKind};
 use crate::test_runner::played::{Played, play};
 
-/// Everything that ran, as `what ×times`, the name of its file before it unless that is the script.
+/// Everything that ran, as `part ×count`, with the file name as prefix unless it is the script.
 fn ran(played: &Played) -> Vec<String> {
     let mut coverage = Coverage::default();
     coverage.add(&played.program, &played.events);
-    told(&coverage)
+    covered_lines(&coverage)
 }
 
-fn told(coverage: &Coverage) -> Vec<String> {
-    let mut told = Vec::new();
+fn covered_lines(coverage: &Coverage) -> Vec<String> {
+    let mut lines = Vec::new();
     for covered in coverage.files() {
         let name = covered.outline.file.name().rsplit(['/', '\\']).next().unwrap().to_owned();
         let file = if name == "script.yaml" { String::new() } else { format!("{name}: ") };
@@ -23,22 +23,22 @@ fn told(coverage: &Coverage) -> Vec<String> {
             let tally = covered.tally(item);
             let words = item.key.words();
             if tally.ran > 0 {
-                told.push(format!("{file}{words} ×{}", tally.ran));
+                lines.push(format!("{file}{words} ×{}", tally.ran));
             }
             if tally.skipped > 0 {
-                told.push(format!("{file}{words} skipped ×{}", tally.skipped));
+                lines.push(format!("{file}{words} skipped ×{}", tally.skipped));
             }
             for ((action, reason), times) in &covered.counts.exits {
                 if item.key.what() == ItemKind::Action && item.key.id() == action {
-                    told.push(format!("{file}{words} ends {reason} ×{times}"));
+                    lines.push(format!("{file}{words} ends {reason} ×{times}"));
                 }
             }
         }
     }
-    told
+    lines
 }
 
-/// A script of these lines below `session:`.
+/// A script with these lines below `session:`.
 fn script(lines: &str) -> String {
     let lines: String = lines.lines().map(|line| format!("  {line}\n")).collect();
     format!("session:\n  session_id: s\n{lines}")
@@ -58,7 +58,7 @@ const BLOCKED: &str = "{content: 嗯, EXIT: 'NO', progress_suggestion: blocked}"
 const ASK: &str = "{content: 问, EXIT: 'NO'}";
 
 #[test]
-fn what_a_condition_keeps_out_is_passed_over_and_not_covered() {
+fn parts_with_a_false_condition_are_skipped_and_not_covered() {
     let text = script(
         "declare: [{ var: grown, value: false }]
 phases:
@@ -87,7 +87,7 @@ phases:
 }
 
 #[test]
-fn a_route_is_covered_in_the_table_that_it_was_taken_from_and_in_no_other() {
+fn a_route_is_covered_only_in_the_table_that_it_was_taken_from() {
     let text = script(
         "on_exit: { user_blocked: skip_topic, max_rounds_reached: next, exit_criteria_met: end }
 phases:
@@ -118,7 +118,7 @@ phases:
 }
 
 #[test]
-fn each_case_of_a_condition_is_a_branch_of_its_own_whatever_it_does() {
+fn each_case_of_a_condition_is_a_separate_branch() {
     let cases = "cases: [{ when: x == 1, set: { y: 1 } }, { when: x == 2, set: { y: 1 } }, { when: x == 3, goto: t }, \
                  { when: x == 4, actions: [{ action_type: set, action_id: inner, config: { values: { y: 2 } } }] }], \
                  else: { set: { y: 1 } }";
@@ -132,28 +132,28 @@ fn each_case_of_a_condition_is_a_branch_of_its_own_whatever_it_does() {
                 choose.replace("CASES", cases)
             ),
         );
-        // A `goto` that leads back would never end.
+        // A `goto` back would loop forever.
         text.replace("          actions:\n", "          condition: x != 9\n          actions:\n")
             .replace("when: x == 3, goto: t", "when: x == 3, goto: u")
             + "        - topic_id: u\n          actions: [{ action_type: set, action_id: last, config: { values: { y: 5 } } }]\n"
     };
     let of = |x: u8| {
         let played = play(&[("script.yaml", &text(x))], "", &[]);
-        let kept =
+        let is_relevant =
             |line: &String| ["case", "else", "action inner ×", "route"].iter().any(|start| line.starts_with(start));
-        ran(&played).into_iter().filter(kept).collect::<Vec<_>>()
+        ran(&played).into_iter().filter(is_relevant).collect::<Vec<_>>()
     };
     let taken = "route exit_criteria_met of action choose ×1";
     assert_eq!(of(1), [taken, "case 1 of choose ×1"]);
     assert_eq!(of(2), [taken, "case 2 of choose ×1"]);
-    // The case itself says where it goes on: no table was asked.
+    // The case itself has a target: no route table is used.
     assert_eq!(of(3), ["case 3 of choose ×1"]);
     assert_eq!(of(4), [taken, "case 4 of choose ×1", "action inner ×1"]);
     assert_eq!(of(5), [taken, "else of choose ×1"]);
 }
 
 #[test]
-fn a_case_counts_when_its_first_action_waits_and_the_session_ends_there() {
+fn a_case_counts_even_if_the_session_ends_at_its_first_action() {
     let text = topic(
         "",
         "{ action_type: condition, action_id: choose, config: { cases: [{ when: true, actions: [{ action_type: ai_ask, action_id: inner, config: { content: 问, delivery: verbatim } }] }] } }",
@@ -173,7 +173,7 @@ const CALM: &str = "skill:
 ";
 
 #[test]
-fn a_skill_of_another_file_counts_under_its_own_file_though_ids_are_the_same() {
+fn a_skill_of_another_file_counts_under_its_own_file_despite_equal_ids() {
     let text = topic(
         "triggers: [{ trigger_id: alarm, when: \"last_user_message is regex('怕')\", insert: calm }]",
         "{ action_type: ai_ask, action_id: a, config: { content: 问, delivery: verbatim } }\n{ action_type: use_skill, action_id: u, config: { skill: calm } }",
@@ -197,7 +197,7 @@ fn a_skill_of_another_file_counts_under_its_own_file_though_ids_are_the_same() {
 }
 
 #[test]
-fn an_action_that_a_route_or_a_trigger_inserts_is_the_one_that_was_written() {
+fn an_inserted_action_counts_as_the_action_of_the_script() {
     let text = topic(
         "triggers: [{ trigger_id: alarm, when: \"last_user_message is regex('怕')\", insert: help, then: end }]",
         "{ action_type: ai_ask, action_id: a, on_exit: { user_blocked: { insert: help, then: resume } }, config: { content: 问, max_rounds: 3 } }\n\
@@ -218,7 +218,7 @@ fn an_action_that_a_route_or_a_trigger_inserts_is_the_one_that_was_written() {
 }
 
 #[test]
-fn a_body_of_for_each_counts_once_an_element_and_an_empty_list_passes_it_over() {
+fn a_for_each_body_counts_once_per_element_and_is_skipped_for_an_empty_list() {
     let text = |list: &str| {
         topic(
             &format!("declare: [{{ var: list, value: {list} }}]"),
@@ -234,7 +234,7 @@ fn a_body_of_for_each_counts_once_an_element_and_an_empty_list_passes_it_over() 
 }
 
 #[test]
-fn what_a_planned_action_inserts_counts_though_the_action_itself_is_nowhere_written() {
+fn insertions_of_a_planned_action_count_but_the_action_itself_does_not() {
     let text = topic(
         "skills: [{ skill_id: calm, actions: [{ action_type: ai_say, action_id: b, config: { content: 好, delivery: verbatim } }] }]",
         "{ action_type: ai_ask, action_id: a, config: { content: 问, delivery: verbatim } }",
@@ -244,11 +244,11 @@ fn what_a_planned_action_inserts_counts_though_the_action_itself_is_nowhere_writ
     let events = [started("new", "t/new"), started("b", "t/new/calm#2/b"), started("a", "t#2/a")];
     let mut coverage = Coverage::default();
     coverage.add(&played.program, &events);
-    assert_eq!(told(&coverage), ["skill calm ×1", "action b ×1", "action a ×1"]);
+    assert_eq!(covered_lines(&coverage), ["skill calm ×1", "action b ×1", "action a ×1"]);
 }
 
 #[test]
-fn every_part_has_the_lines_that_it_is_written_in() {
+fn every_part_has_its_source_lines() {
     let text = "session:
   session_id: s
   onExit:
@@ -285,10 +285,10 @@ fn every_part_has_the_lines_that_it_is_written_in() {
 ";
     let played = play(&[("script.yaml", text)], "", &[]);
     let mut coverage = Coverage::default();
-    coverage.know(&played.program);
+    coverage.register(&played.program);
     let covered = coverage.files().next().unwrap();
     let lines = |item: &&CoverageItem| format!("{}–{} {}", item.line, item.last_line, item.key.words());
-    let told: Vec<String> = covered.items().iter().map(lines).collect();
+    let lines_of_items: Vec<String> = covered.items().iter().map(lines).collect();
     let expected = [
         "4–4 route off_topic of session s",
         "5–6 route user_blocked of session s",
@@ -303,12 +303,12 @@ fn every_part_has_the_lines_that_it_is_written_in() {
         "31–33 skill calm",
         "33–33 action rest",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(lines_of_items, expected);
     assert_eq!(coverage.total(), Figure { covered: 0, total: 12 });
 }
 
 #[test]
-fn endings_are_counted_apart_by_what_an_action_can_end_with_as_it_is_configured() {
+fn endings_are_counted_separately_by_the_possible_exit_reasons() {
     let text = topic(
         "",
         "{ action_type: ai_say, action_id: a, config: { content: 好, delivery: verbatim } }\n{ action_type: ai_ask, action_id: b, config: { content: 问, max_rounds: 3 } }",
@@ -324,7 +324,7 @@ fn endings_are_counted_apart_by_what_an_action_can_end_with_as_it_is_configured(
 }
 
 #[test]
-fn a_share_is_never_rounded_up_to_the_whole() {
+fn a_share_is_never_rounded_up_to_one_hundred_percent() {
     let percent = |covered, total| Figure { covered, total }.percent();
     assert_eq!(percent(1999, 2000), "99.9%");
     assert_eq!(percent(2, 3), "66.6%");
@@ -351,7 +351,7 @@ fn some() -> Vec<Played> {
 }
 
 #[test]
-fn merging_the_coverage_of_runs_is_the_coverage_of_merged_runs() {
+fn merged_coverage_equals_the_coverage_of_all_sessions() {
     let sessions = some();
     let all = |numbers: &[usize]| {
         let mut coverage = Coverage::default();
@@ -364,7 +364,7 @@ fn merging_the_coverage_of_runs_is_the_coverage_of_merged_runs() {
         let of = |covered: &crate::test_runner::coverage::coverage::Covered| {
             (covered.outline.id.clone(), covered.sessions, covered.total(), covered.endings())
         };
-        (coverage.files().map(of).collect::<Vec<_>>(), told(coverage))
+        (coverage.files().map(of).collect::<Vec<_>>(), covered_lines(coverage))
     };
     proptest!(|(numbers in prop::collection::vec((0..4_usize, 0..3_usize), 0..12))| {
         let of = |part: usize| -> Vec<usize> {
@@ -376,14 +376,14 @@ fn merging_the_coverage_of_runs_is_the_coverage_of_merged_runs() {
         let mut backwards = all(&of(2));
         backwards.merge(all(&of(1)));
         backwards.merge(all(&of(0)));
-        let whole: Vec<usize> = numbers.iter().map(|(number, _)| *number).collect();
-        prop_assert_eq!(state(&merged), state(&all(&whole)));
-        prop_assert_eq!(state(&backwards), state(&all(&whole)));
+        let all_numbers: Vec<usize> = numbers.iter().map(|(number, _)| *number).collect();
+        prop_assert_eq!(state(&merged), state(&all(&all_numbers)));
+        prop_assert_eq!(state(&backwards), state(&all(&all_numbers)));
     });
 }
 
 #[test]
-fn events_that_are_none_of_ours_count_nothing_and_break_nothing() {
+fn unknown_events_are_ignored() {
     let played = play(
         &[("script.yaml", &topic("", "{ action_type: set, action_id: a, config: { values: { x: 1 } } }"))],
         "",

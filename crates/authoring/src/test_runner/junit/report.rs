@@ -1,4 +1,4 @@
-//! The report: a suite for each file, a case for each conversation.
+//! The report: a suite for each file, a test case for each conversation.
 
 use bcc_lang::message::msg;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
@@ -7,49 +7,49 @@ use crate::test_runner::result::{TestResult, TestStatus, TranscriptLine};
 use bcc_engine::error::EngineError;
 use bcc_runtime::program::event::Speaker;
 
-/// The most characters of a `message`, which readers show in one line; the whole stands in the text of the element.
-const LONGEST_MESSAGE: usize = 300;
+/// The maximum length of a `message` in characters, because viewers show it on one line; the element contains the full text.
+const MAX_MESSAGE_CHARACTERS: usize = 300;
 
-/// What came of these cases, which stand in the order of their files. `told` gives the readable text of a failure.
+/// The JUnit report of these cases, which are in the order of their files. `describe` returns the readable text of a failure.
 ///
-/// Elements and attributes are those that GitHub's, GitLab's and Jenkins' readers have in common: `testsuites`, `testsuite`
-/// (`name`, `tests`, `failures`, `errors`, `skipped`, `time`), `testcase` (`name`, `classname`, `file`, `time`) with at most one of
-/// `failure` (not as expected), `error` (it could not be run) and `skipped`, each with its `message`, then `system-out`
-/// (what was said) and `system-err` (notes).
-pub fn junit(ran: &[TestResult], told: &dyn Fn(&TestResult) -> String) -> Result<String, EngineError> {
+/// Elements and attributes are those that GitHub, GitLab and Jenkins have in common: `testsuites`, `testsuite` (`name`,
+/// `tests`, `failures`, `errors`, `skipped`, `time`), `testcase` (`name`, `classname`, `file`, `time`) with at most one
+/// of `failure` (not as expected), `error` (it could not be run) and `skipped`, each with its `message`, then
+/// `system-out` (the transcript) and `system-err` (notes).
+pub fn junit(ran: &[TestResult], describe: &dyn Fn(&TestResult) -> String) -> Result<String, EngineError> {
     let mut report = Report::new("bcc-script test");
     report.set_time(ran.iter().map(|ran| ran.took).sum());
     for ran in ran.chunk_by(|one, other| one.file.name() == other.file.name()) {
         let mut suite = TestSuite::new(attribute(ran.first().map_or("", |ran| ran.file.name())));
         suite.set_time(ran.iter().map(|ran| ran.took).sum());
-        suite.add_test_cases(ran.iter().map(|ran| case(ran, told)));
+        suite.add_test_cases(ran.iter().map(|ran| case(ran, describe)));
         report.add_test_suite(suite);
     }
     let xml = report.to_string().map_err(|error| EngineError::failed(msg!("the report cannot be created: {error}")))?;
-    Ok(HELD.iter().fold(xml, |xml, (held, reference)| xml.replace(*held, reference)))
+    Ok(CHARACTER_REFERENCES.iter().fold(xml, |xml, (placeholder, reference)| xml.replace(*placeholder, reference)))
 }
 
-fn case(ran: &TestResult, told: &dyn Fn(&TestResult) -> String) -> TestCase {
-    let why = &*ran.why.as_ref().map(ToString::to_string).unwrap_or_default();
+fn case(ran: &TestResult, describe: &dyn Fn(&TestResult) -> String) -> TestCase {
+    let reason = &*ran.reason.as_ref().map(ToString::to_string).unwrap_or_default();
     let not_passed = |kind, message: &str, name: &str| {
         let mut status = TestCaseStatus::non_success(kind);
-        status.set_message(attribute(&shortened(message))).set_type(name).set_description(text(&told(ran)));
+        status.set_message(attribute(&shortened(message))).set_type(name).set_description(text(&describe(ran)));
         status
     };
     let status = match ran.status {
         TestStatus::Passed => TestCaseStatus::success(),
         TestStatus::Failed => {
             let message = match ran.failures.as_slice() {
-                [] => why.to_owned(),
+                [] => reason.to_owned(),
                 [only] => only.message.to_string(),
                 [first, others @ ..] => format!("{} (and {} more)", first.message, others.len()),
             };
             not_passed(NonSuccessKind::Failure, &message, "failed")
         }
-        TestStatus::Broken => not_passed(NonSuccessKind::Error, why, "broken"),
+        TestStatus::Broken => not_passed(NonSuccessKind::Error, reason, "broken"),
         TestStatus::Skipped => {
             let mut status = TestCaseStatus::skipped();
-            status.set_message(attribute(&shortened(why)));
+            status.set_message(attribute(&shortened(reason)));
             status
         }
     };
@@ -66,17 +66,17 @@ fn case(ran: &TestResult, told: &dyn Fn(&TestResult) -> String) -> TestCase {
     case
 }
 
-/// What quick-junit would leave out or a parser would read as a space, is written as a reference; in between, characters that XML
-/// cannot hold anyway keep its place.
-const HELD: [(char, &str); 3] = [('\u{fffe}', "&#9;"), ('\u{ffff}', "&#13;"), ('\u{7f}', "&#10;")];
+/// Characters that quick-junit would drop or a parser would normalize to a space are written as references. Until then,
+/// characters that are invalid in XML are their placeholders.
+const CHARACTER_REFERENCES: [(char, &str); 3] = [('\u{fffe}', "&#9;"), ('\u{ffff}', "&#13;"), ('\u{7f}', "&#10;")];
 
-/// A text with a visible character for each that XML 1.0 cannot hold. A reader gives back every other character as it was.
+/// Replaces characters that are invalid in XML 1.0 by visible ones. All other characters survive a round trip.
 fn text(text: &str) -> String {
     let visible = |c: char| match c {
         '\n' => c,
         '\t' => '\u{fffe}',
         '\r' => '\u{ffff}',
-        // The pictures of control characters stand in their order.
+        // The symbols for control characters are in the same order.
         '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
         '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
         other => other,
@@ -84,24 +84,24 @@ fn text(text: &str) -> String {
     text.chars().map(visible).collect()
 }
 
-/// The same for the value of an attribute, where a line feed would be read as a space.
+/// [`text`] for an attribute value, where a line feed would be read as a space.
 fn attribute(value: &str) -> String {
     text(value).replace('\n', "\u{7f}")
 }
 
-/// What was said, a line each; further lines of one message are indented.
+/// The messages, one per line; continuation lines are indented.
 pub fn transcript(lines: &[TranscriptLine]) -> String {
     let line = |line: &TranscriptLine| {
-        let who = match line.speaker {
+        let speaker = match line.speaker {
             Speaker::Ai => "ai",
             Speaker::User => "user",
         };
-        format!("{who}: {}\n", line.text.replace('\n', "\n    "))
+        format!("{speaker}: {}\n", line.text.replace('\n', "\n    "))
     };
     lines.iter().map(line).collect()
 }
 
-/// `tests/intake/greets.yaml` as readers group by it: `tests.intake.greets`.
+/// `tests/intake/greets.yaml` as a class name, by which viewers group: `tests.intake.greets`.
 fn class(file: &str) -> String {
     let name = file.rsplit_once('.').map_or(file, |(name, _)| name);
     let parts = name.split(['/', '\\']).filter(|part| !matches!(*part, "" | "." | ".."));
@@ -110,7 +110,7 @@ fn class(file: &str) -> String {
 
 fn shortened(text: &str) -> String {
     let line = text.lines().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(LONGEST_MESSAGE) {
+    match line.char_indices().nth(MAX_MESSAGE_CHARACTERS) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line,
     }
@@ -141,7 +141,7 @@ mod tests {
             case: case.map(str::to_owned),
             number: 0,
             status,
-            why: why.map(bcc_lang::message::message::Message::text),
+            reason: why.map(bcc_lang::message::message::Message::text),
             failures: vec![],
             notes: vec![],
             snapshot: None,
@@ -165,18 +165,18 @@ mod tests {
             expected,
             found,
             help: None,
-            said: 0,
+            transcript_lines: 0,
             exact: None,
         }
     }
 
-    fn said(speaker: Speaker, text: &str) -> TranscriptLine {
+    fn line_of(speaker: Speaker, text: &str) -> TranscriptLine {
         TranscriptLine { speaker, text: text.to_owned(), action_id: "a".to_owned(), seq: 1 }
     }
 
     fn four() -> Vec<TestResult> {
         let passed = TestResult {
-            transcript: vec![said(Speaker::Ai, "您好。\n怎么称呼您？"), said(Speaker::User, "小林 <3")],
+            transcript: vec![line_of(Speaker::Ai, "您好。\n怎么称呼您？"), line_of(Speaker::User, "小林 <3")],
             notes: vec![bcc_lang::message::message::Message::text("a reply was not asked for")],
             ..ran("tests/a.yaml", "greets", Some("小林"), TestStatus::Passed, None)
         };
@@ -189,13 +189,13 @@ mod tests {
         vec![passed, failed, broken, skipped]
     }
 
-    fn told(ran: &TestResult) -> String {
+    fn describe(ran: &TestResult) -> String {
         ran.failures.iter().map(|failure| format!("{}\n]]>", failure.message)).collect()
     }
 
     #[test]
     fn a_report_has_a_suite_for_each_file_and_a_case_for_each_conversation() {
-        insta::assert_snapshot!(junit(&four(), &told).unwrap());
+        insta::assert_snapshot!(junit(&four(), &describe).unwrap());
     }
 
     #[derive(Debug)]
@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// Reads a document with another program than the one that wrote it.
+    /// Parses a document with another library than the one that wrote it.
     fn read(text: &str) -> Element {
         let mut reader = Reader::from_str(text);
         reader.config_mut().check_end_names = true;
@@ -259,7 +259,7 @@ mod tests {
         }
     }
 
-    /// What the schemas of Jenkins, GitLab and the testing tools have in common.
+    /// Checks what the schemas of Jenkins, GitLab and other tools have in common.
     fn check(suites: &Element) {
         let number = |element: &Element, name: &str| element.attributes[name].parse::<usize>().unwrap();
         assert_eq!(suites.name, "testsuites");
@@ -292,22 +292,22 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_what_readers_of_junit_expect() {
-        let suites = read(&junit(&four(), &told).unwrap());
+    fn a_report_follows_the_common_junit_schema() {
+        let suites = read(&junit(&four(), &describe).unwrap());
         check(&suites);
         let failure = &suites.children[0].children[1].children[0];
         assert_eq!(failure.attributes["message"], "the AI said something else (and 1 more)");
         assert_eq!(failure.text, "the AI said something else\n]]>another\n]]>");
         assert_eq!(suites.children[0].children[0].children[0].text, "ai: 您好。\n    怎么称呼您？\nuser: 小林 <3\n");
-        check(&read(&junit(&[], &told).unwrap()));
+        check(&read(&junit(&[], &describe).unwrap()));
     }
 
     proptest! {
         #[test]
-        fn whatever_was_said_comes_back_from_the_report_as_it_was(text in any::<String>(), message in any::<String>()) {
+        fn every_text_is_read_back_from_the_report_unchanged(text in any::<String>(), message in any::<String>()) {
             let ran = TestResult {
                 failures: vec![failure(&message)],
-                transcript: vec![said(Speaker::Ai, &text)],
+                transcript: vec![line_of(Speaker::Ai, &text)],
                 ..ran("t.yaml", &message, None, TestStatus::Failed, None)
             };
             let report = junit(&[ran], &|_| text.clone()).unwrap();

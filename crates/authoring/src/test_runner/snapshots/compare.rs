@@ -1,4 +1,4 @@
-//! Compares a snapshot with the one that is kept, and keeps another when it is told to.
+//! Compares a snapshot with the stored one, and updates the stored one on request.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,48 +10,48 @@ use similar::TextDiff;
 use crate::test_runner::snapshots::files::{FOLDER, test_name};
 use bcc_engine::files::write::replace;
 
-/// The first lines of every file.
+/// The first line of every file.
 const HEAD: &str =
     "# What a conversation was, kept by `bcc-script test --update`: read what changed before you commit it.\n";
 
-/// Lines of a difference that are shown at most.
-const MOST_SHOWN: usize = 200;
+/// The maximum number of displayed lines of a difference.
+const MAX_LINES: usize = 200;
 
-/// The largest file that is read, in bytes: a snapshot is no larger than the conversation that it is of.
-const LARGEST: u64 = 64 * 1024 * 1024;
+/// The maximum size of a file that is read, in bytes: a snapshot is not larger than its conversation.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// How what is kept compares with what is there now.
+/// The result of comparing a stored snapshot with the current one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SnapshotComparison {
     Same,
     Missing,
-    /// It is otherwise: the differing lines, with some around them.
+    /// The differing lines, with some context.
     Differs(String),
     Unreadable(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotOutcome {
-    /// It was as it should be, and was not touched.
+    /// It was up to date, and was not written.
     Same,
     New,
     Changed,
 }
 
-/// Compares a snapshot with the file that keeps it.
+/// Compares a snapshot with its file.
 pub fn compare(file: &Path, now: &str) -> SnapshotComparison {
     match read(file) {
         Ok(None) => SnapshotComparison::Missing,
-        Ok(Some(kept)) => {
-            let kept = body(&kept);
-            if kept == now { SnapshotComparison::Same } else { SnapshotComparison::Differs(difference(&kept, now)) }
+        Ok(Some(stored)) => {
+            let stored = body(&stored);
+            if stored == now { SnapshotComparison::Same } else { SnapshotComparison::Differs(difference(&stored, now)) }
         }
-        Err(why) => SnapshotComparison::Unreadable(why),
+        Err(reason) => SnapshotComparison::Unreadable(reason),
     }
 }
 
-/// Keeps a snapshot in this file. It is there whole or not at all, and is not written when it is the same.
-/// Errors: Why it cannot be written, in words.
+/// Stores a snapshot atomically, unless it is unchanged.
+/// Errors: why it cannot be written.
 pub fn update(file: &Path, now: &str) -> Result<SnapshotOutcome, String> {
     let before = read(file).unwrap_or_default();
     if before.as_deref().map(body).as_deref() == Some(now) {
@@ -61,8 +61,8 @@ pub fn update(file: &Path, now: &str) -> Result<SnapshotOutcome, String> {
     Ok(if before.is_some() { SnapshotOutcome::Changed } else { SnapshotOutcome::New })
 }
 
-/// The files beside this test that keep snapshots of it, `used` not among them: of cases that are gone, or of a test that asks
-/// for none any more. Files of other tests, and whatever else lies there, are left alone.
+/// The stale snapshot files of this test, which are not in `used`: of removed cases, or of a test without snapshots.
+/// Other files are ignored.
 pub fn stale(test: &Path, used: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let folder = test.parent().unwrap_or_else(|| Path::new("")).join(FOLDER);
     let name = test_name(test);
@@ -76,31 +76,31 @@ pub fn stale(test: &Path, used: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
     stale
 }
 
-/// The text of a file; none when there is no such file.
+/// The text of a file; `None` if it does not exist.
 fn read(file: &Path) -> Result<Option<String>, String> {
     match fs::metadata(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),
-        Ok(about) if about.len() > LARGEST => return Err("it is too large for a snapshot".to_owned()),
+        Ok(metadata) if metadata.len() > MAX_BYTES => return Err("it is too large for a snapshot".to_owned()),
         Ok(_) => {}
     }
     fs::read_to_string(file).map(Some).map_err(|error| error.to_string())
 }
 
-/// A kept text without the comments before it, with the line ends that snapshots have: version control may have changed them.
-fn body(kept: &str) -> String {
-    let lines = kept.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+/// A stored text without its leading comments, with normalized line endings: version control may have changed them.
+fn body(stored: &str) -> String {
+    let lines = stored.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     let comments: usize = lines.split_inclusive('\n').take_while(|line| line.starts_with('#')).map(str::len).sum();
     lines.get(comments..).unwrap_or_default().to_owned()
 }
 
-/// The lines that differ: `-` as it was kept, `+` as it is now.
-fn difference(kept: &str, now: &str) -> String {
-    let diff = TextDiff::from_lines(kept, now);
-    let whole = diff.unified_diff().context_radius(3).missing_newline_hint(false).to_string();
-    let mut lines: Vec<&str> = whole.lines().collect();
-    let more = lines.len().saturating_sub(MOST_SHOWN);
-    lines.truncate(MOST_SHOWN);
+/// The lines that differ: `-` as stored, `+` as now.
+fn difference(stored: &str, now: &str) -> String {
+    let diff = TextDiff::from_lines(stored, now);
+    let full_diff = diff.unified_diff().context_radius(3).missing_newline_hint(false).to_string();
+    let mut lines: Vec<&str> = full_diff.lines().collect();
+    let more = lines.len().saturating_sub(MAX_LINES);
+    lines.truncate(MAX_LINES);
     let mut shown = lines.join("\n");
     if more > 0 {
         shown += &format!("\n… and {more} more lines");
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_snapshot_is_missing_then_the_same_then_another() {
+    fn a_snapshot_is_missing_then_the_same_then_different() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("snapshots/a/小林.yaml");
         assert_eq!(compare(&file, "transcript: []\n"), SnapshotComparison::Missing);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_is_not_written_whatever_line_ends_it_has() {
+    fn an_unchanged_snapshot_is_not_written_whatever_line_ends_it_has() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.yaml");
         let kept = "\u{feff}# somebody's remark\r\n# another\r\ntranscript:\r\n- ai: a\r\n";
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_of_cases_that_are_gone_are_told_and_those_of_others_are_not() {
+    fn snapshots_of_removed_cases_are_stale_and_those_of_other_tests_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let of = |path: &str| folder.path().join("snapshots").join(path);
         for path in ["a.yaml", "a/one.yaml", "a/two.yaml", "a/notes.txt", "b.yaml", "ab.yaml", "b/one.yaml"] {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_not_taken_for_a_missing_one() {
+    fn an_unreadable_snapshot_is_not_reported_as_missing() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.yaml");
         fs::write(&file, [0xff, 0xfe, 0xff]).unwrap();
@@ -161,10 +161,10 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_of_many_lines_is_cut() {
+    fn a_long_difference_is_truncated() {
         let one: String = (0..1_000).map(|number| format!("- ai: {number}\n")).collect();
         let difference = difference(&one, "");
-        assert_eq!(difference.lines().count(), MOST_SHOWN + 1);
+        assert_eq!(difference.lines().count(), MAX_LINES + 1);
         assert!(difference.ends_with("more lines"));
     }
 }

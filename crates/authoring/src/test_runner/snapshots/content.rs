@@ -1,5 +1,5 @@
-//! What a snapshot holds. Nothing in it depends on when, where or how often a test is run: no times, no ids of sessions,
-//! messages or calls, no durations, tokens or prices. Sensitive values are masked, in the talk too.
+//! The contents of a snapshot. They do not depend on when, where or how often a test is run: no times, ids of sessions,
+//! messages or calls, durations, tokens or prices. Sensitive values are masked, also in the transcript.
 
 use bcc_lang::message::msg;
 use serde_json::{Map, Value, json};
@@ -9,8 +9,8 @@ use bcc_lang::script::test::snapshot::SnapshotSetting;
 use bcc_lang::value::mask::{MASK, Masker};
 use bcc_runtime::run::session::Session;
 
-/// Fields of events that tell when, by which process or at what cost something happened.
-const PASSING: [&str; 23] = [
+/// Fields of events that depend on the time, the process or the cost.
+const VOLATILE_FIELDS: [&str; 23] = [
     "seq",
     "at",
     "session_id",
@@ -36,34 +36,35 @@ const PASSING: [&str; 23] = [
     "summary",
 ];
 
-/// Fields whose words are the engine's own: a sensitive value that is one of them by chance leaves them as they are.
-const OWN: [&str; 8] = ["type", "at", "action_type", "exit_reason", "progress_suggestion", "reason", "scope", "code"];
+/// Fields whose values are defined by the engine: they are not masked if they equal a sensitive value by chance.
+const ENGINE_FIELDS: [&str; 8] =
+    ["type", "at", "action_type", "exit_reason", "progress_suggestion", "reason", "scope", "code"];
 
 pub struct SnapshotContent<'s> {
     pub events: &'s [Value],
-    /// The variables at the end, as [`variables`] gives them.
+    /// The variables at the end, as returned by [`variables`].
     pub variables: &'s Value,
     pub masker: &'s Masker,
 }
 
-pub fn content(kept: &[SnapshotSetting], seen: &SnapshotContent<'_>) -> Result<String, EngineError> {
+pub fn content(settings: &[SnapshotSetting], data: &SnapshotContent<'_>) -> Result<String, EngineError> {
     let mut snapshot = Map::new();
-    for kept in kept {
-        let part = match kept {
-            SnapshotSetting::Transcript => transcript(seen.events),
-            SnapshotSetting::Variables => seen.variables.clone(),
-            SnapshotSetting::Outcomes => of_type(seen.events, "outcome").map(outcome).collect(),
-            SnapshotSetting::Events => seen.events.iter().map(event).collect(),
-            SnapshotSetting::Prompts => of_type(seen.events, "outcome").filter_map(prompt).collect(),
+    for setting in settings {
+        let part = match setting {
+            SnapshotSetting::Transcript => transcript(data.events),
+            SnapshotSetting::Variables => data.variables.clone(),
+            SnapshotSetting::Outcomes => of_type(data.events, "outcome").map(outcome).collect(),
+            SnapshotSetting::Events => data.events.iter().map(event).collect(),
+            SnapshotSetting::Prompts => of_type(data.events, "outcome").filter_map(prompt).collect(),
         };
-        snapshot.insert(kept.name().to_owned(), part);
+        snapshot.insert(setting.name().to_owned(), part);
     }
     let mut snapshot = Value::Object(snapshot);
-    seen.masker.value(&mut snapshot, &OWN);
+    data.masker.value(&mut snapshot, &ENGINE_FIELDS);
     serde_yaml::to_string(&snapshot).map_err(|error| EngineError::failed(msg!("a snapshot cannot be written: {error}")))
 }
 
-/// The variables that a session has, by scope: what is sensitive is masked.
+/// The variables of a session by scope, with sensitive values masked.
 pub fn variables(session: &Session) -> Value {
     let mut scopes = Map::new();
     for layer in session.all_scopes().flat_map(|scopes| scopes.layers()) {
@@ -71,7 +72,7 @@ pub fn variables(session: &Session) -> Value {
         for (name, stored) in layer.values().filter(|(_, stored)| !stored.value.is_null()) {
             let sensitive = layer.declaration(name).is_some_and(|declaration| declaration.sensitive);
             let value = if sensitive { Value::from(MASK) } else { stored.value.clone() };
-            // The innermost of several is the one that is seen.
+            // The innermost variable hides the others.
             if let Some(scope) = scope.as_object_mut() {
                 scope.entry(name.to_owned()).or_insert(value);
             }
@@ -96,7 +97,7 @@ fn transcript(events: &[Value]) -> Value {
     of_type(events, "message").map(line).collect()
 }
 
-/// The instance path and the round, where there is one: `topic_a#2/ask_1, round 2`.
+/// The instance path and the round, if there is one: `topic_a#2/ask_1, round 2`.
 fn place(event: &Value) -> Value {
     let of = |name: &str| event.get("location").and_then(|location| location.get(name));
     let path = of("path").or_else(|| of("phase_id")).and_then(Value::as_str).unwrap_or_default();
@@ -130,22 +131,24 @@ fn event(event: &Value) -> Value {
             shown.insert("at".to_owned(), place(event));
         }
     }
-    let rest = event.as_object().into_iter().flatten().filter(|(name, _)| *name != "type");
+    let others = event.as_object().into_iter().flatten().filter(|(name, _)| *name != "type");
     shown.extend(
-        rest.filter(|(name, _)| !PASSING.contains(&name.as_str())).map(|(name, value)| (name.clone(), lasting(value))),
+        others
+            .filter(|(name, _)| !VOLATILE_FIELDS.contains(&name.as_str()))
+            .map(|(name, value)| (name.clone(), without_volatile(value))),
     );
     shown.retain(|_, value| !is_nothing(value));
     Value::Object(shown)
 }
 
-/// A value without what passes, however deep it lies.
-fn lasting(value: &Value) -> Value {
+/// A value without volatile fields, at any depth.
+fn without_volatile(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
-            let kept = fields.iter().filter(|(name, _)| !PASSING.contains(&name.as_str()));
-            Value::Object(kept.map(|(name, value)| (name.clone(), lasting(value))).collect())
+            let stable = fields.iter().filter(|(name, _)| !VOLATILE_FIELDS.contains(&name.as_str()));
+            Value::Object(stable.map(|(name, value)| (name.clone(), without_volatile(value))).collect())
         }
-        Value::Array(items) => items.iter().map(lasting).collect(),
+        Value::Array(items) => items.iter().map(without_volatile).collect(),
         other => other.clone(),
     }
 }

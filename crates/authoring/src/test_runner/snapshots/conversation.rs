@@ -1,4 +1,4 @@
-//! The snapshot of a conversation that was held: compared, or kept anew.
+//! The snapshot of a finished conversation: compares it with the stored one, or overwrites that.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::msg;
@@ -14,31 +14,31 @@ use bcc_lang::message::message::Message;
 use bcc_lang::script::test::test::WrittenTest;
 use bcc_runtime::run::session::Session;
 
-/// Compares what the test keeps of a conversation that went as expected, or keeps it anew (`--update`); what came of it is noted
-/// in `ran`.
-pub fn snapshot(test: &TestFile, written: &WrittenTest, session: &Session, anew: bool, ran: &mut TestResult) {
+/// Compares the snapshot of a successful conversation with the stored one, or overwrites it (`--update`); records the
+/// result in `ran`.
+pub fn snapshot(test: &TestFile, written: &WrittenTest, session: &Session, overwrite: bool, ran: &mut TestResult) {
     let Some(wanted) = &written.snapshot else { return };
     let case = ran.case.as_deref();
     let (file, name) = (place(&test.real, case), shown(test, case));
     ran.snapshot = Some(file.clone());
     let variables = variables(session);
     let events = ran.events();
-    let seen = SnapshotContent { events: &events, variables: &variables, masker: &session.masker };
-    let now = match content(&wanted.value, &seen) {
+    let data = SnapshotContent { events: &events, variables: &variables, masker: &session.masker };
+    let now = match content(&wanted.value, &data) {
         Ok(now) => now,
         Err(error) => {
-            (ran.status, ran.why) = (TestStatus::Broken, Some(error.to_message()));
+            (ran.status, ran.reason) = (TestStatus::Broken, Some(error.to_message()));
             return;
         }
     };
-    if anew {
+    if overwrite {
         match update(&file, &now) {
             Ok(SnapshotOutcome::Same) => {}
             Ok(SnapshotOutcome::New) => ran.notes.push(msg!("the snapshot {name} is new")),
             Ok(SnapshotOutcome::Changed) => ran.notes.push(msg!("the snapshot {name} was updated")),
-            Err(why) => {
-                (ran.status, ran.why) =
-                    (TestStatus::Broken, Some(msg!("the snapshot {name} cannot be written: {why}")));
+            Err(reason) => {
+                (ran.status, ran.reason) =
+                    (TestStatus::Broken, Some(msg!("the snapshot {name} cannot be written: {reason}")));
             }
         }
         return;
@@ -53,9 +53,9 @@ pub fn snapshot(test: &TestFile, written: &WrittenTest, session: &Session, anew:
             let help = "`-` is the stored snapshot, `+` is the current result; if the new one is correct, run the test with `--update`";
             (msg!("the conversation differs from the snapshot {name}"), difference, help)
         }
-        SnapshotComparison::Unreadable(why) => {
+        SnapshotComparison::Unreadable(reason) => {
             let help = "fix or delete the file; `--update` writes it again";
-            (msg!("the snapshot {name} cannot be read: {why}"), String::new(), help)
+            (msg!("the snapshot {name} cannot be read: {reason}"), String::new(), help)
         }
     };
     ran.status = TestStatus::Failed;
@@ -68,12 +68,12 @@ pub fn snapshot(test: &TestFile, written: &WrittenTest, session: &Session, anew:
         exact: None,
         found: Message::text(found),
         help: Some(Message::word(help)),
-        said: ran.transcript.len(),
+        transcript_lines: ran.transcript.len(),
     });
 }
 
-/// The snapshots beside these tests that none of them keeps, as messages name them. A test that could not be run may still want
-/// its own.
+/// The stale snapshots of these tests, as messages name them. Tests that could not be run are skipped, because they may
+/// still need theirs.
 pub fn stale(tests: &Tests, ran: &[TestResult]) -> Vec<String> {
     let mut stale = Vec::new();
     for test in &tests.files {
@@ -82,19 +82,19 @@ pub fn stale(tests: &Tests, ran: &[TestResult]) -> Vec<String> {
             continue;
         }
         let mut used: BTreeSet<PathBuf> = BTreeSet::new();
-        let mut sure = true;
+        let mut all_ran = true;
         for ran in of_test {
-            sure &= matches!(ran.status, TestStatus::Passed | TestStatus::Failed);
-            // One that failed before its end kept nothing, and its file is not stale for that.
+            all_ran &= matches!(ran.status, TestStatus::Passed | TestStatus::Failed);
+            // A failed test stored nothing, but its file is not stale.
             used.insert(place(&test.real, ran.case.as_deref()));
             if ran.status == TestStatus::Passed && ran.snapshot.is_none() {
                 used.remove(&place(&test.real, ran.case.as_deref()));
             }
         }
-        if sure {
-            let beside = Path::new(test.file.name()).parent().unwrap_or_else(|| Path::new(""));
+        if all_ran {
+            let folder = Path::new(test.file.name()).parent().unwrap_or_else(|| Path::new(""));
             let real = test.real.parent().unwrap_or_else(|| Path::new(""));
-            let named = |file: PathBuf| file.strip_prefix(real).map(|end| beside.join(end)).unwrap_or(file);
+            let named = |file: PathBuf| file.strip_prefix(real).map(|end| folder.join(end)).unwrap_or(file);
             let files = compare::stale(&test.real, &used).into_iter().map(named);
             stale.extend(files.map(|file| file.to_string_lossy().replace('\\', "/")));
         }
@@ -102,7 +102,7 @@ pub fn stale(tests: &Tests, ran: &[TestResult]) -> Vec<String> {
     stale
 }
 
-/// The file of a snapshot as messages name it: beside the test, as that is named.
+/// The file of a snapshot as messages name it, relative to the test's name.
 fn shown(test: &TestFile, case: Option<&str>) -> String {
     place(Path::new(test.file.name()), case).to_string_lossy().replace('\\', "/")
 }

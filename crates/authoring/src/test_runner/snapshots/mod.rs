@@ -1,4 +1,4 @@
-//! Snapshots: what a conversation was the last time, kept in a file and compared with what it is now.
+//! Snapshots: the result of a conversation, stored in a file and compared with later runs.
 
 pub mod compare;
 pub mod content;

@@ -1,9 +1,9 @@
-//! Tests of the reader of expressions.
+//! Tests of the expression parser.
 
 use crate::expr::parse::*;
 
 #[test]
-fn what_is_no_expression_is_refused_where_it_goes_wrong() {
+fn invalid_expressions_are_rejected_with_a_range() {
     let long = "x".repeat(MAX_EXPRESSION_BYTES + 1);
     let deep = ["x"; MAX_DEPTH + 2].join(" or ");
     let table = [
@@ -40,7 +40,7 @@ fn what_is_no_expression_is_refused_where_it_goes_wrong() {
 }
 
 #[test]
-fn errors_say_what_was_probably_meant() {
+fn errors_suggest_a_correction() {
     let table = [
         ("a is definde", "did you mean `defined`?"),
         ("a | lenght", "did you mean `length`?"),
@@ -62,7 +62,7 @@ fn errors_say_what_was_probably_meant() {
 }
 
 #[test]
-fn names_are_found_where_they_stand() {
+fn names_are_found_with_their_ranges() {
     let table: [(&str, &[&str]); 7] = [
         ("年龄 >= 18 and not 用户名 == x", &["年龄", "用户名", "x"]),
         ("a.b[c] in d", &["a", "c", "d"]),

@@ -1,38 +1,38 @@
-//! Ids made from names: letters of any script, digits, `_`, `.` and `-` stay, whatever else becomes `_`.
+//! Creates ids from names: letters of any script, digits, `_`, `.` and `-` are kept; everything else becomes `_`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The longest id that is made, in characters: room is left for what tells it from another one.
-const LONGEST: usize = 90;
+/// The maximum length of a created id, in characters. It leaves space for a number that makes the id unique.
+const MAX_CHARS: usize = 90;
 
 #[derive(Debug, Default)]
 pub struct Ids {
     taken: BTreeSet<String>,
-    /// The next number to try for each id that others have too.
+    /// The next number to try for each id that is already taken.
     next: BTreeMap<String, usize>,
 }
 
 impl Ids {
-    /// Notes an id that the author wrote.
-    pub fn written(&mut self, id: &str) {
+    /// Reserves an id that the author wrote.
+    pub fn reserve(&mut self, id: &str) {
         self.taken.insert(id.to_owned());
     }
 
-    /// An id of its own for the part that is called `name`; `None` when the name holds nothing that an id may hold.
-    pub fn made(&mut self, name: &str) -> Option<String> {
-        let plain = plain(name);
-        if plain.is_empty() {
+    /// A unique id for the part called `name`; `None` if no character of the name is valid in an id.
+    pub fn create(&mut self, name: &str) -> Option<String> {
+        let base_id = base_id(name);
+        if base_id.is_empty() {
             return None;
         }
-        Some(self.unique(plain))
+        Some(self.unique(base_id))
     }
 
-    /// Takes this id as it is, if no other part has it.
-    pub fn takes(&mut self, id: &str) -> bool {
+    /// Reserves this id as it is, if no other part has it.
+    pub fn try_take(&mut self, id: &str) -> bool {
         self.taken.insert(id.to_owned())
     }
 
-    /// This id, or this with the first number that makes it unique in the session.
+    /// This id, or this id with the first number that makes it unique in the session.
     pub fn unique(&mut self, wanted: String) -> String {
         let mut id = wanted.clone();
         while self.taken.contains(&id) {
@@ -45,28 +45,27 @@ impl Ids {
     }
 }
 
-/// Whether the text may be an id as it is (docs/language.md).
+/// Whether the text is a valid id (docs/language.md).
 pub fn is_id(text: &str) -> bool {
-    !text.is_empty() && text.chars().count() <= 100 && text.chars().all(may_stand)
+    !text.is_empty() && text.chars().count() <= 100 && text.chars().all(is_id_char)
 }
 
-fn may_stand(c: char) -> bool {
+fn is_id_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '.' | '-')
 }
 
-/// The name as an id that others may have too; empty when nothing of it may stand in an id. What is left out at its ends
-/// leaves nothing behind.
-fn plain(name: &str) -> String {
-    let words = name.split(|c| !may_stand(c)).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join("_").chars().take(LONGEST).collect()
+/// The name as an id that may be taken already; empty if no character is valid. Invalid characters at its ends are dropped.
+fn base_id(name: &str) -> String {
+    let words = name.split(|c| !is_id_char(c)).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("_").chars().take(MAX_CHARS).collect()
 }
 
-/// An id as YAML reads it for text, in quotes where it has to.
+/// An id as a YAML scalar that is read as text, quoted if necessary.
 pub fn as_scalar(id: &str) -> String {
-    let begins = id.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
-    let word =
+    let valid_start = id.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
+    let reserved =
         matches!(id.to_ascii_lowercase().as_str(), "null" | "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n");
-    if begins && !word { id.to_owned() } else { format!("\"{id}\"") }
+    if valid_start && !reserved { id.to_owned() } else { format!("\"{id}\"") }
 }
 
 #[cfg(test)]
@@ -76,7 +75,7 @@ mod tests {
     #[test]
     fn names_become_ids() {
         let mut ids = Ids::default();
-        ids.written("intake");
+        ids.reserve("intake");
         let table = [
             ("CBT 初次评估", Some("CBT_初次评估")),
             ("问候（一）", Some("问候_一")),
@@ -88,13 +87,13 @@ mod tests {
             ("", None),
         ];
         for (name, id) in table {
-            assert_eq!(ids.made(name).as_deref(), id, "{name}");
+            assert_eq!(ids.create(name).as_deref(), id, "{name}");
         }
-        assert_eq!(ids.made(&"长".repeat(300)).map(|id| id.chars().count()), Some(LONGEST));
+        assert_eq!(ids.create(&"长".repeat(300)).map(|id| id.chars().count()), Some(MAX_CHARS));
     }
 
     #[test]
-    fn ids_that_yaml_would_read_as_something_else_stand_in_quotes() {
+    fn ids_that_yaml_does_not_read_as_text_are_quoted() {
         for (id, written) in
             [("问候", "问候"), ("2024", "\"2024\""), ("No", "\"No\""), ("-x", "\"-x\""), ("a.b", "a.b")]
         {

@@ -1,4 +1,4 @@
-//! Older forms of whole documents, and the edits that write them as today's: every other byte stays what it is.
+//! Converts legacy formats of whole documents to the current one. Bytes outside the edits do not change.
 
 pub mod actions;
 pub mod ids;

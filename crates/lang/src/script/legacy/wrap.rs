@@ -1,4 +1,4 @@
-//! Fields of a mapping that move below a key of their own: `config:` of an action, `skill:` of a whole file.
+//! Moves fields of a mapping below a new key: `config:` of an action, `skill:` of a whole file.
 
 use std::ops::RangeInclusive;
 
@@ -7,44 +7,46 @@ use crate::script::lines::end;
 use crate::source::span::Span;
 use crate::source::yaml::{YamlEntry, YamlNode};
 
-/// Where a field of the mapping belongs.
+/// Where a field of the mapping goes, relative to the new key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Belongs {
-    Beside,
-    Below,
-    Anywhere,
+pub enum Placement {
+    Sibling,
+    Nested,
+    Either,
 }
 
-/// What is put around the fields.
+/// A new key around fields.
 pub struct Wrap<'w> {
     pub key: &'w str,
-    /// How many columns deeper the fields stand below it.
-    pub by: usize,
-    /// Lines that stand so deep already.
-    pub kept: Option<RangeInclusive<usize>>,
+    /// How many columns the fields are indented.
+    pub indent: usize,
+    /// Lines that already have that indentation.
+    pub already_indented: Option<RangeInclusive<usize>>,
 }
 
 impl Wrap<'_> {
-    /// Puts the new key above the fields that belong below it. What stands between them and belongs beside the new key is
-    /// moved above it, with the comments right above it. Nothing is changed when no field belongs below it.
-    /// Errors: [`AmbiguousRewrite`] where the fields are laid out so that lines cannot be moved.
+    /// Inserts the new key above the fields that belong below it. Fields between them that belong next to the new key move
+    /// above it, with the comments directly above them. Nothing changes if no field belongs below it.
+    /// Errors: [`AmbiguousRewrite`] if the layout does not allow lines to be moved.
     pub fn around(
         &self,
         rewrite: &mut Rewrite<'_>,
         node: &YamlNode,
-        belongs: &[Belongs],
+        placements: &[Placement],
     ) -> Result<(), AmbiguousRewrite> {
         let entries = node.as_mapping().unwrap_or_default();
-        let below = |place: &Belongs| *place == Belongs::Below;
-        let (Some(first), Some(last)) = (belongs.iter().position(below), belongs.iter().rposition(below)) else {
+        let is_nested = |place: &Placement| *place == Placement::Nested;
+        let (Some(first), Some(last)) = (placements.iter().position(is_nested), placements.iter().rposition(is_nested))
+        else {
             return Ok(());
         };
         let run = entries.get(first..=last).unwrap_or_default();
-        let strays: Vec<usize> = (first..=last).filter(|index| belongs.get(*index) == Some(&Belongs::Beside)).collect();
+        let siblings: Vec<usize> =
+            (first..=last).filter(|index| placements.get(*index) == Some(&Placement::Sibling)).collect();
         if is_flow(rewrite.file(), node) {
-            self.around_flow(rewrite, entries, run, &strays)
+            self.around_flow(rewrite, entries, run, &siblings)
         } else {
-            self.around_block(rewrite, entries, first, run, &strays)
+            self.around_block(rewrite, entries, first, run, &siblings)
         }
     }
 
@@ -54,21 +56,21 @@ impl Wrap<'_> {
         entries: &[YamlEntry],
         first: usize,
         run: &[YamlEntry],
-        strays: &[usize],
+        siblings: &[usize],
     ) -> Result<(), AmbiguousRewrite> {
         let file = rewrite.file();
         let (Some(head), Some(tail)) = (run.first(), run.last()) else { return Ok(()) };
-        let unsure =
+        let ambiguous =
             |entry: &YamlEntry| AmbiguousRewrite::at(entry.key.span, "there is something before this key on its line");
-        let (column, begins) = rewrite.column(head.key.span).ok_or_else(|| unsure(head))?;
+        let (column, starts_line) = rewrite.column(head.key.span).ok_or_else(|| ambiguous(head))?;
         for entry in run.iter().skip(1) {
             if rewrite.column(entry.key.span) != Some((column, true)) {
-                return Err(unsure(entry));
+                return Err(ambiguous(entry));
             }
         }
         let line_of = |entry: &YamlEntry| file.line(entry.key.span.start);
         let before = |index: usize| index.checked_sub(1).and_then(|index| entries.get(index));
-        let lead = |rewrite: &Rewrite<'_>, index: usize, entry: &YamlEntry| {
+        let first_line = |rewrite: &Rewrite<'_>, index: usize, entry: &YamlEntry| {
             let above = before(index).map_or(0, |entry| last_line(file, entry));
             let mut line = line_of(entry);
             while line - 1 > above && rewrite.comment_line(line - 1) == Some(column) {
@@ -76,26 +78,26 @@ impl Wrap<'_> {
             }
             line
         };
-        // What stands above the first field of all is about the whole.
-        let head_line = if begins && first > 0 { lead(rewrite, first, head) } else { line_of(head) };
+        // A comment above the first field of the mapping is about the whole mapping.
+        let head_line = if starts_line && first > 0 { first_line(rewrite, first, head) } else { line_of(head) };
         let tail_line = last_line(file, tail);
-        let outer = rewrite.deepened(head_line);
+        let outer = rewrite.added_indent(head_line);
 
         let margin = " ".repeat(column + outer);
         let mut moved = String::new();
-        let mut gone: Vec<RangeInclusive<usize>> = Vec::new();
-        for index in strays {
+        let mut moved_lines: Vec<RangeInclusive<usize>> = Vec::new();
+        for index in siblings {
             let Some(entry) = entries.get(*index) else { continue };
-            let lines = lead(rewrite, *index, entry)..=last_line(file, entry);
+            let lines = first_line(rewrite, *index, entry)..=last_line(file, entry);
             let (Some(from), Some(next)) = (file.line_span(*lines.start()), file.line_span(lines.end() + 1)) else {
-                return Err(unsure(entry));
+                return Err(ambiguous(entry));
             };
             let region = Span::new(from.start, next.start);
             let text = rewrite.take(region);
-            moved += text.strip_prefix(margin.as_str()).ok_or_else(|| unsure(entry))?;
+            moved += text.strip_prefix(margin.as_str()).ok_or_else(|| ambiguous(entry))?;
             moved += &margin;
             rewrite.replace(region, "");
-            gone.push(lines);
+            moved_lines.push(lines);
         }
 
         // A comment above the first field moves below the key with it.
@@ -104,22 +106,22 @@ impl Wrap<'_> {
         } else {
             file.line_span(head_line).map_or(head.key.span.start, |line| line.start + column)
         };
-        rewrite.insert(place, format!("{moved}{}:\n{margin}{}", self.key, " ".repeat(self.by)));
+        rewrite.insert(place, format!("{moved}{}:\n{margin}{}", self.key, " ".repeat(self.indent)));
         for line in head_line + 1..=tail_line {
-            let kept = self.kept.as_ref().is_some_and(|kept| kept.contains(&line));
-            let gone = gone.iter().any(|gone| gone.contains(&line));
-            let left = rewrite.comment_line(line).is_some_and(|comment| comment < column);
-            if !kept && !gone && !left && !rewrite.is_blank(line) {
-                rewrite.deepen(line, self.by);
+            let is_indented = self.already_indented.as_ref().is_some_and(|lines| lines.contains(&line));
+            let is_moved = moved_lines.iter().any(|lines| lines.contains(&line));
+            let is_outdented = rewrite.comment_line(line).is_some_and(|comment| comment < column);
+            if !is_indented && !is_moved && !is_outdented && !rewrite.is_blank(line) {
+                rewrite.indent_line(line, self.indent);
             }
         }
-        // Spaces at the end of a text block, where its line breaks are kept.
+        // Blank lines at the end of a text block that keeps its trailing line breaks.
         let mut line = tail_line + 1;
-        let spaces = |line| file.line_span(line).is_some_and(|span| file.slice(span).trim().is_empty());
-        while spaces(line) {
-            let kept = self.kept.as_ref().is_some_and(|kept| kept.contains(&line));
-            if !kept && !rewrite.is_blank(line) {
-                rewrite.deepen(line, self.by);
+        let only_spaces = |line| file.line_span(line).is_some_and(|span| file.slice(span).trim().is_empty());
+        while only_spaces(line) {
+            let is_indented = self.already_indented.as_ref().is_some_and(|lines| lines.contains(&line));
+            if !is_indented && !rewrite.is_blank(line) {
+                rewrite.indent_line(line, self.indent);
             }
             line += 1;
         }
@@ -131,15 +133,15 @@ impl Wrap<'_> {
         rewrite: &mut Rewrite<'_>,
         entries: &[YamlEntry],
         run: &[YamlEntry],
-        strays: &[usize],
+        siblings: &[usize],
     ) -> Result<(), AmbiguousRewrite> {
         let file = rewrite.file();
         let (Some(head), Some(tail)) = (run.first(), run.last()) else { return Ok(()) };
         let mut moved = String::new();
-        for index in strays {
+        for index in siblings {
             let (Some(entry), Some(next)) = (entries.get(*index), entries.get(index + 1)) else { continue };
             let gap = file.slice(Span::new(end(file, entry), next.key.span.start));
-            // A comment or a line break behind the comma stays where it is.
+            // A comment or a line break after the comma stays in place.
             let after = gap.find(',').map(|comma| comma + 1);
             let after = after.map(|comma| {
                 let rest = gap.get(comma..).unwrap_or_default();
@@ -158,7 +160,7 @@ impl Wrap<'_> {
     }
 }
 
-/// A new key or id beside a key that is written as `written`: JSON wants all of them in quotes.
+/// A new key or id with the quotes of the key `written`: JSON needs quotes everywhere.
 pub fn in_quotes_of(written: &str, text: &str) -> String {
     if written.starts_with('"') { format!("\"{text}\"") } else { text.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! `for`: the cases of a test. What a case names stands for `{{ name }}` in every text of the test.
+//! `for`: the cases of a test. The values of a case replace `{{ name }}` in every text of the test.
 
 use crate::message::message::Message;
 use crate::message::msg;
@@ -12,11 +12,11 @@ use crate::source::near::near_miss;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{NodeKind, Scalar, ScalarStyle, YamlEntry, YamlNode};
 
-/// The most cases of one test.
-pub const MOST_CASES: usize = 10_000;
+/// The maximum number of cases of one test.
+pub const MAX_CASES: usize = 10_000;
 
-/// The longest name of a case that is made of its values, in characters.
-const LONGEST_NAME: usize = 80;
+/// The maximum length of a case name that is built from its values, in characters.
+const MAX_NAME_CHARS: usize = 80;
 
 /// The key that names a case.
 const NAME: &str = "case";
@@ -24,14 +24,14 @@ const NAME: &str = "case";
 /// The values of one case.
 #[derive(Clone, Debug)]
 pub struct CaseValues {
-    /// What reports call it.
+    /// The name in reports.
     pub name: String,
     pub values: Vec<(String, Arc<YamlNode>)>,
 }
 
-/// The cases of the test at `root`; none for a test without `for`. What is wrong with them is reported, and left out.
+/// The cases of the test at `root`; `None` for a test without `for`. Invalid cases are reported and left out.
 ///
-/// `for` is a list of mappings, or a table: a list of lists, of which the first holds the names.
+/// `for` is a list of mappings, or a table: a list of lists, the first of which contains the names.
 pub fn cases(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<Vec<CaseValues>> {
     let node = root.get("for")?;
     let report = |rule, message: Message, at: &YamlNode, help: &'static str| {
@@ -50,8 +50,8 @@ pub fn cases(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Op
     if items.is_empty() {
         report("empty-list", msg!("`for` has no cases"), node, "add at least one, or remove it");
     }
-    if items.len() > MOST_CASES {
-        let message = msg!("`for` has {} cases, but a test can have at most {MOST_CASES}", items.len());
+    if items.len() > MAX_CASES {
+        let message = msg!("`for` has {} cases, but a test can have at most {MAX_CASES}", items.len());
         report("out-of-range", message, node, "split it into several tests");
         return Some(vec![]);
     }
@@ -88,14 +88,14 @@ pub fn cases(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Op
             }
         }
         None => {
-            // A case without a value would keep the text `{{ name }}` itself, which shows nothing.
-            let all = names(items);
+            // A case without a value would keep the text `{{ name }}`, which tests nothing.
+            let all_names = names(items);
             for item in items {
                 match item.as_mapping() {
                     Some(entries) if !entries.is_empty() => {
-                        let lacks = |name: &&&str| !entries.iter().any(|entry| entry.key.value == ***name);
+                        let is_missing = |name: &&&str| !entries.iter().any(|entry| entry.key.value == ***name);
                         let lacking: Vec<String> =
-                            all.iter().filter(lacks).map(|name| format!("`{}`", shortened(name))).collect();
+                            all_names.iter().filter(is_missing).map(|name| format!("`{}`", shortened(name))).collect();
                         if !lacking.is_empty() {
                             let lacking = lacking.join(", ");
                             let message = msg!("this case has no {lacking}, but another case does");
@@ -118,30 +118,30 @@ pub fn cases(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Op
             }
         }
     }
-    Some(named(read))
+    Some(with_names(read))
 }
 
-/// The names that cases have values for, in any of them.
+/// The names that have a value in any case.
 fn names(items: &[Arc<YamlNode>]) -> BTreeSet<&str> {
     let entries = items.iter().flat_map(|item| item.as_mapping().unwrap_or_default());
     entries.map(|entry| entry.key.value.as_str()).filter(|name| *name != NAME).collect()
 }
 
-/// Gives each case a name that no other one has.
-fn named(read: Vec<Vec<(String, Arc<YamlNode>)>>) -> Vec<CaseValues> {
+/// Gives each case a unique name.
+fn with_names(read: Vec<Vec<(String, Arc<YamlNode>)>>) -> Vec<CaseValues> {
     let mut taken = BTreeSet::new();
     let mut cases = Vec::with_capacity(read.len());
     for (number, values) in read.into_iter().enumerate() {
-        let own = values.iter().find(|(name, _)| name == NAME).map(|(_, node)| text_of(node));
-        let made = || {
+        let given_name = values.iter().find(|(name, _)| name == NAME).map(|(_, node)| text_of(node));
+        let built_name = || {
             let pairs = values.iter().map(|(name, node)| format!("{name}: {}", text_of(node)));
             let name: String = pairs.collect::<Vec<_>>().join(", ").split_whitespace().collect::<Vec<_>>().join(" ");
-            match name.char_indices().nth(LONGEST_NAME) {
+            match name.char_indices().nth(MAX_NAME_CHARS) {
                 Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),
                 None => name,
             }
         };
-        let mut name = own.unwrap_or_else(made);
+        let mut name = given_name.unwrap_or_else(built_name);
         if !taken.insert(name.clone()) {
             name = format!("{name} #{}", number + 1);
             taken.insert(name.clone());
@@ -158,69 +158,69 @@ fn text_of(node: &YamlNode) -> String {
     }
 }
 
-/// The test at `root` with the values of one case in their places.
+/// The test at `root` with the values of one case filled in.
 pub fn filled(root: &YamlNode, case: &CaseValues) -> YamlNode {
     let NodeKind::Mapping(entries) = &root.kind else { return root.clone() };
     let fill = |entry: &YamlEntry| match entry.key.value.as_str() {
         "for" => entry.clone(),
-        _ => YamlEntry { key: entry.key.clone(), value: self::fill(&entry.value, case) },
+        _ => YamlEntry { key: entry.key.clone(), value: self::fill_node(&entry.value, case) },
     };
     YamlNode { span: root.span, kind: NodeKind::Mapping(entries.iter().map(fill).collect()) }
 }
 
-fn fill(node: &Arc<YamlNode>, case: &CaseValues) -> Arc<YamlNode> {
+fn fill_node(node: &Arc<YamlNode>, case: &CaseValues) -> Arc<YamlNode> {
     match &node.kind {
-        NodeKind::Scalar(scalar) => match in_scalar(scalar, case) {
+        NodeKind::Scalar(scalar) => match fill_scalar(scalar, case) {
             Some(kind) => Arc::new(YamlNode { span: node.span, kind }),
             None => Arc::clone(node),
         },
         NodeKind::Sequence(items) => {
-            let items = items.iter().map(|item| fill(item, case)).collect();
+            let items = items.iter().map(|item| fill_node(item, case)).collect();
             Arc::new(YamlNode { span: node.span, kind: NodeKind::Sequence(items) })
         }
         NodeKind::Mapping(entries) => {
-            let of = |entry: &YamlEntry| {
+            let fill_entry = |entry: &YamlEntry| {
                 let mut key = entry.key.clone();
-                if let Some(NodeKind::Scalar(scalar)) = in_text(&key.value, case) {
+                if let Some(NodeKind::Scalar(scalar)) = fill_text(&key.value, case) {
                     key.value = scalar.text;
                 }
-                YamlEntry { key, value: fill(&entry.value, case) }
+                YamlEntry { key, value: fill_node(&entry.value, case) }
             };
-            Arc::new(YamlNode { span: node.span, kind: NodeKind::Mapping(entries.iter().map(of).collect()) })
+            Arc::new(YamlNode { span: node.span, kind: NodeKind::Mapping(entries.iter().map(fill_entry).collect()) })
         }
     }
 }
 
-fn in_scalar(scalar: &Scalar, case: &CaseValues) -> Option<NodeKind> {
+fn fill_scalar(scalar: &Scalar, case: &CaseValues) -> Option<NodeKind> {
     if !scalar.text.contains("{{") {
         return None;
     }
-    // What is nothing but `{{ x }}` is the value itself, with its type.
-    let inside = scalar.text.trim().strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")).map(str::trim);
-    if let Some((_, value)) = case.values.iter().find(|(name, _)| Some(name.as_str()) == inside) {
+    // A text that is only `{{ x }}` becomes the value itself, with its type.
+    let placeholder = scalar.text.trim().strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")).map(str::trim);
+    if let Some((_, value)) = case.values.iter().find(|(name, _)| Some(name.as_str()) == placeholder) {
         return Some(value.kind.clone());
     }
-    in_text(&scalar.text, case)
+    fill_text(&scalar.text, case)
 }
 
-/// The text with the values in their places; none where nothing stands for a value.
-fn in_text(text: &str, case: &CaseValues) -> Option<NodeKind> {
+/// The text with the values filled in; `None` if it uses no value.
+fn fill_text(text: &str, case: &CaseValues) -> Option<NodeKind> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     let mut changed = false;
     while let Some((before, after)) = rest.split_once("{{") {
         out.push_str(before);
-        let found = after.split_once("}}").and_then(|(name, behind)| {
+        let found = after.split_once("}}").and_then(|(name, after_placeholder)| {
             let (_, value) = case.values.iter().find(|(known, _)| known == name.trim())?;
-            Some((value, behind))
+            Some((value, after_placeholder))
         });
         match found {
-            Some((value, behind)) => {
+            Some((value, after_placeholder)) => {
                 if !is_null(value) {
                     out.push_str(&text_of(value));
                 }
                 changed = true;
-                rest = behind;
+                rest = after_placeholder;
             }
             None => {
                 out.push_str("{{");
@@ -229,20 +229,20 @@ fn in_text(text: &str, case: &CaseValues) -> Option<NodeKind> {
         }
     }
     out.push_str(rest);
-    // In quotes, so that a text stays one whatever it looks like.
+    // Quoted, so that the result stays text whatever it looks like.
     changed.then_some(NodeKind::Scalar(Scalar { text: out, style: ScalarStyle::DoubleQuoted, tag: None }))
 }
 
-/// Reports values that no text of the test asks for: a name that is mistyped at either place.
+/// Reports values that no text of the test uses: the name is misspelled in one of the two places.
 pub(crate) fn unused(root: &YamlNode, cases: &[CaseValues], fields: &Fields<'_>) {
     let Some(first) = cases.first() else { return };
     let known: Vec<&str> = first.values.iter().map(|(name, _)| name.as_str()).filter(|name| *name != NAME).collect();
-    let mut wanted: BTreeSet<String> = BTreeSet::new();
+    let mut used: BTreeSet<String> = BTreeSet::new();
     for entry in root.as_mapping().into_iter().flatten().filter(|entry| entry.key.value != "for") {
-        strangers(&entry.value, &known, fields);
-        placeholders(&entry.value, &mut wanted);
+        report_unknown(&entry.value, &known, fields);
+        placeholders(&entry.value, &mut used);
     }
-    for (name, value) in first.values.iter().filter(|(name, _)| name != NAME && !wanted.contains(name)) {
+    for (name, value) in first.values.iter().filter(|(name, _)| name != NAME && !used.contains(name)) {
         let message = msg!("no text in the test uses `{{{{ {} }}}}`", shortened(name));
         let help = "write it where the value belongs, or remove it from the cases";
         fields
@@ -251,8 +251,8 @@ pub(crate) fn unused(root: &YamlNode, cases: &[CaseValues], fields: &Fields<'_>)
     }
 }
 
-/// Reports `{{ name }}` that no case has a value for: it would stay as it is written, and stand for nothing.
-fn strangers(node: &YamlNode, known: &[&str], fields: &Fields<'_>) {
+/// Reports `{{ name }}` for which no case has a value: it would stay unchanged.
+fn report_unknown(node: &YamlNode, known: &[&str], fields: &Fields<'_>) {
     match &node.kind {
         NodeKind::Scalar(scalar) => {
             let parts = scalar.text.split("{{").skip(1).filter_map(|part| part.split_once("}}"));
@@ -266,22 +266,22 @@ fn strangers(node: &YamlNode, known: &[&str], fields: &Fields<'_>) {
                 fields.error("unknown-name", message, node.span, help);
             }
         }
-        NodeKind::Sequence(items) => items.iter().for_each(|item| strangers(item, known, fields)),
-        NodeKind::Mapping(entries) => entries.iter().for_each(|entry| strangers(&entry.value, known, fields)),
+        NodeKind::Sequence(items) => items.iter().for_each(|item| report_unknown(item, known, fields)),
+        NodeKind::Mapping(entries) => entries.iter().for_each(|entry| report_unknown(&entry.value, known, fields)),
     }
 }
 
 fn placeholders(node: &YamlNode, found: &mut BTreeSet<String>) {
-    let mut of = |text: &str| {
+    let mut collect_from = |text: &str| {
         for part in text.split("{{").skip(1) {
             found.extend(part.split_once("}}").map(|(name, _)| name.trim().to_owned()));
         }
     };
     match &node.kind {
-        NodeKind::Scalar(scalar) => of(&scalar.text),
+        NodeKind::Scalar(scalar) => collect_from(&scalar.text),
         NodeKind::Sequence(items) => items.iter().for_each(|item| placeholders(item, found)),
         NodeKind::Mapping(entries) => {
-            entries.iter().for_each(|entry| of(&entry.key.value));
+            entries.iter().for_each(|entry| collect_from(&entry.key.value));
             entries.iter().for_each(|entry| placeholders(&entry.value, found));
         }
     }

@@ -11,20 +11,20 @@ use crate::script::test::time::duration;
 use crate::source::span::Span;
 use crate::source::yaml::{NodeKind, YamlNode};
 
-/// How many turns a simulated person takes when nobody says otherwise.
-pub const USUAL_TURNS: u32 = 20;
+/// The default number of turns of a simulated person.
+pub const DEFAULT_TURNS: u32 = 20;
 
-/// One thing that is said, done or expected.
+/// One message, operation or expectation.
 #[derive(Clone, Debug)]
 pub enum DialogueStep {
     Ai(Box<TextExpectation>),
     User(TextField),
-    /// A simulated person goes on from here.
+    /// A simulated person continues from here.
     Persona(Box<Persona>),
     Expect(Box<Expect>),
-    /// Time passes, while the session is driven.
+    /// Time passes while the session is driven.
     Wait(Duration, Span),
-    /// The process dies, and the session is taken up again.
+    /// The process dies, and the session is resumed.
     Restart(Box<Restart>),
 }
 
@@ -44,34 +44,34 @@ impl DialogueStep {
 #[derive(Clone, Debug)]
 pub struct Persona {
     pub span: Span,
-    /// Who it is and how it talks.
+    /// Who the person is and how they talk.
     pub persona: TextField,
-    /// What it wants from the conversation.
+    /// What the person wants from the conversation.
     pub goal: Option<TextField>,
-    /// The model that plays it; without one, that of the test.
+    /// The model that plays the person; by default the model of the test.
     pub model: Option<crate::source::span::Spanned<String>>,
-    /// How many times it may speak.
+    /// The maximum number of messages.
     pub turns: u32,
-    /// Whether it is no failure when it has spoken so often and the session still waits.
-    pub bound_is_ok: bool,
+    /// Whether it is not a failure if this limit is reached and the session still waits.
+    pub limit_is_ok: bool,
 }
 
-/// How a process dies and another one goes on.
+/// A process dies and another one continues.
 #[derive(Clone, Debug)]
 pub struct Restart {
     pub span: Span,
-    /// How long nobody drives the session.
+    /// How long no process drives the session.
     pub after: Duration,
-    /// The budget that it goes on with (`--budget`).
+    /// The budget with which the session continues (`--budget`).
     pub budget: Option<WrittenBudget>,
 }
 
-/// Reads one item of `dialogue` into the steps that it is made of: one that holds several of the fields is read from `wait` and
-/// `restart` over `ai` and `user` to `expect`.
+/// Reads one item of `dialogue` into its steps. The fields of an item with several are read in the order `wait`, `restart`,
+/// `ai`, `user`, `expect`.
 pub(crate) fn item(item: &Arc<YamlNode>, fields: &Fields<'_>, steps: &mut Vec<DialogueStep>) {
     let Some(inner) = fields.inner(item, "an item of `dialogue`") else { return };
     let before = steps.len();
-    let mistakes = fields.findings().count();
+    let count_before = fields.findings().count();
     if let Some(node) = inner.take("wait")
         && let Some(time) = duration("wait", node, &inner)
     {
@@ -85,7 +85,7 @@ pub(crate) fn item(item: &Arc<YamlNode>, fields: &Fields<'_>, steps: &mut Vec<Di
         steps.push(DialogueStep::Ai(Box::new(wording)));
     }
     if let Some(node) = user {
-        steps.extend(said(node, &inner));
+        steps.extend(user_step(node, &inner));
     }
     if let Some(expect) = inner.take("expect").and_then(|node| expect(node, &inner)) {
         steps.push(DialogueStep::Expect(Box::new(expect)));
@@ -95,7 +95,9 @@ pub(crate) fn item(item: &Arc<YamlNode>, fields: &Fields<'_>, steps: &mut Vec<Di
         let help = "start each of them with its own `- `";
         fields.error("conflicting-fields", message, item.span, help);
     }
-    if steps.len() == before && mistakes == fields.findings().count() && item.as_mapping().is_some_and(<[_]>::is_empty)
+    if steps.len() == before
+        && count_before == fields.findings().count()
+        && item.as_mapping().is_some_and(<[_]>::is_empty)
     {
         let message = "an item of `dialogue` is empty";
         let span = if inner.span().is_empty() { Span::point(inner.span().start) } else { inner.span() };
@@ -105,8 +107,8 @@ pub(crate) fn item(item: &Arc<YamlNode>, fields: &Fields<'_>, steps: &mut Vec<Di
     inner.finish();
 }
 
-/// `user` of an item: the words, or who says them.
-fn said(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<DialogueStep> {
+/// `user` of an item: the text, or the simulated person.
+fn user_step(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<DialogueStep> {
     match &node.kind {
         NodeKind::Scalar(scalar) if !is_null(node) => {
             Some(DialogueStep::User(TextField { text: scalar.text.clone(), node: Arc::clone(node) }))
@@ -123,26 +125,26 @@ fn said(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<DialogueStep> {
 
 pub(crate) fn persona(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Persona> {
     let inner = fields.inner(node, "`user`")?;
-    let persona = inner.required_words("persona");
-    let goal = inner.words("goal");
+    let persona = inner.required_text("persona");
+    let goal = inner.text("goal");
     let model = inner.name("model");
-    let turns = inner.integer("turns", 1..=200).unwrap_or(USUAL_TURNS);
+    let turns = inner.integer("turns", 1..=200).unwrap_or(DEFAULT_TURNS);
     let bound_is_ok = inner.choice("bound", &["ok", "fail"]) == Some("ok");
     inner.finish();
-    Some(Persona { span: node.span, persona: persona?, goal, model, turns, bound_is_ok })
+    Some(Persona { span: node.span, persona: persona?, goal, model, turns, limit_is_ok: bound_is_ok })
 }
 
 fn restart(fields: &Fields<'_>) -> Option<Restart> {
     let node = fields.take("restart")?;
-    let plain = Restart { span: node.span, after: Duration::ZERO, budget: None };
+    let immediate = Restart { span: node.span, after: Duration::ZERO, budget: None };
     match &node.kind {
         NodeKind::Mapping(_) => {
             let inner = fields.inner(node, "`restart`")?;
             let after = inner.take("after").map(|node| duration("after", node, &inner));
             let budget = budget(&inner);
             inner.finish();
-            Some(Restart { after: after.unwrap_or(Some(Duration::ZERO))?, budget, ..plain })
+            Some(Restart { after: after.unwrap_or(Some(Duration::ZERO))?, budget, ..immediate })
         }
-        _ => fields.boolean("restart").filter(|restart| *restart).map(|_| plain),
+        _ => fields.boolean("restart").filter(|restart| *restart).map(|_| immediate),
     }
 }

@@ -1,4 +1,4 @@
-//! What must hold at a place of a test: `expect`.
+//! `expect`: what must hold at one point of a test.
 
 use std::sync::Arc;
 
@@ -9,73 +9,73 @@ use crate::script::test::value_expectation::{ValueExpectation, wanted};
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::{NodeKind, YamlNode};
 
-/// Everything that an `expect` may say. What is not written is not looked at.
+/// All fields of `expect`. Absent fields are not checked.
 #[derive(Clone, Debug, Default)]
 pub struct Expect {
     pub span: Span,
-    /// Variables; `scope.name` looks into one scope only.
+    /// Variables; `scope.name` looks in that scope only.
     pub variables: Vec<(Spanned<String>, ValueExpectation)>,
-    /// What the last reply said of the state of its action.
+    /// What the last reply reported about the state of its action.
     pub metrics: Vec<(Spanned<String>, ValueExpectation)>,
-    /// Why the last action that ended did, or the one of this id.
+    /// The exit reason of the last action that ended, or of the action with this id.
     pub exit_reason: Vec<(Option<Spanned<String>>, Spanned<String>)>,
-    /// What the last outcome suggested, or that of this action.
+    /// The suggestion of the last outcome, or of that of this action.
     pub progress_suggestion: Vec<(Option<Spanned<String>>, Spanned<String>)>,
-    /// Ids of the action, topic or phase where the session stands: all of them.
+    /// Ids of the action, topic or phase where the session is; all of them must match.
     pub location: Vec<Spanned<String>>,
-    /// How the session stands.
+    /// The status of the session.
     pub status: Option<Spanned<String>>,
-    /// Events, in their order.
+    /// Events, in order.
     pub events: Vec<ExpectedEvent>,
-    /// Events by type, and how many of them.
+    /// The counts of events, by type.
     pub event_counts: Option<ExpectedCounts>,
     pub model_calls: Option<ExpectedCounts>,
-    /// Requests that were sent for them.
+    /// The requests that were sent for the model calls.
     pub attempts: Option<ExpectedCounts>,
-    /// The last prompt, or that of this asker.
+    /// The last prompt, or the prompt of this asker.
     pub prompt: Vec<(Option<Spanned<String>>, TextExpectation)>,
-    /// What a monitor said.
+    /// The feedback of a monitor.
     pub monitor_feedback: Option<ExpectedFeedback>,
     pub warnings: Option<Codes>,
     pub errors: Option<Codes>,
-    /// Routes that were taken, by the reason or the trigger.
+    /// Routes that were taken, by exit reason or trigger.
     pub routes: Vec<(Spanned<String>, Spanned<String>)>,
-    /// What the AI said, in any of its messages.
-    pub said: Option<TextExpectation>,
+    /// The text of any message of the AI.
+    pub messages: Option<TextExpectation>,
 }
 
-/// An event with fields that it must have.
+/// An event with the fields that it must have.
 #[derive(Clone, Debug)]
 pub struct ExpectedEvent {
     pub kind: Spanned<String>,
     pub fields: Vec<(Spanned<String>, ValueExpectation)>,
 }
 
-/// What a monitor must have said.
+/// The expected feedback of a monitor.
 #[derive(Clone, Debug)]
 pub struct ExpectedFeedback {
     pub span: Span,
-    /// Whether none must have come.
+    /// Whether there must be no feedback.
     pub none: bool,
-    /// Whose turn was analysed.
+    /// The action whose turn was analyzed.
     pub action: Option<Spanned<String>>,
     /// Whether a turn used it.
     pub used: Option<bool>,
-    /// How its analysis must be, as JSON text.
+    /// The expectation of its analysis, as JSON text.
     pub wording: TextExpectation,
 }
 
-/// Codes of warnings or errors: each of them occurs; none at all when the list is empty.
+/// Codes of warnings or errors: each of them must occur. With an empty list, none may occur.
 #[derive(Clone, Debug)]
 pub struct Codes {
     pub span: Span,
     pub codes: Vec<Spanned<String>>,
 }
 
-/// How a session may stand.
+/// The statuses of a session.
 pub const STATUSES: [&str; 5] = ["running", "waiting_input", "stopped", "completed", "failed"];
 
-/// What may be suggested.
+/// The valid suggestions.
 const SUGGESTIONS: [&str; 4] = ["continue_needed", "completed", "blocked", "off_topic"];
 
 pub const EVENTS: [&str; 27] = [
@@ -134,7 +134,7 @@ pub(crate) fn expect(node: &YamlNode, fields: &Fields<'_>) -> Option<Expect> {
         warnings: codes(&inner, "warnings"),
         errors: codes(&inner, "errors"),
         routes: routes(&inner),
-        said: inner.take("said").and_then(|node| wording(node, "`said`", true, &inner)),
+        messages: inner.take("said").and_then(|node| wording(node, "`said`", true, &inner)),
     };
     for (_, suggestion) in &expect.progress_suggestion {
         one_of(suggestion, "progress_suggestion", &SUGGESTIONS, fields);
@@ -146,24 +146,29 @@ pub(crate) fn expect(node: &YamlNode, fields: &Fields<'_>) -> Option<Expect> {
     Some(expect)
 }
 
-/// Reports a word that is none of those that there are.
+/// Reports a word that is not one of `known`.
 fn one_of(word: &Spanned<String>, name: &str, known: &[&'static str], fields: &Fields<'_>) {
     if !known.contains(&word.value.as_str()) {
         fields.not_a_choice(name, &word.value, known, word.span, "write one of these words");
     }
 }
 
-/// A mapping of names to how their values must be.
+/// Reads a mapping of names to the expectations of their values.
 fn values(fields: &Fields<'_>, name: &'static str) -> Vec<(Spanned<String>, ValueExpectation)> {
     let Some(node) = fields.take(name) else { return vec![] };
     let Some(entries) = node.as_mapping() else {
-        fields.wrong(name, "a mapping of names to values", node, "write each on a line of its own, as `name: value`");
+        fields.report_wrong_type(
+            name,
+            "a mapping of names to values",
+            node,
+            "write each on a line of its own, as `name: value`",
+        );
         return vec![];
     };
     entries.iter().filter_map(|entry| Some((entry.key.clone(), wanted(&entry.value, fields)?))).collect()
 }
 
-/// A word, or words by the ids of actions.
+/// Reads a word, or words by action id.
 fn by_action(fields: &Fields<'_>, name: &'static str) -> Vec<(Option<Spanned<String>>, Spanned<String>)> {
     let Some(node) = fields.take(name) else { return vec![] };
     match &node.kind {
@@ -196,7 +201,7 @@ fn event(node: &Arc<YamlNode>, known: &dyn Fn(&Spanned<String>), fields: &Fields
         return Some(ExpectedEvent { kind, fields: vec![] });
     }
     let inner = fields.inner(node, "an event")?;
-    let kind = inner.required_words("type")?;
+    let kind = inner.required_text("type")?;
     let kind = Spanned { value: kind.text, span: kind.node.span };
     known(&kind);
     let others = node.as_mapping().unwrap_or_default().iter().filter(|entry| entry.key.value != "type");
@@ -204,7 +209,7 @@ fn event(node: &Arc<YamlNode>, known: &dyn Fn(&Spanned<String>), fields: &Fields
     Some(ExpectedEvent { kind, fields: others })
 }
 
-/// How the last prompt must be, or those of the askers that are named.
+/// Reads the expectation of the last prompt, or of the prompts of the named askers.
 fn prompt(fields: &Fields<'_>) -> Vec<(Option<Spanned<String>>, TextExpectation)> {
     const WORDS: [&str; 5] = ["equals", "contains", "not_contains", "matches", "any"];
     let Some(node) = fields.take("prompt") else { return vec![] };
@@ -212,10 +217,10 @@ fn prompt(fields: &Fields<'_>) -> Vec<(Option<Spanned<String>>, TextExpectation)
     if entries.is_empty() || entries.iter().any(|entry| WORDS.contains(&entry.key.value.as_str())) {
         return wording(node, "`prompt`", false, fields).map(|wording| (None, wording)).into_iter().collect();
     }
-    let one = |entry: &crate::source::yaml::YamlEntry| {
+    let read_entry = |entry: &crate::source::yaml::YamlEntry| {
         Some((Some(entry.key.clone()), wording(&entry.value, "the expectation for a prompt", false, fields)?))
     };
-    entries.iter().filter_map(one).collect()
+    entries.iter().filter_map(read_entry).collect()
 }
 
 fn feedback(fields: &Fields<'_>) -> Option<ExpectedFeedback> {
@@ -225,7 +230,7 @@ fn feedback(fields: &Fields<'_>) -> Option<ExpectedFeedback> {
         return Some(ExpectedFeedback { span: node.span, none: true, action, used, wording });
     }
     if node.as_scalar().is_some() {
-        fields.wrong(
+        fields.report_wrong_type(
             "monitor_feedback",
             "a mapping, or `none`",
             node,
@@ -257,7 +262,7 @@ fn codes(fields: &Fields<'_>, name: &'static str) -> Option<Codes> {
 fn routes(fields: &Fields<'_>) -> Vec<(Spanned<String>, Spanned<String>)> {
     let Some(node) = fields.take("routes") else { return vec![] };
     let Some(entries) = node.as_mapping() else {
-        fields.wrong(
+        fields.report_wrong_type(
             "routes",
             "a mapping of reasons to routes",
             node,

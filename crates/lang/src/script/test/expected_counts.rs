@@ -1,4 +1,4 @@
-//! How often something happened: in all, or by name.
+//! Expected counts: in total, or by name.
 
 use crate::message::msg;
 use std::sync::Arc;
@@ -16,23 +16,23 @@ pub struct ExpectedCounts {
     pub by: Vec<(Spanned<String>, ValueExpectation)>,
 }
 
-/// Reads counts: a number, a test of one, or either by name.
+/// Reads counts: a number, a test of a number, or either of them by name.
 pub(crate) fn counts(fields: &Fields<'_>, name: &'static str) -> Option<ExpectedCounts> {
     let node = fields.take(name)?;
-    let one = |node: &Arc<YamlNode>| {
+    let read_count = |node: &Arc<YamlNode>| {
         let value = node.to_json();
         let is_count = match &node.kind {
             NodeKind::Mapping(_) => true,
             _ => value.as_u64().is_some(),
         };
         if !is_count {
-            fields.wrong(name, "a whole number", node, "write a count, as in `2`, or `{ at_least: 1 }`");
+            fields.report_wrong_type(name, "a whole number", node, "write a count, as in `2`, or `{ at_least: 1 }`");
             return None;
         }
         wanted(node, fields)
     };
     let NodeKind::Mapping(entries) = &node.kind else {
-        return Some(ExpectedCounts { span: node.span, total: Some(one(node)?), by: vec![] });
+        return Some(ExpectedCounts { span: node.span, total: Some(read_count(node)?), by: vec![] });
     };
     if let Some(total) = wanted(node, fields).filter(|wanted| wanted.exact_value().is_none()) {
         return Some(ExpectedCounts { span: node.span, total: Some(total), by: vec![] });
@@ -42,6 +42,6 @@ pub(crate) fn counts(fields: &Fields<'_>, name: &'static str) -> Option<Expected
         let help = "write a number, or a number for each name";
         fields.error("empty-list", message, node.span, help);
     }
-    let by = entries.iter().filter_map(|entry| Some((entry.key.clone(), one(&entry.value)?))).collect();
+    let by = entries.iter().filter_map(|entry| Some((entry.key.clone(), read_count(&entry.value)?))).collect();
     Some(ExpectedCounts { span: node.span, total: None, by })
 }

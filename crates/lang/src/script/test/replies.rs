@@ -1,15 +1,15 @@
-//! What the models of a test answer: `model` and `monitor`.
+//! The replies of the models of a test: `model` and `monitor`.
 //!
 //! ```yaml
 //! model:
 //!   ask_name:                              # an action's id; `monitor:ID` and `orchestrator:ID` are other askers
 //!     - { content: 怎么称呼您？, EXIT: "NO" }   # a value
-//!     - just as a model would write it      # a text, sent as it is
-//!     - timeout                             # a fault
+//!     - just as a model would write it      # text, sent as it is
+//!     - timeout                             # an error
 //!     - { http: 503, retry_after: 2 }
 //!     - { cut_after: 40, reply: { content: 好的 } }
-//!     - { after_ms: 500, reply: timeout }   # `reply` holds what is sent, whatever it looks like
-//!   "*": [ … ]                              # whoever has no list of its own
+//!     - { after_ms: 500, reply: timeout }   # `reply` contains what is sent, whatever it looks like
+//!   "*": [ … ]                              # all askers without their own list
 //! ```
 
 use crate::message::msg;
@@ -18,19 +18,19 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::script::fields::{Fields, is_null};
-use crate::script::test::scripted_error::{KEYS, ScriptedError, Slow, fault};
+use crate::script::test::scripted_error::{KEYS, ScriptedError, TimeoutKind, scripted_error};
 use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::{NodeKind, ScalarStyle, YamlNode};
 
-/// The longest that a scripted model may take, in milliseconds: a day.
-const LONGEST_MS: u64 = 24 * 60 * 60 * 1000;
+/// The maximum delay of a scripted model, in milliseconds: a day.
+const MAX_DELAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 #[derive(Clone, Debug)]
 pub enum Model {
     Scripted(Vec<Replies>),
-    /// The model of this name of the project's configuration, or `offline`.
+    /// The model with this name in the project's configuration, or `offline`.
     Named(Spanned<String>),
 }
 
@@ -38,15 +38,15 @@ pub enum Model {
 pub struct Replies {
     pub asker: Asker,
     pub span: Span,
-    /// What is answered, attempt by attempt.
+    /// The replies, one per attempt.
     pub entries: Vec<WrittenReply>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Asker {
-    /// Whoever has no list of its own.
+    /// All askers without their own list.
     Anyone,
-    /// An action, its monitor, or the orchestrator that its monitor called.
+    /// An action, its monitor, or the orchestrator called by its monitor.
     One {
         /// `action`, `monitor` or `orchestrator`.
         purpose: &'static str,
@@ -55,7 +55,7 @@ pub enum Asker {
 }
 
 impl Asker {
-    /// How a test writes it.
+    /// The asker as written in a test.
     pub fn written(&self) -> String {
         match self {
             Self::Anyone => "*".to_owned(),
@@ -65,33 +65,33 @@ impl Asker {
     }
 }
 
-/// What one attempt is answered.
+/// The reply to one attempt.
 #[derive(Clone, Debug)]
 pub struct WrittenReply {
     pub span: Span,
-    /// The round that it is for, instead of its place in the order.
+    /// The round that it is for, instead of its position in the order.
     pub round: Option<u32>,
-    /// Whether it is for an answered turn or an opening one, instead of its place in the order.
+    /// Whether it is for an answered turn or an opening one, instead of its position in the order.
     pub answered: Option<bool>,
-    /// How long the model takes, in milliseconds of the test's own time.
+    /// The delay of the model, in milliseconds of the test's clock.
     pub after_ms: u64,
-    pub sent: Sent,
+    pub sent: SentReply,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Sent {
-    /// A value, written as compact JSON; fields that a model would have written too are added with their defaults.
+pub enum SentReply {
+    /// A value, sent as compact JSON; fields that a model would also have written are added with their defaults.
     Value(Value),
-    /// A text, sent as it is.
+    /// Text, sent as it is.
     Text(String),
-    /// So many characters of what would have come, and then the connection breaks.
-    Cut(u32, Box<Sent>),
-    Fault(ScriptedError),
+    /// This many characters of the reply are sent, and then the connection breaks.
+    Cut(u32, Box<SentReply>),
+    Error(ScriptedError),
 }
 
 const PURPOSES: [&str; 4] = ["action", "monitor", "orchestrator", "persona"];
 
-/// Reads `model`: a name, a list for whoever asks, or lists by action.
+/// Reads `model`: a name, a list for all askers, or lists by action.
 pub(crate) fn model(fields: &Fields<'_>) -> Option<Model> {
     let node = fields.take("model")?;
     match &node.kind {
@@ -99,15 +99,15 @@ pub(crate) fn model(fields: &Fields<'_>) -> Option<Model> {
             Some(Model::Named(Spanned { value: scalar.text.clone(), span: node.span }))
         }
         NodeKind::Scalar(_) => None,
-        _ => Some(Model::Scripted(lists(node, "action", fields))),
+        _ => Some(Model::Scripted(reply_lists(node, "action", fields))),
     }
 }
 
-/// Reads `monitor`: lists by action, or one list for all of them; `off` and nothing mean that none starts.
+/// Reads `monitor`: lists by action, or one list for all monitors. With `off` or an empty value, no monitor starts.
 pub(crate) fn monitor(fields: &Fields<'_>) -> (Vec<Replies>, bool) {
     let Some(node) = fields.take("monitor") else { return (vec![], false) };
     match node.as_scalar().map(|scalar| scalar.text.as_str()) {
-        None => (lists(node, "monitor", fields), true),
+        None => (reply_lists(node, "monitor", fields), true),
         Some("" | "off" | "false" | "~" | "null") => (vec![], false),
         Some("on" | "true") => (vec![], true),
         Some(_) => {
@@ -120,7 +120,7 @@ pub(crate) fn monitor(fields: &Fields<'_>) -> (Vec<Replies>, bool) {
     }
 }
 
-fn lists(node: &Arc<YamlNode>, purpose: &'static str, fields: &Fields<'_>) -> Vec<Replies> {
+fn reply_lists(node: &Arc<YamlNode>, purpose: &'static str, fields: &Fields<'_>) -> Vec<Replies> {
     let entries = match &node.kind {
         NodeKind::Sequence(items) => {
             let asker =
@@ -140,10 +140,10 @@ fn lists(node: &Arc<YamlNode>, purpose: &'static str, fields: &Fields<'_>) -> Ve
             fields.error("wrong-type", message, entry.value.span, help);
             continue;
         };
-        if let Some(twice) = lists.iter().find(|list| list.asker == asker) {
+        if let Some(existing) = lists.iter().find(|list| list.asker == asker) {
             let message = msg!("`{}` already has replies", asker.written());
             let diagnostic = Diagnostic::error("duplicate-key", message, fields.file(), entry.key.span);
-            let diagnostic = diagnostic.with_related("the others are here", fields.file(), twice.span);
+            let diagnostic = diagnostic.with_related("the others are here", fields.file(), existing.span);
             fields.findings().report(diagnostic.with_help("write all of them in one list, in order"));
             continue;
         }
@@ -153,9 +153,9 @@ fn lists(node: &Arc<YamlNode>, purpose: &'static str, fields: &Fields<'_>) -> Ve
     lists
 }
 
-fn asker(key: &Spanned<String>, usual: &'static str, fields: &Fields<'_>) -> Option<Asker> {
+fn asker(key: &Spanned<String>, default_purpose: &'static str, fields: &Fields<'_>) -> Option<Asker> {
     let Some((purpose, action)) = key.value.split_once(':') else {
-        return Some(match (key.value.as_str(), usual) {
+        return Some(match (key.value.as_str(), default_purpose) {
             ("*", "action") => Asker::Anyone,
             (action, purpose) => Asker::One { purpose, action: action.to_owned() },
         });
@@ -179,13 +179,13 @@ fn entries(items: &[Arc<YamlNode>], of: &str, fields: &Fields<'_>) -> Vec<Writte
 }
 
 fn entry(node: &Arc<YamlNode>, of: &str, fields: &Fields<'_>) -> Option<WrittenReply> {
-    let plain = |sent| WrittenReply { span: node.span, round: None, answered: None, after_ms: 0, sent };
+    let reply = |sent| WrittenReply { span: node.span, round: None, answered: None, after_ms: 0, sent };
     if let Some(entries) = node.as_mapping() {
         let keys = || entries.iter().map(|entry| entry.key.value.as_str());
         if keys().next().is_some() && keys().all(|key| KEYS.contains(&key)) {
-            return controlled(node, of, fields);
+            return reply_with_options(node, of, fields);
         }
-        // One `$key` is never a field of a reply.
+        // A field that starts with `$` is never a field of a reply.
         if let Some(entry) = entries.iter().find(|entry| entry.key.value.starts_with('$')) {
             let diagnostic = if KEYS.contains(&entry.key.value.as_str()) {
                 let message = msg!("with `{}`, the reply itself goes under `reply`", entry.key.value);
@@ -211,52 +211,52 @@ fn entry(node: &Arc<YamlNode>, of: &str, fields: &Fields<'_>) -> Option<WrittenR
     }
     if let Some(scalar) = node.as_scalar().filter(|scalar| scalar.style == ScalarStyle::Plain) {
         match scalar.text.as_str() {
-            "timeout" => return Some(plain(Sent::Fault(ScriptedError::Timeout(Slow::FirstToken)))),
-            "unreachable" => return Some(plain(Sent::Fault(ScriptedError::Unreachable))),
+            "timeout" => return Some(reply(SentReply::Error(ScriptedError::Timeout(TimeoutKind::FirstToken)))),
+            "unreachable" => return Some(reply(SentReply::Error(ScriptedError::Unreachable))),
             _ => {}
         }
     }
-    Some(plain(sent(node)))
+    Some(reply(sent(node)))
 }
 
-/// What is sent for a node that is a reply, whatever it looks like.
-fn sent(node: &YamlNode) -> Sent {
+/// The content that is sent for a reply node.
+fn sent(node: &YamlNode) -> SentReply {
     match node.to_json() {
-        Value::String(text) => Sent::Text(text),
-        value => Sent::Value(value),
+        Value::String(text) => SentReply::Text(text),
+        value => SentReply::Value(value),
     }
 }
 
-/// An entry that says how its reply comes, or why none does.
-fn controlled(node: &Arc<YamlNode>, of: &str, fields: &Fields<'_>) -> Option<WrittenReply> {
+/// Reads an entry that specifies how its reply is sent, or an error instead of it.
+fn reply_with_options(node: &Arc<YamlNode>, of: &str, fields: &Fields<'_>) -> Option<WrittenReply> {
     let what = msg!("a reply of `{of}`");
     let inner = fields.inner(node, what)?;
     let round = inner.integer("$round", 1..=50);
     let answered = if inner.has("$answered") { inner.boolean("$answered") } else { None };
-    let ms = |name| inner.integer(name, 0..=u32::try_from(LONGEST_MS).unwrap_or(u32::MAX)).map(u64::from);
+    let ms = |name| inner.integer(name, 0..=u32::try_from(MAX_DELAY_MS).unwrap_or(u32::MAX)).map(u64::from);
     let after_ms = ms("after_ms").or_else(|| ms("$after_ms")).unwrap_or(0);
     let cut_after = inner.integer("cut_after", 0..=u32::MAX);
     let reply = inner.take("reply").map(|node| sent(node));
-    let has_fault = ["http", "timeout", "unreachable"].iter().any(|key| inner.has(key));
-    let fault = fault(&inner);
-    let sent = match (fault, reply) {
+    let has_error_key = ["http", "timeout", "unreachable"].iter().any(|key| inner.has(key));
+    let error = scripted_error(&inner);
+    let sent = match (error, reply) {
         (Some(_), Some(_)) => {
             let message = "an item that simulates an error cannot have a reply";
             let help = "remove one of the two; the next attempt uses the next item of the list";
             fields.error("conflicting-fields", message, node.span, help);
             None
         }
-        (Some(fault), None) => Some(Sent::Fault(fault)),
+        (Some(error), None) => Some(SentReply::Error(error)),
         (None, Some(reply)) => Some(match cut_after {
-            Some(characters) => Sent::Cut(characters, Box::new(reply)),
+            Some(characters) => SentReply::Cut(characters, Box::new(reply)),
             None => reply,
         }),
         (None, None) => {
-            if !has_fault {
+            if !has_error_key {
                 let message = msg!("the item does not specify what to send");
                 let help = "write it under `reply`, as in `{ after_ms: 500, reply: { content: 好的 } }`";
                 let diagnostic = Diagnostic::error("missing-key", message, fields.file(), node.span);
-                inner.lacks(&["reply"], diagnostic.with_help(help));
+                inner.report_missing(&["reply"], diagnostic.with_help(help));
             }
             None
         }

@@ -1,4 +1,4 @@
-//! What a scripted model does instead of answering, on demand.
+//! Errors that a scripted model simulates instead of replying.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,32 +8,32 @@ use crate::script::limits::spanned;
 use crate::source::span::Spanned;
 use crate::source::yaml::YamlNode;
 
-/// What goes wrong with one attempt.
+/// The error of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScriptedError {
-    /// The server answers with this status.
+    /// The server responds with this status.
     Http {
         status: u16,
-        /// What it asks to wait, in seconds.
+        /// The time that the server asks to wait.
         retry_after: Option<Duration>,
         message: String,
     },
-    Timeout(Slow),
+    Timeout(TimeoutKind),
     Unreachable,
 }
 
-/// Which limit of time a model keeps waiting.
+/// The timeout that the model exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slow {
-    /// Nothing begins.
+pub enum TimeoutKind {
+    /// No reply starts.
     FirstToken,
-    /// It begins, and falls silent.
+    /// The reply starts, then stalls.
     Idle,
-    /// It never ends.
+    /// The reply never ends.
     Total,
 }
 
-/// What stands in a mapping that is a fault or says how a reply comes, and not a reply.
+/// The keys of a mapping that specifies an error or how a reply is sent, and is not itself a reply.
 pub(crate) const KEYS: [&str; 11] = [
     "timeout",
     "http",
@@ -48,10 +48,10 @@ pub(crate) const KEYS: [&str; 11] = [
     "$after_ms",
 ];
 
-pub(crate) fn fault(fields: &Fields<'_>) -> Option<ScriptedError> {
+pub(crate) fn scripted_error(fields: &Fields<'_>) -> Option<ScriptedError> {
     let status = spanned(fields, "http", 100..=599);
     let retry_after = fields.take("retry_after");
-    let message = fields.words("message").map(|words| words.text).unwrap_or_default();
+    let message = fields.text("message").map(|words| words.text).unwrap_or_default();
     let timeout = fields.take("timeout");
     let unreachable = if fields.has("unreachable") { fields.boolean("unreachable") } else { None };
     if let Some(node) = timeout {
@@ -65,12 +65,12 @@ pub(crate) fn fault(fields: &Fields<'_>) -> Option<ScriptedError> {
     Some(ScriptedError::Http { status: u16::try_from(status).ok()?, retry_after, message })
 }
 
-fn slow(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Slow> {
+fn slow(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<TimeoutKind> {
     let text = node.as_scalar().map(|scalar| scalar.text.as_str()).unwrap_or_default();
     match text {
-        "first_token" | "true" => Some(Slow::FirstToken),
-        "idle" => Some(Slow::Idle),
-        "total" => Some(Slow::Total),
+        "first_token" | "true" => Some(TimeoutKind::FirstToken),
+        "idle" => Some(TimeoutKind::Idle),
+        "total" => Some(TimeoutKind::Total),
         _ => {
             let message = "`timeout` must be one of `first_token`, `idle`, `total`";
             let help =
@@ -84,7 +84,12 @@ fn slow(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Slow> {
 fn seconds(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Duration> {
     let number = node.to_json().as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     if number.is_none() {
-        fields.wrong("retry_after", "a number of seconds", node, "write it in digits, as in `retry_after: 2`");
+        fields.report_wrong_type(
+            "retry_after",
+            "a number of seconds",
+            node,
+            "write it in digits, as in `retry_after: 2`",
+        );
     }
     number
 }

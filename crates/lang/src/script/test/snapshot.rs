@@ -1,4 +1,4 @@
-//! `snapshot` of a test: what of the conversation is kept and compared from run to run.
+//! `snapshot` of a test: the parts of the conversation that are stored and compared between runs.
 
 use crate::message::msg;
 use crate::script::fields::Fields;
@@ -8,7 +8,7 @@ use crate::source::yaml::{NodeKind, YamlNode};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SnapshotSetting {
-    /// What was said.
+    /// The messages.
     Transcript,
     Variables,
     /// The outcome of every turn.
@@ -18,7 +18,7 @@ pub enum SnapshotSetting {
 }
 
 impl SnapshotSetting {
-    /// All of them, in the order in which a snapshot holds them.
+    /// All settings, in the order of their parts in a snapshot.
     pub const ALL: [Self; 5] = [Self::Transcript, Self::Variables, Self::Outcomes, Self::Events, Self::Prompts];
 
     pub const fn name(self) -> &'static str {
@@ -32,27 +32,29 @@ impl SnapshotSetting {
     }
 }
 
-/// Reads `snapshot`: one name, or a list of them. Each is kept once, in the order of [`SnapshotSetting::ALL`].
+/// Reads `snapshot`: one name, or a list of names. The result has no duplicates and the order of [`SnapshotSetting::ALL`].
 pub fn snapshot(fields: &Fields<'_>) -> Vec<SnapshotSetting> {
     let Some(node) = fields.take("snapshot") else { return vec![] };
-    let mut kept: Vec<SnapshotSetting> = match &node.kind {
-        NodeKind::Sequence(items) if !items.is_empty() => items.iter().filter_map(|item| one(item, fields)).collect(),
+    let mut settings: Vec<SnapshotSetting> = match &node.kind {
+        NodeKind::Sequence(items) if !items.is_empty() => {
+            items.iter().filter_map(|item| read_setting(item, fields)).collect()
+        }
         NodeKind::Sequence(_) => {
             fields.error("empty-list", "`snapshot` is empty", node.span, "write `snapshot: transcript`, or remove it");
             vec![]
         }
-        _ => one(node, fields).into_iter().collect(),
+        _ => read_setting(node, fields).into_iter().collect(),
     };
-    kept.sort_unstable();
-    kept.dedup();
-    kept
+    settings.sort_unstable();
+    settings.dedup();
+    settings
 }
 
-fn one(node: &YamlNode, fields: &Fields<'_>) -> Option<SnapshotSetting> {
+fn read_setting(node: &YamlNode, fields: &Fields<'_>) -> Option<SnapshotSetting> {
     let names = SnapshotSetting::ALL.map(SnapshotSetting::name);
     let text = node.as_scalar().map(|scalar| scalar.text.trim()).unwrap_or_default();
-    if let Some(kept) = SnapshotSetting::ALL.into_iter().find(|kept| kept.name() == text) {
-        return Some(kept);
+    if let Some(setting) = SnapshotSetting::ALL.into_iter().find(|setting| setting.name() == text) {
+        return Some(setting);
     }
     let message = match node.as_scalar() {
         Some(_) => msg!("`{}` cannot be part of a snapshot", crate::script::fields::shortened(text)),
@@ -60,6 +62,6 @@ fn one(node: &YamlNode, fields: &Fields<'_>) -> Option<SnapshotSetting> {
     };
     let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), node.span);
     let listed = || msg!("its possible values are {}", names.map(|name| format!("`{name}`")).join(", "));
-    fields.findings().report(diagnostic.with_near(near_miss(text, names), listed));
+    fields.findings().report(diagnostic.with_suggestion_or(near_miss(text, names), listed));
     None
 }

@@ -20,11 +20,11 @@ use crate::source::span::Spanned;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{NodeKind, YamlNode};
 
-/// The most cases of one test that are read before it runs: each is read again when it does.
-pub const MOST_LOOKED_AT: usize = 200;
+/// The maximum number of cases of one test that are checked before it runs; each is read again when it runs.
+pub const MAX_CHECKED_CASES: usize = 200;
 
-/// How many turns a conversation may have when its test does not say.
-pub const USUAL_TURNS: u32 = 200;
+/// The default number of turns of a conversation.
+pub const DEFAULT_TURNS: u32 = 200;
 
 /// The fields at the root of a test.
 const FIELDS: [&str; 16] = [
@@ -35,35 +35,35 @@ const FIELDS: [&str; 16] = [
 /// A test, or one case of it.
 #[derive(Clone, Debug)]
 pub struct WrittenTest {
-    /// `test`: what it shows, as a sentence.
+    /// `test`: what the test shows, as a sentence.
     pub name: Option<TextField>,
     /// `script`: the path of the script, relative to this file.
     pub script: Option<Spanned<String>>,
-    /// `model`: who answers. Without it, the offline responder does.
+    /// `model`: the model that replies; by default the offline responder.
     pub model: Option<Model>,
     pub monitor: Vec<Replies>,
     /// Whether monitors run at all.
     pub monitors: bool,
-    /// `vars`: variables that have a value from the beginning.
+    /// `vars`: variables that have a value from the start.
     pub vars: Vec<(Spanned<String>, Value)>,
-    /// `user_id`: whose global variables the session sees.
+    /// `user_id`: the user whose global variables the session reads.
     pub user_id: Option<String>,
-    /// `scheme`: the scheme of prompt templates, in the place of the script's own.
+    /// `scheme`: the scheme of prompt templates, instead of the script's own.
     pub scheme: Option<Spanned<String>>,
-    /// `clock`: when the clock begins.
+    /// `clock`: the start of the clock.
     pub clock: Option<Timestamp>,
-    /// `seed`: what everything random begins with.
+    /// `seed`: the seed of everything random.
     pub seed: Option<u32>,
-    /// `budget`: in the place of the script's own.
+    /// `budget`: instead of the script's own.
     pub budget: Option<WrittenBudget>,
-    /// `turns`: how many turns the conversation may have.
+    /// `turns`: the maximum number of turns of the conversation.
     pub turns: u32,
-    /// `strict`: whether messages that nobody looked at and replies that nobody asked for are failures.
+    /// `strict`: whether messages that are not checked and replies that are not used are failures.
     pub strict: bool,
-    /// `user`: a simulated person, who talks on when the dialogue is over.
+    /// `user`: a simulated person, who continues after the dialogue.
     pub persona: Option<Persona>,
     pub dialogue: Vec<DialogueStep>,
-    /// `snapshot`: what of the conversation is compared with what it was, and where that is written.
+    /// `snapshot`: the parts of the conversation that are compared with their stored form, and the position of the field.
     pub snapshot: Option<Spanned<Vec<SnapshotSetting>>>,
     /// `expect`: what must hold at the end.
     pub expect: Option<Expect>,
@@ -74,13 +74,13 @@ pub struct WrittenTest {
 pub enum Expected<'t> {
     Variable(&'t Spanned<String>),
     ExitReason(&'t Spanned<String>),
-    /// The id of an action, topic or phase where the conversation should stand.
+    /// The id of an action, topic or phase where the conversation should be.
     Location(&'t Spanned<String>),
     Action(&'t Spanned<String>),
 }
 
 impl WrittenTest {
-    /// Every `expect` of it, that at the end last.
+    /// Every `expect`, with the final one last.
     pub fn expects(&self) -> impl Iterator<Item = &Expect> {
         let steps = self.dialogue.iter().filter_map(|step| match step {
             DialogueStep::Expect(expect) => Some(expect.as_ref()),
@@ -89,7 +89,7 @@ impl WrittenTest {
         steps.chain(&self.expect)
     }
 
-    /// The names in its expectations that the script should have.
+    /// The names in the expectations that the script should define.
     pub fn expected(&self) -> Vec<Expected<'_>> {
         let mut expected = Vec::new();
         for step in &self.dialogue {
@@ -100,15 +100,17 @@ impl WrittenTest {
         for expect in self.expects() {
             expected.extend(expect.variables.iter().map(|(name, _)| Expected::Variable(name)));
             expected.extend(expect.exit_reason.iter().map(|(_, reason)| Expected::ExitReason(reason)));
-            let of = expect.exit_reason.iter().chain(&expect.progress_suggestion).filter_map(|(of, _)| of.as_ref());
-            expected.extend(of.map(Expected::Action));
+            let actions =
+                expect.exit_reason.iter().chain(&expect.progress_suggestion).filter_map(|(id, _)| id.as_ref());
+            expected.extend(actions.map(Expected::Action));
             expected.extend(expect.location.iter().map(Expected::Location));
             let counts = expect.model_calls.iter().chain(&expect.attempts).flat_map(|counts| &counts.by);
             expected.extend(counts.map(|(asker, _)| Expected::Action(asker)));
-            expected.extend(expect.prompt.iter().filter_map(|(of, _)| of.as_ref()).map(Expected::Action));
-            expected
-                .extend(expect.monitor_feedback.iter().filter_map(|said| said.action.as_ref()).map(Expected::Action));
-            expected.extend(expect.said.iter().flat_map(TextExpectation::actions).map(Expected::Action));
+            expected.extend(expect.prompt.iter().filter_map(|(id, _)| id.as_ref()).map(Expected::Action));
+            expected.extend(
+                expect.monitor_feedback.iter().filter_map(|feedback| feedback.action.as_ref()).map(Expected::Action),
+            );
+            expected.extend(expect.messages.iter().flat_map(TextExpectation::actions).map(Expected::Action));
         }
         expected
     }
@@ -123,31 +125,31 @@ impl WrittenTest {
     }
 }
 
-/// Reads the test whose root has these fields. Of a test with `for` the first case is given; what is wrong with any of them is
-/// reported, each thing once.
+/// Reads the test whose root has these fields. For a test with `for`, returns the first case; the problems of all cases are
+/// reported, each of them once.
 pub fn test(root: &YamlNode, fields: &Fields<'_>) -> Option<WrittenTest> {
     FIELDS.iter().for_each(|name| fields.ignore(name));
     fields.ignore("test");
     let (file, findings) = (fields.file(), fields.findings());
     let Some(cases) = cases(root, file, findings) else { return read(root, file, findings) };
     unused(root, &cases, fields);
-    let (mut first, mut told) = (None, HashSet::new());
-    for case in cases.iter().take(MOST_LOOKED_AT) {
-        let own = Findings::new();
-        let test = read(&filled(root, case), file, &own);
+    let (mut first, mut reported) = (None, HashSet::new());
+    for case in cases.iter().take(MAX_CHECKED_CASES) {
+        let case_findings = Findings::new();
+        let test = read(&filled(root, case), file, &case_findings);
         first = first.or(test);
-        for diagnostic in own.into_vec() {
-            if told.insert((diagnostic.rule, diagnostic.span, diagnostic.message.clone())) {
+        for diagnostic in case_findings.into_vec() {
+            if reported.insert((diagnostic.rule, diagnostic.span, diagnostic.message.clone())) {
                 findings.report(diagnostic);
             }
         }
     }
-    // Without any case that could be read, what does not depend on them can still be.
+    // If no case could be read, the parts that do not depend on the cases still can be.
     first.or_else(|| read(root, file, &Findings::new()))
 }
 
 /// Reads one case; `None` for the test itself, which has no cases.
-pub fn one(
+pub fn read_case(
     root: &YamlNode,
     case: Option<&CaseValues>,
     file: &Arc<SourceFile>,
@@ -161,20 +163,20 @@ pub fn one(
 
 fn read(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenTest> {
     let fields = Fields::of(root, "a test", file, findings)?;
-    let name = fields.required_words("test");
-    let script = fields.required_words("script").map(|words| Spanned { value: words.text, span: words.node.span });
+    let name = fields.required_text("test");
+    let script = fields.required_text("script").map(|words| Spanned { value: words.text, span: words.node.span });
     let model = model(&fields);
     let (monitor, monitors) = monitor(&fields);
-    let orchestrated = |replies: &&Replies| replies.asker.written().starts_with("monitor:");
+    let has_monitor = |replies: &&Replies| replies.asker.written().starts_with("monitor:");
     let monitors = monitors
-        || matches!(&model, Some(Model::Scripted(replies)) if replies.iter().any(|replies| orchestrated(&replies)));
+        || matches!(&model, Some(Model::Scripted(replies)) if replies.iter().any(|replies| has_monitor(&replies)));
     let persona = fields.take("user").and_then(|node| persona(node, &fields));
     let mut dialogue = Vec::new();
     let items = if persona.is_some() && !fields.has("dialogue") { None } else { fields.required_list("dialogue") };
     for written in items.unwrap_or_default() {
         item(written, &fields, &mut dialogue);
     }
-    // What is written out comes first; then the person goes on.
+    // The written steps come first; then the simulated person continues.
     dialogue.extend(persona.iter().cloned().map(Box::new).map(DialogueStep::Persona));
     let test = WrittenTest {
         name,
@@ -183,12 +185,12 @@ fn read(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Option<
         monitor,
         monitors,
         vars: vars(&fields),
-        user_id: fields.words("user_id").map(|words| words.text),
+        user_id: fields.text("user_id").map(|words| words.text),
         scheme: fields.name("scheme"),
         clock: moment(&fields, "clock"),
         seed: fields.integer("seed", 0..=u32::MAX),
         budget: budget(&fields),
-        turns: fields.integer("turns", 1..=10_000).unwrap_or(USUAL_TURNS),
+        turns: fields.integer("turns", 1..=10_000).unwrap_or(DEFAULT_TURNS),
         strict: if fields.has("strict") { fields.boolean("strict").unwrap_or(false) } else { false },
         persona,
         dialogue,
@@ -208,7 +210,7 @@ fn vars(fields: &Fields<'_>) -> Vec<(Spanned<String>, Value)> {
     match &node.kind {
         NodeKind::Mapping(entries) => entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect(),
         _ => {
-            fields.wrong(
+            fields.report_wrong_type(
                 "vars",
                 "a mapping of names to values",
                 node,

@@ -1,4 +1,4 @@
-//! How words must be: `equals`, `contains`, `not_contains`, `matches`, `any`, of a message or of a prompt.
+//! Expectations of a message or a prompt: `equals`, `contains`, `not_contains`, `matches`, `any`.
 
 use crate::message::message::Joint;
 use crate::message::msg;
@@ -10,29 +10,29 @@ use crate::script::test::pattern::{TextPattern, pattern};
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::{NodeKind, YamlNode};
 
-/// How deep `any` may stand in `any`.
-const DEEPEST: usize = 4;
+/// The maximum nesting depth of `any`.
+const MAX_DEPTH: usize = 4;
 
-/// How a text must be. Everything that is written must hold.
+/// The expectations of a text. All of them must hold.
 #[derive(Clone, Debug, Default)]
 pub struct TextExpectation {
     pub span: Span,
-    /// It is one of these, word for word; white space at both ends does not count.
+    /// The text equals one of these; white space at both ends is ignored.
     pub equals: Vec<Spanned<String>>,
-    /// All of these stand in it.
+    /// The text contains all of these.
     pub contains: Vec<Spanned<String>>,
-    /// None of these stands in it.
+    /// The text contains none of these.
     pub not_contains: Vec<Spanned<String>>,
-    /// All of these match it somewhere.
+    /// Each of these matches somewhere in the text.
     pub matches: Vec<TextPattern>,
-    /// One of these fits, when there are any.
+    /// At least one of these holds, unless the list is empty.
     pub any: Vec<TextExpectation>,
-    /// The action that must have said it.
+    /// The action that must have sent the message.
     pub action: Option<Spanned<String>>,
 }
 
 impl TextExpectation {
-    /// Whether it only says what must not be there: then it is about all that was said, and takes no message.
+    /// Whether it only forbids text: then it applies to all messages, and consumes none.
     pub fn only_forbids(&self) -> bool {
         self.equals.is_empty()
             && self.contains.is_empty()
@@ -41,7 +41,7 @@ impl TextExpectation {
             && self.action.is_none()
     }
 
-    /// The text that is wanted word for word, where that is all that is wanted.
+    /// The exact text that is expected, if nothing else is.
     pub fn exact_text(&self) -> Option<&str> {
         let only =
             self.contains.is_empty() && self.not_contains.is_empty() && self.matches.is_empty() && self.any.is_empty();
@@ -51,22 +51,22 @@ impl TextExpectation {
         }
     }
 
-    /// Every action that it names, those in `any` among them.
+    /// Every action that it names, including those in `any`.
     pub fn actions(&self) -> Vec<&Spanned<String>> {
         self.action.iter().chain(self.any.iter().flat_map(Self::actions)).collect()
     }
 
-    /// The first thing about a text that nobody said, as a prompt, that is not as it must be, in words; none when it fits.
-    pub fn fault(&self, text: &str) -> Option<Message> {
-        self.fault_of(text, None)
+    /// The first mismatch of a text without a sender, such as a prompt; `None` if the text matches.
+    pub fn mismatch_in_text(&self, text: &str) -> Option<Message> {
+        self.mismatch(text, None)
     }
 
-    /// The first thing about a message that is not as it must be, in words; none when it fits. `by` is the action that said it.
-    pub fn fault_said(&self, text: &str, by: &str) -> Option<Message> {
-        self.fault_of(text, Some(by))
+    /// The first mismatch of a message; `None` if it matches. `by` is the action that sent it.
+    pub fn mismatch_in_message(&self, text: &str, by: &str) -> Option<Message> {
+        self.mismatch(text, Some(by))
     }
 
-    fn fault_of(&self, text: &str, by: Option<&str>) -> Option<Message> {
+    fn mismatch(&self, text: &str, by: Option<&str>) -> Option<Message> {
         if let (Some(action), Some(by)) = (&self.action, by)
             && action.value != by
         {
@@ -79,20 +79,20 @@ impl TextExpectation {
         if let Some(missing) = self.contains.iter().find(|part| !text.contains(part.value.as_str())) {
             return Some(msg!("it does not contain `{}`", missing.value));
         }
-        if let Some(there) = self.not_contains.iter().find(|part| text.contains(part.value.as_str())) {
-            return Some(msg!("it contains `{}`", there.value));
+        if let Some(forbidden) = self.not_contains.iter().find(|part| text.contains(part.value.as_str())) {
+            return Some(msg!("it contains `{}`", forbidden.value));
         }
         if let Some(missing) = self.matches.iter().find(|pattern| !pattern.regex.is_match(text)) {
             return Some(msg!("it does not match `{}`", missing.source));
         }
-        if !self.any.is_empty() && self.any.iter().all(|wording| wording.fault_of(text, by).is_some()) {
+        if !self.any.is_empty() && self.any.iter().all(|wording| wording.mismatch(text, by).is_some()) {
             return Some(msg!("it matches none of the items of `any`"));
         }
         None
     }
 
-    /// What is wanted, in words: ours around those of the author.
-    pub fn told(&self) -> Message {
+    /// Describes the expectation in a message, with the author's texts in quotes.
+    pub fn describe(&self) -> Message {
         let quoted = |text: &str| Message::text(format!("「{text}」"));
         let each = |texts: &[Spanned<String>]| texts.iter().map(|text| quoted(&text.value)).collect::<Vec<_>>();
         let mut parts = Vec::new();
@@ -113,28 +113,28 @@ impl TextExpectation {
             parts.push(msg!("not containing {}", Message::list(Joint::And, each(&self.not_contains))));
         }
         if !self.any.is_empty() {
-            parts.push(Message::list(Joint::CommaOr, self.any.iter().map(Self::told)));
+            parts.push(Message::list(Joint::CommaOr, self.any.iter().map(Self::describe)));
         }
         Message::list(Joint::Comma, parts)
     }
 }
 
-/// Reads a wording: the words themselves, or a mapping that says how they must be. `said` allows `action`.
+/// Reads the expectation of a text: the text itself, or a mapping of tests. `allow_action`: whether `action` is a field.
 pub(crate) fn wording(
     node: &Arc<YamlNode>,
     what: &'static str,
-    said: bool,
+    allow_action: bool,
     fields: &Fields<'_>,
 ) -> Option<TextExpectation> {
-    read(node, what, said, fields, DEEPEST)
+    read(node, what, allow_action, fields, MAX_DEPTH)
 }
 
 fn read(
     node: &Arc<YamlNode>,
     what: &'static str,
-    said: bool,
+    allow_action: bool,
     fields: &Fields<'_>,
-    deep: usize,
+    depth: usize,
 ) -> Option<TextExpectation> {
     if let Some(scalar) = node.as_scalar().filter(|_| !is_null(node)) {
         let equals = vec![Spanned { value: scalar.text.clone(), span: node.span }];
@@ -152,15 +152,16 @@ fn read(
     let contains = texts(&inner, "contains");
     let not_contains = texts(&inner, "not_contains");
     let matches = texts(&inner, "matches").into_iter().filter_map(|written| pattern(written, &inner)).collect();
-    let any = match inner.take("any").filter(|_| deep > 0) {
+    let any = match inner.take("any").filter(|_| depth > 0) {
         Some(node) => match node.as_sequence() {
             Some([]) => {
-                none_listed(&inner, "any", node);
+                report_empty_list(&inner, "any", node);
                 vec![]
             }
-            Some(items) => {
-                items.iter().filter_map(|item| read(item, "an item of `any`", said, &inner, deep - 1)).collect()
-            }
+            Some(items) => items
+                .iter()
+                .filter_map(|item| read(item, "an item of `any`", allow_action, &inner, depth - 1))
+                .collect(),
             None => {
                 fields.findings().report(
                     inner
@@ -172,7 +173,7 @@ fn read(
         },
         None => vec![],
     };
-    let action = if said { inner.name("action") } else { None };
+    let action = if allow_action { inner.name("action") } else { None };
     inner.finish();
     Some(TextExpectation { span: node.span, equals, contains, not_contains, matches, any, action })
 }
@@ -180,10 +181,10 @@ fn read(
 /// One text, or a list of texts.
 pub(crate) fn texts(fields: &Fields<'_>, name: &'static str) -> Vec<Spanned<String>> {
     let Some(node) = fields.take(name) else { return vec![] };
-    let one = |node: &Arc<YamlNode>| match node.as_scalar().filter(|_| !is_null(node)) {
+    let read_text = |node: &Arc<YamlNode>| match node.as_scalar().filter(|_| !is_null(node)) {
         Some(scalar) => Some(Spanned { value: scalar.text.clone(), span: node.span }),
         None => {
-            fields.wrong(
+            fields.report_wrong_type(
                 name,
                 "a string or a list of strings",
                 node,
@@ -194,11 +195,11 @@ pub(crate) fn texts(fields: &Fields<'_>, name: &'static str) -> Vec<Spanned<Stri
     };
     let texts: Vec<Spanned<String>> = match &node.kind {
         NodeKind::Sequence(items) if items.is_empty() => {
-            none_listed(fields, name, node);
+            report_empty_list(fields, name, node);
             vec![]
         }
-        NodeKind::Sequence(items) => items.iter().filter_map(one).collect(),
-        _ => one(node).into_iter().collect(),
+        NodeKind::Sequence(items) => items.iter().filter_map(read_text).collect(),
+        _ => read_text(node).into_iter().collect(),
     };
     for text in texts.iter().filter(|text| text.value.is_empty() && name != "equals") {
         let message = msg!("`{name}` is empty, and every text contains the empty string");
@@ -208,7 +209,7 @@ pub(crate) fn texts(fields: &Fields<'_>, name: &'static str) -> Vec<Spanned<Stri
     texts
 }
 
-/// Reports a list that holds nothing: what it asks for would hold of any text.
-fn none_listed(fields: &Fields<'_>, name: &str, node: &YamlNode) {
+/// Reports an empty list, which any text would satisfy.
+fn report_empty_list(fields: &Fields<'_>, name: &str, node: &YamlNode) {
     fields.error("empty-list", msg!("`{name}` is an empty list"), node.span, "write at least one, or remove it");
 }

@@ -1,4 +1,4 @@
-//! How a value must be: the value itself, or `{ greater: 3 }`, `{ contains: 爸爸 }`, `{ is: list }` and the like.
+//! Expectations of values: the value itself, or tests such as `{ greater: 3 }`, `{ contains: 爸爸 }`, `{ is: list }`.
 
 use crate::message::message::Joint;
 use crate::message::msg;
@@ -14,7 +14,7 @@ use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::{NodeKind, YamlEntry, YamlNode};
 
-/// What a mapping may hold to be a test of a value, and not a value.
+/// The keys of a mapping that is a test of a value, and not itself a value.
 const TESTS: [&str; 13] = [
     "equals",
     "not",
@@ -31,10 +31,10 @@ const TESTS: [&str; 13] = [
     "length",
 ];
 
-/// What `is` takes.
-const SORTS: [&str; 7] = ["null", "text", "number", "boolean", "list", "object", "empty"];
+/// The kinds that `is` accepts.
+const KINDS: [&str; 7] = ["null", "text", "number", "boolean", "list", "object", "empty"];
 
-/// How a value must be. All of the tests must hold.
+/// The expectation of a value. All tests must hold.
 #[derive(Clone, Debug)]
 pub struct ValueExpectation {
     pub span: Span,
@@ -43,23 +43,23 @@ pub struct ValueExpectation {
 
 #[derive(Clone, Debug)]
 pub enum ValueTest {
-    /// It is this. Numbers are compared as numbers: 5 is 5.0.
+    /// The value equals this. Numbers are compared as numbers: 5 is 5.0.
     Equals(Value),
-    /// It is anything else.
+    /// The value is anything else.
     Not(Value),
-    /// It is one of these.
+    /// The value is one of these.
     OneOf(Vec<Value>),
-    /// These stand in the text, or are elements of the list, or keys of the object.
+    /// All of these are parts of the text, elements of the list, or keys of the object.
     Contains(Vec<Value>),
-    /// None of these does.
+    /// None of these is.
     NotContains(Vec<Value>),
     Matches(TextPattern),
     Is(&'static str),
-    /// It is not of this sort.
+    /// The value is not of this kind.
     IsNot(&'static str),
-    /// It stands to this as one of these orders say: numbers, or texts.
+    /// The value compares to this one as the operator says: numbers, or texts.
     Compared(&'static str, Value),
-    /// The text has so many characters, the list or object so many elements.
+    /// The number of characters of the text, or of elements of the list or object.
     Length(Box<ValueExpectation>),
 }
 
@@ -68,26 +68,26 @@ impl ValueExpectation {
         Self { span, tests: vec![ValueTest::Equals(value)] }
     }
 
-    /// Whether `value` is as it must be.
-    pub fn fits(&self, value: &Value) -> bool {
+    /// Whether `value` matches.
+    pub fn matches(&self, value: &Value) -> bool {
         self.tests.iter().all(|test| test.holds(value))
     }
 
-    /// Whether a value that may not be there at all is as it must be. What is not there is as wanted only where one of the
-    /// tests is about nothing: `~`, `is: null`, `is: empty`, or `~` in `one_of`.
-    pub fn fits_there(&self, value: Option<&Value>) -> bool {
+    /// Like [`Self::matches`], for a value that may be absent. An absent value matches only if one of the tests is about null:
+    /// `~`, `is: null`, `is: empty`, or `~` in `one_of`.
+    pub fn matches_optional(&self, value: Option<&Value>) -> bool {
         match value {
-            Some(value) => self.fits(value),
-            None => self.fits(&Value::Null) && self.tests.iter().any(ValueTest::is_about_nothing),
+            Some(value) => self.matches(value),
+            None => self.matches(&Value::Null) && self.tests.iter().any(ValueTest::matches_null),
         }
     }
 
-    /// What is wanted, in words.
-    pub fn told(&self) -> Message {
-        Message::list(Joint::Comma, self.tests.iter().map(ValueTest::told))
+    /// Describes the expectation in a message.
+    pub fn describe(&self) -> Message {
+        Message::list(Joint::Comma, self.tests.iter().map(ValueTest::describe))
     }
 
-    /// The value that is wanted, where that is all that is wanted.
+    /// The exact value that is expected, if nothing else is.
     pub fn exact_value(&self) -> Option<&Value> {
         match self.tests.as_slice() {
             [ValueTest::Equals(value)] => Some(value),
@@ -95,7 +95,7 @@ impl ValueExpectation {
         }
     }
 
-    /// The text that is wanted word for word, where that is all that is wanted.
+    /// The exact text that is expected, if nothing else is.
     pub fn exact_text(&self) -> Option<&str> {
         match self.tests.as_slice() {
             [ValueTest::Equals(Value::String(text))] => Some(text),
@@ -105,11 +105,11 @@ impl ValueExpectation {
 }
 
 impl ValueTest {
-    fn is_about_nothing(&self) -> bool {
+    fn matches_null(&self) -> bool {
         match self {
             Self::Equals(value) => value.is_null(),
             Self::OneOf(values) => values.iter().any(Value::is_null),
-            Self::Is(sort) => matches!(*sort, "null" | "empty"),
+            Self::Is(kind) => matches!(*kind, "null" | "empty"),
             _ => false,
         }
     }
@@ -120,56 +120,56 @@ impl ValueTest {
             Self::Not(other) => !same(value, other),
             Self::OneOf(others) => others.iter().any(|other| same(value, other)),
             Self::Contains(parts) => parts.iter().all(|part| has(value, part)),
-            // In nothing, a number or a boolean nothing can stand: that it does not shows nothing.
+            // Null, a number or a boolean contains nothing, so this test does not hold for them.
             Self::NotContains(parts) => length(value).is_some() && !parts.iter().any(|part| has(value, part)),
             Self::Matches(pattern) => match value {
                 Value::String(text) => pattern.regex.is_match(text),
                 Value::Null | Value::Array(_) | Value::Object(_) => false,
                 other => pattern.regex.is_match(&other.to_string()),
             },
-            Self::Is(sort) => is(value, sort),
-            Self::IsNot(sort) => !is(value, sort),
-            Self::Compared(how, other) => compare(value, other).is_some_and(|order| match *how {
+            Self::Is(kind) => is(value, kind),
+            Self::IsNot(kind) => !is(value, kind),
+            Self::Compared(operator, other) => compare(value, other).is_some_and(|order| match *operator {
                 "greater" => order == Ordering::Greater,
                 "at_least" => order != Ordering::Less,
                 "less" => order == Ordering::Less,
                 _ => order != Ordering::Greater,
             }),
-            Self::Length(wanted) => length(value).is_some_and(|length| wanted.fits(&Value::from(length))),
+            Self::Length(expected) => length(value).is_some_and(|length| expected.matches(&Value::from(length))),
         }
     }
 
-    fn told(&self) -> Message {
-        let all = |values: &[Value], joint: Joint| Message::list(joint, values.iter().map(shown));
+    fn describe(&self) -> Message {
+        let all = |values: &[Value], joint: Joint| Message::list(joint, values.iter().map(display_value));
         match self {
-            Self::Equals(value) => shown(value),
-            Self::Not(value) => msg!("anything but {}", shown(value)),
+            Self::Equals(value) => display_value(value),
+            Self::Not(value) => msg!("anything but {}", display_value(value)),
             Self::OneOf(values) => msg!("one of {}", all(values, Joint::Comma)),
             Self::Contains(parts) => msg!("containing {}", all(parts, Joint::And)),
             Self::NotContains(parts) => msg!("not containing {}", all(parts, Joint::And)),
             Self::Matches(pattern) => msg!("matching {}", pattern.source.clone()),
-            Self::Is(sort) => Message::word(sort),
-            Self::IsNot(sort) => msg!("not {sort}", sort = Message::word(sort)),
-            Self::Compared(how, value) => match *how {
-                "greater" => msg!("greater than {}", shown(value)),
-                "at_least" => msg!("at least {}", shown(value)),
-                "less" => msg!("less than {}", shown(value)),
-                _ => msg!("at most {}", shown(value)),
+            Self::Is(kind) => Message::word(kind),
+            Self::IsNot(kind) => msg!("not {sort}", sort = Message::word(kind)),
+            Self::Compared(operator, value) => match *operator {
+                "greater" => msg!("greater than {}", display_value(value)),
+                "at_least" => msg!("at least {}", display_value(value)),
+                "less" => msg!("less than {}", display_value(value)),
+                _ => msg!("at most {}", display_value(value)),
             },
-            Self::Length(wanted) => msg!("of length {}", wanted.told()),
+            Self::Length(expected) => msg!("of length {}", expected.describe()),
         }
     }
 }
 
-/// A value as a report shows it.
-pub fn shown(value: &Value) -> Message {
+/// A value as reports show it.
+pub fn display_value(value: &Value) -> Message {
     match value {
         Value::Null => Message::word("null (no value)"),
         other => Message::text(other.to_string()),
     }
 }
 
-/// Whether two values are the same, numbers as numbers.
+/// Whether two values are equal; numbers are compared as numbers.
 pub fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -191,8 +191,8 @@ fn has(value: &Value, part: &Value) -> bool {
     }
 }
 
-fn is(value: &Value, sort: &str) -> bool {
-    match sort {
+fn is(value: &Value, kind: &str) -> bool {
+    match kind {
         "null" => value.is_null(),
         "text" => value.is_string(),
         "number" => value.is_number(),
@@ -220,14 +220,14 @@ fn length(value: &Value) -> Option<usize> {
     }
 }
 
-/// Reads how a value must be. A mapping of which every key is a test is one; any other is the value itself.
+/// Reads the expectation of a value. A mapping with a key that is a test contains tests; any other is the value itself.
 pub(crate) fn wanted(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<ValueExpectation> {
     let entries = match &node.kind {
         NodeKind::Mapping(entries) if !entries.is_empty() => entries,
         _ => return Some(ValueExpectation::exactly(node.to_json(), node.span)),
     };
-    let test = |entry: &YamlEntry| TESTS.contains(&entry.key.value.as_str());
-    if !entries.iter().any(test) {
+    let is_test = |entry: &YamlEntry| TESTS.contains(&entry.key.value.as_str());
+    if !entries.iter().any(is_test) {
         return Some(ValueExpectation::exactly(node.to_json(), node.span));
     }
     let mut tests = Vec::new();
@@ -244,7 +244,7 @@ pub(crate) fn wanted(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<ValueE
             fields.error("unknown-key", message, entry.key.span, help);
             continue;
         };
-        tests.extend(one(key, &entry.value, fields));
+        tests.extend(read_test(key, &entry.value, fields));
     }
     Some(ValueExpectation { span: node.span, tests })
 }
@@ -254,13 +254,13 @@ fn first_test(entries: &[YamlEntry]) -> &str {
     keys.into_iter().find(|key| TESTS.contains(key)).unwrap_or_default()
 }
 
-fn one(key: &'static str, node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<ValueTest> {
+fn read_test(key: &'static str, node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<ValueTest> {
     let list = || match &node.kind {
         NodeKind::Sequence(items) => items.iter().map(|item| item.to_json()).collect(),
         _ => vec![node.to_json()],
     };
-    let wrong = |expected: &'static str, help: &'static str| {
-        fields.wrong(key, expected, node, help);
+    let wrong_type = |expected: &'static str, help: &'static str| {
+        fields.report_wrong_type(key, expected, node, help);
         None
     };
     Some(match key {
@@ -273,23 +273,23 @@ fn one(key: &'static str, node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<V
             Some(scalar) => {
                 ValueTest::Matches(pattern(Spanned { value: scalar.text.clone(), span: node.span }, fields)?)
             }
-            None => return wrong("text", "write a regular expression"),
+            None => return wrong_type("text", "write a regular expression"),
         },
-        "is" => ValueTest::Is(sort(node, fields)?),
-        "is_not" => ValueTest::IsNot(sort(node, fields)?),
+        "is" => ValueTest::Is(kind(node, fields)?),
+        "is_not" => ValueTest::IsNot(kind(node, fields)?),
         "length" => ValueTest::Length(Box::new(wanted(node, fields)?)),
         _ => match node.to_json() {
             value @ (Value::Number(_) | Value::String(_)) => ValueTest::Compared(key, value),
-            _ => return wrong("a number or a string", "write the value to compare with, as in `greater: 3`"),
+            _ => return wrong_type("a number or a string", "write the value to compare with, as in `greater: 3`"),
         },
     })
 }
 
-fn sort(node: &YamlNode, fields: &Fields<'_>) -> Option<&'static str> {
+fn kind(node: &YamlNode, fields: &Fields<'_>) -> Option<&'static str> {
     let text = node.as_scalar().map(|scalar| scalar.text.as_str()).filter(|text| !text.is_empty()).unwrap_or("null");
-    let known = SORTS.iter().copied().find(|sort| *sort == text || (*sort == "null" && text == "~"));
+    let known = KINDS.iter().copied().find(|kind| *kind == text || (*kind == "null" && text == "~"));
     if known.is_none() {
-        fields.not_a_choice("is", text, &SORTS, node.span, "write one of these words");
+        fields.not_a_choice("is", text, &KINDS, node.span, "write one of these words");
     }
     known
 }

@@ -1,4 +1,4 @@
-//! Diagnostics as workflow commands of GitHub Actions, which shows them beside the lines of a change.
+//! Renders diagnostics as workflow commands of GitHub Actions, which shows them next to the lines of a change.
 
 use std::fmt::Write;
 
@@ -6,11 +6,11 @@ use crate::source::diagnostic::{Diagnostic, Severity, order};
 use crate::source::render::redaction::without_secrets;
 use crate::source::render::visible::{visible, visible_line};
 
-/// One command a finding, each on one line, by file and position; the help stands below the message. Empty where there is no
-/// finding.
+/// Renders one command per diagnostic, each on one line, by file and position, with the help after the message. Empty if there
+/// are no diagnostics.
 ///
-/// Columns are told only for findings in one line: GitHub takes none for others. Whatever stands in a message or a name, it
-/// cannot begin a second command: breaks and percent signs are escaped, in properties also colons and commas.
+/// Columns are given only for diagnostics within one line: GitHub does not support others. No text of a message or a name can
+/// start a second command: line breaks and percent signs are escaped, in properties also colons and commas.
 pub fn github(diagnostics: &[Diagnostic]) -> String {
     let diagnostics = without_secrets(diagnostics);
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
@@ -52,7 +52,7 @@ fn command(out: &mut String, diagnostic: &Diagnostic) {
 }
 
 fn data(text: &str) -> String {
-    // The two separators of Unicode end a line for some readers of logs.
+    // Some log readers treat the two Unicode separators as line ends.
     let text = text.replace(['\u{2028}', '\u{2029}'], " ");
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
@@ -90,21 +90,21 @@ mod tests {
     }
 
     #[test]
-    fn no_text_begins_a_second_command() {
+    fn no_text_starts_a_second_command() {
         let breaks = ["\n", "\r", "\r\n", "\u{85}", "\u{2028}", "\u{2029}", "\u{b}", "\u{c}", "%0A", "%0D%0A"];
         for text in breaks.map(|text| format!("a{text}::error file=b::c\u{1b}[31m")) {
             let file = Arc::new(SourceFile::new(text.as_str(), "x"));
             let found = Diagnostic::error("x", Message::text(&text), &file, Span::default())
                 .with_help(Message::text(&text))
                 .with_related(Message::text(&text), &file, Span::default());
-            let told = github(&[found]);
+            let output = github(&[found]);
             let lines: Vec<&str> =
-                told.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}', '\u{b}', '\u{c}']).collect();
-            assert_eq!(lines.len(), 2, "{told:?}");
-            // The runner takes everything up to the first `::` behind the name for properties.
-            let (properties, _) = told.strip_prefix("::error ").unwrap().split_once("::").unwrap();
-            assert!(properties.ends_with("title=x"), "{told:?}");
-            assert!(!told.contains('\u{1b}') && !told.contains(&text), "{told:?}");
+                output.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}', '\u{b}', '\u{c}']).collect();
+            assert_eq!(lines.len(), 2, "{output:?}");
+            // The runner reads everything up to the first `::` after the name as properties.
+            let (properties, _) = output.strip_prefix("::error ").unwrap().split_once("::").unwrap();
+            assert!(properties.ends_with("title=x"), "{output:?}");
+            assert!(!output.contains('\u{1b}') && !output.contains(&text), "{output:?}");
         }
     }
 }

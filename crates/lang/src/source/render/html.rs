@@ -1,8 +1,7 @@
-//! Text of others inside of HTML.
+//! Escapes text for HTML.
 
-/// A text as it may stand anywhere in a page, in attributes too: what HTML would read as its own is escaped. Control characters
-/// stay.
-pub fn escaped(text: &str) -> String {
+/// Escapes text for any place in a page, including attributes. Control characters are not changed.
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + text.len() / 8);
     for c in text.chars() {
         match c {

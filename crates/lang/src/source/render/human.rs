@@ -1,4 +1,4 @@
-//! Diagnostics as reports for a terminal: the line of the file with a mark under what is meant, help, related places, fixes.
+//! Renders diagnostics as terminal reports: the line of the file with a mark below the span, help, related positions, fixes.
 
 use crate::message::language::Language;
 use crate::message::message::Joint;
@@ -18,30 +18,30 @@ use crate::source::text::SourceFile;
 /// Longer lines are shown in part (in bytes): a file may be one line of megabytes.
 const MAX_LINE_BYTES: usize = 4096;
 
-/// How much of such a line is shown before and behind the place, in bytes.
+/// How much of such a line is shown before and after the span, in bytes.
 const EXCERPT_BYTES: usize = 60;
 
-/// The longest mark under a line, in bytes of what is marked.
+/// The longest mark below a line, in bytes of the marked text.
 const MAX_MARK_BYTES: usize = 300;
 
-/// A fix that touches more lines than this is named, not shown.
+/// A fix that touches more lines is named, not shown.
 const MAX_FIX_LINES: usize = 6;
 
-/// Nor is one whose lines are longer, in bytes: they would be written in full, before the change and after it.
+/// A fix with longer lines, in bytes, is only named too: they would be written in full, before the change and after it.
 const MAX_FIX_BYTES: usize = 1_000;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     pub color: bool,
-    /// Every finding, however many there are.
+    /// Whether to show every diagnostic, however many there are.
     pub all: bool,
-    /// The language of messages, help, titles of fixes and the words of the report itself.
+    /// The language of messages, help, titles of fixes and the report's own text.
     pub language: Language,
 }
 
-/// Reports for a terminal, one after the other as they are given, each ended by a blank line. `color` writes ANSI escapes.
+/// Renders terminal reports in the given order, each followed by a blank line. `color` writes ANSI escapes.
 ///
-/// A span over several lines is marked in its first one. Control characters in texts of the author are made visible.
+/// A span over several lines is marked on its first line. Control characters in the author's texts are made visible.
 pub fn human(diagnostics: &[Diagnostic], color: bool) -> String {
     let renderer = renderer(color);
     let mut out = String::new();
@@ -51,8 +51,8 @@ pub fn human(diagnostics: &[Diagnostic], color: bool) -> String {
     out
 }
 
-/// Reports as [`human`] shows them, by file and position, and not more of them than somebody reads: of one rule in one file,
-/// of one file and in all only so many, errors before warnings. What is left out is counted in a line below its file.
+/// Renders reports like [`human`], by file and position, up to a maximum per rule in a file, per file, and in total; errors
+/// have priority over warnings. The omitted reports are counted in a line below their file.
 pub fn report(diagnostics: &[Diagnostic], options: &Options) -> String {
     let diagnostics = without_secrets(diagnostics);
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
@@ -60,27 +60,27 @@ pub fn report(diagnostics: &[Diagnostic], options: &Options) -> String {
     let chosen = if options.all { vec![true; sorted.len()] } else { truncation::chosen(&sorted) };
     let renderer = renderer(options.color);
     let mut out = String::new();
-    let (mut silent_files, mut silent_findings) = (0, 0);
-    let both: Vec<(&Diagnostic, bool)> = sorted.into_iter().zip(chosen).collect();
-    for of_file in both.chunk_by(|(a, _), (b, _)| a.file.name() == b.file.name()) {
-        if !of_file.iter().any(|(_, shown)| *shown) {
-            silent_files += 1;
-            silent_findings += of_file.len();
+    let (mut hidden_files, mut hidden_findings) = (0, 0);
+    let selection: Vec<(&Diagnostic, bool)> = sorted.into_iter().zip(chosen).collect();
+    for group in selection.chunk_by(|(a, _), (b, _)| a.file.name() == b.file.name()) {
+        if !group.iter().any(|(_, shown)| *shown) {
+            hidden_files += 1;
+            hidden_findings += group.len();
             continue;
         }
-        of_file
+        group
             .iter()
             .filter(|(_, shown)| *shown)
             .for_each(|(diagnostic, _)| write(&mut out, &renderer, diagnostic, options.language));
-        let name = of_file.first().map_or("", |(diagnostic, _)| diagnostic.file.name());
-        let hidden = of_file.iter().filter(|(_, shown)| !shown).map(|(diagnostic, _)| diagnostic.rule);
-        line(&mut out, truncation::rest_of_file(name, hidden), options.language);
+        let name = group.first().map_or("", |(diagnostic, _)| diagnostic.file.name());
+        let hidden = group.iter().filter(|(_, shown)| !shown).map(|(diagnostic, _)| diagnostic.rule);
+        line(&mut out, truncation::omitted_in_file(name, hidden), options.language);
     }
-    line(&mut out, truncation::rest_of_files(silent_files, silent_findings), options.language);
+    line(&mut out, truncation::omitted_files(hidden_files, hidden_findings), options.language);
     out
 }
 
-/// One line for the end: "3 files: 2 errors, 1 warning", or "3 files, nothing to report". Without a line break.
+/// The summary line: "3 files: 2 errors, 1 warning", or "3 files, nothing to report". Without a line break.
 pub fn summary(files: usize, diagnostics: &[Diagnostic]) -> Message {
     let found = counts(diagnostics);
     match (files, diagnostics.is_empty()) {
@@ -93,9 +93,9 @@ pub fn summary(files: usize, diagnostics: &[Diagnostic]) -> Message {
     }
 }
 
-/// How many there are of what: "2 errors, 1 warning"; empty where there is nothing.
+/// The number of diagnostics by severity: "2 errors, 1 warning"; empty if there are none.
 pub fn counts(diagnostics: &[Diagnostic]) -> Message {
-    let told = [Severity::Error, Severity::Warning, Severity::Info].into_iter().filter_map(|severity| {
+    let parts = [Severity::Error, Severity::Warning, Severity::Info].into_iter().filter_map(|severity| {
         let number = diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count();
         Some(match (number, severity) {
             (0, _) => return None,
@@ -107,7 +107,7 @@ pub fn counts(diagnostics: &[Diagnostic]) -> Message {
             (_, Severity::Info) => msg!("{number} notes"),
         })
     });
-    Message::list(Joint::Item, told)
+    Message::list(Joint::Item, parts)
 }
 
 fn renderer(color: bool) -> Renderer {
@@ -134,36 +134,36 @@ fn groups(diagnostic: &Diagnostic, language: Language) -> Vec<Group<'_>> {
         Severity::Info => Level::INFO.with_name(Message::word("info").render(language)),
     };
     let help_level = || Level::HELP.with_name(Message::word("help").render(language));
-    let title = level.primary_title(told(&diagnostic.message, language)).id(diagnostic.rule);
+    let title = level.primary_title(terminal_text(&diagnostic.message, language)).id(diagnostic.rule);
     let mut main = mark(Group::with_title(title), &diagnostic.file, diagnostic.span, language);
-    // A fix of the same words says it, and shows it.
+    // The help is redundant if the title of a fix has the same text.
     let help = diagnostic
         .help
         .as_ref()
         .filter(|help| diagnostic.fixes.iter().all(|fix| fix.title.to_string() != help.to_string()));
     if let Some(help) = help {
-        main = main.element(help_level().message(told(help, language)));
+        main = main.element(help_level().message(terminal_text(help, language)));
     }
     let mut groups = vec![main];
     for related in &diagnostic.related {
         let title = Level::NOTE
             .with_name(Message::word("note").render(language))
-            .secondary_title(told(&related.message, language));
+            .secondary_title(terminal_text(&related.message, language));
         groups.push(mark(Group::with_title(title), &related.file, related.span, language));
     }
     for fix in &diagnostic.fixes {
-        let title = help_level().secondary_title(told(&fix.title, language));
+        let title = help_level().secondary_title(terminal_text(&fix.title, language));
         groups.push(suggest(Group::with_title(title), fix, &diagnostic.file));
     }
     groups
 }
 
-/// A text of ours, safe for a terminal.
-fn told(text: &Message, language: Language) -> String {
+/// Renders a message, safe for a terminal.
+fn terminal_text(text: &Message, language: Language) -> String {
     visible(&text.render(language))
 }
 
-/// Adds the line of `span` with a mark under it.
+/// Adds the line of `span` with a mark below it.
 fn mark<'a>(group: Group<'a>, file: &'a SourceFile, span: Span, language: Language) -> Group<'a> {
     let span = file.clamp(span);
     let (line, column) = file.line_column(span.start);
@@ -175,17 +175,17 @@ fn mark<'a>(group: Group<'a>, file: &'a SourceFile, span: Span, language: Langua
         let from = text.ceil_char_boundary(start.saturating_sub(EXCERPT_BYTES).max(shown.start));
         let to = text.floor_char_boundary((start + EXCERPT_BYTES).min(shown.end));
         let excerpt = visible(&mask(file, Span::new(from, to)));
-        // What stands in the file is not for the catalogue.
-        let words = msg!("in this long line: …{excerpt}…").render(language);
+        // Text of the file is an argument, because it is not in the catalogue.
+        let note = msg!("in this long line: …{excerpt}…").render(language);
         return group
             .element(Origin::path(visible(file.name())).line(line).char_column(column))
-            .element(Level::NOTE.with_name(Message::word("note").render(language)).message(words));
+            .element(Level::NOTE.with_name(Message::word("note").render(language)).message(note));
     }
     let marked = AnnotationKind::Primary.span(start - shown.start..end - shown.start);
     group.element(Snippet::source(mask(file, shown)).path(visible(file.name())).line_start(line).annotation(marked))
 }
 
-/// Adds the lines that a fix changes to the group of its title, where they are few and short.
+/// Adds the lines that a fix changes to the group of its title, if they are few and short.
 fn suggest<'a>(group: Group<'a>, fix: &'a Fix, file: &'a SourceFile) -> Group<'a> {
     let first = fix.edits.iter().map(|edit| edit.span.start).min().unwrap_or(0);
     let last = fix.edits.iter().map(|edit| edit.span.end).max().unwrap_or(0);
@@ -196,9 +196,9 @@ fn suggest<'a>(group: Group<'a>, fix: &'a Fix, file: &'a SourceFile) -> Group<'a
         |edit: &Span| shown.start <= edit.start && edit.end <= shown.end && file.text().get(edit.range()).is_some();
     let mut spans: Vec<Span> = fix.edits.iter().map(|edit| edit.span).collect();
     spans.sort_unstable();
-    let apart = spans.is_sorted_by(|a, b| a.end <= b.start);
-    let few = !fix.edits.is_empty() && to - from < MAX_FIX_LINES && shown.len() <= MAX_FIX_BYTES;
-    if !few || !apart || !spans.iter().all(fits) {
+    let disjoint = spans.is_sorted_by(|a, b| a.end <= b.start);
+    let small = !fix.edits.is_empty() && to - from < MAX_FIX_LINES && shown.len() <= MAX_FIX_BYTES;
+    if !small || !disjoint || !spans.iter().all(fits) {
         return group;
     }
     let patches = fix
@@ -232,8 +232,8 @@ mod tests {
         assert!(human(&all, true).contains("\u{1b}["));
     }
 
-    /// Findings of this many different rules, so many of each, one in a line.
-    fn pile(name: &str, rules: &[(&'static str, usize)], severity: Severity) -> Vec<Diagnostic> {
+    /// Diagnostics of these rules, as many of each as given, one per line.
+    fn diagnostics_of(name: &str, rules: &[(&'static str, usize)], severity: Severity) -> Vec<Diagnostic> {
         let total = rules.iter().map(|(_, count)| count).sum();
         let file = Arc::new(SourceFile::new(name, "x\n".repeat(total)));
         let all = rules.iter().flat_map(|(rule, count)| vec![*rule; *count]);
@@ -244,24 +244,24 @@ mod tests {
         found.collect()
     }
 
-    /// The lines that count what is left out, and how many reports are shown.
-    fn told(found: &[Diagnostic], all: bool) -> (Vec<String>, usize) {
+    /// The lines that count the omitted reports, and the number of reports shown.
+    fn rest_and_shown(found: &[Diagnostic], all: bool) -> (Vec<String>, usize) {
         let shown = report(found, &Options { all, ..Options::default() });
         let rest = shown.lines().filter(|line| line.starts_with('…')).map(str::to_owned).collect();
         (rest, shown.matches(" --> ").count())
     }
 
     #[test]
-    fn of_very_many_findings_some_are_shown_and_the_rest_is_counted() {
-        let many = pile("b.yaml", &[("unknown-kind", 1_000), ("wrong-type", 3)], Severity::Error);
-        let (rest, shown) = told(&many, false);
+    fn of_many_findings_some_are_shown_and_the_rest_is_counted() {
+        let many = diagnostics_of("b.yaml", &[("unknown-kind", 1_000), ("wrong-type", 3)], Severity::Error);
+        let (rest, shown) = rest_and_shown(&many, false);
         assert_eq!(rest, ["… and 990 more `unknown-kind` in b.yaml (`validate --all` shows all of them)"]);
         assert_eq!(shown, 13);
-        assert_eq!(told(&many, true), (vec![], 1_003));
-        assert_eq!(told(&pile("a", &[("x", 10)], Severity::Error), false), (vec![], 10));
+        assert_eq!(rest_and_shown(&many, true), (vec![], 1_003));
+        assert_eq!(rest_and_shown(&diagnostics_of("a", &[("x", 10)], Severity::Error), false), (vec![], 10));
 
         let rules = [("r1", 20), ("r2", 30), ("r3", 11), ("r4", 11), ("r5", 12), ("r6", 10), ("r7", 11)];
-        let (rest, shown) = told(&pile("c\u{1b}.yaml", &rules, Severity::Warning), false);
+        let (rest, shown) = rest_and_shown(&diagnostics_of("c\u{1b}.yaml", &rules, Severity::Warning), false);
         let line = "… and 55 more in c␛.yaml: 20 `r2`, 11 `r7`, 10 `r1`, 10 `r6`, 2 `r5`, 2 others";
         assert_eq!(rest, [format!("{line} (`validate --all` shows all of them)")]);
         assert_eq!(shown, 50);
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn no_error_is_hidden_behind_warnings() {
         let mut found =
-            pile("a.yaml", &[("w1", 10), ("w2", 10), ("w3", 10), ("w4", 10), ("w5", 10)], Severity::Warning);
+            diagnostics_of("a.yaml", &[("w1", 10), ("w2", 10), ("w3", 10), ("w4", 10), ("w5", 10)], Severity::Warning);
         let file = Arc::clone(&found[0].file);
         found.push(Diagnostic::error("last", "m", &file, Span::point(99)));
         let shown = report(&found, &Options::default());
@@ -278,22 +278,22 @@ mod tests {
     }
 
     #[test]
-    fn of_very_many_files_the_last_are_counted_in_one_line() {
+    fn of_many_files_the_last_are_counted_in_one_line() {
         let mut found = Vec::new();
         for number in (0..300).rev() {
-            found.extend(pile(&format!("{number:03}.yaml"), &[("x", 2)], Severity::Error));
+            found.extend(diagnostics_of(&format!("{number:03}.yaml"), &[("x", 2)], Severity::Error));
         }
-        let (rest, shown) = told(&found, false);
+        let (rest, shown) = rest_and_shown(&found, false);
         assert_eq!(rest, ["… and 400 more in 200 other files (`validate --all` shows all of them)"]);
         assert_eq!(shown, 200);
-        let whole = report(&found, &Options::default());
-        assert!(whole.contains("099.yaml") && !whole.contains("100.yaml"), "by file");
+        let output = report(&found, &Options::default());
+        assert!(output.contains("099.yaml") && !output.contains("100.yaml"), "by file");
     }
 
     #[test]
     fn the_summary_counts_in_plain_english() {
         let file = Arc::new(SourceFile::new("a", "x"));
-        let of = |severity| Diagnostic { severity, ..Diagnostic::error("x", "m", &file, Span::default()) };
+        let with_severity = |severity| Diagnostic { severity, ..Diagnostic::error("x", "m", &file, Span::default()) };
         use Severity::{Error, Info, Warning};
         let table: [(usize, &[Severity], &str); 6] = [
             (3, &[], "3 files, nothing to report"),
@@ -304,7 +304,7 @@ mod tests {
             (2, &[Warning, Info, Warning, Info], "2 files: 2 warnings, 2 notes"),
         ];
         for (files, severities, expected) in table {
-            let found: Vec<Diagnostic> = severities.iter().map(|severity| of(*severity)).collect();
+            let found: Vec<Diagnostic> = severities.iter().map(|severity| with_severity(*severity)).collect();
             assert_eq!(summary(files, &found), expected);
         }
     }
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_do_not_fit_the_file_are_brought_inside() {
+    fn positions_that_do_not_fit_the_file_are_clamped() {
         let file = Arc::new(SourceFile::new("a.yaml", "你好: 世界\n"));
         let edits = [
             vec![Edit::replace(Span::new(1, 4), "x")],

@@ -1,4 +1,4 @@
-//! Diagnostics as one JSON document (docs/validate.md), for programs.
+//! Renders diagnostics as one JSON document (docs/validate.md).
 
 use crate::message::message::Message;
 use serde::Serialize;
@@ -6,12 +6,12 @@ use serde::Serialize;
 use crate::source::diagnostic::{Diagnostic, Fix, Related, Severity, order};
 use crate::source::render::redaction::without_secrets;
 
-/// The version of the document's form.
+/// The version of the document format.
 const VERSION: u32 = 1;
 
-/// The document on one line, with a line break at its end: how many `files` were looked at, and every finding, by file and
-/// position. All fields are always there: `help` may be null, `related` and `fixes` empty. Lines and columns count from 1,
-/// columns in characters; `end_line`, `end_column` and `byte_end` are the place behind the last character.
+/// The document on one line, with a trailing line break: the number of checked `files`, and all diagnostics by file and
+/// position. All fields are always present: `help` may be null, `related` and `fixes` empty. Lines and columns count from 1,
+/// columns in characters; `end_line`, `end_column` and `byte_end` are the position after the last character.
 pub fn json(files: usize, diagnostics: &[Diagnostic]) -> String {
     let diagnostics = without_secrets(diagnostics);
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
@@ -24,7 +24,7 @@ pub fn json(files: usize, diagnostics: &[Diagnostic]) -> String {
         warnings: count(Severity::Warning),
         diagnostics: sorted.into_iter().map(Finding::of).collect(),
     };
-    // Nothing in it can fail to become JSON: its keys are names, its values texts and numbers.
+    // This cannot fail: the keys of the document are names, its values texts and numbers.
     serde_json::to_string(&document).unwrap_or_default() + "\n"
 }
 
@@ -129,7 +129,7 @@ mod tests {
     use crate::source::text::SourceFile;
 
     #[test]
-    fn every_field_is_there_also_where_there_is_nothing_to_say() {
+    fn every_field_is_present_even_if_it_is_empty() {
         let file = Arc::new(SourceFile::new("脚本/a.yaml", "姓名: 张三\ncontnet: x\n"));
         let other = Arc::new(SourceFile::new("b.yaml", "\ncontent: x\n"));
         let key = Span::new(15, 22);
@@ -170,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn thousands_of_findings_in_one_line_of_megabytes_are_told_at_once() {
+    fn thousands_of_findings_in_one_line_of_megabytes_are_reported_at_once() {
         let file = Arc::new(SourceFile::new("a.yaml", "好".repeat(1_000_000)));
         let found: Vec<Diagnostic> =
             (0..3_000).map(|n| Diagnostic::error("x", "m", &file, Span::new(n * 900, 3_000_000))).collect();
         // Counting each column from the start of its line would take minutes here.
-        let told: Value = serde_json::from_str(&json(1, &found)).unwrap();
-        let last = &told["diagnostics"][2_999];
+        let document: Value = serde_json::from_str(&json(1, &found)).unwrap();
+        let last = &document["diagnostics"][2_999];
         assert_eq!((&last["column"], &last["end_column"]), (&value!(899_701), &value!(1_000_001)));
-        assert_eq!(told["diagnostics"].as_array().unwrap().len(), 3_000);
+        assert_eq!(document["diagnostics"].as_array().unwrap().len(), 3_000);
     }
 }

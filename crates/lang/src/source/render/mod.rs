@@ -1,5 +1,5 @@
-//! Diagnostics as text: for people, as JSON, as SARIF, as commands of a GitHub workflow. A format changes how findings are
-//! told, never which: only [`human::report`] leaves some out, and counts them.
+//! Renders diagnostics as text: for people, as JSON, as SARIF, as commands of a GitHub workflow. Every format contains all
+//! diagnostics, except [`human::report`], which omits some and counts them.
 
 pub mod github;
 pub mod html;

@@ -1,5 +1,5 @@
-//! What no report shows: the secrets that stand in files. Lines of a file are shown with stars in their place, and so is whatever a
-//! message repeats of them; a fix that would write one again is left out.
+//! Hides the secrets of files in reports: lines of a file and messages have asterisks in their place, and a fix that would write
+//! a secret is left out.
 
 use crate::message::message::Message;
 use std::borrow::Cow;
@@ -13,78 +13,78 @@ use crate::source::render::visible::without_c1;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 
-/// A message may repeat the start of a secret alone; fewer bytes than these tell nothing.
-const LEAST_BYTES: usize = 8;
+/// A message may repeat only the start of a secret; fewer bytes than these reveal nothing.
+const MIN_BYTES: usize = 8;
 
-/// The text of `span` as it may be shown: what is hidden is as many stars as it has bytes, so that places stay right.
+/// The text of `span` with its secrets replaced by as many asterisks as they have bytes, so that positions stay right.
 pub fn mask(file: &SourceFile, span: Span) -> Cow<'_, str> {
     let text = without_c1(file.slice(span));
     let secrets = file.secrets();
-    // They do not overlap, so their ends are sorted too.
+    // Secrets do not overlap, so their ends are sorted too.
     let first = secrets.partition_point(|secret| secret.hidden.end <= span.start);
     let touched = secrets.iter().skip(first).map(|secret| secret.hidden).take_while(|hidden| hidden.start < span.end);
     touched.fold(text, |text, hidden| {
-        let inside = hidden.start.max(span.start) - span.start..hidden.end.min(span.end) - span.start;
-        let length = inside.len();
+        let range = hidden.start.max(span.start) - span.start..hidden.end.min(span.end) - span.start;
+        let length = range.len();
         let mut masked = text.into_owned();
-        if masked.is_char_boundary(inside.start) && masked.is_char_boundary(inside.end) {
-            masked.replace_range(inside, &"*".repeat(length));
+        if masked.is_char_boundary(range.start) && masked.is_char_boundary(range.end) {
+            masked.replace_range(range, &"*".repeat(length));
         }
         Cow::Owned(masked)
     })
 }
 
-/// The findings as they may be told: their words without what is hidden in the files that they are about.
+/// The diagnostics without the secrets of the files that they are about.
 pub fn without_secrets(diagnostics: &[Diagnostic]) -> Cow<'_, [Diagnostic]> {
-    let mut of_files: BTreeMap<*const SourceFile, Option<AhoCorasick>> = BTreeMap::new();
+    let mut searchers: BTreeMap<*const SourceFile, Option<AhoCorasick>> = BTreeMap::new();
     for diagnostic in diagnostics {
         for file in files(diagnostic) {
-            of_files.entry(Arc::as_ptr(file)).or_insert_with(|| starts(file));
+            searchers.entry(Arc::as_ptr(file)).or_insert_with(|| prefix_searcher(file));
         }
     }
-    if of_files.values().all(Option::is_none) {
+    if searchers.values().all(Option::is_none) {
         return Cow::Borrowed(diagnostics);
     }
-    let told = |diagnostic: &Diagnostic| {
-        let mut told = diagnostic.clone();
-        for starts in files(diagnostic).filter_map(|file| of_files.get(&Arc::as_ptr(file))?.as_ref()) {
-            let conceal = |text: &mut String| {
-                if let Some(concealed) = concealed(text, starts) {
-                    *text = concealed;
+    let redacted = |diagnostic: &Diagnostic| {
+        let mut redacted = diagnostic.clone();
+        for searcher in files(diagnostic).filter_map(|file| searchers.get(&Arc::as_ptr(file))?.as_ref()) {
+            let redact = |text: &mut String| {
+                if let Some(redacted) = redact_text(text, searcher) {
+                    *text = redacted;
                 }
             };
-            let conceal = |message: &mut Message| message.change_texts(&mut &conceal);
-            conceal(&mut told.message);
-            told.help.iter_mut().for_each(conceal);
-            told.related.iter_mut().for_each(|related| conceal(&mut related.message));
-            // Stars in the place of what a fix writes would break the file.
-            told.fixes.retain(|fix| !fix.edits.iter().any(|edit| starts.is_match(&edit.text)));
-            told.fixes.iter_mut().for_each(|fix| conceal(&mut fix.title));
+            let redact = |message: &mut Message| message.change_texts(&mut &redact);
+            redact(&mut redacted.message);
+            redacted.help.iter_mut().for_each(redact);
+            redacted.related.iter_mut().for_each(|related| redact(&mut related.message));
+            // Asterisks in the text of a fix would break the file.
+            redacted.fixes.retain(|fix| !fix.edits.iter().any(|edit| searcher.is_match(&edit.text)));
+            redacted.fixes.iter_mut().for_each(|fix| redact(&mut fix.title));
         }
-        told
+        redacted
     };
-    Cow::Owned(diagnostics.iter().map(told).collect())
+    Cow::Owned(diagnostics.iter().map(redacted).collect())
 }
 
-/// The files that a finding shows something of.
+/// The files of which a diagnostic shows something.
 fn files(diagnostic: &Diagnostic) -> impl Iterator<Item = &Arc<SourceFile>> {
     std::iter::once(&diagnostic.file).chain(diagnostic.related.iter().map(|related| &related.file))
 }
 
-/// How the secrets of a file begin; none when it has none.
-fn starts(file: &SourceFile) -> Option<AhoCorasick> {
+/// A searcher for the starts of a file's secrets; `None` if it has none.
+fn prefix_searcher(file: &SourceFile) -> Option<AhoCorasick> {
     let texts = file.secrets().iter().map(|secret| file.slice(secret.hidden).trim_start());
-    let starts: Vec<&str> = texts.filter_map(|text| text.get(..text.ceil_char_boundary(LEAST_BYTES))).collect();
-    let starts: Vec<&str> = starts.into_iter().filter(|start| start.len() >= LEAST_BYTES).collect();
-    // Without an automaton nothing could be hidden; there is one for every list of this length.
-    if starts.is_empty() { None } else { AhoCorasick::new(starts).ok() }
+    let prefixes: Vec<&str> = texts.filter_map(|text| text.get(..text.ceil_char_boundary(MIN_BYTES))).collect();
+    let prefixes: Vec<&str> = prefixes.into_iter().filter(|start| start.len() >= MIN_BYTES).collect();
+    // Without a searcher nothing would be hidden; building one succeeds for every list of this length.
+    if prefixes.is_empty() { None } else { AhoCorasick::new(prefixes).ok() }
 }
 
-/// The text with stars in the place of each word from where a secret begins in it; none when none does.
-fn concealed(text: &str, starts: &AhoCorasick) -> Option<String> {
+/// The text with each word masked from where a secret starts in it; `None` if it contains no secret.
+fn redact_text(text: &str, searcher: &AhoCorasick) -> Option<String> {
     let mut masked = String::new();
     let mut copied = 0;
-    for found in starts.find_iter(text) {
+    for found in searcher.find_iter(text) {
         if found.start() < copied {
             continue;
         }
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn no_report_shows_a_secret_whichever_finding_is_about_it() {
-        // Put together here, so that nothing takes this file for one that leaks.
+        // Built here, so that no scanner reports a leaked secret in this file.
         let key = format!("sk-{}", "q7Wm2Zr9Tk4Lp8Xv3Nb6Hd1Js5Fg0Cy");
         let file = Arc::new(SourceFile::new("a.yaml", format!("- {{ var: {key}, nmae: x }}\n")));
         let span = Span::new(9, 9 + key.len());

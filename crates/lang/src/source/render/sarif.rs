@@ -1,4 +1,4 @@
-//! Diagnostics as SARIF 2.1.0, the OASIS format that code hosts and editors read.
+//! Renders diagnostics as SARIF 2.1.0, the OASIS format that code hosts and editors read.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,22 @@ use crate::source::text::SourceFile;
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// A rule as its page tells it. The caller gives them: this room does not know which there are.
+/// A rule and its documentation page. The caller provides them: this module does not know the rules.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleText<'a> {
     pub slug: &'a str,
-    /// How much it matters when nobody says otherwise.
+    /// The default severity.
     pub severity: Severity,
-    /// Its page, as markdown: a title, one sentence, sections with `## ` headings, the first of which says why.
+    /// The page, as markdown: a title, one sentence, sections with `## ` headings, the first of which gives the reason.
     pub page: &'a str,
 }
 
-/// A log of one run, with a line break at its end: every finding, by file and position, and all `rules`. A finding whose rule
-/// is none of them has no `ruleIndex`.
+/// The log of one run, with a trailing line break: all diagnostics, by file and position, and all `rules`. A diagnostic whose
+/// rule is not one of them has no `ruleIndex`.
 ///
-/// Columns count characters (`unicodeCodePoints`), ends are the place behind the last character. A file's name becomes a
-/// relative reference unless it is an absolute path. Messages stand as they are: `{` and `}` are not doubled, because readers
-/// show messages without arguments as they stand.
+/// Columns count characters (`unicodeCodePoints`); ends are the position after the last character. A file name becomes a
+/// relative reference unless it is an absolute path. Messages are written unchanged: `{` and `}` are not doubled, because
+/// readers show messages without arguments unchanged.
 pub fn sarif(diagnostics: &[Diagnostic], rules: &[RuleText<'_>]) -> String {
     let diagnostics = without_secrets(diagnostics);
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
@@ -46,8 +46,8 @@ fn descriptor(rule: &RuleText<'_>) -> Value {
     let head = parts.next().unwrap_or("");
     let sentence = one_line(head.split_once('\n').map_or("", |(_, sentence)| sentence));
     let sentence = if sentence.is_empty() { rule.slug.to_owned() } else { sentence };
-    let why = one_line(parts.next().and_then(|why| why.split_once('\n')).map_or("", |(_, text)| text));
-    let full = if why.is_empty() { sentence.clone() } else { format!("{sentence} {why}") };
+    let reason = one_line(parts.next().and_then(|reason| reason.split_once('\n')).map_or("", |(_, text)| text));
+    let full = if reason.is_empty() { sentence.clone() } else { format!("{sentence} {reason}") };
     json!({
         "id": rule.slug,
         "shortDescription": { "text": sentence },
@@ -88,7 +88,7 @@ fn result(diagnostic: &Diagnostic, index: Option<usize>) -> Value {
         let related = diagnostic.related.iter().enumerate().map(|(index, related)| location(index, related));
         fields.insert("relatedLocations".into(), related.collect());
     }
-    // The format knows no fix that changes nothing.
+    // The format does not allow a fix that changes nothing.
     let fixes: Vec<Value> = diagnostic.fixes.iter().filter_map(|fix| change(fix, &diagnostic.file)).collect();
     if !fixes.is_empty() {
         fields.insert("fixes".into(), fixes.into());
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_without_findings_says_that_there_are_none() {
+    fn a_log_without_findings_has_an_empty_list_of_results() {
         let log: Value = serde_json::from_str(&sarif(&[], &[])).unwrap();
         assert_eq!(log.pointer("/runs/0/results"), Some(&json!([])));
     }

@@ -1,4 +1,4 @@
-//! What a source uses is found, and what could never run is refused.
+//! Tests of used names and templates, and of rejected syntax.
 
 use super::*;
 use crate::template::environment::environment;
@@ -19,7 +19,7 @@ fn names(source: &str) -> Vec<String> {
 }
 
 #[test]
-fn free_names_are_found_where_they_stand() {
+fn free_names_are_found_with_their_ranges() {
     let table: [(&str, &[&str]); 16] = [
         ("你好，{{ 用户名 }}！{{ 年龄 + 1 }}", &["用户名", "年龄"]),
         ("{% set x = y %}{{ x }}", &["y"]),
@@ -44,7 +44,7 @@ fn free_names_are_found_where_they_stand() {
 }
 
 #[test]
-fn what_could_never_run_is_refused_with_near_names() {
+fn unsupported_syntax_is_rejected_with_suggestions() {
     let table = [
         ("{{ x | uper }}", "there is no filter `uper`", "did you mean `upper`?"),
         ("{{ x.upper() }}", "`.upper()` is a method call, but values have no methods", "write `x | upper`"),
@@ -61,9 +61,9 @@ fn what_could_never_run_is_refused_with_near_names() {
         ),
     ];
     for (source, message, help) in table {
-        let refused = uses(source).refused;
+        let rejected = uses(source).rejected;
         assert_eq!(
-            (refused[0].message.to_string().as_str(), refused[0].help.as_ref().map(ToString::to_string).as_deref()),
+            (rejected[0].message.to_string().as_str(), rejected[0].help.as_ref().map(ToString::to_string).as_deref()),
             (message, Some(help)),
             "{source}"
         );
@@ -71,13 +71,13 @@ fn what_could_never_run_is_refused_with_near_names() {
 }
 
 #[test]
-fn blocks_and_pulled_templates_are_found() {
+fn blocks_and_targets_are_found() {
     let uses = uses(
         "{% extends 'default:base.md' %}{% block a %}{{ x }}{{ super() }}{% include 'p.md' ignore missing %}{% endblock %}",
     );
     assert_eq!(uses.targets.len(), 2);
     assert_eq!(uses.targets[0].name.as_deref(), Some("default:base.md"));
-    assert_eq!(uses.targets[1].pull, Pull::IncludeIfThere);
+    assert_eq!(uses.targets[1].kind, TargetKind::IncludeIfPresent);
     assert_eq!(uses.targets[1].place.blocks, [0]);
     assert!(uses.blocks[0].calls_super);
 }

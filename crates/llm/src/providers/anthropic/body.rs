@@ -1,5 +1,5 @@
-//! What is sent: the body of a messages request. The API wants what chat completions leave free: the system's words apart,
-//! a first message of the user, roles that take turns, no empty text, and a limit of the reply.
+//! Encodes the body of a messages request. Unlike chat completions, the API requires a separate system text, a first message of the
+//! user, alternating roles, no empty text, and a token limit.
 
 use std::borrow::Cow;
 
@@ -11,23 +11,23 @@ use crate::model::request::ModelRequest;
 use crate::providers::http::config::{ServerConfig, Structured};
 use crate::providers::http::request_features::RequestFeatures;
 
-/// The most tokens of a reply where nobody says. The oldest of the models take no more.
+/// The default token limit of a reply. The oldest models support no more.
 pub const DEFAULT_MAX_TOKENS: u32 = 4096;
 
-const REPLY: &str = "reply";
+const TOOL_NAME: &str = "reply";
 
-const BETWEEN: &str = "\n\n";
+const SEPARATOR: &str = "\n\n";
 
-/// What the user says where the API wants a message of theirs and the prompt has none.
-const NOTHING: &str = "…";
+/// The user message where the API requires one and the prompt has none.
+const PLACEHOLDER: &str = "…";
 
-/// The body as JSON. Nothing of the request's `task` is in it.
+/// Encodes the body as JSON. It contains no part of the request's `task`.
 pub(crate) fn encode(
     config: &ServerConfig,
     request: &ModelRequest,
-    asking: RequestFeatures,
+    features: RequestFeatures,
 ) -> serde_json::Result<Vec<u8>> {
-    let tool = request.schema.as_deref().filter(|_| asking.form == Structured::Tool);
+    let tool = request.schema.as_deref().filter(|_| features.form == Structured::Tool);
     let (system, messages) = arrange(&request.messages);
     serde_json::to_vec(&Body {
         model: &config.model,
@@ -37,16 +37,16 @@ pub(crate) fn encode(
         stream: true,
         temperature: request.temperature.or(config.temperature),
         tools: tool.map(|schema| {
-            [Tool { name: REPLY, description: "Gives the reply. Call it exactly once.", input_schema: schema }]
+            [Tool { name: TOOL_NAME, description: "Gives the reply. Call it exactly once.", input_schema: schema }]
         }),
-        tool_choice: tool.map(|_| ToolChoice { r#type: "tool", name: REPLY, disable_parallel_tool_use: true }),
+        tool_choice: tool.map(|_| ToolChoice { r#type: "tool", name: TOOL_NAME, disable_parallel_tool_use: true }),
         extra: &config.extra,
     })
 }
 
-/// The system's words, and the rest in turns that begin and end with the user. A prompt that is all the system's is the
-/// user's, as a template without role lines is. The last turn is never the assistant's: the API would have it
-/// continued instead of answered.
+/// Splits the messages into the system text and turns that start and end with the user. If there are only system messages, they become
+/// a user message, like a template without role lines. The last turn is never that of the assistant, because the API would continue
+/// it instead of replying.
 fn arrange(messages: &[ChatMessage]) -> (Option<String>, Vec<Turn<'_>>) {
     let mut system: Vec<&str> = Vec::new();
     let mut turns: Vec<Turn<'_>> = Vec::new();
@@ -62,23 +62,23 @@ fn arrange(messages: &[ChatMessage]) -> (Option<String>, Vec<Turn<'_>>) {
         match turns.last_mut() {
             Some(last) if last.role == role => {
                 let joined = last.content.to_mut();
-                joined.push_str(BETWEEN);
+                joined.push_str(SEPARATOR);
                 joined.push_str(&message.content);
             }
             _ => turns.push(Turn { role, content: Cow::Borrowed(&message.content) }),
         }
     }
-    let system = (!system.is_empty()).then(|| system.join(BETWEEN));
+    let system = (!system.is_empty()).then(|| system.join(SEPARATOR));
     if turns.is_empty() {
-        let content = system.map_or(Cow::Borrowed(NOTHING), Cow::Owned);
+        let content = system.map_or(Cow::Borrowed(PLACEHOLDER), Cow::Owned);
         return (None, vec![Turn { role: "user", content }]);
     }
-    let nothing = || Turn { role: "user", content: Cow::Borrowed(NOTHING) };
+    let placeholder = || Turn { role: "user", content: Cow::Borrowed(PLACEHOLDER) };
     if turns.first().is_some_and(|turn| turn.role != "user") {
-        turns.insert(0, nothing());
+        turns.insert(0, placeholder());
     }
     if turns.last().is_some_and(|turn| turn.role != "user") {
-        turns.push(nothing());
+        turns.push(placeholder());
     }
     (system, turns)
 }
@@ -125,7 +125,7 @@ struct ToolChoice {
 mod tests {
     use super::*;
 
-    fn arranged(messages: &[(Role, &str)]) -> (Option<String>, Vec<(&'static str, String)>) {
+    fn arrange_messages(messages: &[(Role, &str)]) -> (Option<String>, Vec<(&'static str, String)>) {
         let messages: Vec<ChatMessage> =
             messages.iter().map(|(role, content)| ChatMessage { role: *role, content: (*content).into() }).collect();
         let (system, turns) = arrange(&messages);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn any_prompt_becomes_turns_that_begin_and_end_with_the_user() {
+    fn any_prompt_becomes_turns_that_start_and_end_with_the_user() {
         use Role::{Assistant, System, User};
         type Case<'a> = (&'a [(Role, &'a str)], Option<&'a str>, &'a [(&'a str, &'a str)]);
         let table: [Case<'_>; 9] = [
@@ -152,8 +152,8 @@ mod tests {
             (&[(User, "")], None, &[("user", "…")]),
         ];
         for (messages, system, turns) in table {
-            let (told, arranged) = arranged(messages);
-            assert_eq!(told.as_deref(), system, "{messages:?}");
+            let (system_text, arranged) = arrange_messages(messages);
+            assert_eq!(system_text.as_deref(), system, "{messages:?}");
             let arranged: Vec<(&str, &str)> = arranged.iter().map(|(role, text)| (*role, text.as_str())).collect();
             assert_eq!(arranged, turns, "{messages:?}");
         }

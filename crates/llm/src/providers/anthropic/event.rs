@@ -1,10 +1,10 @@
-//! What is received: one event of a stream, or a whole message.
+//! Parses an event of a stream or a complete message.
 
 use serde_json::Value;
 
-use crate::providers::http::chunk::{Chunk, at, document, object, said};
+use crate::providers::http::chunk::{Chunk, at, json_text, non_empty_text, object};
 
-/// Reads one piece. `None` when it is no JSON object.
+/// Parses an event or a message. `None` if it is not a JSON object.
 pub(crate) fn read(data: &[u8]) -> Option<Chunk> {
     let event = object(data)?;
     let kind = at(&event, "/type").as_str().unwrap_or_default();
@@ -14,58 +14,60 @@ pub(crate) fn read(data: &[u8]) -> Option<Chunk> {
     let mut chunk = Chunk { known: true, ..Chunk::default() };
     match kind {
         "message_start" => {
-            chunk.model = said(at(&event, "/message/model"));
-            count(&mut chunk, at(&event, "/message/usage"));
+            chunk.model = non_empty_text(at(&event, "/message/model"));
+            set_usage(&mut chunk, at(&event, "/message/usage"));
         }
         "content_block_start" => {
-            // A block mostly begins empty. What a tool is called with begins as an empty object, which is none of it.
+            // A block usually starts empty. The input of a tool call starts as an empty object, which is not part of it.
             let block = at(&event, "/content_block");
-            chunk.text = said(at(block, "/text")).filter(|_| at(block, "/type") == "text").unwrap_or_default();
-            chunk.working = !chunk.text.is_empty();
+            chunk.text =
+                non_empty_text(at(block, "/text")).filter(|_| at(block, "/type") == "text").unwrap_or_default();
+            chunk.is_working = !chunk.text.is_empty();
         }
         "content_block_delta" => {
-            chunk.text = said(at(&event, "/delta/text")).unwrap_or_default();
-            chunk.arguments = said(at(&event, "/delta/partial_json")).unwrap_or_default();
-            // Thinking, and signatures of it, come as deltas of other kinds.
-            chunk.working = true;
+            chunk.text = non_empty_text(at(&event, "/delta/text")).unwrap_or_default();
+            chunk.arguments = non_empty_text(at(&event, "/delta/partial_json")).unwrap_or_default();
+            // Thinking and its signatures are deltas of other types.
+            chunk.is_working = true;
         }
         "message_delta" => {
-            end(&mut chunk, at(&event, "/delta/stop_reason"));
-            count(&mut chunk, at(&event, "/usage"));
+            set_stop_reason(&mut chunk, at(&event, "/delta/stop_reason"));
+            set_usage(&mut chunk, at(&event, "/usage"));
         }
         "message_stop" => chunk.done = true,
-        _ if at(&event, "/content").is_array() => whole(&mut chunk, &event),
+        _ if at(&event, "/content").is_array() => read_message(&mut chunk, &event),
         "content_block_stop" | "ping" => {}
         _ => chunk.known = false,
     }
     Some(chunk)
 }
 
-/// A whole message, which has its fields where an event has its `message`.
-fn whole(chunk: &mut Chunk, message: &Value) {
-    chunk.model = said(at(message, "/model"));
-    end(chunk, at(message, "/stop_reason"));
-    count(chunk, at(message, "/usage"));
-    chunk.working = true;
+/// Parses a complete message.
+fn read_message(chunk: &mut Chunk, message: &Value) {
+    chunk.model = non_empty_text(at(message, "/model"));
+    set_stop_reason(chunk, at(message, "/stop_reason"));
+    set_usage(chunk, at(message, "/usage"));
+    chunk.is_working = true;
     for part in at(message, "/content").as_array().into_iter().flatten() {
         if at(part, "/type") == "text" {
             chunk.text.push_str(at(part, "/text").as_str().unwrap_or_default());
         } else if at(part, "/type") == "tool_use" && chunk.arguments.is_empty() {
-            chunk.arguments = document(at(part, "/input"));
+            chunk.arguments = json_text(at(part, "/input"));
         }
     }
 }
 
-fn end(chunk: &mut Chunk, reason: &Value) {
+fn set_stop_reason(chunk: &mut Chunk, reason: &Value) {
     chunk.finished = !reason.is_null();
     chunk.cut_off = reason == "max_tokens" || reason == "model_context_window_exceeded";
 }
 
-/// The prompt's tokens are counted in three parts: new ones, ones that were kept for later, ones that were kept before.
-fn count(chunk: &mut Chunk, usage: &Value) {
+/// Sets the token counts. The tokens of the prompt are counted in three parts: uncached, written to the cache, and read from it.
+fn set_usage(chunk: &mut Chunk, usage: &Value) {
     let part = |name: &str| usage.get(name).and_then(Value::as_u64);
-    let kept = ["cache_creation_input_tokens", "cache_read_input_tokens"].map(|name| part(name).unwrap_or_default());
-    chunk.tokens_in = part("input_tokens").map(|new| kept.iter().fold(new, |sum, kept| sum.saturating_add(*kept)));
+    let cached = ["cache_creation_input_tokens", "cache_read_input_tokens"].map(|name| part(name).unwrap_or_default());
+    chunk.tokens_in =
+        part("input_tokens").map(|new| cached.iter().fold(new, |sum, cached| sum.saturating_add(*cached)));
     chunk.tokens_cached = part("cache_read_input_tokens");
     chunk.tokens_out = part("output_tokens");
 }
@@ -75,12 +77,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn with<T>(value: &Value, look: impl FnOnce(Chunk) -> T) -> T {
-        look(read(value.to_string().as_bytes()).unwrap_or_else(|| panic!("{value}")))
+    fn with<T>(value: &Value, check: impl FnOnce(Chunk) -> T) -> T {
+        check(read(value.to_string().as_bytes()).unwrap_or_else(|| panic!("{value}")))
     }
 
     #[test]
-    fn text_and_arguments_are_found_and_thinking_is_neither() {
+    fn text_and_arguments_are_parsed_and_thinking_is_ignored() {
         let delta = |delta: Value| json!({ "type": "content_block_delta", "index": 0, "delta": delta });
         let table = [
             (delta(json!({ "type": "text_delta", "text": "您" })), "您", "", true),
@@ -98,16 +100,20 @@ mod tests {
             (json!({ "type": "ping" }), "", "", false),
             (json!({ "type": "content_block_delta", "delta": 5 }), "", "", true),
         ];
-        for (value, text, arguments, working) in table {
+        for (value, text, arguments, is_working) in table {
             with(&value, |chunk| {
-                assert_eq!((&*chunk.text, &*chunk.arguments, chunk.working), (text, arguments, working), "{value}");
+                assert_eq!(
+                    (&*chunk.text, &*chunk.arguments, chunk.is_working),
+                    (text, arguments, is_working),
+                    "{value}"
+                );
                 assert!(chunk.known && !chunk.finished && !chunk.done, "{value}");
             });
         }
     }
 
     #[test]
-    fn a_message_says_who_wrote_it_how_long_it_is_and_why_it_ends() {
+    fn model_usage_and_stop_reason_are_parsed() {
         let start = json!({ "type": "message_start", "message": { "model": "claude", "content": [],
             "usage": { "input_tokens": 3, "cache_creation_input_tokens": 10, "cache_read_input_tokens": 100,
                 "output_tokens": 1 } } });
@@ -131,12 +137,12 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_message_is_read_at_once() {
-        let whole = json!({ "type": "message", "model": "claude", "stop_reason": "end_turn",
+    fn a_complete_message_is_parsed() {
+        let message = json!({ "type": "message", "model": "claude", "stop_reason": "end_turn",
             "content": [{ "type": "thinking", "thinking": "hm" }, { "type": "text", "text": "您" },
                 { "type": "text", "text": "好" }, { "type": "tool_use", "name": "reply", "input": { "a": 1 } }],
             "usage": { "input_tokens": 3, "output_tokens": 2 } });
-        with(&whole, |chunk| {
+        with(&message, |chunk| {
             assert_eq!((&*chunk.text, &*chunk.arguments), ("您好", "{\"a\":1}"));
             assert!(chunk.known && chunk.finished);
             assert_eq!((chunk.tokens_in, chunk.tokens_out), (Some(3), Some(2)));
@@ -144,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_from_what_is_unknown() {
+    fn errors_are_distinguished_from_unknown_events() {
         let error = json!({ "type": "error", "error": { "type": "overloaded_error", "message": "Overloaded" } });
         with(&error, |chunk| assert_eq!(chunk.error.unwrap().status, Some(529)));
         for unknown in [json!({}), json!({ "ok": true }), json!({ "type": "new_event" }), json!({ "content": "x" })] {
@@ -156,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_another_type_is_absent_and_never_refused() {
+    fn a_field_of_another_type_is_ignored() {
         let values = json!([null, true, -1, 7, 1.5, "s", [1, [2], { "name": 3 }], { "name": "n" }]);
         let kinds = ["message_start", "content_block_start", "content_block_delta", "message_delta", "message", "ping"];
         for value in values.as_array().unwrap() {

@@ -1,4 +1,4 @@
-//! The provider against a server on this machine: what is sent, and what is made of the answers.
+//! Tests of the provider with a local server: requests and responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::providers::http::fake::{CapturedDeltas, FakeServer, Step, plain, stre
 
 const KEY: &str = "sk-ant-very-secret";
 
-/// Long enough that a busy machine does not reach it, where a test expects no timeout.
+/// Long enough for a busy machine, for tests that expect no timeout.
 const LONG: Duration = Duration::from_secs(20);
 
 const SHORT: Duration = Duration::from_millis(60);
@@ -63,7 +63,7 @@ fn delta(delta: &Value) -> String {
     json!({ "type": "content_block_delta", "index": 0, "delta": delta }).to_string()
 }
 
-fn said(text: &str) -> String {
+fn text_event(text: &str) -> String {
     delta(&json!({ "type": "text_delta", "text": text }))
 }
 
@@ -74,10 +74,10 @@ fn end(reason: &str) -> String {
 const STOP: &str = "{\"type\": \"message_stop\"}";
 
 fn good(text: &str) -> Vec<Step> {
-    stream(&[&start(), "{\"type\": \"ping\"}", &said(text), &end("end_turn"), STOP])
+    stream(&[&start(), "{\"type\": \"ping\"}", &text_event(text), &end("end_turn"), STOP])
 }
 
-fn refuse(status: u16, kind: &str, message: &str) -> Vec<Step> {
+fn reject(status: u16, kind: &str, message: &str) -> Vec<Step> {
     let body = json!({ "type": "error", "error": { "type": kind, "message": message } }).to_string();
     vec![Step::Send(plain(status, "application/json", "", &body))]
 }
@@ -88,13 +88,13 @@ fn bodies(server: &FakeServer) -> Vec<Value> {
 }
 
 async fn ask(settings: ServerConfig) -> (Result<ModelReply, ModelError>, CapturedDeltas) {
-    let mut heard = CapturedDeltas::default();
-    let result = Caller::new(&MESSAGES, settings).unwrap().complete(&request(), &mut heard).await;
-    (result, heard)
+    let mut captured = CapturedDeltas::default();
+    let result = Caller::new(&MESSAGES, settings).unwrap().complete(&request(), &mut captured).await;
+    (result, captured)
 }
 
 #[tokio::test]
-async fn a_request_is_written_as_the_api_wants_it() {
+async fn a_request_has_the_format_of_the_api() {
     let server = FakeServer::start([good("好"), good("好")]).await;
     let mut settings = config(&server);
     settings.extra = Map::from_iter([("top_k".to_owned(), json!(5))]);
@@ -129,28 +129,28 @@ async fn a_request_is_written_as_the_api_wants_it() {
 }
 
 #[tokio::test]
-async fn words_and_calls_are_heard_piece_by_piece_and_counted() {
+async fn text_and_tool_calls_are_streamed_and_counted() {
     let thinking = delta(&json!({ "type": "thinking_delta", "thinking": "hm" }));
     let input = |text: &str| delta(&json!({ "type": "input_json_delta", "partial_json": text }));
     let server = FakeServer::start([
-        stream(&[&start(), &thinking, &said("您"), &said("好"), &end("max_tokens"), STOP]),
-        stream(&[&start(), &said("好的："), &input("{\"a\""), &input(": 1}"), &end("tool_use"), STOP]),
+        stream(&[&start(), &thinking, &text_event("您"), &text_event("好"), &end("max_tokens"), STOP]),
+        stream(&[&start(), &text_event("好的："), &input("{\"a\""), &input(": 1}"), &end("tool_use"), STOP]),
     ])
     .await;
     let provider = Caller::new(&MESSAGES, config(&server)).unwrap();
-    let mut heard = CapturedDeltas::default();
-    let reply = provider.complete(&request(), &mut heard).await.unwrap();
-    assert_eq!(heard.0, ["您", "好"]);
+    let mut captured = CapturedDeltas::default();
+    let reply = provider.complete(&request(), &mut captured).await.unwrap();
+    assert_eq!(captured.0, ["您", "好"]);
     assert_eq!((reply.text.as_str(), reply.model.as_str(), reply.attempts), ("您好", "claude-x-1", 1));
     assert_eq!((reply.tokens_in, reply.tokens_out, reply.cut_off), (Some(111), Some(7), true));
-    let mut heard = CapturedDeltas::default();
-    let reply = provider.complete(&request(), &mut heard).await.unwrap();
-    assert_eq!(heard.0, ["好的：", "<restart>", "{\"a\"", ": 1}"]);
+    let mut captured = CapturedDeltas::default();
+    let reply = provider.complete(&request(), &mut captured).await.unwrap();
+    assert_eq!(captured.0, ["好的：", "<restart>", "{\"a\"", ": 1}"]);
     assert_eq!((reply.text.as_str(), reply.cut_off), ("{\"a\": 1}", false));
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_stream_is_understood() {
+async fn responses_without_streaming_are_supported() {
     let body = json!({ "type": "message", "model": "m", "content": [{ "type": "tool_use", "input": { "a": 1 } }],
         "stop_reason": "tool_use", "usage": { "input_tokens": 3, "output_tokens": 2 } });
     let server = FakeServer::start([vec![Step::Send(plain(200, "application/json", "", &body.to_string()))]]).await;
@@ -159,28 +159,28 @@ async fn a_server_that_does_not_stream_is_understood() {
 }
 
 #[tokio::test]
-async fn what_passes_by_itself_is_tried_again() {
+async fn transient_errors_are_retried() {
     let overloaded = json!({ "type": "error", "error": { "type": "overloaded_error", "message": "Overloaded" } });
     let table = [
-        refuse(529, "overloaded_error", "Overloaded"),
-        refuse(429, "rate_limit_error", "slow down"),
+        reject(529, "overloaded_error", "Overloaded"),
+        reject(429, "rate_limit_error", "slow down"),
         stream(&[&start(), &overloaded.to_string()]),
-        stream(&[&start(), &said("您"), &overloaded.to_string()]),
-        stream(&[&start(), &said("您")]),
-        stream(&[&start(), &said("您"), "{\"type\": \"content_bl"]),
+        stream(&[&start(), &text_event("您"), &overloaded.to_string()]),
+        stream(&[&start(), &text_event("您")]),
+        stream(&[&start(), &text_event("您"), "{\"type\": \"content_bl"]),
         vec![],
     ];
     for steps in table {
         let server = FakeServer::start([steps, good("好")]).await;
-        let (reply, heard) = ask(config(&server)).await;
+        let (reply, captured) = ask(config(&server)).await;
         let reply = reply.unwrap();
         assert_eq!((reply.text.as_str(), reply.attempts), ("好", 2));
-        assert_eq!(heard.0[heard.0.len() - 2..], ["<restart>", "好"]);
+        assert_eq!(captured.0[captured.0.len() - 2..], ["<restart>", "好"]);
     }
 }
 
 #[tokio::test]
-async fn what_will_not_pass_by_itself_is_told_at_once() {
+async fn permanent_errors_are_returned_immediately() {
     let table = [
         (401, "authentication_error", "invalid x-api-key sk-ant-very-secret", "API key"),
         (400, "invalid_request_error", "max_tokens: 90000 > 8192", "settings"),
@@ -189,10 +189,13 @@ async fn what_will_not_pass_by_itself_is_told_at_once() {
     ];
     for (status, kind, message, advice) in table {
         let in_stream = json!({ "type": "error", "error": { "type": kind, "message": message } }).to_string();
-        for steps in [refuse(status, kind, message), stream(&[&start(), &in_stream])] {
+        for steps in [reject(status, kind, message), stream(&[&start(), &in_stream])] {
             let server = FakeServer::start([steps]).await;
             let error = ask(config(&server)).await.0.unwrap_err();
-            assert!(matches!(error, ModelError::Http { status: told, attempts: 1, .. } if told == status), "{error:?}");
+            assert!(
+                matches!(error, ModelError::Http { status: actual, attempts: 1, .. } if actual == status),
+                "{error:?}"
+            );
             let line = error.to_string();
             assert!(line.contains(advice) && !line.contains(KEY), "{line}");
         }
@@ -200,9 +203,9 @@ async fn what_will_not_pass_by_itself_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_tools_is_asked_in_words_from_then_on() {
+async fn after_a_rejection_of_tools_requests_contain_none() {
     let message = "Thinking may not be enabled when tool_choice forces tool use.";
-    let server = FakeServer::start([refuse(400, "invalid_request_error", message), good("一"), good("二")]).await;
+    let server = FakeServer::start([reject(400, "invalid_request_error", message), good("一"), good("二")]).await;
     let provider = Caller::new(&MESSAGES, ServerConfig { max_attempts: 1, ..config(&server) }).unwrap();
     assert_eq!(provider.complete(&request(), &mut NoLiveOutput).await.unwrap().text, "一");
     assert_eq!(provider.complete(&request(), &mut NoLiveOutput).await.unwrap().text, "二");
@@ -211,23 +214,23 @@ async fn a_server_that_refuses_tools_is_asked_in_words_from_then_on() {
 }
 
 #[tokio::test]
-async fn silence_has_its_timeouts_here_too() {
+async fn timeouts_without_data_are_reported() {
     let first = [stream(&[&start()]), vec![Step::Hang]].concat();
-    let idle = [stream(&[&start(), &said("您")]), vec![Step::Hang]].concat();
-    for (steps, what) in [(first, TimeoutPhase::FirstToken), (idle, TimeoutPhase::Idle)] {
+    let idle = [stream(&[&start(), &text_event("您")]), vec![Step::Hang]].concat();
+    for (steps, phase) in [(first, TimeoutPhase::FirstToken), (idle, TimeoutPhase::Idle)] {
         let server = FakeServer::start([steps]).await;
         let mut settings = ServerConfig { max_attempts: 1, ..config(&server) };
-        match what {
+        match phase {
             TimeoutPhase::FirstToken => settings.first_token_timeout = SHORT,
             _ => settings.idle_timeout = SHORT,
         }
         let error = ask(settings).await.0.unwrap_err();
-        assert_eq!(error, ModelError::Timeout { host: server.host.clone(), what, after: SHORT, attempts: 1 });
+        assert_eq!(error, ModelError::Timeout { host: server.host.clone(), phase, after: SHORT, attempts: 1 });
     }
 }
 
 #[tokio::test]
-async fn settings_that_the_api_does_not_have_are_refused() {
+async fn unsupported_settings_are_rejected() {
     let server = FakeServer::start([]).await;
     for form in [Structured::JsonSchema, Structured::JsonObject] {
         let error =

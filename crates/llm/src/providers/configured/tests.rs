@@ -1,4 +1,4 @@
-//! Prices from tables, and calls that wait in virtual time.
+//! Tests of costs and rate limits, in virtual time.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::model::provider::NoLiveOutput;
 use crate::providers::rate_limiter::RateLimits;
 
 struct Slow {
-    takes: Duration,
-    ends: Result<(u64, u64), ModelError>,
+    delay: Duration,
+    result: Result<(u64, u64), ModelError>,
 }
 
 #[async_trait]
@@ -21,8 +21,8 @@ impl Provider for Slow {
     }
 
     async fn complete(&self, _request: &ModelRequest, _live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
-        sleep(self.takes).await;
-        let (tokens_in, tokens_out) = self.ends.clone()?;
+        sleep(self.delay).await;
+        let (tokens_in, tokens_out) = self.result.clone()?;
         Ok(ModelReply {
             tokens_in: Some(tokens_in),
             tokens_out: Some(tokens_out),
@@ -37,18 +37,18 @@ fn request(characters: usize) -> ModelRequest {
     ModelRequest { messages, max_tokens: Some(100), ..ModelRequest::default() }
 }
 
-fn configured(ends: Result<(u64, u64), ModelError>, limits: RateLimits, price: Option<Price>) -> ConfiguredModel {
+fn configured(result: Result<(u64, u64), ModelError>, limits: RateLimits, price: Option<Price>) -> ConfiguredModel {
     ConfiguredModel {
-        provider: Arc::new(Slow { takes: Duration::from_secs(1), ends }),
-        gate: Some(Arc::new(RateLimiter::new(limits))),
+        provider: Arc::new(Slow { delay: Duration::from_secs(1), result }),
+        rate_limiter: Some(Arc::new(RateLimiter::new(limits))),
         price,
-        manners: ReplyPolicy { repair: true, reask: 2 },
+        reply_policy: ReplyPolicy { repair: true, reask: 2 },
         max_tokens: None,
     }
 }
 
 #[test]
-fn a_price_is_counted_from_the_tokens_of_prompt_and_reply() {
+fn the_cost_is_computed_from_the_tokens_of_prompt_and_reply() {
     let price = |cached, per| Price { input: 0.5, output: 1.5, cached, currency: "USD".into(), per };
     let reply = |tokens: (u64, u64), tokens_cached| ModelReply {
         tokens_in: Some(tokens.0),
@@ -61,23 +61,23 @@ fn a_price_is_counted_from_the_tokens_of_prompt_and_reply() {
         (price(None, 1_000), reply((200, 100), None), 0.25),
         (price(Some(0.1), 1_000), reply((200, 100), Some(100)), 0.21),
         (price(None, 1_000), reply((200, 100), Some(100)), 0.25),
-        // A server that says that more was kept than there was is not believed.
+        // More cached tokens than tokens of the prompt are ignored.
         (price(Some(0.0), 1_000), reply((200, 0), Some(900)), 0.0),
         (price(None, 1), reply((0, 0), None), 0.0),
     ];
     for (price, reply, expected) in table {
-        let cost = price.of(&reply).unwrap();
+        let cost = price.cost(&reply).unwrap();
         assert!((cost.amount - expected).abs() < 1e-12, "{cost:?} is not {expected}");
         assert_eq!(cost.currency, "USD");
     }
-    assert_eq!(price(None, 1).of(&ModelReply::default()), None, "without a model there is no price");
+    assert_eq!(price(None, 1).cost(&ModelReply::default()), None, "without a model there is no price");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_carries_its_price_and_the_model_its_manners() {
+async fn a_reply_has_its_cost_and_the_model_its_reply_policy() {
     let price = Price { input: 2.0, output: 8.0, cached: None, currency: "CNY".into(), per: 1_000 };
     let model = configured(Ok((500, 250)), RateLimits::default(), Some(price));
-    assert_eq!(model.manners(), ReplyPolicy { repair: true, reask: 2 });
+    assert_eq!(model.reply_policy(), ReplyPolicy { repair: true, reask: 2 });
     let reply = model.complete(&request(3), &mut NoLiveOutput).await.unwrap();
     assert_eq!(reply.cost, Some(Cost { amount: 3.0, currency: "CNY".into() }));
     let free = configured(Ok((500, 250)), RateLimits::default(), None);
@@ -85,7 +85,7 @@ async fn a_reply_carries_its_price_and_the_model_its_manners() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_wait_for_a_place_and_for_the_minute() {
+async fn calls_wait_for_the_concurrency_and_rate_limits() {
     let limits = RateLimits { concurrency: Some(1), requests_per_minute: Some(2), tokens_per_minute: None };
     let model = configured(Ok((1, 1)), limits, None);
     let start = Instant::now();
@@ -97,11 +97,11 @@ async fn calls_wait_for_a_place_and_for_the_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_was_refused_gives_its_tokens_back_and_one_that_was_cut_off_does_not() {
-    let refused =
+async fn a_rejected_call_releases_its_tokens_and_a_truncated_one_does_not() {
+    let rejected =
         ModelError::Http { host: "h".into(), status: 429, message: String::new(), retry_after: None, attempts: 1 };
     let cut = ModelError::CutOff { host: "h".into(), attempts: 1 };
-    for (error, waits) in [(refused, false), (cut, true)] {
+    for (error, waits) in [(rejected, false), (cut, true)] {
         let limits = RateLimits { tokens_per_minute: Some(1_000), ..RateLimits::default() };
         let model = configured(Err(error), limits, None);
         let start = Instant::now();

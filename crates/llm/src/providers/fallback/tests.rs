@@ -1,4 +1,4 @@
-//! Chains of made-up models, each of which does what it is told.
+//! Tests of chains of fake models.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -8,43 +8,43 @@ use crate::model::error::TimeoutPhase;
 use crate::providers::http::fake::CapturedDeltas;
 use bcc_lang::message::ToMessage;
 
-/// Says a piece, and then ends as it is told.
-struct Made {
+/// Streams its name and returns `result`.
+struct FakeModel {
     name: &'static str,
-    ends: Result<&'static str, ModelError>,
-    /// Purposes that it has no answer for.
-    silent_for: Option<Purpose>,
-    asked: Mutex<u32>,
+    result: Result<&'static str, ModelError>,
+    /// The purpose that it does not support.
+    unsupported: Option<Purpose>,
+    calls: Mutex<u32>,
 }
 
-impl Made {
-    fn new(name: &'static str, ends: Result<&'static str, ModelError>) -> Arc<Self> {
-        Arc::new(Self { name, ends, silent_for: None, asked: Mutex::new(0) })
+impl FakeModel {
+    fn new(name: &'static str, result: Result<&'static str, ModelError>) -> Arc<Self> {
+        Arc::new(Self { name, result, unsupported: None, calls: Mutex::new(0) })
     }
 
-    fn asked(&self) -> u32 {
-        *self.asked.lock().unwrap()
+    fn calls(&self) -> u32 {
+        *self.calls.lock().unwrap()
     }
 }
 
 #[async_trait]
-impl Provider for Made {
+impl Provider for FakeModel {
     fn name(&self) -> &str {
         self.name
     }
 
     fn answers(&self, purpose: Purpose, _action_id: &str) -> bool {
-        self.silent_for != Some(purpose)
+        self.unsupported != Some(purpose)
     }
 
-    fn manners(&self) -> ReplyPolicy {
+    fn reply_policy(&self) -> ReplyPolicy {
         ReplyPolicy { repair: self.name == "first", reask: 0 }
     }
 
     async fn complete(&self, _request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
-        *self.asked.lock().unwrap() += 1;
+        *self.calls.lock().unwrap() += 1;
         live.text(self.name);
-        let text = self.ends.clone()?.to_owned();
+        let text = self.result.clone()?.to_owned();
         Ok(ModelReply { text, model: self.name.into(), attempts: 2, ..ModelReply::default() })
     }
 }
@@ -53,26 +53,26 @@ fn http(status: u16, attempts: u32) -> ModelError {
     ModelError::Http { host: "h".into(), status, message: String::new(), retry_after: None, attempts }
 }
 
-async fn ask(chain: &[&Arc<Made>]) -> (Result<ModelReply, ModelError>, String) {
-    let others = chain.iter().skip(1).map(|made| Arc::clone(made) as Arc<dyn Provider>).collect();
+async fn ask(chain: &[&Arc<FakeModel>]) -> (Result<ModelReply, ModelError>, String) {
+    let others = chain.iter().skip(1).map(|model| Arc::clone(model) as Arc<dyn Provider>).collect();
     let chain = Fallback::new(Arc::clone(chain[0]) as Arc<dyn Provider>, others);
-    let mut heard = CapturedDeltas::default();
-    let result = chain.complete(&ModelRequest::default(), &mut heard).await;
-    (result, heard.0.concat().replace("<restart>", "|"))
+    let mut captured = CapturedDeltas::default();
+    let result = chain.complete(&ModelRequest::default(), &mut captured).await;
+    (result, captured.0.concat().replace("<restart>", "|"))
 }
 
 #[tokio::test]
-async fn a_first_model_that_answers_is_the_only_one_that_is_asked() {
-    let (first, second) = (Made::new("first", Ok("hello")), Made::new("second", Ok("no")));
-    let (reply, heard) = ask(&[&first, &second]).await;
+async fn only_the_first_model_is_called_if_it_answers() {
+    let (first, second) = (FakeModel::new("first", Ok("hello")), FakeModel::new("second", Ok("no")));
+    let (reply, captured) = ask(&[&first, &second]).await;
     let reply = reply.unwrap();
     assert_eq!((reply.text.as_str(), reply.attempts, reply.answered_by), ("hello", 2, None));
     assert!(reply.passed_over.is_empty());
-    assert_eq!((heard.as_str(), second.asked()), ("first", 0));
+    assert_eq!((captured.as_str(), second.calls()), ("first", 0));
 }
 
 #[tokio::test]
-async fn every_error_of_something_that_was_sent_passes_the_call_on() {
+async fn every_error_of_a_sent_request_tries_the_next_model() {
     let (host, attempts) = ("h".to_owned(), 3);
     let mut errors = vec![
         ModelError::Unreachable { host: host.clone(), reason: "refused".into(), attempts },
@@ -83,56 +83,59 @@ async fn every_error_of_something_that_was_sent_passes_the_call_on() {
     ];
     errors.extend([400, 401, 402, 403, 404, 413, 429, 500, 502, 503, 504, 529].map(|status| http(status, 3)));
     errors.extend(
-        [TimeoutPhase::Total, TimeoutPhase::FirstToken, TimeoutPhase::Idle].map(|what| ModelError::Timeout {
+        [TimeoutPhase::Total, TimeoutPhase::FirstToken, TimeoutPhase::Idle].map(|phase| ModelError::Timeout {
             host: host.clone(),
-            what,
+            phase,
             after: Duration::from_secs(1),
             attempts,
         }),
     );
     for error in errors {
-        let (first, second) = (Made::new("first", Err(error.clone())), Made::new("second", Ok("hello")));
-        let (reply, heard) = ask(&[&first, &second]).await;
+        let (first, second) = (FakeModel::new("first", Err(error.clone())), FakeModel::new("second", Ok("hello")));
+        let (reply, captured) = ask(&[&first, &second]).await;
         let reply = reply.unwrap();
         assert_eq!((reply.text.as_str(), reply.attempts), ("hello", 5), "{error}");
         assert_eq!(reply.answered_by.as_deref(), Some("second"), "{error}");
         let passed = PassedOver { model: "first".into(), error: error.to_message(), attempts: 3 };
         assert_eq!(reply.passed_over, [passed]);
-        // What was heard of the first is taken back before the second speaks.
-        assert_eq!(heard, "first|second", "{error}");
+        // The text of the first model is discarded before that of the second.
+        assert_eq!(captured, "first|second", "{error}");
     }
 }
 
 #[tokio::test]
-async fn a_mistake_that_no_other_model_should_cover_is_told_at_once() {
+async fn other_errors_are_returned_immediately() {
     for error in [
         ModelError::Config { message: "wrong".into() },
         ModelError::NoReply { key: "ask".into(), help: "write one".into() },
     ] {
-        let (first, second) = (Made::new("first", Err(error.clone())), Made::new("second", Ok("no")));
+        let (first, second) = (FakeModel::new("first", Err(error.clone())), FakeModel::new("second", Ok("no")));
         assert_eq!(ask(&[&first, &second]).await.0.unwrap_err(), error);
-        assert_eq!(second.asked(), 0);
+        assert_eq!(second.calls(), 0);
     }
 }
 
 #[tokio::test]
-async fn such_a_mistake_ends_the_chain_wherever_it_stands() {
+async fn other_errors_end_the_chain_at_any_position() {
     let mistake = ModelError::NoReply { key: "ask".into(), help: "write one".into() };
-    let chain =
-        [Made::new("first", Err(http(503, 4))), Made::new("second", Err(mistake)), Made::new("third", Ok("no"))];
+    let chain = [
+        FakeModel::new("first", Err(http(503, 4))),
+        FakeModel::new("second", Err(mistake)),
+        FakeModel::new("third", Ok("no")),
+    ];
     let error = ask(&chain.each_ref()).await.0.unwrap_err();
     assert!(error.to_string().contains("second: no reply for ask"), "{error}");
-    assert_eq!(chain[2].asked(), 0);
+    assert_eq!(chain[2].calls(), 0);
 }
 
 #[tokio::test]
-async fn when_none_answers_the_error_names_each_with_its_reason_and_all_attempts_count() {
+async fn if_all_fail_the_error_lists_each_model_and_counts_all_attempts() {
     let chain = [
-        Made::new("first", Err(http(503, 4))),
-        Made::new("second", Err(http(401, 1))),
-        Made::new("third", Err(ModelError::CutOff { host: "h".into(), attempts: 2 })),
+        FakeModel::new("first", Err(http(503, 4))),
+        FakeModel::new("second", Err(http(401, 1))),
+        FakeModel::new("third", Err(ModelError::CutOff { host: "h".into(), attempts: 2 })),
     ];
-    let (error, heard) = ask(&chain.each_ref()).await;
+    let (error, captured) = ask(&chain.each_ref()).await;
     let error = error.unwrap_err();
     assert_eq!(error.attempts(), 7);
     let message = error.to_string();
@@ -140,25 +143,29 @@ async fn when_none_answers_the_error_names_each_with_its_reason_and_all_attempts
     for part in ["returned 503", "second: the model at h returned 401", "third: the model at h closed"] {
         assert!(message.contains(part), "{message}");
     }
-    assert_eq!(heard, "first|second|third");
+    assert_eq!(captured, "first|second|third");
 }
 
 #[tokio::test]
-async fn a_model_that_has_no_answer_for_this_purpose_is_not_asked() {
-    let first = Made::new("first", Err(http(503, 1)));
-    let silent =
-        Arc::new(Made { name: "silent", ends: Ok("no"), silent_for: Some(Purpose::Action), asked: Mutex::new(0) });
-    let last = Made::new("last", Ok("hello"));
-    let (reply, _) = ask(&[&first, &silent, &last]).await;
+async fn a_model_that_does_not_support_the_purpose_is_not_called() {
+    let first = FakeModel::new("first", Err(http(503, 1)));
+    let unsupported_model = Arc::new(FakeModel {
+        name: "silent",
+        result: Ok("no"),
+        unsupported: Some(Purpose::Action),
+        calls: Mutex::new(0),
+    });
+    let last = FakeModel::new("last", Ok("hello"));
+    let (reply, _) = ask(&[&first, &unsupported_model, &last]).await;
     assert_eq!(reply.unwrap().answered_by.as_deref(), Some("last"));
-    assert_eq!(silent.asked(), 0);
-    // Where nobody else is left, the error is the first one's own.
-    assert_eq!(ask(&[&first, &silent]).await.0.unwrap_err(), http(503, 1));
+    assert_eq!(unsupported_model.calls(), 0);
+    // Without another model, the error is that of the first one.
+    assert_eq!(ask(&[&first, &unsupported_model]).await.0.unwrap_err(), http(503, 1));
 }
 
 #[tokio::test]
-async fn a_chain_is_known_by_its_first_model() {
-    let chain = Fallback::new(Made::new("first", Ok("a")), vec![Made::new("second", Ok("b"))]);
+async fn a_chain_has_the_name_of_its_first_model() {
+    let chain = Fallback::new(FakeModel::new("first", Ok("a")), vec![FakeModel::new("second", Ok("b"))]);
     assert_eq!(chain.name(), "first");
-    assert!(chain.manners().repair);
+    assert!(chain.reply_policy().repair);
 }

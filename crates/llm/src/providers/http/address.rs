@@ -1,40 +1,40 @@
-//! Where a model is asked: the address that follows from the configured one.
+//! Derives the address of requests from the configured one.
 
 use bcc_lang::message::msg;
 use reqwest::Url;
 
 use crate::model::error::ModelError;
-use crate::providers::http::config::refuse;
+use crate::providers::http::config::config_error;
 
-/// The address that requests go to: `base_url` and `path` after it. One that already ends in all of `path` is taken as it
-/// is, and one that ends in its beginning gets the rest; a query stays.
+/// The address of requests: `base_url` with `path` appended. If `base_url` already ends with `path` or with its first segments, only
+/// the missing segments are added. A query is kept.
 ///
 /// # Errors
-/// [`ModelError::Config`] when `base_url` is no http or https address, or carries a user name or password. The address
-/// itself is left out of the messages: it may carry a key where none belongs.
+/// [`ModelError::Config`] when `base_url` is not an http or https address, or contains a user name or password. The messages do not
+/// contain the address, because it may contain a key.
 pub(crate) fn endpoint(base_url: &str, path: &[&str], example: &str) -> Result<Url, ModelError> {
     let write = msg!("write a URL such as {example}");
     let url = Url::parse(base_url.trim())
-        .map_err(|error| refuse(msg!("`base_url` is not a valid URL ({error}); {write}")))?;
+        .map_err(|error| config_error(msg!("`base_url` is not a valid URL ({error}); {write}")))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(refuse(msg!("`base_url` must start with http:// or https://, not {}:", url.scheme())));
+        return Err(config_error(msg!("`base_url` must start with http:// or https://, not {}:", url.scheme())));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(refuse("`base_url` must not contain a user name or password; use `api_key_env`"));
+        return Err(config_error("`base_url` must not contain a user name or password; use `api_key_env`"));
     }
     let mut endpoint = url;
     endpoint.set_fragment(None);
     let Some(segments) = endpoint.path_segments() else {
-        return Err(refuse(msg!("`base_url` is not a valid URL; {write}")));
+        return Err(config_error(msg!("`base_url` is not a valid URL; {write}")));
     };
-    let written: Vec<&str> = segments.filter(|segment| !segment.is_empty()).collect();
-    // The longest beginning of the path that stands there already.
-    let begun = (1..=path.len()).rev().find(|count| path.get(..*count).is_some_and(|head| written.ends_with(head)));
-    let rest = path.get(begun.unwrap_or(0)..).unwrap_or_default();
-    if !rest.is_empty() {
+    let existing: Vec<&str> = segments.filter(|segment| !segment.is_empty()).collect();
+    // The number of leading segments of the path that are already present.
+    let present = (1..=path.len()).rev().find(|count| path.get(..*count).is_some_and(|head| existing.ends_with(head)));
+    let missing = path.get(present.unwrap_or(0)..).unwrap_or_default();
+    if !missing.is_empty() {
         let mut segments =
-            endpoint.path_segments_mut().map_err(|()| refuse(msg!("`base_url` is not a valid URL; {write}")))?;
-        segments.pop_if_empty().extend(rest);
+            endpoint.path_segments_mut().map_err(|()| config_error(msg!("`base_url` is not a valid URL; {write}")))?;
+        segments.pop_if_empty().extend(missing);
     }
     Ok(endpoint)
 }
@@ -46,7 +46,7 @@ mod tests {
     const CHAT: [&str; 2] = ["chat", "completions"];
 
     #[test]
-    fn the_endpoint_is_found_from_every_spelling_of_the_base() {
+    fn the_endpoint_is_derived_from_every_form_of_the_base_url() {
         let table: [(&str, &[&str], &str); 12] = [
             ("http://localhost:11434/v1", &CHAT, "http://localhost:11434/v1/chat/completions"),
             ("http://localhost:11434/v1/", &CHAT, "http://localhost:11434/v1/chat/completions"),
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_cannot_work_is_refused_without_repeating_it() {
+    fn invalid_addresses_are_rejected_without_showing_them() {
         for base_url in
             ["", "localhost:11434/v1", "ftp://h/secret", "/v1", "http://", "http://u:secret@h/v1", "file:///x"]
         {

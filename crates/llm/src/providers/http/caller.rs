@@ -1,4 +1,4 @@
-//! One call of a model: attempts until one brings a reply, or there is no hope.
+//! Calls a model, with retries until a reply or a permanent error.
 
 use async_trait::async_trait;
 use bcc_lang::message::msg;
@@ -9,32 +9,31 @@ use crate::model::provider::{LiveObserver, Provider};
 use crate::model::reply::ModelReply;
 use crate::model::request::ModelRequest;
 use crate::model::tokens;
-use crate::providers::http::config::{ServerConfig, Structured, refuse};
+use crate::providers::http::config::{ServerConfig, Structured, config_error};
 use crate::providers::http::dialect::Dialect;
 use crate::providers::http::draft::HttpAnswer;
-use crate::providers::http::request_features::{Learned, RequestFeatures};
+use crate::providers::http::request_features::{LearnedFeatures, RequestFeatures};
 use crate::providers::http::server::ModelServer;
 
-/// Characters of the model's name that are taken from a server.
-const LONGEST_MODEL_NAME: usize = 200;
+/// The maximum length of a model name that is taken from a server.
+const MAX_MODEL_NAME_CHARS: usize = 200;
 
-/// One model of one server, spoken to in one dialect. Cheap to ask many times: connections are kept. Its debug form shows no secret.
+/// One model of one server with one API. It reuses connections. Its debug output contains no secrets.
 #[derive(Debug)]
 pub struct Caller {
     name: String,
     server: ModelServer,
     form: Option<Structured>,
-    learned: Learned,
+    features: LearnedFeatures,
     dialect: &'static Dialect,
 }
 
 impl Caller {
-    /// A caller with these settings. Nothing is sent yet. Redirections are not followed, so that prompts and the key go nowhere but to
-    /// `base_url`.
+    /// Creates a caller without sending anything. It does not follow redirects, so that prompts and the key are sent only to `base_url`.
     pub fn new(dialect: &'static Dialect, config: ServerConfig) -> Result<Self, ModelError> {
         if !dialect.forms().any(|form| form == config.structured) {
             let names: Vec<String> = dialect.forms().map(|form| format!("\"{}\"", form.name())).collect();
-            return Err(refuse(msg!(
+            return Err(config_error(msg!(
                 "`structured` cannot be \"{}\" for the provider `{}`; write {}",
                 config.structured.name(),
                 dialect.name,
@@ -46,7 +45,7 @@ impl Caller {
             Some(config.structured).filter(|form| *form != Structured::Auto),
         );
         let server = ModelServer::new(dialect, config)?;
-        Ok(Self { name, server, form, learned: Learned::default(), dialect })
+        Ok(Self { name, server, form, features: LearnedFeatures::default(), dialect })
     }
 
     fn reply(&self, request: &ModelRequest, answer: HttpAnswer, attempts: u32) -> ModelReply {
@@ -54,7 +53,7 @@ impl Caller {
         let counted = answer.tokens_in.is_some() && answer.tokens_out.is_some();
         ModelReply {
             counted,
-            model: model.chars().take(LONGEST_MODEL_NAME).collect(),
+            model: model.chars().take(MAX_MODEL_NAME_CHARS).collect(),
             tokens_in: answer.tokens_in.or_else(|| Some(tokens::estimate_prompt(&request.messages))),
             tokens_out: answer.tokens_out.or_else(|| Some(tokens::estimate(&answer.text))),
             tokens_cached: answer.tokens_cached,
@@ -74,34 +73,34 @@ impl Provider for Caller {
 
     async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         let config = &self.server.config;
-        let whole = self.dialect.ladder;
-        let ladder = if self.form.is_some() || request.schema.is_none() { &[] } else { whole };
+        let auto_forms = self.dialect.auto_forms;
+        let allowed_forms = if self.form.is_some() || request.schema.is_none() { &[] } else { auto_forms };
         let mut retries = Retries::new(config.max_attempts, config.first_backoff);
-        let began = self.learned.asking(self.form, request.schema.is_some(), whole);
-        let mut asking = began;
+        let initial = self.features.current(self.form, request.schema.is_some(), auto_forms);
+        let mut current = initial;
         loop {
-            let body = (self.dialect.encode)(config, request, asking)
-                .map_err(|error| refuse(msg!("cannot encode the request ({error})")))?;
+            let body = (self.dialect.encode)(config, request, current)
+                .map_err(|error| config_error(msg!("cannot encode the request ({error})")))?;
             let sent = retries.count();
-            let failed = match self.server.attempt(self.dialect, body, asking.form == Structured::Tool, live).await {
+            let failed = match self.server.attempt(self.dialect, body, current.form == Structured::Tool, live).await {
                 Ok(answer) => {
-                    self.learned.keep(asking, began, whole);
+                    self.features.store(current, initial, auto_forms);
                     return Ok(self.reply(request, answer, sent));
                 }
                 Err(failed) => failed,
             };
             let (host, kind) = (&self.server.host, failed.error.kind());
-            let refusal = failed.refusal.as_ref();
-            let instead: Option<RequestFeatures> =
-                refusal.and_then(|refusal| asking.instead(refusal, ladder, asking.form == began.form));
+            let rejection = failed.rejection.as_ref();
+            let instead: Option<RequestFeatures> = rejection
+                .and_then(|rejection| current.alternative(rejection, allowed_forms, current.form == initial.form));
             if let Some(instead) = instead {
-                // Not a failure of the call: it is made again at once, and costs none of its attempts.
+                // This is not a failure of the call: it is retried immediately and does not count as an attempt.
                 tracing::debug!(host, kind, sent, ?instead, "asking the model for less");
-                asking = instead;
-                retries.grant();
+                current = instead;
+                retries.add_attempt();
             } else {
                 let Some(pause) = retries.pause_after(&failed.error) else {
-                    return Err(failed.error.after_attempts(sent));
+                    return Err(failed.error.with_attempts(sent));
                 };
                 tracing::debug!(host, kind, sent, pause_ms = pause.as_millis(), "asking the model again");
                 tokio::time::sleep(pause).await;

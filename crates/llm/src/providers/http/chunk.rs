@@ -1,58 +1,57 @@
-//! What one piece of a server's answer says, in whatever protocol it said it; and the errors that servers report.
+//! One part of a response, independent of the protocol, and the errors that servers report.
 
 use serde_json::Value;
 
-/// One event of a stream, or a whole answer.
+/// One event of a stream, or a complete response.
 #[derive(Debug, Default, PartialEq)]
 pub struct Chunk {
     pub(crate) model: Option<String>,
-    /// The next piece of the reply's text; empty for pieces of something else.
+    /// The next piece of the reply's text; empty for other parts.
     pub(crate) text: String,
-    /// The next piece of what a tool is called with: the reply, where it was asked for as a call of a tool.
+    /// The next piece of the arguments of a tool call, which are the reply if it was requested as a tool call.
     pub(crate) arguments: String,
-    /// Whether the model is at work: it wrote text, or reasoning, which is otherwise ignored.
-    pub(crate) working: bool,
-    /// Whether it is what the protocol says; an object with nothing known in it is not.
+    /// Whether the model generated text or reasoning; reasoning is otherwise ignored.
+    pub(crate) is_working: bool,
+    /// Whether it contains a known part of the protocol.
     pub(crate) known: bool,
-    /// Whether the model has ended its reply, for whatever reason.
+    /// Whether the reply has ended, for any reason.
     pub(crate) finished: bool,
-    /// Whether it ended because it may not say more.
+    /// Whether it ended because of the token limit.
     pub(crate) cut_off: bool,
     pub(crate) done: bool,
     pub(crate) tokens_in: Option<u64>,
-    /// How many of those the server had kept from an earlier call.
+    /// How many of those were cached by the server.
     pub(crate) tokens_cached: Option<u64>,
     pub(crate) tokens_out: Option<u64>,
-    /// An error that the server reports in place of a reply.
+    /// An error that the server reports instead of a reply.
     pub(crate) error: Option<ServerRejection>,
 }
 
 impl Chunk {
-    /// What an event that reports an error, or an answer whose status is good, says in place of a reply.
+    /// The error in an event, or in a response with a success status.
     pub(crate) fn reported(answer: &Value) -> Self {
         let error = answer.get("error").filter(|error| !error.is_null()).unwrap_or(answer);
-        Self { error: Some(refusal(error)), known: true, ..Self::default() }
+        Self { error: Some(parse_error(error)), known: true, ..Self::default() }
     }
 }
 
-/// The JSON object that `data` is. Fields of it that have another type than they should count as absent: servers differ in every
-/// detail.
+/// Parses a JSON object. Fields of an unexpected type are treated as absent, because servers differ in details.
 pub(crate) fn object(data: &[u8]) -> Option<Value> {
     serde_json::from_slice(data).ok().filter(Value::is_object)
 }
 
-/// What stands at a JSON pointer; null when nothing does.
+/// The value at a JSON pointer; null if there is none.
 pub(crate) fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
     value.pointer(pointer).unwrap_or(&Value::Null)
 }
 
-/// A text that may be something else, which is none then; an empty one is none, too.
-pub(crate) fn said(value: &Value) -> Option<String> {
+/// The text of a string; `None` for empty strings and other values.
+pub(crate) fn non_empty_text(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// A JSON document as text: a string holds it, or it stands there itself.
-pub(crate) fn document(value: &Value) -> String {
+/// A JSON document as text, which may be encoded as a string.
+pub(crate) fn json_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(_) | Value::Object(_) => value.to_string(),
@@ -62,19 +61,19 @@ pub(crate) fn document(value: &Value) -> String {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ServerRejection {
-    /// The HTTP status that it has, or stands for when that can be told.
+    /// The HTTP status, or the equivalent status if it can be determined.
     pub(crate) status: Option<u16>,
     pub(crate) message: String,
-    /// The field of the request that it complains about, where it names one apart.
-    pub(crate) about: String,
+    /// The field of the request that it refers to, if it is reported separately.
+    pub(crate) field: String,
 }
 
-/// The error that a body reports, in any of the shapes that servers use.
+/// Parses the error in a body, in any of the formats that servers use.
 pub(crate) fn read_error(body: &[u8]) -> ServerRejection {
     match serde_json::from_slice::<Value>(body) {
         Ok(Value::Object(fields)) => {
             let inner = ["error", "detail", "message"].iter().find_map(|key| fields.get(*key));
-            inner.map(refusal).unwrap_or_default()
+            inner.map(parse_error).unwrap_or_default()
         }
         Ok(Value::String(message)) => ServerRejection { message, ..ServerRejection::default() },
         Ok(_) => ServerRejection::default(),
@@ -89,18 +88,18 @@ pub(crate) fn read_error(body: &[u8]) -> ServerRejection {
     }
 }
 
-fn refusal(error: &Value) -> ServerRejection {
-    // A list of what is wrong with single fields, as pydantic writes it: the first is told.
+fn parse_error(error: &Value) -> ServerRejection {
+    // A list of errors of single fields, as written by pydantic: the first is used.
     let error = error.as_array().map_or(error, |list| list.first().unwrap_or(error));
-    let word = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
+    let text_of = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
     let message = match error {
         Value::String(message) => message.clone(),
-        _ if word("message").is_empty() => word("msg").to_owned(),
-        _ => word("message").to_owned(),
+        _ if text_of("message").is_empty() => text_of("msg").to_owned(),
+        _ => text_of("message").to_owned(),
     };
-    let about = match error.get("loc").and_then(Value::as_array) {
+    let field = match error.get("loc").and_then(Value::as_array) {
         Some(place) => place.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("."),
-        None => word("param").to_owned(),
+        None => text_of("param").to_owned(),
     };
     let number = ["code", "status", "status_code"].iter().find_map(|key| {
         let code = error.get(*key)?;
@@ -108,13 +107,13 @@ fn refusal(error: &Value) -> ServerRejection {
     });
     let status = match number {
         Some(code) if (400..600).contains(&code) => u16::try_from(code).ok(),
-        _ => stands_for(word("type")).or_else(|| stands_for(word("code"))),
+        _ => status_of(text_of("type")).or_else(|| status_of(text_of("code"))),
     };
-    ServerRejection { status, message, about }
+    ServerRejection { status, message, field }
 }
 
-/// The status that a kind of error has where it is no error inside a stream.
-fn stands_for(kind: &str) -> Option<u16> {
+/// The HTTP status that corresponds to a kind of error.
+fn status_of(kind: &str) -> Option<u16> {
     Some(match kind {
         "invalid_request_error" => 400,
         "authentication_error" | "invalid_api_key" => 401,
@@ -136,7 +135,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn errors_are_read_in_every_shape_that_servers_write() {
+    fn errors_are_parsed_in_every_format_of_servers() {
         let table = [
             (json!({ "error": { "message": "m", "code": 503 } }), Some(503)),
             (json!({ "error": { "message": "m", "code": "429" } }), Some(429)),
@@ -149,7 +148,7 @@ mod tests {
             (json!({ "error": "m" }), None),
         ];
         for (value, status) in table {
-            let expected = ServerRejection { status, message: "m".into(), about: String::new() };
+            let expected = ServerRejection { status, message: "m".into(), field: String::new() };
             let body = value.to_string();
             assert_eq!(read_error(body.as_bytes()), expected, "{value}");
             assert_eq!(Chunk::reported(&value).error, Some(expected), "{value}");
@@ -171,21 +170,21 @@ mod tests {
     }
 
     #[test]
-    fn the_field_that_a_server_complains_about_is_read() {
+    fn the_field_of_an_error_is_parsed() {
         let table = [
             json!({ "error": { "message": "m", "param": "response_format.type" } }),
             json!({ "detail": [{ "loc": ["body", "response_format", "type", 0], "msg": "m", "input": "private" }] }),
         ];
-        for (value, about) in table.iter().zip(["response_format.type", "body.response_format.type"]) {
+        for (value, field) in table.iter().zip(["response_format.type", "body.response_format.type"]) {
             let read = read_error(value.to_string().as_bytes());
-            assert_eq!((read.message.as_str(), read.about.as_str()), ("m", about), "{value}");
+            assert_eq!((read.message.as_str(), read.field.as_str()), ("m", field), "{value}");
         }
     }
 
     #[test]
-    fn a_document_is_a_string_or_stands_there_itself() {
-        assert_eq!(document(&json!(r#"{"a": 1}"#)), r#"{"a": 1}"#);
-        assert_eq!(document(&json!({ "b": 1, "a": [2] })), r#"{"b":1,"a":[2]}"#);
-        assert_eq!(document(&json!(5)), "");
+    fn a_document_may_be_encoded_as_a_string() {
+        assert_eq!(json_text(&json!(r#"{"a": 1}"#)), r#"{"a": 1}"#);
+        assert_eq!(json_text(&json!({ "b": 1, "a": [2] })), r#"{"b":1,"a":[2]}"#);
+        assert_eq!(json_text(&json!(5)), "");
     }
 }

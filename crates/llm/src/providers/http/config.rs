@@ -1,4 +1,4 @@
-//! How a model's server is reached, and what is refused before anything is sent.
+//! The settings of a model server, and their validation.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -11,38 +11,36 @@ use serde_json::{Map, Value};
 use crate::http::timeouts::TimeoutLimits;
 use crate::model::error::ModelError;
 
-/// The longest timeout that may be set; a longer one is a mistake of units.
-pub const LONGEST_TIMEOUT: Duration = Duration::from_hours(24);
+/// The maximum timeout; a longer one is probably a mistake in the unit.
+pub const MAX_TIMEOUT: Duration = Duration::from_hours(24);
 
-/// The settings of one model (docs/configuration.md). Its debug form shows no secret, and nothing that may hold one.
+/// The settings of one model (docs/configuration.md). Its debug output contains no secrets, and no fields that may contain one.
 #[derive(Clone)]
 pub struct ServerConfig {
-    /// Where the API is, up to and with its version: `http://localhost:11434/v1`, with or without a trailing slash. A
-    /// query stays, and counts as a secret.
+    /// The address of the API including its version: `http://localhost:11434/v1`, with or without a trailing slash. A query is kept and
+    /// treated as a secret.
     pub base_url: String,
     pub model: String,
-    /// The API key; `None` or an empty one sends no `Authorization` header, as local servers want it,
-    /// and no `x-api-key`.
+    /// The API key. With `None` or an empty key, no `Authorization` or `x-api-key` header is sent, as for local servers.
     pub api_key: Option<SecretString>,
-    /// The temperature where a request says none; `None` leaves it to the server.
+    /// The temperature if a request has none; `None` uses the default of the server.
     pub temperature: Option<f64>,
-    /// The longest reply in tokens where a request says none; `None` leaves it to the server.
+    /// The token limit of a reply if a request has none; `None` uses the default of the server.
     pub max_tokens: Option<u32>,
-    /// Headers that are sent besides the provider's own. Their values are secrets like the key.
+    /// Additional headers. Their values are secret, like the key.
     pub headers: Vec<(String, SecretString)>,
     pub extra: Map<String, Value>,
-    /// The proxy that the server is reached through: an `http://` address, or `none`; `None` takes the one that the
-    /// environment names, and none for a server on this machine.
+    /// The proxy: an `http://` address, or `none`. `None` uses the proxy of the environment, except for a server on the local machine.
     pub proxy: Option<String>,
     pub structured: Structured,
     pub timeout: Duration,
-    /// The limit until the first piece of the reply (for a server that does not stream: until its answer begins).
+    /// The limit until the first piece of the reply, or until the start of the response if the server does not stream.
     pub first_token_timeout: Duration,
-    /// The limit of silence after that.
+    /// The limit without data after that.
     pub idle_timeout: Duration,
-    /// The most requests that one call may send; 1 tries once.
+    /// The maximum number of requests of a call; 1 means no retries.
     pub max_attempts: u32,
-    /// The longest that the first pause before a repetition may be; each later one may be twice as long.
+    /// The upper bound of the pause before the first retry; it doubles with each retry.
     pub first_backoff: Duration,
 }
 
@@ -68,19 +66,19 @@ impl fmt::Debug for ServerConfig {
     }
 }
 
-/// How a server is told what a reply must look like (`structured` in `bcc-script.toml`).
+/// How a server is told the schema of a reply (`structured` in `bcc-script.toml`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Structured {
-    /// The strictest form that the server takes, found by asking.
+    /// The strictest form that the server supports, determined by trying.
     #[default]
     Auto,
     /// `response_format` with the JSON Schema of the reply.
     JsonSchema,
-    /// `response_format` that asks for any JSON object.
+    /// `response_format` for any JSON object.
     JsonObject,
     /// A tool that the model must call, whose arguments are the reply.
     Tool,
-    /// Not at all: only the prompt says it.
+    /// Not at all: the schema is only in the prompt.
     Off,
 }
 
@@ -103,8 +101,8 @@ impl Structured {
 }
 
 impl ServerConfig {
-    /// The settings for a server and a model, with the defaults for everything else: 120 s in all, 60 s to the first
-    /// token, 30 s of silence, 4 attempts, no key.
+    /// The settings for a server and a model, with the defaults for all others: 120 s in total, 60 s until the first token, 30 s idle,
+    /// 4 attempts, no key.
     pub fn new(base_url: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
             base_url: base_url.into(),
@@ -124,16 +122,16 @@ impl ServerConfig {
         }
     }
 
-    /// Refuses what cannot work.
+    /// Validates the settings.
     pub(crate) fn check(&self) -> Result<(), ModelError> {
         if self.model.trim().is_empty() {
-            return Err(refuse("`model` is empty; write the model's name as the server knows it"));
+            return Err(config_error("`model` is empty; write the model's name as the server knows it"));
         }
         if self.max_attempts == 0 {
-            return Err(refuse("`max_attempts` must be at least 1"));
+            return Err(config_error("`max_attempts` must be at least 1"));
         }
         if !self.temperature.is_none_or(|temperature| temperature.is_finite() && temperature >= 0.0) {
-            return Err(refuse("`temperature` must be a number, 0 or greater"));
+            return Err(config_error("`temperature` must be a number, 0 or greater"));
         }
         let limits = [
             ("timeout", self.timeout),
@@ -141,15 +139,15 @@ impl ServerConfig {
             ("idle_timeout", self.idle_timeout),
         ];
         for (name, limit) in limits {
-            if limit.is_zero() || limit > LONGEST_TIMEOUT {
-                return Err(refuse(msg!("`{name}` must be greater than 0 and at most one day, such as \"60s\"")));
+            if limit.is_zero() || limit > MAX_TIMEOUT {
+                return Err(config_error(msg!("`{name}` must be greater than 0 and at most one day, such as \"60s\"")));
             }
         }
         Ok(())
     }
 
-    /// How long an attempt may take. Before the first token it is always that limit which passes, even where the total is the shorter:
-    /// that decides over a repetition.
+    /// The timeouts of an attempt. Before the first token, the first-token limit expires even if the total limit is shorter, because it
+    /// determines whether the request is retried.
     pub(crate) fn limits(&self) -> TimeoutLimits {
         TimeoutLimits {
             total: self.timeout,
@@ -158,13 +156,13 @@ impl ServerConfig {
         }
     }
 
-    /// The key without the white space that files end with; `None` when there is none.
+    /// The key without surrounding white space, such as the line end of a file; `None` if it is empty.
     pub(crate) fn key(&self) -> Option<&str> {
         self.api_key.as_ref().map(|key| key.expose_secret().trim()).filter(|key| !key.is_empty())
     }
 }
 
-pub(crate) fn refuse(message: impl Into<Message>) -> ModelError {
+pub(crate) fn config_error(message: impl Into<Message>) -> ModelError {
     ModelError::Config { message: message.into() }
 }
 
@@ -177,9 +175,9 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_work_are_refused_by_name() {
-        type Breaks = fn(&mut ServerConfig);
-        let broken: [(&str, Breaks); 8] = [
+    fn invalid_settings_are_rejected_with_their_name() {
+        type Change = fn(&mut ServerConfig);
+        let cases: [(&str, Change); 8] = [
             ("model", |config| config.model = "  ".into()),
             ("max_attempts", |config| config.max_attempts = 0),
             ("temperature", |config| config.temperature = Some(-0.1)),
@@ -190,15 +188,15 @@ mod tests {
             ("idle_timeout", |config| config.idle_timeout = Duration::MAX),
         ];
         config("http://h").check().unwrap();
-        for (name, breaks) in broken {
+        for (name, change) in cases {
             let mut config = config("http://h");
-            breaks(&mut config);
+            change(&mut config);
             assert!(config.check().unwrap_err().to_string().contains(&format!("`{name}`")), "{name}");
         }
     }
 
     #[test]
-    fn a_total_shorter_than_the_first_token_limit_counts_as_that() {
+    fn a_shorter_total_limit_also_limits_the_first_token() {
         let limits = ServerConfig { timeout: Duration::from_secs(5), ..config("http://h") }.limits();
         assert_eq!((limits.total.as_secs(), limits.first.as_secs()), (5, 5));
         assert_eq!(config("http://h").limits().first.as_secs(), 60);

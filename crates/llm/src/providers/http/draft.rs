@@ -1,4 +1,4 @@
-//! A reply that is being put together from the pieces of an answer.
+//! Assembles a reply from the parts of a response.
 
 use crate::model::provider::LiveObserver;
 use crate::providers::http::chunk::{Chunk, ServerRejection};
@@ -16,51 +16,51 @@ pub(crate) struct HttpAnswer {
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) answer: HttpAnswer,
-    /// Whether anything came that the protocol knows.
-    pub(crate) begun: bool,
+    /// Whether a valid part was received.
+    pub(crate) started: bool,
     pub(crate) finished: bool,
-    /// Whether the reply was asked for as a call of a tool.
-    tool: bool,
-    called: bool,
+    /// Whether the reply was requested as a tool call.
+    expects_tool_call: bool,
+    has_tool_call: bool,
 }
 
 impl Draft {
-    /// An empty one; `tool` says that the reply was asked for as a call of a tool.
-    pub(crate) fn new(tool: bool) -> Self {
-        Self { tool, ..Self::default() }
+    /// An empty draft; `expects_tool_call` means that the reply was requested as a tool call.
+    pub(crate) fn new(expects_tool_call: bool) -> Self {
+        Self { expects_tool_call, ..Self::default() }
     }
 
-    /// Adds a piece, and gives what is new of the text to `live`.
+    /// Adds a part and passes new text to `live`.
     pub(crate) fn add(&mut self, chunk: Chunk, live: &mut dyn LiveObserver) -> Result<(), ServerRejection> {
-        if let Some(refusal) = chunk.error {
-            return Err(refusal);
+        if let Some(rejection) = chunk.error {
+            return Err(rejection);
         }
-        self.begun |= chunk.known;
+        self.started |= chunk.known;
         self.finished |= chunk.finished;
         self.answer.cut_off |= chunk.cut_off;
         if self.answer.model.is_none() {
             self.answer.model = chunk.model;
         }
-        // The last figures win: some servers count along.
+        // The last counts are used: some servers send cumulative counts.
         self.answer.tokens_in = chunk.tokens_in.or(self.answer.tokens_in);
         self.answer.tokens_cached = chunk.tokens_cached.or(self.answer.tokens_cached);
         self.answer.tokens_out = chunk.tokens_out.or(self.answer.tokens_out);
-        if !self.called {
-            self.write(&chunk.text, live);
+        if !self.has_tool_call {
+            self.append(&chunk.text, live);
         }
-        if self.tool && !chunk.arguments.is_empty() {
-            // The arguments are the reply. What was said before them counts for nothing.
-            if !self.called && !self.answer.text.is_empty() {
+        if self.expects_tool_call && !chunk.arguments.is_empty() {
+            // The arguments are the reply. Text before them is discarded.
+            if !self.has_tool_call && !self.answer.text.is_empty() {
                 self.answer.text.clear();
                 live.restart();
             }
-            self.called = true;
-            self.write(&chunk.arguments, live);
+            self.has_tool_call = true;
+            self.append(&chunk.arguments, live);
         }
         Ok(())
     }
 
-    fn write(&mut self, piece: &str, live: &mut dyn LiveObserver) {
+    fn append(&mut self, piece: &str, live: &mut dyn LiveObserver) {
         if !piece.is_empty() {
             live.text(piece);
             self.answer.text.push_str(piece);

@@ -1,4 +1,4 @@
-//! A server that does exactly what a test says, byte by byte, one script per connection.
+//! A test server that runs one script per connection, byte by byte.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,56 +12,56 @@ use crate::model::provider::LiveObserver;
 #[derive(Clone)]
 pub(crate) enum Step {
     Send(Vec<u8>),
-    /// Sends the block again and again until so many bytes are out or the client has gone.
+    /// Sends the block repeatedly until this number of bytes is sent or the client disconnects.
     Repeat(Vec<u8>, usize),
     Hang,
     NextRequest,
-    /// Waits until the client has closed the connection, and notes that.
+    /// Waits until the client closes the connection, and records it.
     AwaitClose,
 }
 
 pub(crate) struct FakeServer {
     pub(crate) base_url: String,
     pub(crate) host: String,
-    seen: Arc<Seen>,
+    observed: Arc<Observed>,
     task: JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct Observed {
     requests: Mutex<Vec<String>>,
     waiting: AtomicBool,
     closed: AtomicBool,
 }
 
 impl FakeServer {
-    /// Serves one connection per script, in order, and closes each when its script is over.
+    /// Serves one connection per script, in order, and closes each at the end of its script.
     pub(crate) async fn start(scripts: impl IntoIterator<Item = Vec<Step>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let host = listener.local_addr().unwrap().to_string();
-        let seen = Arc::new(Seen::default());
-        let noting = Arc::clone(&seen);
+        let observed = Arc::new(Observed::default());
+        let shared = Arc::clone(&observed);
         let scripts: Vec<Vec<Step>> = scripts.into_iter().collect();
         let task = tokio::spawn(async move {
             for script in scripts {
                 let (stream, _) = listener.accept().await.unwrap();
-                tokio::spawn(serve(stream, script, Arc::clone(&noting)));
+                tokio::spawn(serve(stream, script, Arc::clone(&shared)));
             }
         });
-        Self { base_url: format!("http://{host}/v1"), host, seen, task }
+        Self { base_url: format!("http://{host}/v1"), host, observed, task }
     }
 
     pub(crate) fn requests(&self) -> Vec<String> {
-        self.seen.requests.lock().unwrap().clone()
+        self.observed.requests.lock().unwrap().clone()
     }
 
-    /// Whether an answer was read to its end and the connection waits for the next request.
+    /// Whether a response was read completely and the connection waits for the next request.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.seen.waiting.load(Ordering::SeqCst)
+        self.observed.waiting.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn saw_close(&self) -> bool {
-        self.seen.closed.load(Ordering::SeqCst)
+    pub(crate) fn is_closed(&self) -> bool {
+        self.observed.closed.load(Ordering::SeqCst)
     }
 }
 
@@ -71,10 +71,10 @@ impl Drop for FakeServer {
     }
 }
 
-async fn serve(mut stream: TcpStream, script: Vec<Step>, seen: Arc<Seen>) {
+async fn serve(mut stream: TcpStream, script: Vec<Step>, observed: Arc<Observed>) {
     let Some(request) = read_request(&mut stream).await else { return };
-    seen.requests.lock().unwrap().push(request);
-    // Each step goes out by itself, so that a test mostly says where chunks end.
+    observed.requests.lock().unwrap().push(request);
+    // Each step is sent separately, so that tests mostly control the chunk boundaries.
     stream.set_nodelay(true).unwrap();
     for step in script {
         let sent = match step {
@@ -86,20 +86,20 @@ async fn serve(mut stream: TcpStream, script: Vec<Step>, seen: Arc<Seen>) {
             Step::Repeat(block, total) => repeat(&mut stream, &block, total).await,
             Step::Hang => std::future::pending().await,
             Step::NextRequest => {
-                seen.waiting.store(true, Ordering::SeqCst);
+                observed.waiting.store(true, Ordering::SeqCst);
                 let Some(request) = read_request(&mut stream).await else { return };
-                seen.waiting.store(false, Ordering::SeqCst);
-                seen.requests.lock().unwrap().push(request);
+                observed.waiting.store(false, Ordering::SeqCst);
+                observed.requests.lock().unwrap().push(request);
                 Ok(())
             }
             Step::AwaitClose => {
                 let read = stream.read(&mut [0; 1]).await;
-                seen.closed.store(matches!(read, Ok(0) | Err(_)), Ordering::SeqCst);
+                observed.closed.store(matches!(read, Ok(0) | Err(_)), Ordering::SeqCst);
                 Ok(())
             }
         };
         if sent.is_err() {
-            seen.closed.store(true, Ordering::SeqCst);
+            observed.closed.store(true, Ordering::SeqCst);
             return;
         }
     }
@@ -131,7 +131,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-/// The head of a good answer that ends with its connection.
+/// The head of a successful response that ends with its connection.
 pub(crate) fn head(content_type: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n").into_bytes()
 }
@@ -148,12 +148,12 @@ pub(crate) fn events(data: &[&str]) -> Vec<u8> {
     data.iter().map(|data| format!("data: {data}\n\n")).collect::<String>().into_bytes()
 }
 
-/// An answer that streams events with these data.
+/// A response that streams events with these data.
 pub(crate) fn stream(data: &[&str]) -> Vec<Step> {
     vec![Step::Send(head("text/event-stream")), Step::Send(events(data))]
 }
 
-/// What a listener heard, restarts included.
+/// Records the text that a live observer receives, including restarts.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct CapturedDeltas(pub(crate) Vec<String>);
 

@@ -1,4 +1,4 @@
-//! The headers of a request: those of the protocol, and those that the settings add.
+//! The headers of a request: those of the protocol and those of the settings.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -9,36 +9,36 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::http::client;
 use crate::model::error::ModelError;
-use crate::providers::http::config::refuse;
+use crate::providers::http::config::config_error;
 
-const OWNED: [HeaderName; 5] = [CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING];
+const RESERVED_HEADERS: [HeaderName; 5] = [CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING];
 
-/// The value of a header that holds a secret, marked sensitive.
+/// A header value marked sensitive.
 ///
 /// # Errors
-/// [`ModelError::Config`] when the secret holds what no header can carry. It is left out of the message.
-pub(crate) fn secret(value: &str, what: impl Into<Message>) -> Result<HeaderValue, ModelError> {
-    let what = what.into();
+/// [`ModelError::Config`] when the secret contains characters that are not allowed in a header. The message does not contain it.
+pub(crate) fn secret(value: &str, name: impl Into<Message>) -> Result<HeaderValue, ModelError> {
+    let name = name.into();
     client::secret(value)
-        .ok_or_else(|| refuse(msg!("{what} contains characters that are not allowed in a header; check that the right file or variable was read")))
+        .ok_or_else(|| config_error(msg!("{name} contains characters that are not allowed in a header; check that the right file or variable was read")))
 }
 
-/// `headers` with those of the settings added, which take the place of others of their name: a gateway may want another
-/// version or another kind of authorization than the protocol's. All of them are marked sensitive.
+/// Adds the headers of the settings to `headers`. They replace headers of the same name, because a gateway may need another version or
+/// authorization than the protocol. All of them are marked sensitive.
 ///
 /// # Errors
-/// [`ModelError::Config`] for a name that is none, a value that no header can carry, a header that says how the request is
-/// written, and one that would replace the configured key.
+/// [`ModelError::Config`] for an invalid name or value, a header that describes the body or connection, and one that would replace
+/// the configured key.
 pub(crate) fn with_custom(mut headers: HeaderMap, custom: &[(String, SecretString)]) -> Result<HeaderMap, ModelError> {
-    let own: HeaderMap = headers.clone();
+    let protocol_headers: HeaderMap = headers.clone();
     for (name, value) in custom {
         let parsed = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| refuse(msg!("`{name}` in `headers` is not a valid header name")))?;
-        if OWNED.contains(&parsed) {
-            return Err(refuse(msg!("`headers` must not set `{name}`: the request sets it itself")));
+            .map_err(|_| config_error(msg!("`{name}` in `headers` is not a valid header name")))?;
+        if RESERVED_HEADERS.contains(&parsed) {
+            return Err(config_error(msg!("`headers` must not set `{name}`: the request sets it itself")));
         }
-        if own.get(&parsed).is_some_and(HeaderValue::is_sensitive) {
-            return Err(refuse(msg!(
+        if protocol_headers.get(&parsed).is_some_and(HeaderValue::is_sensitive) {
+            return Err(config_error(msg!(
                 "`headers` sets `{name}`, which carries the API key; configure only one of the two"
             )));
         }
@@ -56,16 +56,17 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_the_settings_are_sent_and_never_shown() {
-        let own = HeaderMap::from_iter([(HeaderName::from_static("x-version"), HeaderValue::from_static("1"))]);
-        let headers = with_custom(own, &custom(&[("X-Team", "geheim\n"), ("x-version", "2")])).unwrap();
+    fn configured_headers_are_sent_and_never_shown() {
+        let protocol_headers =
+            HeaderMap::from_iter([(HeaderName::from_static("x-version"), HeaderValue::from_static("1"))]);
+        let headers = with_custom(protocol_headers, &custom(&[("X-Team", "geheim\n"), ("x-version", "2")])).unwrap();
         assert_eq!(headers.get("x-team").unwrap(), "geheim");
         assert_eq!(headers.get("x-version").unwrap(), "2");
         assert!(!format!("{headers:?}").contains("geheim"), "{headers:?}");
     }
 
     #[test]
-    fn headers_that_cannot_be_sent_are_refused_without_their_value() {
+    fn invalid_headers_are_rejected_without_showing_their_value() {
         let key = HeaderMap::from_iter([(HeaderName::from_static("authorization"), secret("Bearer k", "x").unwrap())]);
         let table = [
             (("x y", "geheim"), "`x y`"),

@@ -1,4 +1,4 @@
-//! An answer is read as its bytes arrive, under every limit of time and size, from a socket or from a test.
+//! Reads a response incrementally, with limits of time and size, from a socket or a test.
 
 #[cfg(test)]
 mod tests;
@@ -14,13 +14,13 @@ use crate::providers::http::chunk::ServerRejection;
 use crate::providers::http::dialect::Dialect;
 use crate::providers::http::draft::{Draft, HttpAnswer};
 
-/// The most bytes that are read of one answer, whatever they hold: text, reasoning, comments or one endless line.
+/// The maximum number of bytes that are read of a response, including reasoning and comments.
 pub const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Debug)]
 pub(crate) enum ReadError {
     Model(ModelError),
-    /// It reports an error, whose message is as the server wrote it.
+    /// An error that the server reported, with the original message.
     Reported(ServerRejection),
 }
 
@@ -31,101 +31,103 @@ impl From<ModelError> for ReadError {
 }
 
 enum Incoming {
-    /// Nothing but white space has come.
+    /// Only white space so far.
     Unknown,
-    Whole(Vec<u8>),
+    Json(Vec<u8>),
     Stream(SseDecoder),
 }
 
-pub(crate) fn as_model_error(broken: BodyError, host: &str) -> ModelError {
+pub(crate) fn as_model_error(error: BodyError, host: &str) -> ModelError {
     let (host, attempts) = (host.to_owned(), 1);
-    match broken {
+    match error {
         BodyError::CutOff => ModelError::CutOff { host, attempts },
-        BodyError::Late(what, after) => ModelError::Timeout { host, what, after, attempts },
-        BodyError::Flood(limit) => ModelError::TooLarge { host, limit, attempts },
-        BodyError::Rubbish(_) => ModelError::Garbled { host, attempts },
+        BodyError::Timeout(phase, after) => ModelError::Timeout { host, phase, after, attempts },
+        BodyError::TooLarge(limit) => ModelError::TooLarge { host, limit, attempts },
+        BodyError::Invalid(_) => ModelError::Garbled { host, attempts },
     }
 }
 
-pub(crate) struct Reading<'a> {
+pub(crate) struct ResponseReader<'a> {
     body: ResponseBody,
-    ended: bool,
-    intake: Intake<'a>,
+    is_read: bool,
+    parser: ResponseParser<'a>,
 }
 
-struct Intake<'a> {
+struct ResponseParser<'a> {
     dialect: &'a Dialect,
     host: &'a str,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> ResponseReader<'a> {
     pub(crate) fn new(body: ResponseBody, dialect: &'a Dialect, host: &'a str) -> Self {
-        Self { body, ended: false, intake: Intake { dialect, host } }
+        Self { body, is_read: false, parser: ResponseParser { dialect, host } }
     }
 
-    /// Where the bytes come from, unless it was read to its end.
-    pub(crate) fn rest(self) -> Option<Box<dyn ByteSource>> {
-        (!self.ended).then_some(self.body.source)
+    /// The source of the bytes, unless it was read to its end.
+    pub(crate) fn into_unread_source(self) -> Option<Box<dyn ByteSource>> {
+        (!self.is_read).then_some(self.body.source)
     }
 
-    /// Reads an answer as what it is: a stream, or one JSON body from a server that ignores `stream`. Its text is also
-    /// given to `live`. `tool` says that the reply was asked for as a call of a tool.
+    /// Reads a response, which is a stream, or one JSON body from a server that ignores `stream`. The text is also passed to `live`.
+    /// `tool` means that the reply was requested as a tool call.
     pub(crate) async fn answer(
         &mut self,
         content_type: &str,
         tool: bool,
         live: &mut dyn LiveObserver,
     ) -> Result<HttpAnswer, ReadError> {
-        // What it is shows in its first byte. Its type is too often a wrong one to decide more than how an end is judged.
-        let says_stream = content_type.to_ascii_lowercase().contains("event-stream");
+        // The first byte determines the format. The content type is often wrong, so it is used only to classify an early end.
+        let declares_stream = content_type.to_ascii_lowercase().contains("event-stream");
         let mut incoming = Incoming::Unknown;
         let mut draft = Draft::new(tool);
         loop {
-            let taken = match self.body.next().await {
-                Ok(Some(bytes)) => self.intake.piece(&bytes, &mut self.body.patience, &mut incoming, &mut draft, live),
+            let result = match self.body.next().await {
+                Ok(Some(bytes)) => {
+                    self.parser.process(&bytes, &mut self.body.timeouts, &mut incoming, &mut draft, live)
+                }
                 Ok(None) => break,
-                Err(broken) => Err(as_model_error(broken, self.intake.host).into()),
+                Err(error) => Err(as_model_error(error, self.parser.host).into()),
             };
-            match taken {
+            match result {
                 Ok(false) => {}
                 Ok(true) => return Ok(draft.answer),
-                // The reply is whole; whatever is wrong comes after it.
+                // The reply is complete, so errors after it are ignored.
                 Err(_) if draft.finished => return Ok(draft.answer),
-                Err(fault) => return Err(fault),
+                Err(error) => return Err(error),
             }
         }
-        self.ended = true;
+        self.is_read = true;
         match incoming {
-            Incoming::Whole(body) => self.intake.whole(&body, draft, live),
-            Incoming::Stream(decoder) => self.intake.end(decoder, draft, says_stream, live),
-            Incoming::Unknown => Err(self.intake.cut_off()),
+            Incoming::Json(body) => self.parser.finish_json(&body, draft, live),
+            Incoming::Stream(decoder) => self.parser.finish_stream(decoder, draft, declares_stream, live),
+            Incoming::Unknown => Err(self.parser.cut_off()),
         }
     }
 }
 
-impl Intake<'_> {
-    /// Takes the next bytes; whether the stream says that nothing follows.
-    fn piece(
+impl ResponseParser<'_> {
+    /// Processes the next bytes; returns whether the stream has ended.
+    fn process(
         &self,
         bytes: &[u8],
-        patience: &mut Timeouts,
+        timeouts: &mut Timeouts,
         incoming: &mut Incoming,
         draft: &mut Draft,
         live: &mut dyn LiveObserver,
     ) -> Result<bool, ReadError> {
         if matches!(incoming, Incoming::Unknown) {
             *incoming = match bytes.trim_ascii_start().first() {
-                Some(b'{') => Incoming::Whole(Vec::new()),
+                Some(b'{') => Incoming::Json(Vec::new()),
                 Some(b'<') => return Err(self.protocol("it sent a web page; check `base_url`").into()),
                 Some(_) => Incoming::Stream(SseDecoder::default()),
-                // White space may lead to either, and is no part of it.
+                // Leading white space is skipped; the format is not known yet.
                 None => return Ok(false),
             };
         }
         let decoder = match incoming {
             Incoming::Stream(decoder) => decoder,
-            Incoming::Whole(body) => {
-                patience.begun();
+            Incoming::Json(body) => {
+                timeouts.mark_started();
                 body.extend_from_slice(bytes);
                 return Ok(false);
             }
@@ -133,14 +135,14 @@ impl Intake<'_> {
         };
         decoder.feed(bytes);
         while let Some(data) = decoder.next_data() {
-            let chunk = (self.dialect.read)(&data).ok_or_else(|| self.garbled(draft))?;
+            let chunk = (self.dialect.read)(&data).ok_or_else(|| self.invalid_data(draft))?;
             let done = chunk.done;
-            if chunk.working {
-                patience.begun();
+            if chunk.is_working {
+                timeouts.mark_started();
             }
             draft.add(chunk, live).map_err(ReadError::Reported)?;
             if draft.finished {
-                patience.finished();
+                timeouts.mark_finished();
             }
             if done {
                 return Ok(true);
@@ -149,12 +151,12 @@ impl Intake<'_> {
         Ok(false)
     }
 
-    /// The stream has ended without its end mark; what it was about to say may still be whole.
-    fn end(
+    /// Handles the end of a stream without an end marker; the reply may still be complete.
+    fn finish_stream(
         &self,
         decoder: SseDecoder,
         mut draft: Draft,
-        says_stream: bool,
+        declares_stream: bool,
         live: &mut dyn LiveObserver,
     ) -> Result<HttpAnswer, ReadError> {
         if let Some(chunk) = decoder.finish().as_deref().and_then(self.dialect.read) {
@@ -163,14 +165,14 @@ impl Intake<'_> {
         }
         if draft.finished {
             Ok(draft.answer)
-        } else if draft.begun || says_stream {
+        } else if draft.started || declares_stream {
             Err(self.cut_off())
         } else {
             Err(self.protocol("its response contains no events; check `base_url`").into())
         }
     }
 
-    fn whole(&self, body: &[u8], mut draft: Draft, live: &mut dyn LiveObserver) -> Result<HttpAnswer, ReadError> {
+    fn finish_json(&self, body: &[u8], mut draft: Draft, live: &mut dyn LiveObserver) -> Result<HttpAnswer, ReadError> {
         let Some(chunk) = (self.dialect.read)(body) else {
             return Err(match serde_json::from_slice::<IgnoredAny>(body) {
                 Err(error) if error.is_eof() => self.cut_off(),
@@ -185,9 +187,9 @@ impl Intake<'_> {
         Ok(draft.answer)
     }
 
-    /// What came is nothing that the protocol has: a fault of the way where a reply had begun, another server where not.
-    fn garbled(&self, draft: &Draft) -> ReadError {
-        if draft.begun {
+    /// The error for invalid data: a transmission error if a reply has started, otherwise a server with another protocol.
+    fn invalid_data(&self, draft: &Draft) -> ReadError {
+        if draft.started {
             self.garbled_reply().into()
         } else {
             self.protocol("its response is not a stream of JSON objects; check `base_url`").into()

@@ -1,18 +1,17 @@
-//! What a server is asked for beyond the words, and how it is asked for less when it refuses: token counts in a stream,
-//! the limit of a reply under its newer name, and structured output.
+//! The optional features of a request, and the alternatives if a server rejects them: token counts in a stream, the newer name of
+//! the token limit, and structured output.
 //!
-//! A refusal is no failed attempt: the request is made again at once, and what has worked is remembered for as long as
-//! the provider lives. Whether a complaint is about what was asked can only be told from its words. So that an unrelated
-//! one costs no more than one request, a loose hint leads only one step down, and the next step needs the field's name.
+//! A rejection does not count as a failed attempt: the request is retried immediately, and the features that worked are stored for
+//! the lifetime of the provider. Whether an error is about a feature can only be determined from its message. To limit the cost of
+//! an unrelated error to one request, a vague hint allows only one step down, and the next step requires the name of the field.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use crate::providers::http::chunk::ServerRejection;
 use crate::providers::http::config::Structured;
 
-/// Words of a complaint about this form, and whether they can mean nothing else. They are compared in lower case
-/// with spaces for `_` and `-`.
-const fn complaints(form: Structured) -> (&'static [&'static str], &'static [&'static str]) {
+/// Phrases in errors about this form: unambiguous ones and hints. They are compared in lower case, with spaces for `_` and `-`.
+const fn error_phrases(form: Structured) -> (&'static [&'static str], &'static [&'static str]) {
     match form {
         Structured::JsonSchema => (
             &["response format", "json schema"],
@@ -34,102 +33,115 @@ pub struct RequestFeatures {
 }
 
 impl RequestFeatures {
-    /// The request to make instead, when `refusal` is about something that this one asks for; `None` when it is about
-    /// something else. `ladder` is what may be gone down (empty when the form is not to be changed), `first` whether
-    /// the form of this call was not changed before.
-    pub(crate) fn instead(self, refusal: &ServerRejection, ladder: &[Structured], first: bool) -> Option<Self> {
-        let status = refusal.status.unwrap_or(400);
+    /// The features to request instead if `rejection` is about one of these; otherwise `None`. `auto_forms` are the forms to try (empty
+    /// if the form is fixed), `is_first` means that the form of this call has not changed yet.
+    pub(crate) fn alternative(
+        self,
+        rejection: &ServerRejection,
+        auto_forms: &[Structured],
+        is_first: bool,
+    ) -> Option<Self> {
+        let status = rejection.status.unwrap_or(400);
         if !matches!(status, 400 | 404 | 415 | 422 | 500 | 501) {
             return None;
         }
-        let words = plain(&format!("{} {}", refusal.about, refusal.message));
-        let says = |needle: &&str| words.contains(*needle);
+        let words = normalized(&format!("{} {}", rejection.field, rejection.message));
+        let mentions = |needle: &&str| words.contains(*needle);
         let client_error = matches!(status, 400 | 422);
-        if client_error && self.usage && ["stream options", "include usage"].iter().any(says) {
+        if client_error && self.usage && ["stream options", "include usage"].iter().any(mentions) {
             return Some(Self { usage: false, ..self });
         }
-        if client_error && !self.completion_tokens && says(&"max completion tokens") {
+        if client_error && !self.completion_tokens && mentions(&"max completion tokens") {
             return Some(Self { completion_tokens: true, ..self });
         }
-        let (certain, hints) = complaints(self.form);
-        // A server in trouble says so with 500 too; only the name of the field itself tells that it is not that.
-        let about_form = certain.iter().any(says) || (status != 500 && first && hints.iter().any(says));
-        if about_form {
-            let at = ladder.iter().position(|form| *form == self.form)?;
-            return ladder.get(at + 1).map(|form| Self { form: *form, ..self });
+        let (names, hints) = error_phrases(self.form);
+        // With status 500, which may also be a server failure, only the name of the field counts.
+        let concerns_form = names.iter().any(mentions) || (status != 500 && is_first && hints.iter().any(mentions));
+        if concerns_form {
+            let at = auto_forms.iter().position(|form| *form == self.form)?;
+            return auto_forms.get(at + 1).map(|form| Self { form: *form, ..self });
         }
-        // A server that does not say what it refuses is asked once for the words alone.
-        let bare = Self { usage: false, form: if ladder.is_empty() { self.form } else { Structured::Off }, ..self };
-        let silent = matches!(status, 400 | 415 | 422 | 501) && says_nothing(&words);
-        (silent && first && !ladder.is_empty() && bare.form != self.form).then_some(bare)
+        // If the server does not say what it rejects, a request without optional features is tried once.
+        let minimal =
+            Self { usage: false, form: if auto_forms.is_empty() { self.form } else { Structured::Off }, ..self };
+        let is_unspecific = matches!(status, 400 | 415 | 422 | 501) && is_generic(&words);
+        (is_unspecific && is_first && !auto_forms.is_empty() && minimal.form != self.form).then_some(minimal)
     }
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Learned {
-    no_usage: AtomicBool,
+pub(crate) struct LearnedFeatures {
+    without_usage: AtomicBool,
     completion_tokens: AtomicBool,
-    /// How far down the ladder it takes structured output.
-    rung: AtomicU8,
+    /// The index in `auto_forms` of the form that the server supports.
+    form_index: AtomicU8,
 }
 
-impl Learned {
-    /// What to ask for now. `fixed` is the form that the settings name, `structured` whether the request has a schema.
-    pub(crate) fn asking(&self, fixed: Option<Structured>, structured: bool, ladder: &[Structured]) -> RequestFeatures {
-        let rung = usize::from(self.rung.load(Ordering::Relaxed));
-        let form = fixed.or_else(|| ladder.get(rung).copied()).filter(|_| structured);
+impl LearnedFeatures {
+    /// The features to request. `configured` is the form in the settings, `structured` whether the request has a schema.
+    pub(crate) fn current(
+        &self,
+        configured: Option<Structured>,
+        structured: bool,
+        auto_forms: &[Structured],
+    ) -> RequestFeatures {
+        let form_index = usize::from(self.form_index.load(Ordering::Relaxed));
+        let form = configured.or_else(|| auto_forms.get(form_index).copied()).filter(|_| structured);
         RequestFeatures {
-            usage: !self.no_usage.load(Ordering::Relaxed),
+            usage: !self.without_usage.load(Ordering::Relaxed),
             completion_tokens: self.completion_tokens.load(Ordering::Relaxed),
             form: form.unwrap_or(Structured::Off),
         }
     }
 
-    /// Keeps what has worked after something else was refused. What was given up for a call that fails all the same is not
-    /// kept: it may have been innocent.
-    pub(crate) fn keep(&self, asked: RequestFeatures, began: RequestFeatures, ladder: &[Structured]) {
-        if began.usage && !asked.usage {
-            self.no_usage.store(true, Ordering::Relaxed);
+    /// Stores the features of a successful call. Features that were removed from a failed call are not stored, because they may not
+    /// have been the cause.
+    pub(crate) fn store(&self, used: RequestFeatures, initial: RequestFeatures, auto_forms: &[Structured]) {
+        if initial.usage && !used.usage {
+            self.without_usage.store(true, Ordering::Relaxed);
         }
-        if asked.completion_tokens {
+        if used.completion_tokens {
             self.completion_tokens.store(true, Ordering::Relaxed);
         }
-        if asked.form != began.form {
-            let rung = ladder.iter().position(|form| *form == asked.form).and_then(|rung| u8::try_from(rung).ok());
-            self.rung.fetch_max(rung.unwrap_or_default(), Ordering::Relaxed);
+        if used.form != initial.form {
+            let form_index = auto_forms
+                .iter()
+                .position(|form| *form == used.form)
+                .and_then(|form_index| u8::try_from(form_index).ok());
+            self.form_index.fetch_max(form_index.unwrap_or_default(), Ordering::Relaxed);
         }
     }
 }
 
-/// A complaint in lower case, without marks, words apart by one space.
-fn plain(text: &str) -> String {
+/// A message in lower case without punctuation, with single spaces between words.
+fn normalized(text: &str) -> String {
     let lower = text.to_lowercase();
     let words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a complaint only says that something is wrong.
-fn says_nothing(words: &str) -> bool {
-    const EMPTY: &str = "400 415 422 501 bad request invalid error parameter parameters params argument arguments input \
+/// Whether a message only says that something is wrong.
+fn is_generic(words: &str) -> bool {
+    const GENERIC_WORDS: &str = "400 415 422 501 bad request invalid error parameter parameters params argument arguments input \
                          unprocessable entity content validation not implemented unsupported supported failed";
-    words.split(' ').all(|word| word.is_empty() || EMPTY.split(' ').any(|empty| empty == word))
+    words.split(' ').all(|word| word.is_empty() || GENERIC_WORDS.split(' ').any(|generic| generic == word))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LADDER: [Structured; 3] = [Structured::JsonSchema, Structured::JsonObject, Structured::Off];
+    const AUTO_FORMS: [Structured; 3] = [Structured::JsonSchema, Structured::JsonObject, Structured::Off];
 
     const FULL: RequestFeatures =
         RequestFeatures { usage: true, completion_tokens: false, form: Structured::JsonSchema };
 
-    fn refusal(status: u16, message: &str) -> ServerRejection {
-        ServerRejection { status: Some(status), message: message.into(), about: String::new() }
+    fn rejection(status: u16, message: &str) -> ServerRejection {
+        ServerRejection { status: Some(status), message: message.into(), field: String::new() }
     }
 
     #[test]
-    fn what_a_complaint_is_about_is_told_from_its_words() {
+    fn the_rejected_feature_is_detected_from_the_message() {
         let object = RequestFeatures { form: Structured::JsonObject, ..FULL };
         let table: [(u16, &str, Option<RequestFeatures>); 12] = [
             (400, "Unrecognized request argument: stream_options", Some(RequestFeatures { usage: false, ..FULL })),
@@ -146,49 +158,53 @@ mod tests {
             (501, "Not Implemented", Some(RequestFeatures { usage: false, form: Structured::Off, ..FULL })),
         ];
         for (status, message, expected) in table {
-            assert_eq!(FULL.instead(&refusal(status, message), &LADDER, true), expected, "{status} {message}");
+            assert_eq!(
+                FULL.alternative(&rejection(status, message), &AUTO_FORMS, true),
+                expected,
+                "{status} {message}"
+            );
         }
         let named =
-            ServerRejection { about: "body.response_format.type".into(), ..refusal(422, "Input should be 'text'") };
-        assert_eq!(FULL.instead(&named, &LADDER, true), Some(object));
+            ServerRejection { field: "body.response_format.type".into(), ..rejection(422, "Input should be 'text'") };
+        assert_eq!(FULL.alternative(&named, &AUTO_FORMS, true), Some(object));
     }
 
     #[test]
-    fn the_second_step_needs_the_name_of_the_field() {
+    fn the_second_alternative_requires_the_name_of_the_field() {
         let object = RequestFeatures { form: Structured::JsonObject, ..FULL };
         let off = Some(RequestFeatures { form: Structured::Off, ..FULL });
         for (message, expected) in
             [("response_format", off), ("json_object", off), ("schema", None), ("", None), ("bad request", None)]
         {
-            assert_eq!(object.instead(&refusal(400, message), &LADDER, false), expected, "{message}");
+            assert_eq!(object.alternative(&rejection(400, message), &AUTO_FORMS, false), expected, "{message}");
         }
         let last = RequestFeatures { form: Structured::Off, ..FULL };
-        assert_eq!(last.instead(&refusal(400, "response_format"), &LADDER, false), None);
-        // What the settings name is not changed.
-        assert_eq!(FULL.instead(&refusal(400, "response_format"), &[], true), None);
-        assert_eq!(FULL.instead(&refusal(400, ""), &[], true), None);
+        assert_eq!(last.alternative(&rejection(400, "response_format"), &AUTO_FORMS, false), None);
+        // A configured form is not changed.
+        assert_eq!(FULL.alternative(&rejection(400, "response_format"), &[], true), None);
+        assert_eq!(FULL.alternative(&rejection(400, ""), &[], true), None);
     }
 
     #[test]
-    fn what_has_worked_is_kept_and_nothing_is_asked_for_that_was_refused() {
-        let learned = Learned::default();
-        assert_eq!(learned.asking(None, true, &LADDER), FULL);
-        learned.keep(FULL, FULL, &LADDER);
-        assert_eq!(learned.asking(None, true, &LADDER), FULL);
+    fn successful_features_are_stored_and_rejected_ones_are_not_requested_again() {
+        let features = LearnedFeatures::default();
+        assert_eq!(features.current(None, true, &AUTO_FORMS), FULL);
+        features.store(FULL, FULL, &AUTO_FORMS);
+        assert_eq!(features.current(None, true, &AUTO_FORMS), FULL);
         let less = RequestFeatures { usage: false, completion_tokens: true, form: Structured::Off };
-        learned.keep(less, FULL, &LADDER);
-        // A call that began before goes less far down, and changes nothing.
-        learned.keep(RequestFeatures { form: Structured::JsonObject, ..FULL }, FULL, &LADDER);
-        assert_eq!(learned.asking(None, true, &LADDER), less);
-        assert_eq!(learned.asking(Some(Structured::Tool), true, &LADDER).form, Structured::Tool);
-        assert_eq!(learned.asking(Some(Structured::Tool), false, &LADDER).form, Structured::Off);
+        features.store(less, FULL, &AUTO_FORMS);
+        // A call that started earlier and used a stricter form changes nothing.
+        features.store(RequestFeatures { form: Structured::JsonObject, ..FULL }, FULL, &AUTO_FORMS);
+        assert_eq!(features.current(None, true, &AUTO_FORMS), less);
+        assert_eq!(features.current(Some(Structured::Tool), true, &AUTO_FORMS).form, Structured::Tool);
+        assert_eq!(features.current(Some(Structured::Tool), false, &AUTO_FORMS).form, Structured::Off);
     }
 
     #[test]
-    fn a_call_without_a_schema_teaches_nothing_about_forms() {
-        let learned = Learned::default();
-        let none = learned.asking(None, false, &LADDER);
-        learned.keep(none, none, &LADDER);
-        assert_eq!(learned.asking(None, true, &LADDER), FULL);
+    fn a_call_without_a_schema_stores_no_form() {
+        let features = LearnedFeatures::default();
+        let none = features.current(None, false, &AUTO_FORMS);
+        features.store(none, none, &AUTO_FORMS);
+        assert_eq!(features.current(None, true, &AUTO_FORMS), FULL);
     }
 }

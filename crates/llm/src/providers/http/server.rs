@@ -1,4 +1,4 @@
-//! A server, and one attempt: a request is sent and its answer read.
+//! A model server, and one attempt to send a request and read the response.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -15,34 +15,34 @@ use crate::http::body::{ByteSource, ResponseBody};
 use crate::http::client::client;
 use crate::http::retry::retry_after;
 use crate::http::timeouts::Timeouts;
-use crate::model::error::{LONGEST_SERVER_MESSAGE, ModelError};
+use crate::model::error::{MAX_SERVER_MESSAGE_CHARS, ModelError};
 use crate::model::provider::LiveObserver;
 use crate::providers::http::address::endpoint;
 use crate::providers::http::chunk::{ServerRejection, read_error};
-use crate::providers::http::config::{ServerConfig, refuse};
+use crate::providers::http::config::{ServerConfig, config_error};
 use crate::providers::http::dialect::Dialect;
 use crate::providers::http::draft::HttpAnswer;
 use crate::providers::http::headers::with_custom;
-use crate::providers::http::reading::{MAX_REPLY_BYTES, ReadError, Reading, as_model_error};
+use crate::providers::http::reading::{MAX_REPLY_BYTES, ReadError, ResponseReader, as_model_error};
 use bcc_lang::value::mask::MASK;
 
-/// The most bytes that are read of an answer that is an error; its message stands at the beginning.
+/// The maximum number of bytes that are read of an error response.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-/// How long the end of an answer is waited for after its reply is whole, so that the connection can be used again.
-const LONGEST_FAREWELL: Duration = Duration::from_secs(2);
+/// How long to wait for the end of a response after a complete reply, so that the connection can be reused.
+const MAX_DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// The shortest secret that is looked for in what a server says. A shorter one is part of ordinary words.
-const SHORTEST_SECRET: usize = 4;
+/// The minimum length of a secret that is masked in messages of the server. Shorter ones occur in ordinary words.
+const MIN_SECRET_BYTES: usize = 4;
 
-/// A server, ready to be asked. Its debug form shows no secret.
+/// A configured server. Its debug output contains no secrets.
 pub(crate) struct ModelServer {
     client: Client,
     endpoint: Url,
     headers: HeaderMap,
     pub(crate) host: String,
     pub(crate) config: ServerConfig,
-    /// What must not be told even when the server repeats it.
+    /// Secrets that must be masked even in messages of the server.
     secrets: Vec<String>,
 }
 
@@ -53,95 +53,98 @@ impl fmt::Debug for ModelServer {
 }
 
 #[derive(Debug)]
-pub(crate) struct Failed {
+pub(crate) struct AttemptError {
     pub(crate) error: ModelError,
-    /// What the server said, where it said anything.
-    pub(crate) refusal: Option<ServerRejection>,
+    /// The error that the server reported, if any.
+    pub(crate) rejection: Option<ServerRejection>,
 }
 
-impl From<ModelError> for Failed {
+impl From<ModelError> for AttemptError {
     fn from(error: ModelError) -> Self {
-        Self { error, refusal: None }
+        Self { error, rejection: None }
     }
 }
 
 impl ModelServer {
-    /// A server with these settings. Nothing is sent yet.
+    /// Creates a server without sending anything.
     pub(crate) fn new(dialect: &Dialect, config: ServerConfig) -> Result<Self, ModelError> {
         config.check()?;
         for key in config.extra.keys() {
-            if let Some((_, instead)) = dialect.owned.iter().find(|(owned, _)| owned == key) {
-                return Err(refuse(msg!("`extra` must not set `{key}`: {instead}", instead = Message::word(instead))));
+            if let Some((_, instead)) = dialect.reserved_fields.iter().find(|(field, _)| field == key) {
+                return Err(config_error(msg!(
+                    "`extra` must not set `{key}`: {instead}",
+                    instead = Message::word(instead)
+                )));
             }
         }
         let endpoint = endpoint(&config.base_url, dialect.path, dialect.example)?;
         let mut headers = with_custom((dialect.headers)(&config)?, &config.headers)?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("text/event-stream, application/json"));
-        let client = client(&endpoint, config.proxy.as_deref(), None).map_err(|why| refuse(&why))?;
+        let client = client(&endpoint, config.proxy.as_deref(), None).map_err(|reason| config_error(&reason))?;
         let host = host_of(&endpoint);
         let secrets = secrets(&config, &endpoint);
         Ok(Self { client, endpoint, headers, host, config, secrets })
     }
 
-    /// Sends `body` and gives what the model answers, each piece also to `live`. `tool` says that the reply was asked for
-    /// as a call of a tool.
+    /// Sends `body` and returns the reply, each piece of which is also passed to `live`. `tool` means that the reply was requested as a
+    /// tool call.
     pub(crate) async fn attempt(
         &self,
         dialect: &'static Dialect,
         body: Vec<u8>,
         tool: bool,
         live: &mut dyn LiveObserver,
-    ) -> Result<HttpAnswer, Failed> {
-        let patience = Timeouts::new(self.config.limits());
+    ) -> Result<HttpAnswer, AttemptError> {
+        let timeouts = Timeouts::new(self.config.limits());
         let request = self.client.post(self.endpoint.clone()).headers(self.headers.clone()).body(body);
-        let response = patience.wait(request.send()).await.map_err(|broken| as_model_error(broken, &self.host))?;
+        let response = timeouts.wait(request.send()).await.map_err(|error| as_model_error(error, &self.host))?;
         let response = response.map_err(|error| self.unreachable(error))?;
         if !response.status().is_success() {
-            return Err(self.refused(response, patience).await);
+            return Err(self.rejected(response, timeouts).await);
         }
-        let kind = header(response.headers(), &CONTENT_TYPE).unwrap_or_default().to_owned();
-        let body = ResponseBody::new(Box::new(response), patience, MAX_REPLY_BYTES);
-        let mut reading = Reading::new(body, dialect, &self.host);
-        match reading.answer(&kind, tool, live).await {
+        let content_type = header(response.headers(), &CONTENT_TYPE).unwrap_or_default().to_owned();
+        let body = ResponseBody::new(Box::new(response), timeouts, MAX_REPLY_BYTES);
+        let mut reader = ResponseReader::new(body, dialect, &self.host);
+        match reader.answer(&content_type, tool, live).await {
             Ok(answer) => {
-                if let Some(source) = reading.rest() {
-                    farewell(source).await;
+                if let Some(source) = reader.into_unread_source() {
+                    drain(source).await;
                 }
                 Ok(answer)
             }
             Err(ReadError::Model(error)) => Err(error.into()),
-            Err(ReadError::Reported(refusal)) => Err(self.reported(refusal)),
+            Err(ReadError::Reported(rejection)) => Err(self.reported(rejection)),
         }
     }
 
-    async fn refused(&self, response: Response, patience: Timeouts) -> Failed {
+    async fn rejected(&self, response: Response, timeouts: Timeouts) -> AttemptError {
         let status = response.status().as_u16();
         let headers = response.headers();
         let retry_after = header(headers, &RETRY_AFTER).and_then(|wait| retry_after(wait, header(headers, &DATE)));
-        let mut arriving = ResponseBody::new(Box::new(response), patience, usize::MAX);
+        let mut body_reader = ResponseBody::new(Box::new(response), timeouts, usize::MAX);
         let mut body = Vec::new();
-        // A body that does not arrive leaves the status, which says most of it.
-        while let Ok(Some(bytes)) = arriving.next().await {
+        // If the body cannot be read, the status is reported without a message.
+        while let Ok(Some(bytes)) = body_reader.next().await {
             body.extend_from_slice(&bytes);
             if body.len() >= MAX_ERROR_BYTES {
                 break;
             }
         }
-        let refusal = ServerRejection { status: Some(status), ..read_error(&body) };
-        let message = self.shorten(&refusal.message);
+        let rejection = ServerRejection { status: Some(status), ..read_error(&body) };
+        let message = self.shorten(&rejection.message);
         let error = ModelError::Http { host: self.host.clone(), status, message, retry_after, attempts: 1 };
-        Failed { error, refusal: Some(refusal) }
+        AttemptError { error, rejection: Some(rejection) }
     }
 
-    fn reported(&self, refusal: ServerRejection) -> Failed {
+    fn reported(&self, rejection: ServerRejection) -> AttemptError {
         let host = self.host.clone();
-        let message = self.shorten(&refusal.message);
-        let error = match refusal.status {
+        let message = self.shorten(&rejection.message);
+        let error = match rejection.status {
             Some(status) => ModelError::Http { host, status, message, retry_after: None, attempts: 1 },
             None => ModelError::Protocol { host, message: msg!("it reports an error: {message}"), attempts: 1 },
         };
-        Failed { error, refusal: Some(refusal) }
+        AttemptError { error, rejection: Some(rejection) }
     }
 
     fn unreachable(&self, error: reqwest::Error) -> ModelError {
@@ -153,19 +156,19 @@ impl ModelServer {
         ModelError::Unreachable { host: self.host.clone(), reason: self.shorten(&cause.to_string()), attempts: 1 }
     }
 
-    /// A message on one line, without secrets (servers repeat them), cut to [`LONGEST_SERVER_MESSAGE`].
+    /// The message on one line, without secrets, which servers may repeat, truncated to [`MAX_SERVER_MESSAGE_CHARS`].
     fn shorten(&self, message: &str) -> String {
         let masked = self.secrets.iter().fold(message.to_owned(), |text, secret| text.replace(secret, MASK));
         let line = masked.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
         let line = line.collect::<Vec<_>>().join(" ");
-        match line.char_indices().nth(LONGEST_SERVER_MESSAGE) {
+        match line.char_indices().nth(MAX_SERVER_MESSAGE_CHARS) {
             Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
             None => line,
         }
     }
 }
 
-/// Every secret of the settings, the longest first, so that none is hidden by a part of it.
+/// All secrets of the settings, the longest first, so that a secret is masked before parts of it.
 fn secrets(config: &ServerConfig, endpoint: &Url) -> Vec<String> {
     let mut secrets: Vec<String> = config.key().map(str::to_owned).into_iter().collect();
     secrets.extend(config.headers.iter().map(|(_, value)| value.expose_secret().trim().to_owned()));
@@ -173,21 +176,21 @@ fn secrets(config: &ServerConfig, endpoint: &Url) -> Vec<String> {
     if let Some(proxy) = config.proxy.as_deref().and_then(|address| Url::parse(address.trim()).ok()) {
         secrets.extend(proxy.password().map(str::to_owned));
     }
-    // `Bearer x` is no more secret than `x`, and a server may repeat either.
+    // A server may repeat `Bearer x` or only `x`.
     let words: Vec<String> = secrets.iter().flat_map(|secret| secret.split_whitespace()).map(str::to_owned).collect();
     secrets.extend(words.into_iter().filter(|word| !word.eq_ignore_ascii_case("bearer")));
-    secrets.retain(|secret| secret.len() >= SHORTEST_SECRET);
+    secrets.retain(|secret| secret.len() >= MIN_SECRET_BYTES);
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     secrets.dedup();
     secrets
 }
 
-/// Reads what follows a whole reply, mostly nothing, beside whatever comes next: a connection whose answer was not read
-/// to its end is closed, and the next call would have to open another.
-async fn farewell(mut source: Box<dyn ByteSource>) {
-    let rest = tokio::time::timeout(Duration::ZERO, source.next()).await;
-    if !matches!(rest, Ok(Ok(None) | Err(_))) {
-        tokio::spawn(tokio::time::timeout(LONGEST_FAREWELL, async move {
+/// Reads the rest of a response after a complete reply in the background. A connection with an unread response is closed, so that the
+/// next call would have to open a new one.
+async fn drain(mut source: Box<dyn ByteSource>) {
+    let next = tokio::time::timeout(Duration::ZERO, source.next()).await;
+    if !matches!(next, Ok(Ok(None) | Err(_))) {
+        tokio::spawn(tokio::time::timeout(MAX_DRAIN_TIME, async move {
             let mut read = 0_usize;
             while let Ok(Some(bytes)) = source.next().await {
                 read = read.saturating_add(bytes.len());

@@ -1,4 +1,4 @@
-//! What is sent: the body of a chat-completions request, built field by field from the messages and the settings.
+//! Encodes the body of a chat completions request, field by field from the messages and the settings.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -8,29 +8,31 @@ use crate::model::request::ModelRequest;
 use crate::providers::http::config::{ServerConfig, Structured};
 use crate::providers::http::request_features::RequestFeatures;
 
-const REPLY: &str = "reply";
+const REPLY_NAME: &str = "reply";
 
-/// The body as JSON. Nothing of the request's `task` is in it.
+/// Encodes the body as JSON. It contains no part of the request's `task`.
 pub(crate) fn encode(
     config: &ServerConfig,
     request: &ModelRequest,
-    asking: RequestFeatures,
+    features: RequestFeatures,
 ) -> serde_json::Result<Vec<u8>> {
     let limit = request.max_tokens.or(config.max_tokens);
     let schema = request.schema.as_deref();
-    let tool = schema.filter(|_| asking.form == Structured::Tool);
+    let tool = schema.filter(|_| features.form == Structured::Tool);
     serde_json::to_vec(&Body {
         model: &config.model,
         messages: &request.messages,
         stream: true,
-        stream_options: asking.usage.then_some(StreamOptions { include_usage: true }),
+        stream_options: features.usage.then_some(StreamOptions { include_usage: true }),
         temperature: request.temperature.or(config.temperature),
-        max_tokens: limit.filter(|_| !asking.completion_tokens),
-        max_completion_tokens: limit.filter(|_| asking.completion_tokens),
-        response_format: schema.and_then(|schema| response_format(asking.form, schema)),
-        tools: tool
-            .map(|schema| [Tool { r#type: "function", function: Function { name: REPLY, parameters: Some(schema) } }]),
-        tool_choice: tool.map(|_| Tool { r#type: "function", function: Function { name: REPLY, parameters: None } }),
+        max_tokens: limit.filter(|_| !features.completion_tokens),
+        max_completion_tokens: limit.filter(|_| features.completion_tokens),
+        response_format: schema.and_then(|schema| response_format(features.form, schema)),
+        tools: tool.map(|schema| {
+            [Tool { r#type: "function", function: Function { name: REPLY_NAME, parameters: Some(schema) } }]
+        }),
+        tool_choice: tool
+            .map(|_| Tool { r#type: "function", function: Function { name: REPLY_NAME, parameters: None } }),
         extra: &config.extra,
     })
 }
@@ -39,8 +41,8 @@ fn response_format(form: Structured, schema: &Value) -> Option<ResponseFormat<'_
     match form {
         Structured::JsonSchema => Some(ResponseFormat {
             r#type: "json_schema",
-            // Strict would demand that every field is required, which a schema with optional outputs is not.
-            json_schema: Some(JsonSchema { name: REPLY, schema, strict: false }),
+            // Strict mode requires that all fields are required, which is not the case for schemas with optional outputs.
+            json_schema: Some(JsonSchema { name: REPLY_NAME, schema, strict: false }),
         }),
         Structured::JsonObject => Some(ResponseFormat { r#type: "json_object", json_schema: None }),
         Structured::Auto | Structured::Tool | Structured::Off => None,

@@ -1,12 +1,12 @@
-//! What is received: one chunk of a stream, or a whole answer, which have nearly the same shape.
+//! Parses a chunk of a stream or a complete response, which have nearly the same format.
 
 use serde_json::Value;
 
-use crate::providers::http::chunk::{Chunk, at, document, object, said};
+use crate::providers::http::chunk::{Chunk, at, json_text, non_empty_text, object};
 
 const DONE: &[u8] = b"[DONE]";
 
-/// Reads one piece. `None` when it is no JSON object.
+/// Parses a chunk or a response. `None` if it is not a JSON object.
 pub(crate) fn read(data: &[u8]) -> Option<Chunk> {
     if data == DONE {
         return Some(Chunk { done: true, known: true, ..Chunk::default() });
@@ -18,11 +18,11 @@ pub(crate) fn read(data: &[u8]) -> Option<Chunk> {
     let usage = at(&answer, "/usage");
     let cached = at(usage, "/prompt_tokens_details/cached_tokens");
     let mut chunk = Chunk {
-        model: said(at(&answer, "/model")),
+        model: non_empty_text(at(&answer, "/model")),
         known: at(&answer, "/choices").is_array() || usage.is_object(),
         tokens_in: at(usage, "/prompt_tokens").as_u64(),
         tokens_out: at(usage, "/completion_tokens").as_u64(),
-        // DeepSeek has another name for what stands in the details elsewhere.
+        // DeepSeek uses another field for the cached tokens.
         tokens_cached: cached.as_u64().or_else(|| at(usage, "/prompt_cache_hit_tokens").as_u64()),
         ..Chunk::default()
     };
@@ -30,22 +30,24 @@ pub(crate) fn read(data: &[u8]) -> Option<Chunk> {
     let reason = at(choice, "/finish_reason");
     chunk.finished = !reason.is_null();
     chunk.cut_off = reason == "length";
-    let spoken = if at(choice, "/delta").is_object() { at(choice, "/delta") } else { at(choice, "/message") };
-    chunk.text = content(at(spoken, "/content"));
-    let call = first(at(spoken, "/tool_calls"));
-    chunk.arguments = call.map(|call| document(at(call, "/function/arguments"))).unwrap_or_default();
-    let thought = said(at(spoken, "/reasoning_content")).or_else(|| said(at(spoken, "/reasoning"))).is_some();
-    chunk.working = thought || !chunk.text.is_empty() || !chunk.arguments.is_empty();
+    let message = if at(choice, "/delta").is_object() { at(choice, "/delta") } else { at(choice, "/message") };
+    chunk.text = content(at(message, "/content"));
+    let call = first(at(message, "/tool_calls"));
+    chunk.arguments = call.map(|call| json_text(at(call, "/function/arguments"))).unwrap_or_default();
+    let has_reasoning = non_empty_text(at(message, "/reasoning_content"))
+        .or_else(|| non_empty_text(at(message, "/reasoning")))
+        .is_some();
+    chunk.is_working = has_reasoning || !chunk.text.is_empty() || !chunk.arguments.is_empty();
     Some(chunk)
 }
 
-/// The object of a list that is numbered as the first, or not at all, as by servers that never send more than one.
+/// The object with index 0 in a list, or without an index, which some servers omit.
 fn first(list: &Value) -> Option<&Value> {
     let objects = list.as_array()?.iter().filter(|entry| entry.is_object());
     objects.into_iter().find(|entry| at(entry, "/index").is_null() || *at(entry, "/index") == 0)
 }
 
-/// The content of a message: a text, or a list of parts of which those of type `text` count.
+/// The content of a message, which is a string or a list of parts; only parts of type `text` are used.
 fn content(value: &Value) -> String {
     let parts = value.as_array().into_iter().flatten();
     let texts = parts.filter(|part| at(part, "/type").is_null() || at(part, "/type") == "text");
@@ -58,12 +60,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn with<T>(value: &Value, look: impl FnOnce(Chunk) -> T) -> T {
-        look(read(value.to_string().as_bytes()).unwrap_or_else(|| panic!("{value}")))
+    fn with<T>(value: &Value, check: impl FnOnce(Chunk) -> T) -> T {
+        check(read(value.to_string().as_bytes()).unwrap_or_else(|| panic!("{value}")))
     }
 
     #[test]
-    fn text_is_found_in_every_shape_that_servers_write() {
+    fn text_is_parsed_in_every_format_of_servers() {
         let table = [
             (json!({ "choices": [{ "index": 0, "delta": { "content": "您好" } }] }), "您好"),
             (json!({ "choices": [{ "delta": { "role": "assistant", "content": null } }] }), ""),
@@ -87,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_that_the_server_had_kept_are_found_under_both_names() {
+    fn cached_tokens_are_parsed_under_both_names() {
         let usage = |more: Value| {
             let mut usage = json!({ "prompt_tokens": 9, "completion_tokens": 1 });
             usage.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_is_called_with_is_found_as_text_and_as_an_object() {
+    fn tool_arguments_may_be_text_or_an_object() {
         let call = |arguments: Value| json!([{ "index": 0, "function": { "name": "reply", "arguments": arguments } }]);
         let table = [
             (json!({ "choices": [{ "delta": { "content": null, "tool_calls": call(json!("{\"a\"")) } }] }), "{\"a\""),
@@ -118,23 +120,23 @@ mod tests {
         for (value, expected) in table {
             with(&value, |chunk| {
                 assert_eq!(chunk.arguments, expected, "{value}");
-                assert_eq!(chunk.working, !expected.is_empty(), "{value}");
+                assert_eq!(chunk.is_working, !expected.is_empty(), "{value}");
             });
         }
     }
 
     #[test]
-    fn reasoning_shows_that_the_model_works_but_is_no_text() {
+    fn reasoning_counts_as_activity_but_not_as_text() {
         for key in ["reasoning_content", "reasoning"] {
             let value = json!({ "choices": [{ "delta": { key: "let me think" } }] });
-            with(&value, |chunk| assert!(chunk.working && chunk.text.is_empty(), "{key}"));
+            with(&value, |chunk| assert!(chunk.is_working && chunk.text.is_empty(), "{key}"));
         }
         let empty = json!({ "choices": [{ "delta": { "role": "assistant", "content": "" } }] });
-        with(&empty, |chunk| assert!(!chunk.working));
+        with(&empty, |chunk| assert!(!chunk.is_working));
     }
 
     #[test]
-    fn usage_and_model_come_along_when_they_are_there() {
+    fn usage_and_model_are_parsed() {
         let value = json!({ "model": "qwen3:8b", "choices": [],
             "usage": { "prompt_tokens": 12, "completion_tokens": 7, "total_tokens": 19 } });
         with(&value, |read| {
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn why_a_reply_ends_is_told() {
+    fn the_finish_reason_is_parsed() {
         for (reason, finished, cut_off) in [
             (json!("stop"), true, false),
             (json!("length"), true, true),
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_take_the_place_of_what_else_stands_there() {
+    fn errors_take_precedence_over_other_fields() {
         let value = json!({ "choices": [{ "delta": { "content": "x" } }], "error": { "message": "m", "code": 503 } });
         with(&value, |chunk| {
             assert_eq!(chunk.error.unwrap().status, Some(503));
@@ -172,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_no_chunk() {
+    fn data_that_is_not_an_object_is_rejected() {
         for data in
             [&b"[]"[..], b"null", b"{", b"", b"\xFF\xFE", b"{\"model\": \"\xFF\"}", b"{\"a\": \"\0\"}", b"[DONE"]
         {
@@ -183,21 +185,20 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_another_type_is_absent_and_never_refused() {
+    fn a_field_of_another_type_is_ignored() {
         let values = json!([null, true, -1, 7, 1.5, "s", [1, [2], { "name": 3 }], { "name": "n" }]);
         for value in values.as_array().unwrap() {
             let call = json!({ "index": value, "function": { "arguments": value } });
-            let said =
+            let message =
                 json!({ "content": value, "reasoning": value, "reasoning_content": value, "tool_calls": [call] });
-            let choice =
-                |said: &Value| json!({ "index": value, "delta": said, "message": said, "finish_reason": value });
+            let choice = |message: &Value| json!({ "index": value, "delta": message, "message": message, "finish_reason": value });
             let usage = json!({ "prompt_tokens": value, "completion_tokens": value, "prompt_tokens_details": value });
             for answer in [
                 json!({ "model": value, "object": value, "choices": value, "usage": value }),
                 json!({ "choices": [choice(value), value], "usage": usage }),
                 json!({ "choices": [{ "delta": { "content": value, "tool_calls": value } }], "usage": usage }),
-                json!({ "choices": [choice(&said)] }),
-                json!({ "choices": [{ "delta": said }] }),
+                json!({ "choices": [choice(&message)] }),
+                json!({ "choices": [{ "delta": message }] }),
             ] {
                 with(&answer, |chunk| {
                     assert_eq!(chunk.model.is_some(), answer["model"] == "s", "{answer}");

@@ -1,4 +1,4 @@
-//! The provider against servers on this machine: good ones, broken ones, and ones that fall silent.
+//! Tests of the provider with local servers that respond correctly, incorrectly or not at all.
 
 mod structured;
 
@@ -17,7 +17,7 @@ use crate::providers::http::fake::{CapturedDeltas, FakeServer, Step, events, hea
 use crate::providers::http::reading::MAX_REPLY_BYTES;
 use crate::providers::openai::CHAT_COMPLETIONS;
 
-/// Long enough that a busy machine does not reach it, where a test expects no timeout.
+/// Long enough for a busy machine, for tests that expect no timeout.
 const LONG: Duration = Duration::from_secs(20);
 
 const SHORT: Duration = Duration::from_millis(60);
@@ -82,13 +82,13 @@ async fn ask(server: &FakeServer) -> (Result<ModelReply, ModelError>, CapturedDe
 }
 
 async fn ask_with(config: ServerConfig) -> (Result<ModelReply, ModelError>, CapturedDeltas) {
-    let mut heard = CapturedDeltas::default();
-    let result = Caller::new(&CHAT_COMPLETIONS, config).unwrap().complete(&request(), &mut heard).await;
-    (result, heard)
+    let mut captured = CapturedDeltas::default();
+    let result = Caller::new(&CHAT_COMPLETIONS, config).unwrap().complete(&request(), &mut captured).await;
+    (result, captured)
 }
 
 #[tokio::test]
-async fn a_streamed_reply_is_heard_piece_by_piece_and_counted() {
+async fn a_reply_is_streamed_and_counted() {
     let usage = json!({ "choices": [], "usage": { "prompt_tokens": 11, "completion_tokens": 5 } }).to_string();
     let thinking = json!({ "choices": [{ "delta": { "reasoning_content": "hm" } }] }).to_string();
     let server = FakeServer::start([vec![
@@ -97,9 +97,9 @@ async fn a_streamed_reply_is_heard_piece_by_piece_and_counted() {
         Step::Send(events(&[&thinking, &piece("您"), &piece("好"), &end("length"), &usage, "[DONE]"])),
     ]])
     .await;
-    let (reply, heard) = ask(&server).await;
+    let (reply, captured) = ask(&server).await;
     let reply = reply.unwrap();
-    assert_eq!(heard.0, ["您", "好"]);
+    assert_eq!(captured.0, ["您", "好"]);
     assert_eq!((reply.text.as_str(), reply.model.as_str(), reply.attempts), ("您好", "qwen3:8b", 1));
     assert_eq!((reply.tokens_in, reply.tokens_out), (Some(11), Some(5)));
 }
@@ -112,14 +112,14 @@ async fn without_usage_the_tokens_are_estimated() {
 }
 
 #[tokio::test]
-async fn nothing_of_the_task_reaches_the_server() {
+async fn the_task_is_never_sent_to_the_server() {
     let server = FakeServer::start([good("x")]).await;
     ask(&server).await.0.unwrap();
     let sent = server.requests().remove(0);
-    // The port of the server is any number.
-    let told: Vec<&str> = sent.lines().filter(|line| !line.to_ascii_lowercase().starts_with("host:")).collect();
-    let told = told.join("\n");
-    assert!(!told.contains("TASK") && !told.contains("471"), "{told}");
+    // The port of the server may contain the same digits.
+    let actual: Vec<&str> = sent.lines().filter(|line| !line.to_ascii_lowercase().starts_with("host:")).collect();
+    let actual = actual.join("\n");
+    assert!(!actual.contains("TASK") && !actual.contains("471"), "{actual}");
     let (_, body) = sent.split_once("\r\n\r\n").unwrap();
     let expected = json!({
         "model": "qwen3",
@@ -131,7 +131,7 @@ async fn nothing_of_the_task_reaches_the_server() {
 }
 
 #[tokio::test]
-async fn a_requests_settings_come_before_the_configured_ones() {
+async fn settings_of_a_request_override_the_configured_ones() {
     let answer = json!({ "choices": [{ "message": { "content": "x" } }] }).to_string();
     let answer = || vec![Step::Send(plain(200, "application/json", "", &answer))];
     let server = FakeServer::start([answer(), answer()]).await;
@@ -153,20 +153,20 @@ async fn a_requests_settings_come_before_the_configured_ones() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_stream_is_understood() {
+async fn responses_without_streaming_are_supported() {
     let body = json!({ "model": "m", "choices": [{ "message": { "content": "您好" }, "finish_reason": "stop" }],
         "usage": { "prompt_tokens": 3, "completion_tokens": 2 } });
     for kind in ["application/json", "Application/JSON; charset=utf-8", "text/plain", "text/event-stream", "text/html"]
     {
         let server = FakeServer::start([vec![Step::Send(plain(200, kind, "", &format!("\n {body}")))]]).await;
-        let (reply, heard) = ask(&server).await;
+        let (reply, captured) = ask(&server).await;
         assert_eq!(reply.unwrap().text, "您好", "{kind}");
-        assert_eq!(heard.0, ["您好"], "{kind}");
+        assert_eq!(captured.0, ["您好"], "{kind}");
     }
 }
 
 #[tokio::test]
-async fn bytes_may_be_cut_anywhere_even_inside_a_character() {
+async fn piece_boundaries_may_be_inside_a_character() {
     let stream = events(&[&piece("您好，😀"), &end("stop"), "[DONE]"]);
     let crlf = String::from_utf8(stream.clone()).unwrap().replace('\n', "\r\n").into_bytes();
     for stream in [stream, crlf] {
@@ -178,7 +178,7 @@ async fn bytes_may_be_cut_anywhere_even_inside_a_character() {
 }
 
 #[tokio::test]
-async fn what_passes_by_itself_is_tried_again() {
+async fn transient_errors_are_retried() {
     let broken = |status, headers| vec![Step::Send(plain(status, "application/json", headers, "{}"))];
     let table = [
         broken(500, ""),
@@ -192,28 +192,28 @@ async fn what_passes_by_itself_is_tried_again() {
     ];
     for steps in table {
         let server = FakeServer::start([steps, good("好")]).await;
-        let (reply, heard) = ask(&server).await;
+        let (reply, captured) = ask(&server).await;
         let reply = reply.unwrap();
         assert_eq!((reply.text.as_str(), reply.attempts), ("好", 2));
-        assert_eq!(heard.0, ["<restart>", "好"]);
+        assert_eq!(captured.0, ["<restart>", "好"]);
     }
 }
 
 #[tokio::test]
-async fn a_reply_that_was_cut_off_is_begun_again() {
+async fn a_truncated_reply_is_restarted() {
     let cut = vec![
         Step::Send(head("text/event-stream")),
         Step::Send(events(&[&piece("您")])),
         Step::Send(b"data: {\"cho".to_vec()),
     ];
     let server = FakeServer::start([cut, good("您好")]).await;
-    let (reply, heard) = ask(&server).await;
+    let (reply, captured) = ask(&server).await;
     assert_eq!(reply.unwrap().text, "您好");
-    assert_eq!(heard.0, ["您", "<restart>", "您好"]);
+    assert_eq!(captured.0, ["您", "<restart>", "您好"]);
 }
 
 #[tokio::test]
-async fn the_attempts_are_bounded_and_told() {
+async fn the_number_of_attempts_is_limited_and_reported() {
     let cut = || stream(&[&piece("您")]);
     let server = FakeServer::start([cut(), cut(), cut(), cut()]).await;
     let (reply, _) = ask(&server).await;
@@ -222,7 +222,7 @@ async fn the_attempts_are_bounded_and_told() {
 }
 
 #[tokio::test]
-async fn a_stream_that_misses_only_its_end_is_whole() {
+async fn a_stream_without_an_end_marker_is_complete() {
     let table: [&[Vec<u8>]; 3] = [
         &[events(&[&piece("好"), &end("stop")])],
         &[events(&[&piece("好")]), b"data: [DONE]".to_vec()],
@@ -237,7 +237,7 @@ async fn a_stream_that_misses_only_its_end_is_whole() {
 }
 
 #[tokio::test]
-async fn a_finished_reply_does_not_wait_for_figures_that_never_come() {
+async fn a_finished_reply_does_not_wait_for_missing_usage() {
     let mut steps = stream(&[&piece("好"), &end("stop")]);
     steps.push(Step::Hang);
     let server = FakeServer::start([steps]).await;
@@ -252,22 +252,25 @@ async fn each_silence_has_its_own_timeout() {
         let server = FakeServer::start([steps.clone(), steps]).await;
         let config = ServerConfig { first_token_timeout: SHORT, max_attempts: 2, ..config(&server.base_url) };
         let error = ask_with(config).await.0.unwrap_err();
-        let what = TimeoutPhase::FirstToken;
-        assert_eq!(error, ModelError::Timeout { host: server.host.clone(), what, after: SHORT, attempts: 2 });
+        let phase = TimeoutPhase::FirstToken;
+        assert_eq!(error, ModelError::Timeout { host: server.host.clone(), phase, after: SHORT, attempts: 2 });
     }
     let steps = || vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&piece("您")])), Step::Hang];
     let server = FakeServer::start([steps(), good("好")]).await;
-    let (reply, heard) = ask_with(ServerConfig { idle_timeout: SHORT, ..config(&server.base_url) }).await;
+    let (reply, captured) = ask_with(ServerConfig { idle_timeout: SHORT, ..config(&server.base_url) }).await;
     assert_eq!(reply.unwrap().attempts, 2);
-    assert_eq!(heard.0, ["您", "<restart>", "好"]);
+    assert_eq!(captured.0, ["您", "<restart>", "好"]);
     let server = FakeServer::start([steps()]).await;
     let after = Duration::from_millis(800);
     let error = ask_with(ServerConfig { timeout: after, ..config(&server.base_url) }).await.0.unwrap_err();
-    assert_eq!(error, ModelError::Timeout { host: server.host.clone(), what: TimeoutPhase::Total, after, attempts: 1 });
+    assert_eq!(
+        error,
+        ModelError::Timeout { host: server.host.clone(), phase: TimeoutPhase::Total, after, attempts: 1 }
+    );
 }
 
 #[tokio::test]
-async fn what_will_not_pass_by_itself_is_told_at_once_with_what_to_do() {
+async fn permanent_errors_are_returned_immediately_with_advice() {
     let table =
         [(400, "model"), (401, "API key"), (403, "API key"), (404, "base_url"), (422, "settings"), (307, "redirects")];
     for (status, advice) in table {
@@ -276,8 +279,8 @@ async fn what_will_not_pass_by_itself_is_told_at_once_with_what_to_do() {
         let server = FakeServer::start([vec![Step::Send(answer)]]).await;
         let error = ask(&server).await.0.unwrap_err();
         assert_eq!(server.requests().len(), 1);
-        let ModelError::Http { status: told, message, attempts, .. } = &error else { panic!("{error:?}") };
-        assert_eq!((*told, *attempts), (status, 1));
+        let ModelError::Http { status: actual, message, attempts, .. } = &error else { panic!("{error:?}") };
+        assert_eq!((*actual, *attempts), (status, 1));
         assert!(message.starts_with("bad key *** 长") && message.chars().count() == 301, "{message}");
         let line = error.to_string();
         assert!(line.contains(advice) && !line.contains(KEY) && !line.contains("/chat"), "{line}");
@@ -285,7 +288,7 @@ async fn what_will_not_pass_by_itself_is_told_at_once_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_a_long_wait_is_left_alone() {
+async fn a_long_retry_after_ends_the_call() {
     let server =
         FakeServer::start([vec![Step::Send(plain(429, "text/plain", "retry-after: 3600\r\n", "quota"))]]).await;
     let error = ask(&server).await.0.unwrap_err();
@@ -295,10 +298,10 @@ async fn a_server_that_asks_for_a_long_wait_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_stream_options_is_asked_without_them_from_then_on() {
-    let refusal = json!({ "error": { "message": "Unrecognized request argument: stream_options" } }).to_string();
-    let refuse = vec![Step::Send(plain(400, "application/json", "", &refusal))];
-    let server = FakeServer::start([refuse, good("一"), good("二")]).await;
+async fn after_a_rejection_of_stream_options_requests_contain_none() {
+    let rejection = json!({ "error": { "message": "Unrecognized request argument: stream_options" } }).to_string();
+    let reject = vec![Step::Send(plain(400, "application/json", "", &rejection))];
+    let server = FakeServer::start([reject, good("一"), good("二")]).await;
     let provider =
         Caller::new(&CHAT_COMPLETIONS, ServerConfig { max_attempts: 1, ..config(&server.base_url) }).unwrap();
     assert_eq!(provider.complete(&request(), &mut NoLiveOutput).await.unwrap().text, "一");
@@ -308,7 +311,7 @@ async fn a_server_that_refuses_stream_options_is_asked_without_them_from_then_on
 }
 
 #[tokio::test]
-async fn fifty_megabytes_are_given_up_after_four_whatever_they_hold() {
+async fn responses_above_four_megabytes_are_aborted() {
     let text = format!("data: {}\n\n", piece(&"长".repeat(10_000)));
     let fillings = [text.as_str(), ": keepalive\n", "data: endless line ", "\n", "data: {\"choices\": []}\n\n"];
     for filling in fillings {
@@ -327,7 +330,7 @@ async fn fifty_megabytes_are_given_up_after_four_whatever_they_hold() {
 }
 
 #[tokio::test]
-async fn what_is_no_chat_completions_server_is_told_so() {
+async fn responses_of_other_servers_are_reported() {
     let table = [
         plain(200, "text/html", "", "<html>login</html>"),
         plain(200, "application/json", "", "{\"ok\": true}"),
@@ -350,13 +353,13 @@ async fn what_is_no_chat_completions_server_is_told_so() {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_unreachable_after_all_attempts() {
+async fn a_closed_port_is_unreachable_after_all_attempts() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap().to_string();
     drop(listener);
     let error = ask_with(config(&format!("http://{host}/v1"))).await.0.unwrap_err();
-    let ModelError::Unreachable { host: told, reason, attempts } = &error else { panic!("{error:?}") };
-    assert_eq!((told, *attempts), (&host, 4));
+    let ModelError::Unreachable { host: actual, reason, attempts } = &error else { panic!("{error:?}") };
+    assert_eq!((actual, *attempts), (&host, 4));
     assert!(reason.contains("refused"), "{reason}");
 }
 

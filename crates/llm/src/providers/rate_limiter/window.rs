@@ -1,7 +1,7 @@
-//! What was used in the last minute, and when there is room for more.
+//! A sliding window of the usage in the last minute.
 //!
-//! A window that slides, not a bucket that fills up: a full bucket lets twice its size through within its first minute,
-//! and the settings promise that no minute sees more than they say.
+//! A token bucket is not used because a full bucket allows twice its size in the first minute, but the settings guarantee that the
+//! limit is never exceeded in any minute.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,82 +10,82 @@ use tokio::time::Instant;
 
 pub const MINUTE: Duration = Duration::from_secs(60);
 
-/// Uses that lie this close together are kept as one, which bounds what is kept: they are all forgotten with the last that
-/// could be among them.
-const GRAIN: Duration = Duration::from_millis(50);
+/// Usage within this interval is stored as one entry, which bounds the number of entries. An entry expires with the last usage
+/// that it may contain.
+const RESOLUTION: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy, Debug)]
-struct Used {
-    began: Instant,
+struct Usage {
+    start: Instant,
     amount: u64,
 }
 
-impl Used {
-    fn forgotten_at(&self) -> Instant {
-        self.began + GRAIN + MINUTE
+impl Usage {
+    fn expires_at(&self) -> Instant {
+        self.start + RESOLUTION + MINUTE
     }
 }
 
-/// Uses of one limit in the last minute.
+/// The usage of one limit in the last minute.
 #[derive(Debug)]
 pub struct Window {
     limit: u64,
     used: u64,
-    kept: VecDeque<Used>,
+    entries: VecDeque<Usage>,
 }
 
 impl Window {
     pub const fn new(limit: u64) -> Self {
-        Self { limit, used: 0, kept: VecDeque::new() }
+        Self { limit, used: 0, entries: VecDeque::new() }
     }
 
-    /// When there is room for `amount`: `None` is now. More than the limit itself goes through when nothing else does, or
-    /// it would wait for ever.
-    pub fn room(&mut self, now: Instant, amount: u64) -> Option<Instant> {
-        self.forget(now);
-        let most_beside = self.limit.saturating_sub(amount);
-        let mut left = self.used;
-        for used in &self.kept {
-            if left <= most_beside {
+    /// The time at which `amount` is available; `None` means now. An amount above the limit is allowed when nothing else is in use,
+    /// because otherwise it would wait forever.
+    pub fn available_at(&mut self, now: Instant, amount: u64) -> Option<Instant> {
+        self.remove_expired(now);
+        let max_other = self.limit.saturating_sub(amount);
+        let mut remaining = self.used;
+        for used in &self.entries {
+            if remaining <= max_other {
                 break;
             }
-            left = left.saturating_sub(used.amount);
-            if left <= most_beside {
-                return Some(used.forgotten_at());
+            remaining = remaining.saturating_sub(used.amount);
+            if remaining <= max_other {
+                return Some(used.expires_at());
             }
         }
         None
     }
 
-    /// Counts `amount`, and gives what [`Window::give_back`] knows it by.
+    /// Counts `amount` and returns its key for [`Window::release`].
     pub fn take(&mut self, now: Instant, amount: u64) -> Instant {
-        self.forget(now);
+        self.remove_expired(now);
         self.used = self.used.saturating_add(amount);
-        match self.kept.back_mut().filter(|last| now < last.began + GRAIN) {
+        match self.entries.back_mut().filter(|last| now < last.start + RESOLUTION) {
             Some(last) => {
                 last.amount = last.amount.saturating_add(amount);
-                last.began
+                last.start
             }
             None => {
-                self.kept.push_back(Used { began: now, amount });
+                self.entries.push_back(Usage { start: now, amount });
                 now
             }
         }
     }
 
-    /// Counts `amount` less of what was taken under `token`; nothing when that is forgotten already.
-    pub fn give_back(&mut self, token: Instant, amount: u64) {
-        if let Some(used) = self.kept.iter_mut().find(|used| used.began == token) {
-            let back = amount.min(used.amount);
-            used.amount -= back;
-            self.used = self.used.saturating_sub(back);
+    /// Subtracts `amount` from the usage at `used_at`; does nothing if it has expired.
+    pub fn release(&mut self, used_at: Instant, amount: u64) {
+        if let Some(used) = self.entries.iter_mut().find(|used| used.start == used_at) {
+            let released = amount.min(used.amount);
+            used.amount -= released;
+            self.used = self.used.saturating_sub(released);
         }
     }
 
-    fn forget(&mut self, now: Instant) {
-        while let Some(oldest) = self.kept.front().filter(|oldest| oldest.forgotten_at() <= now) {
+    fn remove_expired(&mut self, now: Instant) {
+        while let Some(oldest) = self.entries.front().filter(|oldest| oldest.expires_at() <= now) {
             self.used = self.used.saturating_sub(oldest.amount);
-            self.kept.pop_front();
+            self.entries.pop_front();
         }
     }
 }
@@ -99,52 +99,52 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_up_to_the_limit_and_again_when_a_minute_has_passed() {
+    fn capacity_is_available_up_to_the_limit_and_again_after_a_minute() {
         let start = Instant::now();
         let mut window = Window::new(3);
         for ms in [0, 1_000, 2_000] {
-            assert_eq!(window.room(at(start, ms), 1), None);
+            assert_eq!(window.available_at(at(start, ms), 1), None);
             window.take(at(start, ms), 1);
         }
-        assert_eq!(window.room(at(start, 3_000), 1), Some(at(start, 60_050)));
-        assert_eq!(window.room(at(start, 3_000), 2), Some(at(start, 61_050)), "two fit when two are forgotten");
-        assert_eq!(window.room(at(start, 60_050), 1), None);
-        assert!(window.room(at(start, 60_050), 2).is_some());
+        assert_eq!(window.available_at(at(start, 3_000), 1), Some(at(start, 60_050)));
+        assert_eq!(window.available_at(at(start, 3_000), 2), Some(at(start, 61_050)), "two fit when two are forgotten");
+        assert_eq!(window.available_at(at(start, 60_050), 1), None);
+        assert!(window.available_at(at(start, 60_050), 2).is_some());
     }
 
     #[test]
-    fn what_is_larger_than_the_limit_goes_through_alone() {
+    fn an_amount_above_the_limit_is_allowed_alone() {
         let start = Instant::now();
         let mut window = Window::new(100);
-        assert_eq!(window.room(start, 5_000), None);
+        assert_eq!(window.available_at(start, 5_000), None);
         window.take(start, 10);
-        assert_eq!(window.room(start, 5_000), Some(at(start, 60_050)));
+        assert_eq!(window.available_at(start, 5_000), Some(at(start, 60_050)));
     }
 
     #[test]
-    fn what_was_counted_too_much_is_given_back_once() {
+    fn an_overestimate_is_released_once() {
         let start = Instant::now();
         let mut window = Window::new(100);
-        let token = window.take(start, 90);
-        assert!(window.room(start, 50).is_some());
-        window.give_back(token, 60);
-        assert_eq!(window.room(start, 50), None);
-        window.give_back(token, 1_000);
+        let used_at = window.take(start, 90);
+        assert!(window.available_at(start, 50).is_some());
+        window.release(used_at, 60);
+        assert_eq!(window.available_at(start, 50), None);
+        window.release(used_at, 1_000);
         assert_eq!(window.used, 0);
-        window.give_back(at(start, 7), 5);
-        window.forget(at(start, 70_000));
-        window.give_back(token, 5);
+        window.release(at(start, 7), 5);
+        window.remove_expired(at(start, 70_000));
+        window.release(used_at, 5);
         assert_eq!(window.used, 0);
     }
 
     #[test]
-    fn however_much_comes_what_is_kept_stays_small() {
+    fn the_number_of_entries_is_bounded() {
         let start = Instant::now();
         let mut window = Window::new(u64::MAX);
         for ms in 0..100_000 {
             window.take(at(start, ms), 1);
         }
-        assert!(window.kept.len() <= 1_203, "{}", window.kept.len());
+        assert!(window.entries.len() <= 1_203, "{}", window.entries.len());
         assert!((60_000..=60_051).contains(&window.used), "{}", window.used);
     }
 }

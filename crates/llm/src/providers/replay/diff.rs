@@ -1,4 +1,4 @@
-//! Whether a prompt is the one that was recorded, and where it is not.
+//! Compares a prompt with the recorded one.
 
 use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
@@ -9,55 +9,54 @@ use regex::Regex;
 
 use crate::model::message::{ChatMessage, Role};
 
-/// What stands in a recording in the place of a sensitive value, where its line does not say otherwise: it may have been
-/// anything.
+/// The default replacement for sensitive values in recordings. It matches any text.
 pub const MASK: &str = "***";
 
-/// The time as the engine tells it to prompts (`{{ time }}`): a replay comes later than its recording.
+/// The time in prompts (`{{ time }}`), which differs between a recording and its replay.
 static TIME: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d \((?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\)").ok());
 
-const MOST_LINES: usize = 40;
+const MAX_LINES: usize = 40;
 
-const MOST_CHARS: usize = 160;
+const MAX_CHARS: usize = 160;
 
-const AROUND: usize = 2;
+const CONTEXT_LINES: usize = 2;
 
-/// The most pairs of lines that are compared one by one; of longer parts, all that was and all that is now is shown.
-const MOST_PAIRS: usize = 250_000;
+/// The maximum number of pairs of lines that are compared; for longer texts, all old and all new lines are shown.
+const MAX_PAIRS: usize = 250_000;
 
-/// What is different between the messages that were recorded and those that are sent now, as unified lines; `None` when
-/// nothing is. What stands under `mark`, a masked value of the recording, is like any text, and one time of the engine is like any other.
-pub fn differences(recorded: &[ChatMessage], now: &[ChatMessage], mark: &str) -> Option<Message> {
-    let same = |(recorded, now): (&ChatMessage, &ChatMessage)| {
-        recorded.role == now.role && alike(&recorded.content, &now.content, mark)
+/// The differences between the recorded and the current messages as a unified diff; `None` if there are none. `mark`, which replaces
+/// sensitive values in the recording, matches any text, and all times of the engine are equal.
+pub fn differences(recorded: &[ChatMessage], new: &[ChatMessage], mark: &str) -> Option<Message> {
+    let same = |(recorded, new): (&ChatMessage, &ChatMessage)| {
+        recorded.role == new.role && matches(&recorded.content, &new.content, mark)
     };
-    if recorded.len() == now.len() && recorded.iter().zip(now).all(same) {
+    if recorded.len() == new.len() && recorded.iter().zip(new).all(same) {
         return None;
     }
-    let mut told = Told::default();
-    for (place, pair) in recorded.iter().zip(now).enumerate().filter(|(_, pair)| !same(*pair)) {
-        let (then, now) = pair;
+    let mut output = DiffOutput::default();
+    for (place, pair) in recorded.iter().zip(new).enumerate().filter(|(_, pair)| !same(*pair)) {
+        let (old, new) = pair;
         let number = place + 1;
-        match then.role == now.role {
-            true => told.line(msg!("message {number} ({}):", name(now.role))),
-            false => told.line(msg!(
+        match old.role == new.role {
+            true => output.line(msg!("message {number} ({}):", name(new.role))),
+            false => output.line(msg!(
                 "message {number} was recorded with the role {} and now has the role {}:",
-                name(then.role),
-                name(now.role)
+                name(old.role),
+                name(new.role)
             )),
         }
-        told.message(&then.content, &now.content, mark);
+        output.message(&old.content, &new.content, mark);
     }
-    for (number, message) in recorded.iter().enumerate().skip(now.len()) {
-        told.line(msg!("message {} ({}) is no longer present:", number + 1, name(message.role)));
-        message.content.lines().for_each(|line| told.marked('-', line));
+    for (number, message) in recorded.iter().enumerate().skip(new.len()) {
+        output.line(msg!("message {} ({}) is no longer present:", number + 1, name(message.role)));
+        message.content.lines().for_each(|line| output.prefixed('-', line));
     }
-    for (number, message) in now.iter().enumerate().skip(recorded.len()) {
-        told.line(msg!("message {} ({}) is new:", number + 1, name(message.role)));
-        message.content.lines().for_each(|line| told.marked('+', line));
+    for (number, message) in new.iter().enumerate().skip(recorded.len()) {
+        output.line(msg!("message {} ({}) is new:", number + 1, name(message.role)));
+        message.content.lines().for_each(|line| output.prefixed('+', line));
     }
-    Some(told.end())
+    Some(output.finish())
 }
 
 const fn name(role: Role) -> &'static str {
@@ -68,15 +67,15 @@ const fn name(role: Role) -> &'static str {
     }
 }
 
-fn alike(recorded: &str, now: &str, mark: &str) -> bool {
-    if recorded == now {
+fn matches(recorded: &str, new: &str, mark: &str) -> bool {
+    if recorded == new {
         return true;
     }
-    let timeless =
+    let without_times =
         |text: &str| TIME.as_ref().map_or_else(|| text.to_owned(), |time| time.replace_all(text, "time").into_owned());
-    let (recorded, now) = (timeless(recorded), timeless(now));
-    let Some((first, rest)) = recorded.split_once(mark) else { return recorded == now };
-    let Some(mut left) = now.strip_prefix(first) else { return false };
+    let (recorded, new) = (without_times(recorded), without_times(new));
+    let Some((first, rest)) = recorded.split_once(mark) else { return recorded == new };
+    let Some(mut left) = new.strip_prefix(first) else { return false };
     let mut pieces = rest.split(mark).peekable();
     while let Some(piece) = pieces.next() {
         if pieces.peek().is_none() {
@@ -88,106 +87,108 @@ fn alike(recorded: &str, now: &str, mark: &str) -> bool {
     true
 }
 
-/// What is told, up to its most lines.
+/// The lines of the diff, up to [`MAX_LINES`].
 #[derive(Default)]
-struct Told {
+struct DiffOutput {
     lines: Vec<Message>,
-    left_out: usize,
+    omitted: usize,
 }
 
-impl Told {
+impl DiffOutput {
     fn line(&mut self, line: Message) {
-        if self.lines.len() >= MOST_LINES {
-            self.left_out += 1;
+        if self.lines.len() >= MAX_LINES {
+            self.omitted += 1;
         } else {
             self.lines.push(line);
         }
     }
 
-    fn marked(&mut self, mark: char, line: &str) {
+    fn prefixed(&mut self, mark: char, line: &str) {
         let mut characters = line.chars();
-        let shown: String = characters.by_ref().take(MOST_CHARS.saturating_sub(2)).collect();
+        let shown: String = characters.by_ref().take(MAX_CHARS.saturating_sub(2)).collect();
         let more = if characters.next().is_some() { "…" } else { "" };
         self.line(Message::text(format!("{mark} {shown}{more}")));
     }
 
-    fn message(&mut self, then: &str, now: &str, mark: &str) {
-        let (then, now): (Vec<&str>, Vec<&str>) = (then.lines().collect(), now.lines().collect());
-        let steps = steps(&then, &now, mark);
+    fn message(&mut self, old: &str, new: &str, mark: &str) {
+        let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+        let diff_lines = diff_lines(&old, &new, mark);
         let changed: Vec<usize> =
-            steps.iter().enumerate().filter(|(_, (mark, _))| *mark != ' ').map(|(place, _)| place).collect();
+            diff_lines.iter().enumerate().filter(|(_, (mark, _))| *mark != ' ').map(|(place, _)| place).collect();
         let mut last = None;
-        for (place, (mark, line)) in steps.iter().enumerate() {
-            if changed.iter().any(|changed| changed.abs_diff(place) <= AROUND) {
+        for (place, (mark, line)) in diff_lines.iter().enumerate() {
+            if changed.iter().any(|changed| changed.abs_diff(place) <= CONTEXT_LINES) {
                 if last.is_some_and(|last| last + 1 != place) || (last.is_none() && place > 0) {
                     self.line(Message::text("  …"));
                 }
-                self.marked(*mark, line);
+                self.prefixed(*mark, line);
                 last = Some(place);
             }
         }
     }
 
-    fn end(mut self) -> Message {
-        if self.left_out > 0 {
-            self.lines.push(msg!("… {} more lines", self.left_out));
+    fn finish(mut self) -> Message {
+        if self.omitted > 0 {
+            self.lines.push(msg!("… {} more lines", self.omitted));
         }
         Message::list(Joint::Line, self.lines)
     }
 }
 
-/// The lines of both texts in order: those that both have, those that were (`-`) and those that are now (`+`).
-fn steps<'t>(then: &[&'t str], now: &[&'t str], mark: &str) -> Vec<(char, &'t str)> {
-    let before = then.iter().zip(now).take_while(|(then, now)| alike(then, now, mark)).count();
-    let (head, then) = then.split_at(before);
-    let (same, now) = now.split_at(before);
+/// The lines of both texts in order: common lines (` `), old lines (`-`) and new lines (`+`).
+fn diff_lines<'t>(old: &[&'t str], new: &[&'t str], mark: &str) -> Vec<(char, &'t str)> {
+    let prefix = old.iter().zip(new).take_while(|(old, new)| matches(old, new, mark)).count();
+    let (head, old) = old.split_at(prefix);
+    let (same, new) = new.split_at(prefix);
     debug_assert_eq!(head.len(), same.len());
-    let behind = then.iter().rev().zip(now.iter().rev()).take_while(|(then, now)| alike(then, now, mark)).count();
-    let (then, tail) = then.split_at(then.len() - behind);
-    let (now, _) = now.split_at(now.len() - behind);
-    let mut steps: Vec<(char, &str)> = head.iter().map(|line| (' ', *line)).collect();
-    steps.extend(middle(then, now, mark));
-    steps.extend(tail.iter().map(|line| (' ', *line)));
-    steps
+    let suffix = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| matches(old, new, mark)).count();
+    let (old, tail) = old.split_at(old.len() - suffix);
+    let (new, _) = new.split_at(new.len() - suffix);
+    let mut diff_lines: Vec<(char, &str)> = head.iter().map(|line| (' ', *line)).collect();
+    diff_lines.extend(middle(old, new, mark));
+    diff_lines.extend(tail.iter().map(|line| (' ', *line)));
+    diff_lines
 }
 
-/// The same by the longest common sequence of lines.
-fn middle<'t>(then: &[&'t str], now: &[&'t str], mark: &str) -> Vec<(char, &'t str)> {
-    let replaced = || then.iter().map(|line| ('-', *line)).chain(now.iter().map(|line| ('+', *line))).collect();
-    if then.len().saturating_mul(now.len()) > MOST_PAIRS {
+/// The same, computed with the longest common subsequence of lines.
+fn middle<'t>(old: &[&'t str], new: &[&'t str], mark: &str) -> Vec<(char, &'t str)> {
+    let replaced = || old.iter().map(|line| ('-', *line)).chain(new.iter().map(|line| ('+', *line))).collect();
+    if old.len().saturating_mul(new.len()) > MAX_PAIRS {
         return replaced();
     }
-    // How many lines both have in common from here on, by place in `then` and `now`.
-    let width = now.len() + 1;
-    let mut common = vec![0_usize; (then.len() + 1) * width];
-    let get = |common: &[usize], i: usize, j: usize| common.get(i * width + j).copied().unwrap_or(0);
-    for (i, was) in then.iter().enumerate().rev() {
-        for (j, is) in now.iter().enumerate().rev() {
-            let length = match alike(was, is, mark) {
-                true => get(&common, i + 1, j + 1) + 1,
-                false => get(&common, i + 1, j).max(get(&common, i, j + 1)),
+    // The number of common lines from each pair of positions in `old` and `new`.
+    let width = new.len() + 1;
+    let mut common_lengths = vec![0_usize; (old.len() + 1) * width];
+    let get = |common_lengths: &[usize], i: usize, j: usize| common_lengths.get(i * width + j).copied().unwrap_or(0);
+    for (i, old_line) in old.iter().enumerate().rev() {
+        for (j, new_line) in new.iter().enumerate().rev() {
+            let length = match matches(old_line, new_line, mark) {
+                true => get(&common_lengths, i + 1, j + 1) + 1,
+                false => get(&common_lengths, i + 1, j).max(get(&common_lengths, i, j + 1)),
             };
-            if let Some(place) = common.get_mut(i * width + j) {
+            if let Some(place) = common_lengths.get_mut(i * width + j) {
                 *place = length;
             }
         }
     }
-    let (mut i, mut j, mut steps) = (0, 0, Vec::new());
+    let (mut i, mut j, mut diff_lines) = (0, 0, Vec::new());
     loop {
-        match (then.get(i), now.get(j)) {
-            (Some(was), Some(is)) if alike(was, is, mark) => {
-                steps.push((' ', *was));
+        match (old.get(i), new.get(j)) {
+            (Some(old_line), Some(new_line)) if matches(old_line, new_line, mark) => {
+                diff_lines.push((' ', *old_line));
                 (i, j) = (i + 1, j + 1);
             }
-            (Some(was), is) if is.is_none() || get(&common, i + 1, j) >= get(&common, i, j + 1) => {
-                steps.push(('-', *was));
+            (Some(old_line), new_line)
+                if new_line.is_none() || get(&common_lengths, i + 1, j) >= get(&common_lengths, i, j + 1) =>
+            {
+                diff_lines.push(('-', *old_line));
                 i += 1;
             }
-            (_, Some(is)) => {
-                steps.push(('+', *is));
+            (_, Some(new_line)) => {
+                diff_lines.push(('+', *new_line));
                 j += 1;
             }
-            _ => return steps,
+            _ => return diff_lines,
         }
     }
 }
@@ -200,12 +201,12 @@ mod tests {
         ChatMessage { role: Role::User, content: content.to_owned() }
     }
 
-    fn differ(then: &str, now: &str) -> Option<String> {
-        differences(&[user(then)], &[user(now)], MASK).map(|told| told.to_string())
+    fn differ(old: &str, new: &str) -> Option<String> {
+        differences(&[user(old)], &[user(new)], MASK).map(|output| output.to_string())
     }
 
     #[test]
-    fn a_masked_value_is_like_any_text_and_a_time_like_any_other() {
+    fn masked_values_match_any_text_and_times_are_equal() {
         let same = [
             ("", ""),
             ("a\nb", "a\nb"),
@@ -215,8 +216,8 @@ mod tests {
             ("x ***", "x "),
             ("It is 2026-11-21 20:00 (Saturday).", "It is 2027-01-01 00:01 (Friday)."),
         ];
-        for (then, now) in same {
-            assert_eq!(differ(then, now), None, "{then}");
+        for (old, new) in same {
+            assert_eq!(differ(old, new), None, "{old}");
         }
         let other = [
             ("a", "b"),
@@ -227,32 +228,32 @@ mod tests {
             ("x 13800001111", "x ***"),
             ("2026-11-21", "2026-11-22"),
         ];
-        for (then, now) in other {
-            assert!(differ(then, now).is_some(), "{then}");
+        for (old, new) in other {
+            assert!(differ(old, new).is_some(), "{old}");
         }
     }
 
     #[test]
-    fn under_another_mark_three_asterisks_are_nothing_but_themselves() {
-        let differ = |then: &str, now: &str| differences(&[user(then)], &[user(now)], "<***>").is_some();
+    fn with_another_mark_asterisks_are_plain_text() {
+        let differ = |old: &str, new: &str| differences(&[user(old)], &[user(new)], "<***>").is_some();
         assert!(!differ("*** 电话 <***> ***", "*** 电话 5 ***"));
         assert!(differ("*** 电话 <***> ***", "一 电话 5 二"));
     }
 
     #[test]
-    fn what_differs_is_shown_as_unified_lines_by_message() {
-        let then = [
+    fn differences_are_shown_as_a_unified_diff_per_message() {
+        let old = [
             ChatMessage { role: Role::System, content: "规则".into() },
             user("一\n二\n三\n四\n五\n六\n七\n八\n九"),
             user("电话 ***"),
         ];
-        let now = [
+        let new = [
             ChatMessage { role: Role::System, content: "规则".into() },
             user("一\n二\n三\n四\n伍\n五点五\n六\n七\n八\n九\n十"),
             ChatMessage { role: Role::Assistant, content: "电话 5".into() },
             user("more"),
         ];
-        insta::assert_snapshot!(differences(&then, &now, MASK).unwrap(), @"
+        insta::assert_snapshot!(differences(&old, &new, MASK).unwrap(), @"
         message 2 (user):
           …
           三
@@ -272,10 +273,10 @@ mod tests {
     }
 
     #[test]
-    fn long_prompts_are_cut() {
+    fn long_diffs_are_truncated() {
         let long: String = (0..2000).map(|number| format!("{number} {}\n", "x".repeat(300))).collect();
-        let told = differ(&long, &long.replace('x', "y")).unwrap();
-        assert!(told.lines().count() <= MOST_LINES + 1 && told.contains("more lines"), "{told}");
-        assert!(told.lines().all(|line| line.chars().count() <= MOST_CHARS + 1));
+        let output = differ(&long, &long.replace('x', "y")).unwrap();
+        assert!(output.lines().count() <= MAX_LINES + 1 && output.contains("more lines"), "{output}");
+        assert!(output.lines().all(|line| line.chars().count() <= MAX_CHARS + 1));
     }
 }

@@ -1,4 +1,4 @@
-//! Written and recorded replies, read from text: which calls each of them answers.
+//! Parses written and recorded replies, and selects the calls that each of them answers.
 
 use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::model::request::{Purpose, Task};
-use crate::providers::replay::recording::{MARK, lines};
+use crate::providers::replay::recording::{HEADER_KEY, lines};
 
 pub(crate) type Entries = BTreeMap<(Purpose, String), Vec<Entry>>;
 
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) when: When,
-    /// The instance of the action, where the recording tells it.
+    /// The instance of the action, if it was recorded.
     pub(crate) path: Option<String>,
     pub(crate) text: String,
     pub(crate) after: Duration,
@@ -24,9 +24,9 @@ pub(crate) struct Entry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
-    /// The call that has its place in the order.
+    /// The call at its position in the order.
     InOrder,
-    /// Every call that fits; `None` fits any.
+    /// Every matching call; `None` matches any value.
     Keyed {
         round: Option<u32>,
         answered: Option<bool>,
@@ -38,8 +38,8 @@ pub(crate) enum When {
 }
 
 impl When {
-    /// Whether an entry with a key of its own answers `task`.
-    pub(crate) fn names(self, task: &Task) -> bool {
+    /// Whether an entry with a key answers `task`.
+    pub(crate) fn matches(self, task: &Task) -> bool {
         match self {
             Self::InOrder => false,
             Self::Keyed { round, answered } => {
@@ -51,12 +51,12 @@ impl When {
     }
 }
 
-/// Reads written replies (YAML or JSON) or recorded ones (JSON lines).
+/// Parses written replies (YAML or JSON) or recorded ones (JSON lines).
 pub(crate) fn read(text: &str) -> Result<Entries, Message> {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    match serde_json::from_str::<Value>(first) {
-        Ok(Value::Object(fields)) if ["purpose", "text", MARK].iter().any(|key| fields.contains_key(*key)) => {
+    let first_line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    match serde_json::from_str::<Value>(first_line) {
+        Ok(Value::Object(fields)) if ["purpose", "text", HEADER_KEY].iter().any(|key| fields.contains_key(*key)) => {
             recorded(text)
         }
         _ => written(text),
@@ -70,7 +70,7 @@ fn recorded(text: &str) -> Result<Entries, Message> {
         let when = When::Recorded { round: line.round, call: line.call };
         let list = entries.entry((purpose, line.action_id)).or_default();
         let path = line.path;
-        // A turn that was taken again was asked for again: its last words count.
+        // A repeated turn was recorded again: the last reply counts.
         match list.iter_mut().find(|entry| entry.when == when && entry.path == path) {
             Some(earlier) if path.is_some() => earlier.text = text,
             Some(earlier) if earlier.text != text => {
@@ -84,7 +84,7 @@ fn recorded(text: &str) -> Result<Entries, Message> {
 }
 
 fn written(text: &str) -> Result<Entries, Message> {
-    // Through YAML's own value first: it refuses keys that stand twice.
+    // `serde_yaml::Value` rejects duplicate keys.
     let document: serde_yaml::Value = serde_yaml::from_str(text).map_err(|error| msg!("not valid YAML: {error}"))?;
     let document = serde_json::to_value(document).map_err(|error| msg!("not plain YAML values: {error}"))?;
     let Value::Object(fields) = document else {
@@ -170,7 +170,7 @@ fn entry(value: &Value) -> Result<Entry, Message> {
     }
 }
 
-/// A text as it is; anything else as compact JSON, its keys in the written order.
+/// A string unchanged; any other value as compact JSON, with its keys in the original order.
 fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,7 +1,7 @@
-//! A recording that is replayed (`--replay`): the same conversation without a network.
+//! Replays a recording (`--replay`): the same conversation without network access.
 //!
-//! Strictly, a call gets the reply of the recorded call of the same purpose, instance, round and number, and its prompt must be
-//! the recorded one. By order, the calls of an action get its replies one after the other, whatever they ask.
+//! In prompt mode, a call gets the reply of the recorded call with the same purpose, instance, round and number, and its prompt must
+//! equal the recorded one. In order mode, the calls of an action get its replies in order, regardless of their prompts.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -21,20 +21,20 @@ use crate::model::request::{ModelRequest, Purpose, Task};
 use crate::providers::replay::diff::{MASK, differences};
 use crate::providers::replay::{NAME, describe, written};
 
-/// The field of a recording's first line that says that it is one.
-pub const MARK: &str = "recording";
+/// The field in the first line that identifies a recording.
+pub const HEADER_KEY: &str = "recording";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayMatching {
-    /// The very calls that were recorded, with the prompts that were recorded.
+    /// By call, with the recorded prompt.
     #[default]
     Prompt,
-    /// In order, for each purpose and action.
+    /// By order, for each purpose and action.
     Order,
 }
 
-/// One line of a recording. Of older ones, which have no more than a key and a text, the prompts are not compared.
+/// One line of a recording. Recordings of earlier releases contain no prompts, so these are not compared.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Line {
     pub(crate) purpose: Option<Purpose>,
@@ -45,10 +45,10 @@ pub(crate) struct Line {
     pub(crate) messages: Option<Vec<ChatMessage>>,
     pub(crate) text: Option<String>,
     pub(crate) error: Option<String>,
-    /// Whether the turn went on though this call failed.
+    /// Whether the turn continued although this call failed.
     #[serde(default)]
     went_on: bool,
-    /// What stands in `messages` in the place of sensitive values.
+    /// The replacement for sensitive values in `messages`.
     mask: Option<String>,
     model: Option<String>,
     tokens_in: Option<u64>,
@@ -66,12 +66,12 @@ impl Line {
         self.purpose.unwrap_or(Purpose::Action)
     }
 
-    fn mark(&self) -> &str {
+    fn mask_text(&self) -> &str {
         self.mask.as_deref().unwrap_or(MASK)
     }
 
-    /// Whether it tells of the call of `task`, with whatever prompt.
-    fn is_of(&self, task: &Task) -> bool {
+    /// Whether it is the call of `task`, with any prompt.
+    fn is_call_of(&self, task: &Task) -> bool {
         let instance = match &self.path {
             Some(path) => *path == task.path,
             None => self.action_id == task.action_id,
@@ -79,13 +79,13 @@ impl Line {
         instance && self.purpose() == task.purpose && self.round == task.round && self.call == task.call
     }
 
-    /// Whether both tell of the same call, asked in the same words.
+    /// Whether both are the same call with the same prompt.
     fn is_same_call(&self, other: &Self) -> bool {
-        let same_words = match (&self.messages, &other.messages) {
-            (Some(one), Some(others)) => differences(one, others, self.mark()).is_none(),
+        let same_prompt = match (&self.messages, &other.messages) {
+            (Some(own), Some(theirs)) => differences(own, theirs, self.mask_text()).is_none(),
             _ => false,
         };
-        same_words
+        same_prompt
             && self.purpose() == other.purpose()
             && (&self.path, &self.action_id, self.round, self.call)
                 == (&other.path, &other.action_id, other.round, other.call)
@@ -115,15 +115,15 @@ pub(crate) fn lines(text: &str) -> Result<Vec<Line>, Message> {
 }
 
 pub fn is_header(line: &str) -> bool {
-    matches!(serde_json::from_str::<Value>(line), Ok(Value::Object(fields)) if fields.contains_key(MARK))
+    matches!(serde_json::from_str::<Value>(line), Ok(Value::Object(fields)) if fields.contains_key(HEADER_KEY))
 }
 
 #[derive(Debug)]
 pub struct Recording {
     file: String,
-    by: ReplayMatching,
+    matching: ReplayMatching,
     lines: Vec<Line>,
-    /// Those of them that are of actions and were replayed, and how many of each purpose and action were.
+    /// Which lines were replayed, and how many of each purpose and action.
     replayed: Mutex<Replayed>,
     progress: Notify,
 }
@@ -131,33 +131,33 @@ pub struct Recording {
 #[derive(Debug, Default)]
 struct Replayed {
     lines: Vec<bool>,
-    of: HashMap<(Purpose, String), usize>,
+    counts: HashMap<(Purpose, String), usize>,
     waiting: usize,
 }
 
 impl Recording {
-    /// Reads a recording. `name` is how errors call the file.
-    pub fn parse(name: &str, text: &str, by: ReplayMatching) -> Result<Self, ModelError> {
+    /// Parses a recording. `name` is the name of the file in errors.
+    pub fn parse(name: &str, text: &str, matching: ReplayMatching) -> Result<Self, ModelError> {
         let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-        let wrong = |problem: Message| ModelError::Config { message: msg!("the recording {name}: {problem}") };
+        let config_error = |problem: Message| ModelError::Config { message: msg!("the recording {name}: {problem}") };
         let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         if !first.trim_start().starts_with('{') {
             let problem = "it is not a recording (`run --record` creates one); for hand-written replies, use `--model replay:FILE`";
-            return Err(wrong(problem.into()));
+            return Err(config_error(problem.into()));
         }
-        let lines = counting(lines(text).map_err(wrong)?);
+        let lines = relevant_lines(lines(text).map_err(config_error)?);
         let replayed = Mutex::new(Replayed { lines: vec![false; lines.len()], ..Replayed::default() });
-        Ok(Self { file: name.to_owned(), by, lines, replayed, progress: Notify::new() })
+        Ok(Self { file: name.to_owned(), matching, lines, replayed, progress: Notify::new() })
     }
 
-    /// Takes note of a call that an earlier process of the same session got its reply for.
-    pub fn replayed_before(&self, purpose: Purpose, action_id: &str) {
+    /// Marks a call as replayed by an earlier process of the same session.
+    pub fn mark_replayed(&self, purpose: Purpose, action_id: &str) {
         let mut replayed = self.replayed();
-        *replayed.of.entry((purpose, action_id.to_owned())).or_default() += 1;
+        *replayed.counts.entry((purpose, action_id.to_owned())).or_default() += 1;
         if purpose == Purpose::Action {
-            // A call that failed is no call that got its reply.
-            let counts = |line: &Line| line.purpose() == Purpose::Action && line.text.is_some();
-            let next = self.lines.iter().zip(&replayed.lines).position(|(line, done)| counts(line) && !done);
+            // Failed calls do not count as replayed.
+            let is_relevant = |line: &Line| line.purpose() == Purpose::Action && line.text.is_some();
+            let next = self.lines.iter().zip(&replayed.lines).position(|(line, done)| is_relevant(line) && !done);
             if let Some(done) = next.and_then(|next| replayed.lines.get_mut(next)) {
                 *done = true;
             }
@@ -168,101 +168,108 @@ impl Recording {
         self.replayed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The recorded call that this one is, and its place in the recording.
+    /// The recorded call for this request, and its index in the recording.
     fn find(&self, request: &ModelRequest) -> Result<(usize, &Line), ModelError> {
         let task = &request.task;
         let missing = |help: Message| ModelError::NoReply { key: describe(task), help };
-        if self.by == ReplayMatching::Order {
+        if self.matching == ReplayMatching::Order {
             let key = (task.purpose, task.action_id.clone());
-            let done = self.replayed().of.get(&key).copied().unwrap_or(0);
-            let of_it = |line: &Line| line.purpose() == task.purpose && line.action_id == task.action_id;
-            let its = || self.lines.iter().enumerate().filter(|(_, line)| of_it(line));
-            // What failed then without harm fails again: else the reply of another turn would stand in for it.
-            let before =
-                |place: usize| its().take_while(move |(at, _)| *at < place).filter(|(_, line)| line.text.is_some());
-            let harmless = |(place, line): &(usize, &Line)| {
-                line.went_on && (line.round, line.call) == (task.round, task.call) && before(*place).count() == done
+            let done = self.replayed().counts.get(&key).copied().unwrap_or(0);
+            let matches_action = |line: &Line| line.purpose() == task.purpose && line.action_id == task.action_id;
+            let candidates = || self.lines.iter().enumerate().filter(|(_, line)| matches_action(line));
+            // A failed call from which the turn recovered fails again; otherwise it would get the reply of another turn.
+            let replies_before = |index: usize| {
+                candidates().take_while(move |(at, _)| *at < index).filter(|(_, line)| line.text.is_some())
             };
-            if let Some((_, line)) = its().find(harmless) {
-                return Err(self.failed_then(task, line));
+            let is_recovered = |(index, line): &(usize, &Line)| {
+                line.went_on
+                    && (line.round, line.call) == (task.round, task.call)
+                    && replies_before(*index).count() == done
+            };
+            if let Some((_, line)) = candidates().find(is_recovered) {
+                return Err(self.recorded_failure(task, line));
             }
-            return its().filter(|(_, line)| line.text.is_some()).nth(done).ok_or_else(|| {
+            return candidates().filter(|(_, line)| line.text.is_some()).nth(done).ok_or_else(|| {
                 missing(msg!("{} has {done} for `{}`", self.file, written(task.purpose, &task.action_id)))
             });
         }
-        let its: Vec<(usize, &Line)> = self.lines.iter().enumerate().filter(|(_, line)| line.is_of(task)).collect();
-        let Some((_, last)) = its.last() else {
-            let told = msg!(
+        let candidates: Vec<(usize, &Line)> =
+            self.lines.iter().enumerate().filter(|(_, line)| line.is_call_of(task)).collect();
+        let Some((_, last)) = candidates.last() else {
+            let help = msg!(
                 "{} has no such exchange: the conversation took a different path or ended earlier; use `--replay-by order` to match by order",
                 self.file
             );
-            return Err(missing(told));
+            return Err(missing(help));
         };
-        let same = |line: &Line| {
-            line.messages.as_ref().is_none_or(|then| differences(then, &request.messages, line.mark()).is_none())
+        let matches_prompt = |line: &Line| {
+            line.messages
+                .as_ref()
+                .is_none_or(|recorded| differences(recorded, &request.messages, line.mask_text()).is_none())
         };
-        // Of two that were asked the same, the earlier one came to nothing.
-        if let Some((place, line)) = its.iter().rev().find(|(_, line)| same(line)) {
+        // Of several calls with the same prompt, the last one counts; the earlier ones failed.
+        if let Some((index, line)) = candidates.iter().rev().find(|(_, line)| matches_prompt(line)) {
             return match &line.text {
-                Some(_) => Ok((*place, line)),
-                None => Err(self.failed_then(task, line)),
+                Some(_) => Ok((*index, line)),
+                None => Err(self.recorded_failure(task, line)),
             };
         }
-        let as_long = |line: &Line| line.messages.as_ref().is_some_and(|then| then.len() == request.messages.len());
-        let nearest = its.iter().rev().map(|(_, line)| *line).find(|line| as_long(line)).unwrap_or(last);
-        let then = nearest.messages.as_deref().unwrap_or_default();
-        let diff = differences(then, &request.messages, nearest.mark()).unwrap_or_default();
+        let has_same_length =
+            |line: &Line| line.messages.as_ref().is_some_and(|recorded| recorded.len() == request.messages.len());
+        let closest = candidates.iter().rev().map(|(_, line)| *line).find(|line| has_same_length(line)).unwrap_or(last);
+        let recorded = closest.messages.as_deref().unwrap_or_default();
+        let diff = differences(recorded, &request.messages, closest.mask_text()).unwrap_or_default();
         Err(ModelError::Differs { key: describe(task), file: self.file.clone(), diff })
     }
 
-    fn failed_then(&self, task: &Task, line: &Line) -> ModelError {
+    fn recorded_failure(&self, task: &Task, line: &Line) -> ModelError {
         let error = line.error.clone().unwrap_or_default();
-        ModelError::FailedThen { key: describe(task), file: self.file.clone(), error }
+        ModelError::RecordedFailure { key: describe(task), file: self.file.clone(), error }
     }
 
-    /// What was said beside the conversation comes when it came then: not before the calls of actions that it came after.
-    async fn in_its_turn(&self, place: usize) {
-        let earlier_are_done = || {
+    /// Delays the reply to a background call until the action calls recorded before it are replayed.
+    async fn wait_for_earlier_actions(&self, index: usize) {
+        let earlier_actions_are_done = || {
             let replayed = self.replayed();
-            let mut earlier = self.lines.iter().zip(&replayed.lines).take(place);
+            let mut earlier = self.lines.iter().zip(&replayed.lines).take(index);
             earlier.all(|(line, done)| *done || line.text.is_none() || line.purpose() != Purpose::Action)
         };
-        let mut waits = false;
+        let mut is_waiting = false;
         loop {
             let progress = self.progress.notified();
-            if earlier_are_done() {
+            if earlier_actions_are_done() {
                 break;
             }
-            if !waits {
+            if !is_waiting {
                 self.replayed().waiting += 1;
-                waits = true;
+                is_waiting = true;
             }
             progress.await;
         }
-        if waits {
+        if is_waiting {
             let mut replayed = self.replayed();
             replayed.waiting = replayed.waiting.saturating_sub(1);
         }
     }
 }
 
-/// The exchanges that count: of two calls that asked the same, as there are when a turn was taken again, the later one; a call
-/// that failed only where none came after it.
-fn counting(lines: Vec<Line>) -> Vec<Line> {
-    let mut last: HashMap<(Purpose, String, u32, u32), Vec<usize>> = HashMap::new();
-    let mut counts = vec![true; lines.len()];
-    for (place, line) in lines.iter().enumerate() {
+/// The relevant exchanges: of several calls with the same prompt, as in a repeated turn, the last one; a failed call only if no such
+/// call follows it.
+fn relevant_lines(lines: Vec<Line>) -> Vec<Line> {
+    let mut calls: HashMap<(Purpose, String, u32, u32), Vec<usize>> = HashMap::new();
+    let mut is_relevant = vec![true; lines.len()];
+    for (index, line) in lines.iter().enumerate() {
         let instance = line.path.clone().unwrap_or_else(|| line.action_id.clone());
-        let before = last.entry((line.purpose(), instance, line.round, line.call)).or_default();
-        for earlier in before.iter() {
-            let same = lines.get(*earlier).is_some_and(|earlier| earlier.is_same_call(line));
-            if let Some(counts) = counts.get_mut(*earlier).filter(|_| same) {
-                *counts = false;
+        let earlier_calls = calls.entry((line.purpose(), instance, line.round, line.call)).or_default();
+        for earlier in earlier_calls.iter() {
+            let is_same = lines.get(*earlier).is_some_and(|earlier| earlier.is_same_call(line));
+            if let Some(is_relevant) = is_relevant.get_mut(*earlier).filter(|_| is_same) {
+                *is_relevant = false;
             }
         }
-        before.push(place);
+        earlier_calls.push(index);
     }
-    lines.into_iter().zip(counts).filter_map(|(line, counts)| counts.then_some(line)).collect()
+    lines.into_iter().zip(is_relevant).filter_map(|(line, is_relevant)| is_relevant.then_some(line)).collect()
 }
 
 #[async_trait]
@@ -272,33 +279,34 @@ impl Provider for Recording {
     }
 
     fn answers(&self, purpose: Purpose, action_id: &str) -> bool {
-        let its = |line: &Line| line.purpose() == purpose && line.action_id == action_id && line.text.is_some();
-        purpose == Purpose::Action || self.lines.iter().any(its)
+        let has_reply = |line: &Line| line.purpose() == purpose && line.action_id == action_id && line.text.is_some();
+        purpose == Purpose::Action || self.lines.iter().any(has_reply)
     }
 
-    fn manners_of(&self, task: &Task) -> ReplyPolicy {
-        let by_order = |line: &&Line| line.purpose() == task.purpose && line.action_id == task.action_id;
-        let line = self.lines.iter().rev().find(|line| line.is_of(task)).or_else(|| self.lines.iter().find(by_order));
+    fn reply_policy_for(&self, task: &Task) -> ReplyPolicy {
+        let of_action = |line: &&Line| line.purpose() == task.purpose && line.action_id == task.action_id;
+        let line =
+            self.lines.iter().rev().find(|line| line.is_call_of(task)).or_else(|| self.lines.iter().find(of_action));
         line.map(|line| ReplyPolicy { repair: line.repair, reask: line.reask }).unwrap_or_default()
     }
 
     async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
-        let (place, line) = self.find(request)?;
+        let (index, line) = self.find(request)?;
         let purpose = request.task.purpose;
-        if purpose != Purpose::Action && self.by == ReplayMatching::Prompt {
-            self.in_its_turn(place).await;
+        if purpose != Purpose::Action && self.matching == ReplayMatching::Prompt {
+            self.wait_for_earlier_actions(index).await;
         }
         let waiting = {
             let mut replayed = self.replayed();
-            *replayed.of.entry((purpose, request.task.action_id.clone())).or_default() += 1;
-            if let Some(done) = replayed.lines.get_mut(place) {
+            *replayed.counts.entry((purpose, request.task.action_id.clone())).or_default() += 1;
+            if let Some(done) = replayed.lines.get_mut(index) {
                 *done = true;
             }
             replayed.waiting
         };
         self.progress.notify_waiters();
         if purpose == Purpose::Action {
-            // What came beside this very call has come when it is over.
+            // Lets the background calls that wait for this call finish first.
             for _ in 0..waiting * 4 {
                 tokio::task::yield_now().await;
             }

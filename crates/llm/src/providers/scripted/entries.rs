@@ -1,4 +1,4 @@
-//! What a scripted model has to say, and to whom.
+//! The replies of a scripted model, and the calls that they are for.
 
 use std::time::Duration;
 
@@ -10,27 +10,27 @@ use crate::model::request::{Purpose, Task};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplyKey {
     One(Purpose, String),
-    /// Calls of this purpose about any action that has no list of its own.
+    /// Calls of this purpose for actions without their own list.
     Every(Purpose),
-    /// Calls of any action that has no list of its own.
+    /// Calls of actions without their own list.
     Anyone,
 }
 
 #[derive(Clone, Debug)]
 pub struct ReplyList {
     pub key: ReplyKey,
-    /// One for each attempt, in order; but those by round.
+    /// One entry per attempt, in order, except for those by round.
     pub entries: Vec<ReplyEntry>,
 }
 
 #[derive(Clone, Debug)]
 pub struct ReplyEntry {
-    /// The round that it is for; such an entry has no place in the order, and answers every attempt that fits it.
+    /// The round that it is for. Such an entry is not part of the order and answers every matching attempt.
     pub round: Option<u32>,
-    /// Whether it is for answered turns or for opening ones, likewise.
+    /// Whether it is for answered or for opening turns. Such an entry is not part of the order either.
     pub answered: Option<bool>,
     pub after: Duration,
-    pub come: NextReply,
+    pub reply: NextReply,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -38,25 +38,25 @@ pub enum NextReply {
     /// A value, as compact JSON.
     Value(Value),
     Text(String),
-    /// So many characters of it; then the connection breaks.
+    /// The first characters of a reply; then the connection breaks.
     Cut(usize, Box<NextReply>),
     Http {
         status: u16,
         retry_after: Option<Duration>,
         message: String,
     },
-    /// Nothing, within this limit.
+    /// No reply within this limit.
     Timeout(TimeoutPhase),
     Unreachable,
 }
 
 impl ReplyEntry {
-    /// Whether it is for certain rounds or turns, and not for its place in the order.
+    /// Whether it is for certain rounds or turns instead of a position in the order.
     pub(crate) fn is_named(&self) -> bool {
         self.round.is_some() || self.answered.is_some()
     }
 
-    pub(crate) fn names(&self, task: &Task) -> bool {
+    pub(crate) fn matches(&self, task: &Task) -> bool {
         self.is_named()
             && self.round.is_none_or(|round| round == task.round)
             && self.answered.is_none_or(|answered| answered == task.answer.is_some())

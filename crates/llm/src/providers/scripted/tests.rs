@@ -1,4 +1,4 @@
-//! The scripted model: who gets which reply, what a fault costs, and that nothing really waits.
+//! Tests of the scripted model: selection of replies, errors, and virtual time.
 
 use serde_json::json;
 
@@ -21,8 +21,8 @@ fn request(task: Task) -> ModelRequest {
     ModelRequest { task, ..ModelRequest::default() }
 }
 
-fn entry(come: NextReply) -> ReplyEntry {
-    ReplyEntry { round: None, answered: None, after: Duration::ZERO, come }
+fn entry(next: NextReply) -> ReplyEntry {
+    ReplyEntry { round: None, answered: None, after: Duration::ZERO, reply: next }
 }
 
 fn text(text: &str) -> ReplyEntry {
@@ -39,11 +39,11 @@ fn model(lists: Vec<(ReplyKey, Vec<ReplyEntry>)>) -> (Arc<Scripted>, Arc<Virtual
     (Arc::new(Scripted::new(lists, Arc::clone(&time))), time)
 }
 
-fn one(id: &str) -> ReplyKey {
+fn for_action(id: &str) -> ReplyKey {
     ReplyKey::One(Purpose::Action, id.to_owned())
 }
 
-/// Asks, and lets the time pass that the answer takes.
+/// Sends a request and advances the time until the reply arrives.
 async fn ask(model: &Scripted, time: &VirtualTime, task: Task) -> Result<ModelReply, ModelError> {
     let (request, mut live) = (request(task), NoLiveOutput);
     let answer = model.complete(&request, &mut live);
@@ -52,16 +52,16 @@ async fn ask(model: &Scripted, time: &VirtualTime, task: Task) -> Result<ModelRe
         tokio::select! {
             biased;
             answer = &mut answer => return answer,
-            () = tokio::task::yield_now() => time.move_to(time.next().expect("it sleeps")),
+            () = tokio::task::yield_now() => time.advance_to(time.next_wakeup().expect("it sleeps")),
         }
     }
 }
 
 #[tokio::test]
-async fn each_asker_has_its_own_list_and_the_rest_share_one() {
+async fn actions_use_their_own_list_or_the_shared_one() {
     let monitor = ReplyKey::Every(Purpose::Monitor);
     let (model, time) = model(vec![
-        (one("a"), vec![text("a1"), text("a2")]),
+        (for_action("a"), vec![text("a1"), text("a2")]),
         (ReplyKey::Anyone, vec![text("x1"), text("x2")]),
         (monitor, vec![text("m")]),
     ]);
@@ -75,14 +75,14 @@ async fn each_asker_has_its_own_list_and_the_rest_share_one() {
         assert_eq!(ask(&model, &time, task(purpose, id, 1, false)).await.unwrap().text, expected);
     }
     assert!(model.answers(Purpose::Monitor, "z") && !model.answers(Purpose::Orchestrator, "a"));
-    assert_eq!((model.left_over(), model.missing()), (vec![], vec![]));
+    assert_eq!((model.unused(), model.missing()), (vec![], vec![]));
     assert!(ask(&model, &time, task(Purpose::Action, "a", 2, true)).await.is_err());
     let missing = model.missing();
-    assert_eq!((missing[0].list, missing[0].asked, missing[0].round), (Some(0), 3, 2));
+    assert_eq!((missing[0].list, missing[0].requests, missing[0].round), (Some(0), 3, 2));
 }
 
 #[tokio::test]
-async fn a_fault_is_of_one_attempt_and_four_are_made() {
+async fn an_error_uses_one_attempt_and_there_are_four() {
     let transient = || {
         vec![
             http(503),
@@ -91,7 +91,7 @@ async fn a_fault_is_of_one_attempt_and_four_are_made() {
             entry(NextReply::Unreachable),
         ]
     };
-    let (model, time) = model(vec![(one("a"), transient()), (one("b"), vec![http(401), text("b")])]);
+    let (model, time) = model(vec![(for_action("a"), transient()), (for_action("b"), vec![http(401), text("b")])]);
     let error = ask(&model, &time, task(Purpose::Action, "a", 1, false)).await.unwrap_err();
     assert!(matches!(error, ModelError::Unreachable { attempts: 4, .. }), "{error}");
     assert!(time.now() > Duration::from_secs(60), "the timeout took its minute");
@@ -101,26 +101,26 @@ async fn a_fault_is_of_one_attempt_and_four_are_made() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_two_seconds_gets_them() {
+async fn retry_after_is_honored() {
     let busy = NextReply::Http { status: 429, retry_after: Some(Duration::from_secs(2)), message: String::new() };
-    let (model, time) = model(vec![(one("a"), vec![entry(busy), text("好")])]);
+    let (model, time) = model(vec![(for_action("a"), vec![entry(busy), text("好")])]);
     let reply = ask(&model, &time, task(Purpose::Action, "a", 1, false)).await.unwrap();
     assert_eq!((reply.text.as_str(), reply.attempts, time.now()), ("好", 2, Duration::from_secs(2)));
 }
 
 #[tokio::test]
-async fn a_reply_by_round_has_no_place_in_the_order_and_counts_as_used_once() {
+async fn a_reply_by_round_is_not_part_of_the_order_and_counts_as_used_once() {
     let second = ReplyEntry { round: Some(2), answered: Some(true), ..text("zweite") };
-    let (model, time) = model(vec![(one("a"), vec![second, text("1"), text("2")])]);
+    let (model, time) = model(vec![(for_action("a"), vec![second, text("1"), text("2")])]);
     for (round, answered, expected) in [(1, false, "1"), (2, true, "zweite"), (2, true, "zweite"), (2, false, "2")] {
         let reply = ask(&model, &time, task(Purpose::Action, "a", round, answered)).await.unwrap();
         assert_eq!(reply.text, expected);
     }
-    assert_eq!(model.left_over(), []);
+    assert_eq!(model.unused(), []);
 }
 
 #[test]
-fn a_value_is_completed_with_what_its_schema_says_and_keeps_what_it_has() {
+fn missing_fields_of_a_value_are_set_to_the_defaults_of_the_schema() {
     let schema = json!({ "properties": {
         "safety_risk": { "default": { "detected": false } },
         "content": { "default": "" },
@@ -130,8 +130,8 @@ fn a_value_is_completed_with_what_its_schema_says_and_keeps_what_it_has() {
     let request = ModelRequest { schema: Some(Arc::new(schema)), ..request(task(Purpose::Action, "a", 1, false)) };
     let value = json!({ "own": 1, "metadata": { "crisis_signal": true }, "content": 5 });
     assert_eq!(
-        written(&NextReply::Value(value), &request),
+        reply_text(&NextReply::Value(value), &request),
         r#"{"safety_risk":{"detected":false},"content":5,"metadata":{"tone":"","crisis_signal":true},"own":1}"#
     );
-    assert_eq!(written(&NextReply::Value(json!([1])), &request), "[1]");
+    assert_eq!(reply_text(&NextReply::Value(json!([1])), &request), "[1]");
 }

@@ -1,7 +1,6 @@
-//! Time that passes only when somebody says so: a scripted model takes five seconds, and nobody waits for them.
+//! A virtual clock for tests, which advances only explicitly, so that the delays of a scripted model take no real time.
 //!
-//! Whoever sleeps is woken when the time is moved on to where they wanted to be. What moves it on is the driver of the
-//! conversation, when nothing else is left to be done.
+//! A sleep ends when the clock is advanced to its end. The driver of the conversation advances the clock when nothing else can run.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -17,7 +16,7 @@ pub struct VirtualTime {
 #[derive(Debug, Default)]
 struct State {
     now: Duration,
-    /// Who sleeps, by when they want to be woken and the order in which they lay down.
+    /// The active sleeps by end time and order of creation.
     sleepers: BTreeMap<(Duration, u64), Option<Waker>>,
     count: u64,
 }
@@ -27,7 +26,7 @@ impl VirtualTime {
         self.state().now
     }
 
-    /// Comes back when so much has passed; at once when that is nothing.
+    /// Waits until `time` has passed; returns immediately if it is zero.
     pub fn sleep(self: &Arc<Self>, time: Duration) -> Sleep {
         let mut state = self.state();
         let until = state.now.saturating_add(time);
@@ -40,12 +39,12 @@ impl VirtualTime {
         Sleep { time: Arc::clone(self), key }
     }
 
-    pub fn next(&self) -> Option<Duration> {
+    pub fn next_wakeup(&self) -> Option<Duration> {
         self.state().sleepers.keys().next().map(|(until, _)| *until)
     }
 
-    /// Moves on to a moment, and wakes whoever slept until then. The past is left alone.
-    pub fn move_to(&self, moment: Duration) {
+    /// Advances to `moment` and wakes the sleeps that end by then. Does nothing if `moment` is in the past.
+    pub fn advance_to(&self, moment: Duration) {
         let mut state = self.state();
         state.now = state.now.max(moment);
         let now = state.now;
@@ -95,7 +94,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn sleepers_wake_in_their_order_and_nothing_passes_by_itself() {
+    async fn sleeps_end_in_order_and_only_when_the_time_advances() {
         let time = Arc::new(VirtualTime::default());
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = Vec::new();
@@ -108,8 +107,8 @@ mod tests {
         }
         tokio::task::yield_now().await;
         assert_eq!(*order.lock().unwrap(), Vec::<u64>::new());
-        while let Some(next) = time.next() {
-            time.move_to(next);
+        while let Some(next) = time.next_wakeup() {
+            time.advance_to(next);
             tokio::task::yield_now().await;
         }
         assert_eq!(*order.lock().unwrap(), [1, 2, 3]);
@@ -117,10 +116,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sleep_of_nothing_is_over_and_one_that_is_given_up_is_forgotten() {
+    async fn an_empty_sleep_ends_immediately_and_a_dropped_one_is_removed() {
         let time = Arc::new(VirtualTime::default());
         time.sleep(Duration::ZERO).await;
         drop(time.sleep(Duration::from_secs(1)));
-        assert_eq!(time.next(), None);
+        assert_eq!(time.next_wakeup(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Words without quotes: literals in other spellings, numbers in other notations, texts of one word.
+//! Parses values without quotes: literals in other spellings, numbers in other notations, strings of one word.
 
 use serde_json::{Number, Value};
 
@@ -7,48 +7,48 @@ use crate::reply::repair::parser::{Parser, Stop};
 use crate::reply::repair::record::RepairKind;
 
 impl Parser<'_> {
-    /// The value that begins here and has no quotes.
+    /// The value without quotes at the current position.
     ///
     /// # Errors
-    /// [`Stop::Cut`] when the raw text ends right behind it, so that it may be a part of a longer one;
-    /// [`Stop::Refused`] when it is none of the words that can be meant.
+    /// [`Stop::Cut`] when the raw text ends directly after it, so that it may be truncated; [`Stop::Rejected`] when it is not a valid
+    /// value.
     pub(super) fn bare(&mut self) -> Result<Value, Stop> {
         let at = self.at;
         let rest = self.rest();
         let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
         let word = rest.get(..end).unwrap_or_default();
-        let whole = end < rest.len();
+        let complete = end < rest.len();
         self.at += end;
-        if !whole {
+        if !complete {
             return Err(Stop::Cut);
         }
-        let (mend, value) = read(word).ok_or(Stop::Refused("a value was expected", at))?;
-        if let Some(mend) = mend {
-            self.mend(mend, at)?;
-            self.bare_text |= mend == RepairKind::UnquotedText;
+        let (repair, value) = read(word).ok_or(Stop::Rejected("a value was expected", at))?;
+        if let Some(repair) = repair {
+            self.add_repair(repair, at)?;
+            self.bare_text |= repair == RepairKind::UnquotedText;
         }
         Ok(value)
     }
 }
 
-/// What `word` means, and what had to be mended for it.
+/// The value of `word`, and the repair that it requires.
 fn read(word: &str) -> Option<(Option<RepairKind>, Value)> {
-    let plain = match word {
+    let literal = match word {
         "true" => Some(Value::Bool(true)),
         "false" => Some(Value::Bool(false)),
         "null" => Some(Value::Null),
         _ => None,
     };
-    if let Some(value) = plain {
+    if let Some(value) = literal {
         return Some((None, value));
     }
-    let other = match word {
+    let other_literal = match word {
         "True" | "TRUE" => Some(Value::Bool(true)),
         "False" | "FALSE" => Some(Value::Bool(false)),
         "None" | "Null" | "NULL" | "nil" => Some(Value::Null),
         _ => None,
     };
-    if let Some(value) = other {
+    if let Some(value) = other_literal {
         return Some((Some(RepairKind::OtherWord), value));
     }
     if matches!(word.trim_start_matches(['+', '-']), "NaN" | "Infinity" | "undefined" | "nan" | "inf") {
@@ -60,7 +60,7 @@ fn read(word: &str) -> Option<(Option<RepairKind>, Value)> {
     if let Some(number) = number(word) {
         return Some((Some(RepairKind::OtherNumber), Value::Number(number)));
     }
-    // A number beyond all bounds is no text.
+    // A number that is out of range is not a string.
     if word.parse::<f64>().is_ok_and(f64::is_infinite) {
         return None;
     }
@@ -78,21 +78,21 @@ fn number(word: &str) -> Option<Number> {
         let digits_only = !hex.is_empty() && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
         return if digits_only && sign.is_empty() { u64::from_str_radix(hex, 16).ok().map(Number::from) } else { None };
     }
-    let grouped = |(at, _): (usize, &str)| {
+    let separates_digits = |(at, _): (usize, &str)| {
         let digit = |at: Option<usize>| at.and_then(|at| digits.as_bytes().get(at)).is_some_and(u8::is_ascii_digit);
         digit(at.checked_sub(1)) && digit(Some(at + 1))
     };
-    if !digits.bytes().any(|byte| byte.is_ascii_digit()) || !digits.match_indices('_').all(grouped) {
+    if !digits.bytes().any(|byte| byte.is_ascii_digit()) || !digits.match_indices('_').all(separates_digits) {
         return None;
     }
-    let mut spelled = digits.replace('_', "");
-    if spelled.starts_with('.') {
-        spelled.insert(0, '0');
+    let mut digits_as_json = digits.replace('_', "");
+    if digits_as_json.starts_with('.') {
+        digits_as_json.insert(0, '0');
     }
-    if spelled.ends_with('.') {
-        spelled.push('0');
+    if digits_as_json.ends_with('.') {
+        digits_as_json.push('0');
     }
-    serde_json::from_str(&format!("{sign}{spelled}")).ok()
+    serde_json::from_str(&format!("{sign}{digits_as_json}")).ok()
 }
 
 #[cfg(test)]
@@ -101,7 +101,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_word_means_a_literal_a_number_a_text_or_nothing() {
+    fn a_word_is_a_literal_a_number_a_string_or_invalid() {
         let table = [
             ("true", json!(true)),
             ("False", json!(false)),

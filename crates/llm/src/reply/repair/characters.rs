@@ -1,6 +1,6 @@
-//! The characters of near-JSON: what counts as punctuation, quote, white space, word.
+//! The character classes of near-JSON: punctuation, quotes, white space, words.
 
-/// The JSON punctuation that full-width punctuation stands for; every other character itself.
+/// Maps full-width punctuation to JSON punctuation; other characters are unchanged.
 pub(super) const fn plain(c: char) -> char {
     match c {
         '｛' => '{',
@@ -13,12 +13,12 @@ pub(super) const fn plain(c: char) -> char {
     }
 }
 
-/// Whether `c` may stand around a text or key.
+/// Whether `c` may enclose a string or key.
 pub(super) const fn is_quote(c: char) -> bool {
     matches!(c, '"' | '\'' | '`' | '＂' | '“' | '”' | '‘' | '’' | '「' | '」' | '『' | '』')
 }
 
-/// The quote that closes what `open` opens; nothing when it opens nothing.
+/// The closing quote for `open`; `None` if it is not an opening quote.
 pub(super) const fn closing(open: char) -> Option<char> {
     match open {
         '"' | '\'' | '`' | '＂' => Some(open),
@@ -30,7 +30,7 @@ pub(super) const fn closing(open: char) -> Option<char> {
     }
 }
 
-/// White space between tokens: JSON's, Unicode's, and characters without width.
+/// White space between tokens: JSON and Unicode white space, and zero-width characters.
 pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}' | '\u{200c}' | '\u{200d}' | '\u{2060}')
 }

@@ -1,16 +1,16 @@
-//! An object that stands inside a JSON text: `"{\"a\": 1}"`, or the same without its outer quotes.
+//! Parses an object that is encoded as a JSON string: `"{\"a\": 1}"`, with or without the outer quotes.
 
 use serde_json::{Map, Value};
 
-pub(super) fn begins(text: &str) -> bool {
+pub(super) fn starts(text: &str) -> bool {
     let inside = text.strip_prefix('"').unwrap_or(text);
     let Some(inside) = without_space(inside).strip_prefix('{') else { return false };
     without_space(inside).starts_with("\\\"")
 }
 
-/// The object that `text` begins with, when it is one that was encoded twice and is whole.
+/// The object at the start of `text`, if it is encoded twice and complete.
 pub(super) fn object(text: &str) -> Option<Map<String, Value>> {
-    if !begins(text) {
+    if !starts(text) {
         return None;
     }
     let inside = if text.starts_with('"') {
@@ -19,14 +19,14 @@ pub(super) fn object(text: &str) -> Option<Map<String, Value>> {
     } else {
         let end = text.rfind('}')?;
         let body = text.get(..=end)?;
-        // Line ends between its tokens may be real ones. Inside a text they are no JSON, and nothing is taken out of a text.
+        // Line ends between tokens may be unescaped. Inside strings they are invalid and are not removed.
         let body = body.replace('\r', "\\r").replace('\n', "\\n");
         serde_json::from_str::<String>(&format!("\"{body}\"")).ok()?
     };
     serde_json::from_str(inside.trim()).ok()
 }
 
-/// `text` without the white space before it, be it written as escapes.
+/// `text` without leading white space, which may be written as escapes.
 fn without_space(text: &str) -> &str {
     let mut rest = text;
     loop {

@@ -1,6 +1,7 @@
-//! Reads an object of near-JSON and records every mend. One pass, a bounded look ahead at each quote, 128 levels.
+//! Parses an object of near-JSON and records every repair. It needs one pass, with a bounded lookahead at each quote, and supports 128
+//! levels.
 //!
-//! What it may change is syntax; a text comes out as it was written. Where two readings are possible it refuses.
+//! It changes only the syntax; strings are unchanged. Ambiguous input is rejected.
 
 use serde_json::{Map, Value};
 
@@ -8,37 +9,36 @@ use crate::reply::repair::characters::{closing, is_json_space, is_space, is_word
 use crate::reply::repair::follow::{Ahead, RepairLocation};
 use crate::reply::repair::record::{RepairKind, RepairRecord};
 
-/// How deep an object may nest, as for the other strategies.
-const DEPTH: usize = 128;
+/// The maximum nesting depth, as for the other strategies.
+const MAX_DEPTH: usize = 128;
 
-/// A reply that needs more mends than these is no reply.
-const MOST_MENDS: usize = 1_000;
+const MAX_REPAIRS: usize = 1_000;
 
-/// How often the text may be looked at ahead of its turn.
-const MOST_LOOKS: usize = 64;
+/// The maximum lookahead, as a multiple of the length of the text.
+const MAX_LOOKAHEAD_FACTOR: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// The raw text ended inside of what was being read.
+    /// The raw text ended inside a value.
     Cut,
-    /// Why it cannot be read without guessing, and where.
-    Refused(&'static str, usize),
+    /// The reason and position at which it cannot be parsed without guessing.
+    Rejected(&'static str, usize),
 }
 
 pub(super) struct Parser<'t> {
     pub(super) text: &'t str,
     pub(super) at: usize,
-    pub(super) mends: Vec<RepairRecord>,
-    /// A typographic quote may end a text that a plain one began.
+    pub(super) repairs: Vec<RepairRecord>,
+    /// Whether a typographic quote may end a string that starts with a plain quote.
     pub(super) mixed: bool,
-    /// Full-width punctuation has been syntax.
+    /// Whether full-width punctuation was used as syntax.
     pub(super) wide: bool,
-    /// Where a text ends was decided by what follows: nothing may be left over then.
+    /// Whether the end of a string was determined from the text after it; then no quotes may follow the object.
     pub(super) guessed: bool,
-    /// A text of one word has no quotes.
+    /// Whether a string of one word has no quotes.
     pub(super) bare_text: bool,
     bare_key: bool,
-    looked: usize,
+    lookahead: usize,
 }
 
 impl<'t> Parser<'t> {
@@ -46,32 +46,32 @@ impl<'t> Parser<'t> {
         Self {
             text,
             at,
-            mends: Vec::new(),
+            repairs: Vec::new(),
             mixed,
             wide: false,
             guessed: false,
             bare_text: false,
             bare_key: false,
-            looked: 0,
+            lookahead: 0,
         }
     }
 
-    /// The object that begins here, with its brace or without.
+    /// The object at the current position, with or without an opening brace.
     pub(super) fn object(&mut self) -> Result<Map<String, Value>, Stop> {
-        let begin = self.at;
+        let start = self.at;
         let object = match self.peek().map(plain) {
             Some('{') => {
                 let doubled = self.brace()?;
                 self.members(1, doubled)?
             }
             _ => {
-                self.mend(RepairKind::MissingBrace, begin)?;
+                self.add_repair(RepairKind::MissingBrace, start)?;
                 self.members(1, false)?
             }
         };
-        let loose = |mend: &RepairRecord| {
+        let ambiguous = |repair: &RepairRecord| {
             matches!(
-                mend.kind,
+                repair.kind,
                 RepairKind::MissingComma
                     | RepairKind::MissingValue
                     | RepairKind::UnquotedKey
@@ -79,32 +79,32 @@ impl<'t> Parser<'t> {
                     | RepairKind::RepeatedKey
             )
         };
-        if (self.guessed && self.mends.iter().any(loose)) || (self.bare_key && self.bare_text) {
-            return Err(Stop::Refused("too much is missing to determine where its strings end", begin));
+        if (self.guessed && self.repairs.iter().any(ambiguous)) || (self.bare_key && self.bare_text) {
+            return Err(Stop::Rejected("too much is missing to determine where its strings end", start));
         }
         Ok(object)
     }
 
-    /// Refuses a text that is looked at too often. As every look ends at one of the next quotes, none should be.
-    pub(super) fn look_no_further_than_linear(&self) -> Result<(), Stop> {
-        if self.looked / MOST_LOOKS > self.text.len() {
-            return Err(Stop::Refused("it requires too much lookahead", self.at));
+    /// Rejects a text that requires too much lookahead. Each lookahead ends at one of the next quotes, so this should not happen.
+    pub(super) fn check_lookahead_limit(&self) -> Result<(), Stop> {
+        if self.lookahead / MAX_LOOKAHEAD_FACTOR > self.text.len() {
+            return Err(Stop::Rejected("it requires too much lookahead", self.at));
         }
         Ok(())
     }
 
-    /// The members up to the closing brace. The field in which the raw text ends is left out, of the outermost object: what
-    /// is kept is whole.
+    /// The members up to the closing brace. If the raw text ends inside a field of the outermost object, the field is omitted, so that
+    /// all returned fields are complete.
     fn members(&mut self, depth: usize, doubled: bool) -> Result<Map<String, Value>, Stop> {
         let mut members = Map::new();
         let mut comma = None;
         let mut bare = false;
         loop {
-            let Some(c) = self.token()? else { return self.cut(members, depth, None) };
-            let begin = self.at;
+            let Some(c) = self.token()? else { return self.truncated(members, depth, None) };
+            let start = self.at;
             match plain(c) {
                 '}' => {
-                    self.extra(comma)?;
+                    self.extra_comma(comma)?;
                     self.punctuation(c)?;
                     if doubled && self.peek() == Some('}') {
                         self.bump();
@@ -112,16 +112,16 @@ impl<'t> Parser<'t> {
                     return Ok(members);
                 }
                 ',' => {
-                    self.extra(comma.or_else(|| members.is_empty().then_some(begin)))?;
+                    self.extra_comma(comma.or_else(|| members.is_empty().then_some(start)))?;
                     self.punctuation(c)?;
-                    comma = Some(begin);
+                    comma = Some(start);
                     continue;
                 }
                 _ if comma.is_none() && !members.is_empty() => {
-                    if bare || closing(c).is_none() || !self.look(begin, Ahead::key_and_colon) {
-                        return Err(Stop::Refused("a comma or a closing brace was expected", begin));
+                    if bare || closing(c).is_none() || !self.look_ahead(start, Ahead::key_and_colon) {
+                        return Err(Stop::Rejected("a comma or a closing brace was expected", start));
                     }
-                    self.mend(RepairKind::MissingComma, begin)?;
+                    self.add_repair(RepairKind::MissingComma, start)?;
                 }
                 _ => {}
             }
@@ -130,19 +130,19 @@ impl<'t> Parser<'t> {
             match self.member(depth) {
                 Ok((key, value)) => {
                     if members.insert(key, value).is_some() {
-                        self.mend(RepairKind::RepeatedKey, begin)?;
+                        self.add_repair(RepairKind::RepeatedKey, start)?;
                     }
                 }
-                Err(Stop::Cut) => return self.cut(members, depth, Some(begin)),
-                Err(refused) => return Err(refused),
+                Err(Stop::Cut) => return self.truncated(members, depth, Some(start)),
+                Err(rejection) => return Err(rejection),
             }
             bare = self.bare_text;
             self.bare_text |= had_bare;
         }
     }
 
-    /// The end of the raw text before the closing brace, in the field that begins at `field` or between two.
-    fn cut(
+    /// Handles the end of the raw text before the closing brace, inside the field at `field` or between two fields.
+    fn truncated(
         &mut self,
         members: Map<String, Value>,
         depth: usize,
@@ -152,10 +152,10 @@ impl<'t> Parser<'t> {
             return Err(Stop::Cut);
         }
         if let Some(field) = field {
-            self.mends.retain(|mend| mend.at < field);
-            self.mend(RepairKind::CutField, field)?;
+            self.repairs.retain(|repair| repair.at < field);
+            self.add_repair(RepairKind::CutField, field)?;
         }
-        self.mend(RepairKind::CutOff, self.at)?;
+        self.add_repair(RepairKind::CutOff, self.at)?;
         Ok(members)
     }
 
@@ -163,12 +163,12 @@ impl<'t> Parser<'t> {
         let key = self.key()?;
         let colon = self.token()?.ok_or(Stop::Cut)?;
         if plain(colon) != ':' {
-            return Err(Stop::Refused("a colon was expected after a key", self.at));
+            return Err(Stop::Rejected("a colon was expected after a key", self.at));
         }
         self.punctuation(colon)?;
         match self.token()?.map(plain) {
             Some(',' | '}') => {
-                self.mend(RepairKind::MissingValue, self.at)?;
+                self.add_repair(RepairKind::MissingValue, self.at)?;
                 Ok((key, Value::Null))
             }
             _ => Ok((key, self.value(depth, RepairLocation::Member)?)),
@@ -176,7 +176,7 @@ impl<'t> Parser<'t> {
     }
 
     fn key(&mut self) -> Result<String, Stop> {
-        let begin = self.at;
+        let start = self.at;
         if self.peek().and_then(closing).is_some() {
             return self.quoted(RepairLocation::Key);
         }
@@ -188,23 +188,23 @@ impl<'t> Parser<'t> {
             return Err(Stop::Cut);
         }
         if !key.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '$')) {
-            return Err(Stop::Refused("a key was expected", begin));
+            return Err(Stop::Rejected("a key was expected", start));
         }
-        // `content": …`: the opening quote alone is missing.
+        // `content": …`: only the opening quote is missing.
         if self.peek() == Some('"') {
             self.bump();
         } else {
             self.bare_key = true;
         }
-        self.mend(RepairKind::UnquotedKey, begin)?;
+        self.add_repair(RepairKind::UnquotedKey, start)?;
         Ok(key.to_owned())
     }
 
-    fn value(&mut self, depth: usize, place: RepairLocation) -> Result<Value, Stop> {
-        let begin = self.at;
+    fn value(&mut self, depth: usize, location: RepairLocation) -> Result<Value, Stop> {
+        let start = self.at;
         let c = self.token()?.ok_or(Stop::Cut)?;
         match plain(c) {
-            '{' | '[' if depth >= DEPTH => Err(Stop::Refused("it is nested deeper than 128 levels", begin)),
+            '{' | '[' if depth >= MAX_DEPTH => Err(Stop::Rejected("it is nested deeper than 128 levels", start)),
             '{' => {
                 let doubled = self.brace()?;
                 self.members(depth + 1, doubled).map(Value::Object)
@@ -213,7 +213,7 @@ impl<'t> Parser<'t> {
                 self.punctuation(c)?;
                 self.items(depth + 1).map(Value::Array)
             }
-            _ if closing(c).is_some() => self.quoted(place).map(Value::String),
+            _ if closing(c).is_some() => self.quoted(location).map(Value::String),
             _ => self.bare(),
         }
     }
@@ -224,24 +224,24 @@ impl<'t> Parser<'t> {
         let mut bare = false;
         loop {
             let c = self.token()?.ok_or(Stop::Cut)?;
-            let begin = self.at;
+            let start = self.at;
             match plain(c) {
                 ']' => {
-                    self.extra(comma)?;
+                    self.extra_comma(comma)?;
                     self.punctuation(c)?;
                     return Ok(items);
                 }
                 ',' => {
-                    self.extra(comma.or_else(|| items.is_empty().then_some(begin)))?;
+                    self.extra_comma(comma.or_else(|| items.is_empty().then_some(start)))?;
                     self.punctuation(c)?;
-                    comma = Some(begin);
+                    comma = Some(start);
                     continue;
                 }
                 _ if comma.is_none() && !items.is_empty() => {
                     if bare || is_word(c) {
-                        return Err(Stop::Refused("a comma or a closing bracket was expected", begin));
+                        return Err(Stop::Rejected("a comma or a closing bracket was expected", start));
                     }
-                    self.mend(RepairKind::MissingComma, begin)?;
+                    self.add_repair(RepairKind::MissingComma, start)?;
                 }
                 _ => {}
             }
@@ -252,32 +252,32 @@ impl<'t> Parser<'t> {
     }
 
     fn brace(&mut self) -> Result<bool, Stop> {
-        let begin = self.at;
+        let start = self.at;
         if let Some(c) = self.peek() {
             self.punctuation(c)?;
         }
         let doubled = self.peek() == Some('{');
         if doubled {
-            self.mend(RepairKind::DoubledBrace, begin)?;
+            self.add_repair(RepairKind::DoubledBrace, start)?;
             self.bump();
         }
         Ok(doubled)
     }
 
-    fn extra(&mut self, comma: Option<usize>) -> Result<(), Stop> {
-        comma.map_or(Ok(()), |at| self.mend(RepairKind::ExtraComma, at))
+    fn extra_comma(&mut self, comma: Option<usize>) -> Result<(), Stop> {
+        comma.map_or(Ok(()), |at| self.add_repair(RepairKind::ExtraComma, at))
     }
 
     fn punctuation(&mut self, c: char) -> Result<(), Stop> {
         if plain(c) != c {
             self.wide = true;
-            self.mend(RepairKind::FullWidth, self.at)?;
+            self.add_repair(RepairKind::FullWidth, self.at)?;
         }
         self.bump();
         Ok(())
     }
 
-    /// The next character of syntax, behind white space and comments; nothing at the end of the text or at a closing fence.
+    /// The next character after white space and comments; `None` at the end of the text or at a closing fence.
     fn token(&mut self) -> Result<Option<char>, Stop> {
         let mut odd = false;
         while let Some(c) = self.peek() {
@@ -287,7 +287,7 @@ impl<'t> Parser<'t> {
                 self.bump();
             } else if is_space(c) || literal {
                 if !odd {
-                    self.mend(RepairKind::OtherSpace, self.at)?;
+                    self.add_repair(RepairKind::OtherSpace, self.at)?;
                 }
                 odd = true;
                 self.at += if literal { 2 } else { c.len_utf8() };
@@ -305,24 +305,24 @@ impl<'t> Parser<'t> {
     fn comment(&mut self) -> Result<(), Stop> {
         let rest = self.rest();
         let end = if rest.starts_with("/*") { rest.find("*/").map(|end| end + 2) } else { rest.find('\n') };
-        let end = end.ok_or(Stop::Refused("a comment is not closed", self.at))?;
-        self.mend(RepairKind::Comment, self.at)?;
+        let end = end.ok_or(Stop::Rejected("a comment is not closed", self.at))?;
+        self.add_repair(RepairKind::Comment, self.at)?;
         self.at += end;
         Ok(())
     }
 
-    pub(super) fn mend(&mut self, kind: RepairKind, at: usize) -> Result<(), Stop> {
-        if self.mends.len() >= MOST_MENDS {
-            return Err(Stop::Refused("it needs more than 1000 repairs", at));
+    pub(super) fn add_repair(&mut self, kind: RepairKind, at: usize) -> Result<(), Stop> {
+        if self.repairs.len() >= MAX_REPAIRS {
+            return Err(Stop::Rejected("it needs more than 1000 repairs", at));
         }
-        self.mends.push(RepairRecord { kind, at });
+        self.repairs.push(RepairRecord { kind, at });
         Ok(())
     }
 
-    pub(super) fn look<T>(&mut self, at: usize, mut question: impl FnMut(&mut Ahead<'t>) -> T) -> T {
+    pub(super) fn look_ahead<T>(&mut self, at: usize, mut check: impl FnMut(&mut Ahead<'t>) -> T) -> T {
         let mut ahead = Ahead::new(self.text, at, self.wide);
-        let answer = question(&mut ahead);
-        self.looked += ahead.looked();
+        let answer = check(&mut ahead);
+        self.lookahead += ahead.looked();
         answer
     }
 

@@ -1,56 +1,56 @@
-//! What the fourth strategy mends, and the record of each mend.
+//! The kinds of repairs of the fourth strategy, and their records.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// A way in which a text was no JSON, and was read nevertheless.
+/// A kind of invalid JSON that was repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RepairKind {
-    /// The text ends before its object does; what was open was closed, and the field that was cut left out.
+    /// The text ends before the object; open values were closed, and the truncated field was omitted.
     CutOff,
-    /// A field was left out because the text ends inside of it.
+    /// A field was omitted because the text ends inside it.
     CutField,
-    /// A comma too many, before a closing bracket or another comma.
+    /// An extra comma before a closing bracket or another comma.
     ExtraComma,
     /// No comma between two members or items.
     MissingComma,
-    /// A field or item without a value; it is null.
+    /// A field or item without a value; it became null.
     MissingValue,
     /// The object has no opening brace.
     MissingBrace,
     /// `{{ … }}`.
     DoubledBrace,
-    /// Other quotes than `"` around a text or key.
+    /// A string or key with quotes other than `"`.
     OtherQuotes,
     /// Full-width punctuation as syntax.
     FullWidth,
-    /// Other white space than JSON's between two tokens.
+    /// White space between two tokens that JSON does not allow.
     OtherSpace,
     Comment,
     UnquotedKey,
-    /// A text of one word without quotes.
+    /// A string of one word without quotes.
     UnquotedText,
-    /// `True`, `False`, `None` of Python, or true, false, null in other case.
+    /// `True`, `False`, `None` of Python, or true, false, null in another case.
     OtherWord,
-    /// `NaN`, `Infinity`, `undefined`: null.
+    /// `NaN`, `Infinity`, `undefined`; it became null.
     NoValue,
-    /// A number that JSON spells otherwise.
+    /// A number in a notation that JSON does not have.
     OtherNumber,
-    /// A line end, tab or control character that is not escaped inside a text; it is kept.
+    /// An unescaped line end, tab or control character inside a string; it is kept.
     RawControl,
-    /// A quote that is not escaped inside a text; it is kept.
+    /// An unescaped quote inside a string; it is kept.
     RawQuote,
-    /// An escape that JSON does not know.
+    /// An escape that JSON does not have.
     OtherEscape,
-    /// Half a surrogate pair; it became U+FFFD.
+    /// A lone surrogate; it became U+FFFD.
     LoneSurrogate,
-    /// The object stands inside a JSON text, or its quotes are escaped as if it did.
+    /// The object is encoded as a JSON string, possibly without the outer quotes.
     DoubleEncoded,
-    /// A key that was there before; the later value counts, as in JSON.
+    /// A repeated key; the last value is used, as in JSON.
     RepeatedKey,
-    /// Another object follows; the first was taken.
+    /// Another object follows; the first was used.
     SeveralObjects,
 }
 
@@ -94,10 +94,10 @@ impl fmt::Display for RepairKind {
     }
 }
 
-/// One mend: what was wrong and where, never the text.
+/// One repair: its kind and position, never the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RepairRecord {
     pub kind: RepairKind,
-    /// Where, in bytes from the beginning of the raw text.
+    /// The position in bytes from the start of the raw text.
     pub at: usize,
 }

@@ -1,11 +1,11 @@
-//! Whatever is damaged comes back as it was or not at all.
+//! Property tests: a damaged object is restored exactly or rejected.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::{Map, Value, json};
 
 use crate::reply::repair::record::RepairKind;
-use crate::reply::strategies::{ParseStrategy as Way, parse};
+use crate::reply::strategies::{ParseStrategy, parse};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Damage {
@@ -64,8 +64,8 @@ const DAMAGES: [Damage; 25] = [
     Damage::OtherSpace,
 ];
 
-fn damaged(object: &Map<String, Value>, damage: Damage) -> String {
-    let text = written(&Value::Object(object.clone()), damage);
+fn damage_object(object: &Map<String, Value>, damage: Damage) -> String {
+    let text = write_value(&Value::Object(object.clone()), damage);
     match damage {
         Damage::NoOpeningBrace => text[1..].to_owned(),
         Damage::EscapedQuotes => {
@@ -76,7 +76,7 @@ fn damaged(object: &Map<String, Value>, damage: Damage) -> String {
     }
 }
 
-fn written(value: &Value, damage: Damage) -> String {
+fn write_value(value: &Value, damage: Damage) -> String {
     let wide = matches!(damage, Damage::FullWidth | Damage::FullWidthAndTypographic);
     let [open, close, colon, left, right] =
         if wide { ["｛", "｝", "：", "［", "］"] } else { ["{", "}", ":", "[", "]"] };
@@ -99,18 +99,18 @@ fn written(value: &Value, damage: Damage) -> String {
         Value::Object(members) => {
             let members: Vec<String> = members
                 .iter()
-                .map(|(key, value)| format!("{}{colon} {}", key_written(key, damage), written(value, damage)))
+                .map(|(key, value)| format!("{}{colon} {}", write_key(key, damage), write_value(value, damage)))
                 .collect();
             let (open, close) = if damage == Damage::DoubledBraces { ("{{", "}}") } else { (open, close) };
             format!("{open}{before}{}{after}{close}", members.join(separator))
         }
         Value::Array(items) => {
-            // In lists a text is never taken to end at another quote.
+            // In lists a string never ends at another quote.
             let damage = if damage == Damage::HalfTypographic { Damage::TrailingCommas } else { damage };
-            let items: Vec<String> = items.iter().map(|item| written(item, damage)).collect();
+            let items: Vec<String> = items.iter().map(|item| write_value(item, damage)).collect();
             format!("{left}{}{after}{right}", items.join(comma))
         }
-        Value::String(text) => quoted(text, damage),
+        Value::String(text) => write_string(text, damage),
         Value::Bool(true) if damage == Damage::Python => "True".to_owned(),
         Value::Bool(false) if damage == Damage::Python => "False".to_owned(),
         Value::Null if damage == Damage::Python => "None".to_owned(),
@@ -118,17 +118,17 @@ fn written(value: &Value, damage: Damage) -> String {
     }
 }
 
-fn key_written(key: &str, damage: Damage) -> String {
+fn write_key(key: &str, damage: Damage) -> String {
     let is_name = key.chars().all(char::is_alphanumeric) && !key.is_empty();
     match damage {
         Damage::BareKeys if is_name => key.to_owned(),
         Damage::RawQuotes | Damage::HalfTypographic => Value::from(key).to_string(),
-        _ => quoted(key, damage),
+        _ => write_string(key, damage),
     }
 }
 
-fn quoted(text: &str, damage: Damage) -> String {
-    let inside: String = text.chars().map(|c| character(c, damage)).collect();
+fn write_string(text: &str, damage: Damage) -> String {
+    let inside: String = text.chars().map(|c| write_character(c, damage)).collect();
     let (open, close) = match damage {
         Damage::SingleQuotes | Damage::SingleQuotesAndApostrophes => ("'", "'"),
         Damage::BackQuotes => ("`", "`"),
@@ -141,8 +141,8 @@ fn quoted(text: &str, damage: Damage) -> String {
     format!("{open}{inside}{close}")
 }
 
-/// A character of a text, escaped as JSON does or as the damage has it.
-fn character(c: char, damage: Damage) -> String {
+/// Escapes a character of a string as in JSON, or according to the damage.
+fn write_character(c: char, damage: Damage) -> String {
     let json = Value::from(c.to_string()).to_string();
     let escaped = &json[1..json.len() - 1];
     match (damage, c) {
@@ -157,8 +157,8 @@ fn character(c: char, damage: Damage) -> String {
     }
 }
 
-/// The quotes that `damage` leaves as they are inside of texts that the same quotes enclose.
-const fn own_quotes(damage: Damage) -> &'static str {
+/// The quotes that `damage` does not escape inside strings enclosed by the same quotes.
+const fn unescaped_quotes(damage: Damage) -> &'static str {
     match damage {
         Damage::SingleQuotesAndApostrophes => "'",
         Damage::TypographicQuotes | Damage::FullWidthAndTypographic | Damage::OneWayQuotes => "“”",
@@ -169,9 +169,9 @@ const fn own_quotes(damage: Damage) -> &'static str {
     }
 }
 
-/// Whether no such quote in any text of `value` stands beside punctuation or another quote. A text such as `", "` is two
-/// texts when its quotes are not escaped: no reader can tell, and JSON itself does not.
-fn is_plain_language(value: &Value, quotes: &str) -> bool {
+/// Whether no string of `value` contains one of `quotes` next to punctuation or another quote. A string such as `", "` with unescaped
+/// quotes cannot be distinguished from two strings.
+fn is_unambiguous(value: &Value, quotes: &str) -> bool {
     let mark = |c: Option<char>| c.is_some_and(|c| ",:;{}[]+\\/#\"'`“”‘’「」『』＂｛｝［］：，；".contains(c));
     let plain = |text: &str| {
         text.char_indices().filter(|(_, c)| quotes.contains(*c)).all(|(at, c)| {
@@ -182,13 +182,13 @@ fn is_plain_language(value: &Value, quotes: &str) -> bool {
     };
     match value {
         Value::String(text) => plain(text),
-        Value::Array(items) => items.iter().all(|item| is_plain_language(item, quotes)),
-        Value::Object(members) => members.iter().all(|(key, value)| plain(key) && is_plain_language(value, quotes)),
+        Value::Array(items) => items.iter().all(|item| is_unambiguous(item, quotes)),
+        Value::Object(members) => members.iter().all(|(key, value)| plain(key) && is_unambiguous(value, quotes)),
         _ => true,
     }
 }
 
-/// Pieces of which texts are made: all that could be mistaken for syntax.
+/// Parts of generated strings, including everything that looks like syntax.
 const PIECES: [&str; 44] = [
     "\"", "\"", "'", "`", ",", ":", "{", "}", "[", "]", "\\", "\n", "\t", "//", "#", "/*", "*/", "“", "”", "‘", "’",
     "「", "」", "，", "：", "｛", "｝", "```", "a", "b", "好", "true", "1", "\": \"", "\", \"", "x: ", "'}", "”, ",
@@ -229,18 +229,18 @@ fn any_object() -> impl Strategy<Value = Map<String, Value>> {
 }
 
 proptest! {
-    // The same cases each time. 125,000 others were tried by hand (PROPTEST_CASES=5000 without this line).
+    // The same cases each time. 125,000 others were tested manually (PROPTEST_CASES=5000 without this line).
     #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(5), ..ProptestConfig::default() })]
 
     #[test]
-    fn a_damaged_object_comes_back_as_it_was_or_not_at_all(object in any_object()) {
-        let whole = Value::Object(object.clone());
+    fn a_damaged_object_is_restored_or_rejected(object in any_object()) {
+        let value = Value::Object(object.clone());
         for damage in DAMAGES {
-            if !is_plain_language(&whole, own_quotes(damage)) {
+            if !is_unambiguous(&value, unescaped_quotes(damage)) {
                 continue;
             }
-            let raw = damaged(&object, damage);
-            if let Ok(parsed) = parse(&raw, true) && parsed.strategy == Way::RepairJson {
+            let raw = damage_object(&object, damage);
+            if let Ok(parsed) = parse(&raw, true) && parsed.strategy == ParseStrategy::RepairJson {
                 prop_assert_eq!(&parsed.object, &object, "{:?}: {} {:?}", damage, raw, parsed.repairs);
                 prop_assert!(!parsed.repairs.is_empty());
             }
@@ -248,71 +248,71 @@ proptest! {
     }
 
     #[test]
-    fn an_object_that_is_cut_keeps_whole_fields_only(object in any_object(), at in any::<prop::sample::Index>(), pretty in any::<bool>()) {
-        let whole = Value::Object(object.clone());
-        let text = if pretty { serde_json::to_string_pretty(&whole).unwrap() } else { whole.to_string() };
+    fn a_truncated_object_contains_only_complete_fields(object in any_object(), at in any::<prop::sample::Index>(), pretty in any::<bool>()) {
+        let value = Value::Object(object.clone());
+        let text = if pretty { serde_json::to_string_pretty(&value).unwrap() } else { value.to_string() };
         let cut: String = text.chars().take(at.index(text.chars().count())).collect();
-        if let Ok((read, mends)) = super::object(&cut) {
-            prop_assert!(mends.iter().any(|mend| mend.kind == RepairKind::CutOff), "{}", cut);
-            for (key, value) in &read {
+        if let Ok((repaired, repairs)) = super::object(&cut) {
+            prop_assert!(repairs.iter().any(|repair| repair.kind == RepairKind::CutOff), "{}", cut);
+            for (key, value) in &repaired {
                 prop_assert_eq!(Some(value), object.get(key), "{}", cut);
             }
-            let first: Vec<&String> = object.keys().take(read.len()).collect();
-            prop_assert_eq!(read.keys().collect::<Vec<_>>(), first, "{}", cut);
+            let first: Vec<&String> = object.keys().take(repaired.len()).collect();
+            prop_assert_eq!(repaired.keys().collect::<Vec<_>>(), first, "{}", cut);
         }
     }
 
     #[test]
-    fn json_is_never_mended(object in any_object(), pretty in any::<bool>()) {
-        let whole = Value::Object(object.clone());
-        let text = if pretty { serde_json::to_string_pretty(&whole).unwrap() } else { whole.to_string() };
+    fn valid_json_is_never_repaired(object in any_object(), pretty in any::<bool>()) {
+        let value = Value::Object(object.clone());
+        let text = if pretty { serde_json::to_string_pretty(&value).unwrap() } else { value.to_string() };
         let parsed = parse(&text, true).unwrap();
-        prop_assert_eq!(parsed.strategy, Way::DirectParse);
-        // And the fourth strategy itself reads it as it is.
+        prop_assert_eq!(parsed.strategy, ParseStrategy::DirectParse);
+        // The fourth strategy parses it without repairs.
         prop_assert_eq!(super::object(&text).ok(), (!object.is_empty()).then_some((object, vec![])));
     }
 
     #[test]
-    fn mending_twice_mends_nothing_more(object in any_object(), damage in prop::sample::select(&DAMAGES[..])) {
-        if let Ok((object, _)) = super::object(&damaged(&object, damage)) {
+    fn repairing_twice_changes_nothing(object in any_object(), damage in prop::sample::select(&DAMAGES[..])) {
+        if let Ok((object, _)) = super::object(&damage_object(&object, damage)) {
             let again = Value::Object(object.clone()).to_string();
             prop_assert_eq!(super::object(&again), Ok((object, vec![])));
         }
     }
 
     #[test]
-    fn whatever_is_mutated_never_panics_and_every_mend_has_a_place(
+    fn mutated_texts_never_panic_and_every_repair_has_a_position(
         object in any_object(),
         damage in prop::sample::select(&DAMAGES[..]),
         edits in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(&PIECES[..]), 0usize..3), 0..4),
     ) {
-        let mut raw: Vec<char> = damaged(&object, damage).chars().collect();
+        let mut raw: Vec<char> = damage_object(&object, damage).chars().collect();
         for (at, piece, removed) in edits {
             let at = at.index(raw.len() + 1);
             let end = raw.len().min(at + removed);
             raw.splice(at..end, piece.chars());
         }
         let raw: String = raw.into_iter().collect();
-        if let Ok((object, mends)) = super::object(&raw) {
+        if let Ok((object, repairs)) = super::object(&raw) {
             prop_assert!(!object.is_empty());
-            prop_assert!(mends.is_sorted_by_key(|mend| mend.at) && mends.iter().all(|mend| raw.is_char_boundary(mend.at)));
-            prop_assert_eq!(super::object(&raw), Ok((object, mends)), "the same text is read the same way");
+            prop_assert!(repairs.is_sorted_by_key(|repair| repair.at) && repairs.iter().all(|repair| raw.is_char_boundary(repair.at)));
+            prop_assert_eq!(super::object(&raw), Ok((object, repairs)), "the same text is read the same way");
         }
     }
 }
 
-/// What is repeated a million times.
+/// The units that are repeated up to a million times.
 const UNITS: &str = "[|{|\"|\\|'|“|{\"a\":|{\"a\":[|{\"a\":\"\"b|{a:|{'a':'|\" |\",\"|\", \"a|//|/*|#|{{|{,|,|：|｛|```{\"|\
     {\"a\": \"x\" /*|{\"a\":\"「|<think>|{\\\"|\"{\\\"|\"a\":";
 
 #[test]
-fn hostile_texts_are_refused_in_linear_time_and_with_a_shallow_stack() {
+fn hostile_texts_are_rejected_in_linear_time_without_deep_recursion() {
     for bytes in [64 << 10, 1 << 20] {
         for unit in UNITS.split('|') {
             for before in ["", "{\"a\":\"", "{\"a\":[\"b\",", "{\"a\":"] {
                 let text = format!("{before}{}", unit.repeat(bytes / unit.len()));
-                if let Ok((object, mends)) = super::object(&text) {
-                    assert!(object.len() <= bytes && mends.len() <= 1_000, "{unit}");
+                if let Ok((object, repairs)) = super::object(&text) {
+                    assert!(object.len() <= bytes && repairs.len() <= 1_000, "{unit}");
                 }
             }
         }
@@ -320,13 +320,13 @@ fn hostile_texts_are_refused_in_linear_time_and_with_a_shallow_stack() {
 }
 
 #[test]
-fn a_reply_of_64_kilobytes_with_a_line_end_in_every_line_is_mended_once() {
+fn a_string_of_64_kilobytes_with_raw_line_ends_has_one_repair() {
     let content = "第一行，“引用”，说\n".repeat(2_000);
     let raw = format!("{{\"content\":\"{content}\",\"EXIT\":\"NO\",}}");
-    let (object, mends) = super::object(&raw).unwrap();
+    let (object, repairs) = super::object(&raw).unwrap();
     assert_eq!(object["content"], content.as_str());
     assert_eq!(
-        mends.iter().map(|mend| mend.kind).collect::<Vec<_>>(),
+        repairs.iter().map(|repair| repair.kind).collect::<Vec<_>>(),
         [RepairKind::RawControl, RepairKind::ExtraComma]
     );
 }

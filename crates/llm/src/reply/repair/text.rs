@@ -1,9 +1,9 @@
-//! Reads a quoted text of near-JSON: what ends it, what belongs to it.
+//! Parses a quoted string of near-JSON and determines which quote ends it.
 //!
-//! A quote that is not escaped belongs to the text when what follows it cannot follow a value. That is a guess, and it is
-//! kept only where nothing speaks against it: such quotes come in pairs, the first of a pair touches a word behind it and
-//! the second a word before it, none is followed by a colon (then a member was swallowed), none by another quote that does
-//! not end the text. In all other cases the text is refused.
+//! An unescaped quote belongs to the string if the text after it cannot follow a value. This is a guess, which is used only under
+//! these conditions: such quotes occur in pairs, the first of a pair is directly before a word and the second directly after one,
+//! none is followed by a colon (which would mean that the string contains a member), and none is followed by another quote that
+//! does not end the string. In all other cases the string is rejected.
 
 use crate::reply::repair::characters::{closing, is_space, is_word, plain};
 use crate::reply::repair::follow::{Ahead, RepairLocation};
@@ -11,153 +11,160 @@ use crate::reply::repair::parser::{Parser, Stop};
 use crate::reply::repair::record::RepairKind;
 
 struct Quoted {
-    place: RepairLocation,
-    begin: usize,
+    location: RepairLocation,
+    start: usize,
     open: char,
     close: char,
     text: String,
-    /// Quotes of its own kind inside it: not escaped, escaped.
-    raw: usize,
-    escaped: usize,
-    /// Pairs of typographic quotes that are open inside it.
+    /// The number of unescaped quotes of its own kind inside it.
+    raw_quotes: usize,
+    /// The number of escaped quotes of its own kind inside it.
+    escaped_quotes: usize,
+    /// The number of open pairs of typographic quotes inside it.
     nested: usize,
     control: bool,
 }
 
 impl Parser<'_> {
-    /// The quoted text that begins here.
+    /// The quoted string at the current position.
     ///
     /// # Errors
-    /// [`Stop::Cut`] when the text ends inside of it; [`Stop::Refused`] when where it ends would be a guess.
-    pub(super) fn quoted(&mut self, place: RepairLocation) -> Result<String, Stop> {
-        let begin = self.at;
+    /// [`Stop::Cut`] when the text ends inside the string; [`Stop::Rejected`] when its end is ambiguous.
+    pub(super) fn quoted(&mut self, location: RepairLocation) -> Result<String, Stop> {
+        let start = self.at;
         let Some((open, close)) = self.peek().and_then(|open| Some((open, closing(open)?))) else {
-            return Err(Stop::Refused("a quote was expected", begin));
+            return Err(Stop::Rejected("a quote was expected", start));
         };
         if open != '"' {
-            self.mend(RepairKind::OtherQuotes, begin)?;
+            self.add_repair(RepairKind::OtherQuotes, start)?;
         }
         self.bump();
         let text = String::new();
-        let mut quoted = Quoted { place, begin, open, close, text, raw: 0, escaped: 0, nested: 0, control: false };
-        if matches!(open, '"' | '\'') && place != RepairLocation::Key && self.rest().starts_with(doubled(open)) {
+        let mut quoted =
+            Quoted { location, start, open, close, text, raw_quotes: 0, escaped_quotes: 0, nested: 0, control: false };
+        if matches!(open, '"' | '\'') && location != RepairLocation::Key && self.rest().starts_with(doubled(open)) {
             self.bump();
             self.bump();
-            self.mend(RepairKind::OtherQuotes, begin)?;
-            if self.look(self.at, |ahead| ahead.continues(place)) {
-                return Err(Stop::Refused("three quotes in a row: it is not clear which one ends the string", begin));
+            self.add_repair(RepairKind::OtherQuotes, start)?;
+            if self.look_ahead(self.at, |ahead| ahead.continues(location)) {
+                return Err(Stop::Rejected("three quotes in a row: it is not clear which one ends the string", start));
             }
-            return self.tripled(quoted);
+            return self.triple_quoted(quoted);
         }
         loop {
-            self.plain_run(&mut quoted);
+            self.take_plain_text(&mut quoted);
             let Some(c) = self.peek() else { return Err(quoted.cut()) };
             match c {
-                '\\' => self.escape(&mut quoted)?,
-                '\0'..='\u{1f}' => self.control(&mut quoted, c)?,
+                '\\' => self.take_escape(&mut quoted)?,
+                '\0'..='\u{1f}' => self.take_control(&mut quoted, c)?,
                 _ if self.ends(&mut quoted, c)? => {
                     self.bump();
-                    return quoted.whole();
+                    return quoted.finish();
                 }
-                _ => self.take_into(&mut quoted, c),
+                _ => self.take_char(&mut quoted, c),
             }
         }
     }
 
-    fn tripled(&mut self, mut quoted: Quoted) -> Result<String, Stop> {
+    fn triple_quoted(&mut self, mut quoted: Quoted) -> Result<String, Stop> {
         loop {
-            self.plain_run(&mut quoted);
-            let Some(c) = self.peek() else { return Err(Stop::Refused("triple quotes are not closed", quoted.begin)) };
+            self.take_plain_text(&mut quoted);
+            let Some(c) = self.peek() else { return Err(Stop::Rejected("triple quotes are not closed", quoted.start)) };
             match c {
-                '\\' => self.escape(&mut quoted)?,
-                '\0'..='\u{1f}' => self.control(&mut quoted, c)?,
-                _ if c == quoted.open && self.ends_tripled(c, quoted.place) => {
+                '\\' => self.take_escape(&mut quoted)?,
+                '\0'..='\u{1f}' => self.take_control(&mut quoted, c)?,
+                _ if c == quoted.open && self.ends_triple_quoted(c, quoted.location) => {
                     (0..3).for_each(|_| self.bump());
                     return Ok(quoted.text);
                 }
-                _ => self.take_into(&mut quoted, c),
+                _ => self.take_char(&mut quoted, c),
             }
         }
     }
 
-    fn ends_tripled(&mut self, quote: char, place: RepairLocation) -> bool {
+    fn ends_triple_quoted(&mut self, quote: char, location: RepairLocation) -> bool {
         let triple = self.rest().get(1..).is_some_and(|rest| rest.starts_with(doubled(quote)));
-        triple && self.look(self.at + 3, |ahead| ahead.continues(place))
+        triple && self.look_ahead(self.at + 3, |ahead| ahead.continues(location))
     }
 
-    /// Takes what can mean nothing but itself in one step.
-    fn plain_run(&mut self, quoted: &mut Quoted) {
+    /// Consumes characters without special meaning in one step.
+    fn take_plain_text(&mut self, quoted: &mut Quoted) {
         if quoted.open != '"' {
             return;
         }
         let rest = self.rest();
-        // 0xE2 begins the typographic quotes, among others: those are looked at one by one.
+        // 0xE2 is the first byte of typographic quotes, among others, which are handled individually.
         let stops = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\' || (self.mixed && byte == 0xE2);
         let end = rest.bytes().position(stops).unwrap_or(rest.len());
         quoted.text.push_str(rest.get(..end).unwrap_or_default());
         self.at += end;
     }
 
-    fn take_into(&mut self, quoted: &mut Quoted, c: char) {
+    fn take_char(&mut self, quoted: &mut Quoted, c: char) {
         quoted.text.push(c);
         self.bump();
     }
 
-    fn control(&mut self, quoted: &mut Quoted, c: char) -> Result<(), Stop> {
+    fn take_control(&mut self, quoted: &mut Quoted, c: char) -> Result<(), Stop> {
         if !quoted.control {
             quoted.control = true;
-            self.mend(RepairKind::RawControl, self.at)?;
+            self.add_repair(RepairKind::RawControl, self.at)?;
         }
-        self.take_into(quoted, c);
+        self.take_char(quoted, c);
         Ok(())
     }
 
-    /// Whether `c`, which stands here, ends the text.
+    /// Whether `c`, the current character, ends the string.
     fn ends(&mut self, quoted: &mut Quoted, c: char) -> Result<bool, Stop> {
-        let own = c == quoted.close;
+        let is_closing = c == quoted.close;
         if quoted.open == quoted.close {
             return match c {
-                _ if own && (quoted.place == RepairLocation::Key || self.continues(c, quoted.place)) => Ok(true),
-                _ if own => self.inner(quoted, c).map(|()| false),
+                _ if is_closing && (quoted.location == RepairLocation::Key || self.continues(c, quoted.location)) => {
+                    Ok(true)
+                }
+                _ if is_closing => self.take_inner_quote(quoted, c).map(|()| false),
                 '“' if self.mixed && quoted.open == '"' => {
                     quoted.nested += 1;
                     Ok(false)
                 }
                 '”' if self.mixed && quoted.open == '"' && quoted.nested > 0 => {
-                    if quoted.place != RepairLocation::Key && self.continues(c, quoted.place) {
-                        return Err(Stop::Refused("it is not clear which quote ends the string", self.at));
+                    if quoted.location != RepairLocation::Key && self.continues(c, quoted.location) {
+                        return Err(Stop::Rejected("it is not clear which quote ends the string", self.at));
                     }
                     quoted.nested -= 1;
                     Ok(false)
                 }
-                // In a list too much may follow a comma.
-                '”' if self.mixed && quoted.open == '"' && quoted.place != RepairLocation::Item => {
-                    self.ends_otherwise(quoted, c)
+                // Not in a list, where the text after a comma is too ambiguous.
+                '”' if self.mixed && quoted.open == '"' && quoted.location != RepairLocation::Item => {
+                    self.ends_with_other_quote(quoted, c)
                 }
                 _ => Ok(false),
             };
         }
-        if own && quoted.nested == 0 {
-            if quoted.place == RepairLocation::Key || self.continues(c, quoted.place) {
+        if is_closing && quoted.nested == 0 {
+            if quoted.location == RepairLocation::Key || self.continues(c, quoted.location) {
                 return Ok(true);
             }
             return match c {
                 '’' if self.is_apostrophe() => Ok(false),
-                _ => Err(Stop::Refused("a closing quote inside a string has no opening quote", self.at)),
+                _ => Err(Stop::Rejected("a closing quote inside a string has no opening quote", self.at)),
             };
         }
-        if own {
-            if quoted.place != RepairLocation::Key && (self.continues(c, quoted.place) || self.before_colon(c)) {
-                return Err(Stop::Refused("it is not clear which quote ends the string", self.at));
+        if is_closing {
+            if quoted.location != RepairLocation::Key && (self.continues(c, quoted.location) || self.is_before_colon(c))
+            {
+                return Err(Stop::Rejected("it is not clear which quote ends the string", self.at));
             }
             quoted.nested -= 1;
             return Ok(false);
         }
         match c {
-            // `“content“` and `“content"`, as some type it.
-            '“' | '"' if quoted.close == '”' && quoted.nested == 0 && self.ends_otherwise(quoted, c)? => Ok(true),
-            _ if c == quoted.open && quoted.place == RepairLocation::Key => {
-                Err(Stop::Refused("it is not clear where a key ends", self.at))
+            // `“content“` and `“content"` are common typing errors.
+            '“' | '"' if quoted.close == '”' && quoted.nested == 0 && self.ends_with_other_quote(quoted, c)? => {
+                Ok(true)
+            }
+            _ if c == quoted.open && quoted.location == RepairLocation::Key => {
+                Err(Stop::Rejected("it is not clear where a key ends", self.at))
             }
             _ if c == quoted.open => {
                 quoted.nested += 1;
@@ -167,73 +174,74 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether `c`, a quote of another kind than the opening one, ends the text.
-    fn ends_otherwise(&mut self, quoted: &Quoted, c: char) -> Result<bool, Stop> {
-        let ends = match quoted.place {
+    /// Whether `c`, a quote of another kind than the opening one, ends the string.
+    fn ends_with_other_quote(&mut self, quoted: &Quoted, c: char) -> Result<bool, Stop> {
+        let ends = match quoted.location {
             RepairLocation::Key => {
                 Ahead::new(self.text, self.at + c.len_utf8(), true).after_space().map(plain) == Some(':')
             }
-            // Where the text ends early this is no sign.
-            place => self.look(self.at + c.len_utf8(), |ahead| ahead.strictly().continues(place)),
+            // In a truncated text this is no evidence.
+            location => self.look_ahead(self.at + c.len_utf8(), |ahead| ahead.strictly().continues(location)),
         };
         if ends {
             self.guessed = true;
-            self.mend(RepairKind::OtherQuotes, self.at)?;
+            self.add_repair(RepairKind::OtherQuotes, self.at)?;
         }
         Ok(ends)
     }
 
-    /// Whether what stands behind `c`, the character here, may follow a value.
-    fn continues(&mut self, c: char, place: RepairLocation) -> bool {
-        self.look(self.at + c.len_utf8(), |ahead| ahead.continues(place))
+    /// Whether the text after `c`, the current character, may follow a value.
+    fn continues(&mut self, c: char, location: RepairLocation) -> bool {
+        self.look_ahead(self.at + c.len_utf8(), |ahead| ahead.continues(location))
     }
 
-    /// Whether a colon that may be syntax stands behind `c`, the character here: then a key ends there.
-    fn before_colon(&mut self, c: char) -> bool {
-        let after = self.look(self.at + c.len_utf8(), Ahead::after_space);
+    /// Whether a colon that may be syntax follows `c`, the current character, so that a key ends there.
+    fn is_before_colon(&mut self, c: char) -> bool {
+        let after = self.look_ahead(self.at + c.len_utf8(), Ahead::after_space);
         after.is_some_and(|after| after == ':' || (self.wide && plain(after) == ':'))
     }
 
-    /// Takes a quote that is not escaped and does not end the text.
-    fn inner(&mut self, quoted: &mut Quoted, c: char) -> Result<(), Stop> {
+    /// Handles an unescaped quote that does not end the string.
+    fn take_inner_quote(&mut self, quoted: &mut Quoted, c: char) -> Result<(), Stop> {
         let apostrophe = c == '\'' && self.is_apostrophe();
         if !apostrophe {
-            let behind = self.at + c.len_utf8();
-            let next = self.text.get(behind..).and_then(|rest| rest.chars().next());
-            let after = self.look(behind, Ahead::after_space);
-            let colon = self.before_colon(c);
-            let wrong = if quoted.place == RepairLocation::Item {
+            let after_quote = self.at + c.len_utf8();
+            let next = self.text.get(after_quote..).and_then(|rest| rest.chars().next());
+            let after = self.look_ahead(after_quote, Ahead::after_space);
+            let colon = self.is_before_colon(c);
+            let reason = if quoted.location == RepairLocation::Item {
                 Some("a string in a list contains a quote that is not escaped")
-            } else if !quoted.touches(next) {
+            } else if !quoted.can_enclose(next) {
                 Some("a quote inside a string is not escaped and does not enclose anything")
             } else if colon {
                 Some("a string seems to continue past the next key")
             } else if after == Some(c) {
-                let place = quoted.place;
-                let last = next == Some(c) && self.look(behind + c.len_utf8(), |ahead| ahead.continues(place));
+                let location = quoted.location;
+                let last =
+                    next == Some(c) && self.look_ahead(after_quote + c.len_utf8(), |ahead| ahead.continues(location));
                 (!last).then_some("two quotes in a row: it is not clear which one ends the string")
             } else {
                 None
             };
-            if let Some(wrong) = wrong {
-                return Err(Stop::Refused(wrong, self.at));
+            if let Some(reason) = reason {
+                return Err(Stop::Rejected(reason, self.at));
             }
-            self.look_no_further_than_linear()?;
-            quoted.raw += 1;
+            self.check_lookahead_limit()?;
+            quoted.raw_quotes += 1;
             self.guessed = true;
         }
-        self.mend(RepairKind::RawQuote, self.at)
+        self.add_repair(RepairKind::RawQuote, self.at)
     }
 
-    /// Whether the quote here stands between two letters, as in `it's`.
+    /// Whether the current quote is between two letters, as in `it's`.
     fn is_apostrophe(&self) -> bool {
         let letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphabetic());
         letter(self.text.get(..self.at).and_then(|before| before.chars().next_back()))
             && letter(self.rest().chars().nth(1))
     }
 
-    /// Takes an escape. One that JSON does not know stays as it is written, unless it is a quote.
-    fn escape(&mut self, quoted: &mut Quoted) -> Result<(), Stop> {
+    /// Decodes an escape. Unknown escapes are unchanged, except for escaped quotes.
+    fn take_escape(&mut self, quoted: &mut Quoted) -> Result<(), Stop> {
         let at = self.at;
         self.bump();
         let Some(c) = self.peek() else { return Err(quoted.cut()) };
@@ -244,16 +252,16 @@ impl Parser<'_> {
             'n' => Some('\n'),
             'r' => Some('\r'),
             't' => Some('\t'),
-            'u' => return self.code_point(quoted, at),
+            'u' => return self.take_code_point(quoted, at),
             _ => None,
         };
         if c == quoted.close {
-            quoted.escaped += 1;
+            quoted.escaped_quotes += 1;
         }
         match known {
             Some(meant) => quoted.text.push(meant),
             None => {
-                self.mend(RepairKind::OtherEscape, at)?;
+                self.add_repair(RepairKind::OtherEscape, at)?;
                 if !matches!(c, '\'' | '`' | '“' | '”' | '‘' | '’' | '「' | '」' | '『' | '』' | '＂') {
                     quoted.text.push('\\');
                 }
@@ -267,35 +275,38 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Takes `\uXXXX` and the second half of a surrogate pair, from the `u` on.
-    fn code_point(&mut self, quoted: &mut Quoted, at: usize) -> Result<(), Stop> {
+    /// Decodes `\uXXXX` and the second half of a surrogate pair, starting at the `u`.
+    fn take_code_point(&mut self, quoted: &mut Quoted, at: usize) -> Result<(), Stop> {
         let rest = self.rest();
-        let Some(unit) = unit(rest) else {
+        let Some(hex_unit) = hex_unit(rest) else {
             let digits = rest.chars().skip(1).take_while(char::is_ascii_hexdigit).take(4).count();
             if 1 + digits == rest.len() {
                 return Err(quoted.cut());
             }
-            self.mend(RepairKind::OtherEscape, at)?;
+            self.add_repair(RepairKind::OtherEscape, at)?;
             quoted.text.push_str("\\u");
             self.bump();
             return Ok(());
         };
-        let low = || unit_behind_backslash(rest.get(5..)?).filter(|low| (0xDC00..0xE000).contains(low));
-        if (0xD800..0xDC00).contains(&unit) && rest.len() < 11 && is_begun_escape(rest.get(5..).unwrap_or_default()) {
+        let low = || escaped_hex_unit(rest.get(5..)?).filter(|low| (0xDC00..0xE000).contains(low));
+        if (0xD800..0xDC00).contains(&hex_unit)
+            && rest.len() < 11
+            && may_start_escape(rest.get(5..).unwrap_or_default())
+        {
             return Err(quoted.cut());
         }
-        match (char::from_u32(unit), low()) {
+        match (char::from_u32(hex_unit), low()) {
             (Some(c), _) => {
                 quoted.text.push(c);
                 self.at += 5;
             }
-            (None, Some(low)) if unit < 0xDC00 => {
-                let c = char::from_u32(0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00));
+            (None, Some(low)) if hex_unit < 0xDC00 => {
+                let c = char::from_u32(0x10000 + ((hex_unit - 0xD800) << 10) + (low - 0xDC00));
                 quoted.text.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
                 self.at += 11;
             }
             (None, _) => {
-                self.mend(RepairKind::LoneSurrogate, at)?;
+                self.add_repair(RepairKind::LoneSurrogate, at)?;
                 quoted.text.push(char::REPLACEMENT_CHARACTER);
                 self.at += 5;
             }
@@ -305,10 +316,10 @@ impl Parser<'_> {
 }
 
 impl Quoted {
-    /// Whether the next quote inside it touches a word, as quotes do that quote something: the first of a pair `next`, which
-    /// stands behind it, the second what stands before it.
-    fn touches(&self, next: Option<char>) -> bool {
-        if (self.raw + self.escaped) % 2 == 1 {
+    /// Whether the next inner quote is adjacent to a word: the first of a pair to the character after it, `next`, the second to the
+    /// character before it.
+    fn can_enclose(&self, next: Option<char>) -> bool {
+        if (self.raw_quotes + self.escaped_quotes) % 2 == 1 {
             return self.text.chars().next_back().is_some_and(|before| !is_space(before));
         }
         next.is_some_and(|next| {
@@ -316,21 +327,21 @@ impl Quoted {
         })
     }
 
-    /// Why it is not whole where the raw text ends.
+    /// The error for a string that is incomplete at the end of the raw text.
     fn cut(&self) -> Stop {
-        // A text that ends as an object does has swallowed its end.
+        // A string that ends like an object probably contains the end of the object.
         let closed = self.text.trim_end_matches(|c| is_space(c) || c == '`').ends_with(['}', '｝']);
-        let swallowed = match self.place {
+        let swallowed = match self.location {
             _ if closed => true,
             RepairLocation::Key => !self.text.chars().all(|c| is_word(c) || is_space(c)),
-            _ => self.raw > 0 || (self.open != '"' && self.nested > 0),
+            _ => self.raw_quotes > 0 || (self.open != '"' && self.nested > 0),
         };
-        if swallowed { Stop::Refused("it is not clear where the string ends", self.begin) } else { Stop::Cut }
+        if swallowed { Stop::Rejected("it is not clear where the string ends", self.start) } else { Stop::Cut }
     }
 
-    fn whole(self) -> Result<String, Stop> {
-        if self.raw > 0 && (self.raw + self.escaped) % 2 == 1 {
-            return Err(Stop::Refused("a quote inside a string is not escaped and has no matching quote", self.begin));
+    fn finish(self) -> Result<String, Stop> {
+        if self.raw_quotes > 0 && (self.raw_quotes + self.escaped_quotes) % 2 == 1 {
+            return Err(Stop::Rejected("a quote inside a string is not escaped and has no matching quote", self.start));
         }
         Ok(self.text)
     }
@@ -340,17 +351,17 @@ const fn doubled(quote: char) -> &'static str {
     if quote == '"' { "\"\"" } else { "''" }
 }
 
-fn unit(text: &str) -> Option<u32> {
+fn hex_unit(text: &str) -> Option<u32> {
     let digits = text.get(1..5)?;
     digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
 }
 
-fn unit_behind_backslash(text: &str) -> Option<u32> {
-    unit(text.strip_prefix('\\').filter(|rest| rest.starts_with('u'))?)
+fn escaped_hex_unit(text: &str) -> Option<u32> {
+    hex_unit(text.strip_prefix('\\').filter(|rest| rest.starts_with('u'))?)
 }
 
-/// Whether `text`, which reaches to the end, may be the beginning of `\uXXXX`; nothing at all may.
-fn is_begun_escape(text: &str) -> bool {
+/// Whether `text`, which extends to the end, may be the start of `\uXXXX`; true if it is empty.
+fn may_start_escape(text: &str) -> bool {
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
     match text.strip_prefix('\\') {
         Some(rest) => rest.is_empty() || rest.strip_prefix('u').is_some_and(digits),

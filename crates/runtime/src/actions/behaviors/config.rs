@@ -9,9 +9,9 @@ use crate::notebook::workflow::Workflow;
 use crate::program::exchange::PROMPT_NAMES;
 use crate::program::kind::KindChecker;
 use crate::program::output::Outputs;
-use crate::program::prompt::PromptOf;
+use crate::program::prompt::PromptNames;
 use bcc_lang::script::fields::{Fields, TextField};
-use bcc_lang::script::time::{A_DAY, time};
+use bcc_lang::script::time::{ONE_DAY, time};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::yaml::YamlNode;
@@ -21,52 +21,52 @@ use bcc_llm::reply::shape::ReplyShape;
 /// The name of the template that asks for actions.
 pub const BEHAVIOR: &str = "behavior";
 
-/// The name of the template that asks for a judgement.
+/// The name of the template that asks for a reflection.
 pub const REFLECTION: &str = "reflection";
 
-pub const BEHAVIOR_PROMPT: PromptOf = PromptOf {
+pub const BEHAVIOR_PROMPT: PromptNames = PromptNames {
     common: &PROMPT_NAMES,
     names: &["observation", "target", "todo_list", "actions", "feedback", "iteration", "behaviors_left", "max_actions"],
     outputs: false,
 };
 
-pub const REFLECTION_PROMPT: PromptOf = PromptOf {
+pub const REFLECTION_PROMPT: PromptNames = PromptNames {
     common: &PROMPT_NAMES,
     names: &["observation", "target", "todo_list", "behavior", "feedback", "iteration", "behaviors_left"],
     outputs: false,
 };
 
-/// Both, as a kind tells them.
-pub const PROMPTS: [(&str, PromptOf); 2] = [(BEHAVIOR, BEHAVIOR_PROMPT), (REFLECTION, REFLECTION_PROMPT)];
+/// Both prompts, in the form that a kind returns.
+pub const PROMPTS: [(&str, PromptNames); 2] = [(BEHAVIOR, BEHAVIOR_PROMPT), (REFLECTION, REFLECTION_PROMPT)];
 
-/// The most items that a configuration gives to a todo list.
-const MOST_ITEMS: usize = 200;
+/// The maximum number of items of a todo list in a configuration.
+const MAX_ITEMS: usize = 200;
 
-/// How many behaviors a loop has when its author does not say.
-const USUAL_BEHAVIORS: u32 = 10;
+/// The default number of behaviors of a loop.
+const DEFAULT_MAX_BEHAVIORS: u32 = 10;
 
-/// How many actions a behavior has when its author does not say.
-const USUAL_ACTIONS: u32 = 50;
+/// The default number of actions of a behavior.
+const DEFAULT_MAX_ACTIONS: u32 = 50;
 
 pub struct LoopConfig {
-    /// What the step is to achieve; without it, the topic's goal.
+    /// The target of the step; without it, the goal of the topic.
     pub target: Option<Text>,
     pub source: BehaviorSource,
-    /// What there is to do at the beginning; without it, the list stays as it is.
+    /// The initial todo list; without it, the list is not changed.
     pub todo_list: Option<Vec<Text>>,
-    /// The variables that are shown; without it, all that are not sensitive.
+    /// The variables that the source sees; without it, all that are not sensitive.
     pub variables: Option<Vec<String>>,
-    /// How many sections there are to be.
+    /// The expected number of sections.
     pub total_expected: Option<u32>,
     pub max_behaviors: u32,
     pub max_actions: u32,
-    /// Whether each behavior is judged.
+    /// Whether each behavior is followed by a reflection.
     pub reflection: bool,
     /// `options.include_progress` of observations.
     pub include_progress: bool,
-    /// A plan instead of the script's.
+    /// A plan that replaces the one of the script.
     pub workflow: Option<Workflow>,
-    /// How long code may run; else as long as the session's kernel allows.
+    /// How long code may run; without it, the limit of the kernel of the session applies.
     pub timeout: Option<Duration>,
 }
 
@@ -76,42 +76,42 @@ pub enum BehaviorSource {
 }
 
 pub struct ServerRequest {
-    /// Which `N` of `behavior_v<N>.md`.
+    /// The `N` of `behavior_v<N>.md`.
     pub version: u32,
-    /// Which `N` of `reflection_v<N>.md`: the same where there is one, else 1.
+    /// The `N` of `reflection_v<N>.md`: the same as `version` if that template exists, else 1.
     pub reflection_version: u32,
     pub behavior: ReplyShape,
     pub reflection: ReplyShape,
-    /// What an author extracts: nothing.
+    /// The outputs of the author: always empty.
     pub outputs: Outputs,
-    /// Whether near-JSON is mended; none leaves it to the model's configuration.
+    /// Whether JSON with errors is repaired; `None` uses the configuration of the model.
     pub repair: Option<bool>,
-    /// How often the model is asked again within one call; none leaves it to the model's configuration.
+    /// How often the model is asked again within one call; `None` uses the configuration of the model.
     pub reask: Option<u32>,
 }
 
 impl LoopConfig {
-    /// Reads the configuration. Gives nothing when something is wrong; all of it is reported.
-    pub fn read(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Self> {
-        let before = fields.findings().mistakes();
-        let read = Self {
-            target: fields.words("target").and_then(|words| checking.text(&words)),
-            todo_list: fields.list("todo_list").map(|items| todo_list(items, fields, checking)),
-            variables: fields.list("variables").map(|items| names(items, fields, checking)),
+    /// Reads the configuration and reports all errors. Returns `None` if there are any.
+    pub fn read(fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Self> {
+        let before = fields.findings().author_errors();
+        let config = Self {
+            target: fields.text("target").and_then(|field| checker.text(&field)),
+            todo_list: fields.list("todo_list").map(|items| todo_list(items, fields, checker)),
+            variables: fields.list("variables").map(|items| names(items, fields, checker)),
             total_expected: fields.integer("total_expected", 1..=1_000),
-            max_behaviors: fields.integer("max_behaviors", 1..=100).unwrap_or(USUAL_BEHAVIORS),
-            max_actions: fields.integer("max_actions", 1..=500).unwrap_or(USUAL_ACTIONS),
+            max_behaviors: fields.integer("max_behaviors", 1..=100).unwrap_or(DEFAULT_MAX_BEHAVIORS),
+            max_actions: fields.integer("max_actions", 1..=500).unwrap_or(DEFAULT_MAX_ACTIONS),
             reflection: fields.choice("reflection", &["on", "off"]) != Some("off"),
             include_progress: fields.boolean("include_progress").unwrap_or_default(),
             workflow: fields.take("workflow").and_then(|node| workflow(node, fields)),
-            timeout: time(fields, "timeout", A_DAY),
-            source: source(fields, checking)?,
+            timeout: time(fields, "timeout", ONE_DAY),
+            source: source(fields, checker)?,
         };
-        (fields.findings().mistakes() == before).then_some(read)
+        (fields.findings().author_errors() == before).then_some(config)
     }
 }
 
-fn source(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<BehaviorSource> {
+fn source(fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<BehaviorSource> {
     let version = fields.integer("version", 1..=999);
     let repair = fields.choice("repair", &["on", "off"]).map(|repair| repair == "on");
     let reask = fields.integer("reask", 0..=5);
@@ -136,13 +136,13 @@ fn source(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Behavio
         (_, Some(server)) => Some(BehaviorSource::Server(server.value)),
         (_, None) => {
             let version = version.unwrap_or(1);
-            let reflection_version = if checking.has_template(REFLECTION, version) { version } else { 1 };
-            checking.template(BEHAVIOR, version, BEHAVIOR_PROMPT, fields);
-            checking.template(REFLECTION, reflection_version, REFLECTION_PROMPT, fields);
+            let reflection_version = if checker.has_template(REFLECTION, version) { version } else { 1 };
+            checker.template(BEHAVIOR, version, BEHAVIOR_PROMPT, fields);
+            checker.template(REFLECTION, reflection_version, REFLECTION_PROMPT, fields);
             let mut shape = |name, version| {
-                let base = checking.reply_schema(name, version, fields)?;
-                // What is wrong with a schema that a template names is reported there; the shipped ones are sound.
-                ReplyShape::over(&base, vec![]).ok()
+                let base = checker.reply_schema(name, version, fields)?;
+                // Errors in a schema that a template names are reported there; the built-in schemas are valid.
+                ReplyShape::with_base(&base, vec![]).ok()
             };
             Some(BehaviorSource::Model(Box::new(ServerRequest {
                 version,
@@ -157,9 +157,9 @@ fn source(fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Behavio
     }
 }
 
-fn todo_list(items: &[Arc<YamlNode>], fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Vec<Text> {
-    if let Some(item) = items.get(MOST_ITEMS) {
-        let message = msg!("`todo_list` has more than {MOST_ITEMS} items");
+fn todo_list(items: &[Arc<YamlNode>], fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Vec<Text> {
+    if let Some(item) = items.get(MAX_ITEMS) {
+        let message = msg!("`todo_list` has more than {MAX_ITEMS} items");
         let help = "combine several of them, or move them into separate loops";
         fields.findings().report(Diagnostic::error("out-of-range", message, fields.file(), item.span).with_help(help));
     }
@@ -169,25 +169,25 @@ fn todo_list(items: &[Arc<YamlNode>], fields: &Fields<'_>, checking: &mut dyn Ki
             fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), item.span));
             return None;
         };
-        checking.text(&TextField { text: scalar.text.clone(), node: Arc::clone(item) })
+        checker.text(&TextField { text: scalar.text.clone(), node: Arc::clone(item) })
     };
     items.iter().filter_map(text).collect()
 }
 
-fn names(items: &[Arc<YamlNode>], fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Vec<String> {
+fn names(items: &[Arc<YamlNode>], fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Vec<String> {
     let name = |item: &Arc<YamlNode>| {
         let Some(scalar) = item.as_scalar() else {
             let message = msg!("`variables` must list variable names, but this is {}", item.describe());
             fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), item.span));
             return None;
         };
-        checking.must_know(&Spanned { value: scalar.text.clone(), span: item.span });
+        checker.require_known(&Spanned { value: scalar.text.clone(), span: item.span });
         Some(scalar.text.clone())
     };
     items.iter().filter_map(name).collect()
 }
 
-/// A plan, as an author writes it: ids are unique, and there is something in it.
+/// Reads and checks the plan of an author.
 fn workflow(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Workflow> {
     let report = |message: Message| {
         let help = "write `workflow: { name: …, stages: [{ id: …, name: …, steps: [{ id: …, name: …, goal: … }] }] }`";
@@ -197,8 +197,8 @@ fn workflow(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Workflow> {
         report(msg!("`workflow` must be a plan of stages with steps, but this is {}", node.describe()));
         return None;
     };
-    if let Err(refusal) = plan.check() {
-        report(msg!("`workflow` is not a valid plan: {}", refusal.message));
+    if let Err(rejection) = plan.check() {
+        report(msg!("`workflow` is not a valid plan: {}", rejection.message));
         return None;
     }
     Some(plan)

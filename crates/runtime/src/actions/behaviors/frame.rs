@@ -1,4 +1,4 @@
-//! What a loop of behaviors remembers from one turn to the next.
+//! The state that a behavior loop stores between turns.
 
 use std::collections::VecDeque;
 
@@ -14,10 +14,12 @@ use crate::notebook::protocol::feedback::Feedback;
 #[serde(rename_all = "snake_case")]
 pub enum LoopPoint {
     #[default]
-    Begin,
+    #[serde(rename = "begin")]
+    Start,
     Ask,
-    Carry,
-    /// The source is asked what it thinks of the behavior.
+    #[serde(rename = "carry")]
+    Perform,
+    /// The source is asked for a reflection on the behavior.
     Reflect,
 }
 
@@ -26,11 +28,12 @@ pub enum LoopPoint {
 pub struct LoopFrame {
     pub at: LoopPoint,
     pub behaviors: u32,
-    /// How many answers in a row could not be used.
-    pub rubbish: u32,
-    /// How many actions were carried out, in all behaviors together.
+    /// The number of unusable answers in a row.
+    #[serde(rename = "rubbish")]
+    pub unusable_answers: u32,
+    /// The number of actions performed in all behaviors.
     pub executed: u32,
-    /// How many of these did not do what they were to do.
+    /// The number of these actions that failed.
     pub failed: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback: Option<Feedback>,
@@ -38,35 +41,36 @@ pub struct LoopFrame {
     pub current: Option<Current>,
 }
 
-/// A behavior that is under way.
+/// The behavior in progress.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Current {
-    /// Its id: that of the source, else ours.
+    /// Its id: the one that the source gave, else a generated one.
     pub id: String,
-    /// Which one of its step, from 1.
+    /// Its number within its step, from 1.
     pub iteration: u32,
-    /// What it is for, as the source says.
+    /// Its target, as the source gave it.
     pub target: String,
-    /// The step that it began in, when the session was in one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub began_in: Option<PlanTarget>,
-    /// The name under which the rest of its actions arrives; none when all of them stand in `actions`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub arriving: Option<String>,
-    /// Actions that are still to be carried out, at most [`MOST_KEPT`] bytes of them.
+    /// The step in which it started, if the session was in one.
+    #[serde(rename = "began_in", skip_serializing_if = "Option::is_none")]
+    pub start_step: Option<PlanTarget>,
+    /// The name of the stream that delivers the remaining actions; `None` when `actions` holds all of them.
+    #[serde(rename = "arriving", skip_serializing_if = "Option::is_none")]
+    pub stream: Option<String>,
+    /// The actions that remain to be performed, at most [`MAX_STORED_BYTES`] bytes.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub actions: VecDeque<Value>,
-    /// The response without its actions: read again when the behavior ends.
-    #[serde(skip_serializing_if = "Value::is_null")]
-    pub around: Value,
-    /// How many actions the source has sent so far, whatever became of them.
-    pub seen: u32,
-    /// True counts and times, so far.
+    /// The response without its actions: it is read again when the behavior ends.
+    #[serde(rename = "around", skip_serializing_if = "Value::is_null")]
+    pub response: Value,
+    /// The number of actions received from the source so far, including rejected ones.
+    #[serde(rename = "seen")]
+    pub received: u32,
+    /// The measured counts and times so far.
     pub counts: Feedback,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub under_way: Option<ActionInProgress>,
-    /// Whether it ended before all of its actions were there.
+    #[serde(rename = "under_way", skip_serializing_if = "Option::is_none")]
+    pub in_progress: Option<ActionInProgress>,
+    /// Whether it ended before all of its actions were received.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut_short: bool,
 }
@@ -76,16 +80,16 @@ pub struct Current {
 #[serde(rename_all = "snake_case")]
 pub enum ActionInProgress {
     Code(Box<RunningAction>),
-    /// A kind of the project runs.
+    /// An action kind of the project.
     Custom {
         name: String,
         inputs: Box<Map<String, Value>>,
         progress: Progress,
-        /// When it began, by the session's clock.
+        /// When it started, on the clock of the session.
         began: u64,
     },
 }
 
-/// The most bytes of actions that a frame holds. A response with more is read as though it were a stream: the rest of it stays in
-/// memory, so that no turn writes it again and again.
-pub const MOST_KEPT: usize = 128 * 1024;
+/// The maximum size of the actions in a frame, in bytes. The actions of a larger response stay in memory and are read like a
+/// stream, so that they are not written again in each turn.
+pub const MAX_STORED_BYTES: usize = 128 * 1024;

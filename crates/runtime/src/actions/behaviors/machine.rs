@@ -1,11 +1,11 @@
-//! One turn of a loop: what its frame says comes next.
+//! One turn of a behavior loop: runs the stage that its frame names.
 
 use async_trait::async_trait;
 
 use crate::actions::behaviors::config::LoopConfig;
 use crate::actions::behaviors::frame::{LoopFrame, LoopPoint};
 use crate::actions::notebook::initial_plan;
-use crate::notebook::state::{MOST_TODO, MOST_TODO_BYTES, NotebookState};
+use crate::notebook::state::{MAX_TODO_ITEM_BYTES, MAX_TODO_ITEMS, NotebookState};
 use crate::program::action::Action;
 use crate::program::flow::{ActionError, Flow};
 use crate::program::turn::Turn;
@@ -15,24 +15,24 @@ impl Action for LoopConfig {
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         let frame: LoopFrame = turn.state()?;
         match frame.at {
-            // In one turn with the first question: a loop that cannot be asked about has not begun.
-            LoopPoint::Begin => {
-                let state = self.begin(turn)?;
+            // In the same turn as the first question: a loop that fails to ask has not started.
+            LoopPoint::Start => {
+                let state = self.start(turn)?;
                 self.ask(turn, frame, state).await
             }
             LoopPoint::Ask => {
                 let state = turn.notebook_state();
                 self.ask(turn, frame, state).await
             }
-            LoopPoint::Carry => self.carry(turn, frame).await,
+            LoopPoint::Perform => self.perform_next(turn, frame).await,
             LoopPoint::Reflect => self.reflect(turn, frame).await,
         }
     }
 }
 
 impl LoopConfig {
-    /// The notebook as the loop finds it: at the step of its topic, with the author's todo list and plan.
-    fn begin(&self, turn: &Turn<'_>) -> Result<NotebookState, ActionError> {
+    /// The state at the start of the loop: at the step of its topic, with the todo list and the plan of the author.
+    fn start(&self, turn: &Turn<'_>) -> Result<NotebookState, ActionError> {
         let at = turn.services.clock.at(turn.last_seq + 1);
         let mut state = turn.notebook_state();
         initial_plan::enter(turn, &mut state, &at);
@@ -43,19 +43,19 @@ impl LoopConfig {
         let known = state.workflow.as_ref().is_some_and(|plan| plan.stage_of(topic).is_some());
         if known {
             if state.location.step_id.as_deref() != Some(topic) {
-                // It was looked for and found just now.
+                // The step was found above, so this cannot fail.
                 let _ = state.go_to(None, Some(topic), &at);
             }
         } else if let Some(stage) = self.workflow.as_ref().and_then(|plan| plan.stages.first()) {
-            // A plan of the author's own begins at its beginning; one without steps there stays where it is.
+            // A plan of the author starts at its first stage. If that stage has no steps, the location does not change.
             let _ = state.go_to(Some(&stage.id), None, &at);
         }
         let names = turn.names(self.max_behaviors);
         if let Some(items) = &self.todo_list {
             let mut list = Vec::with_capacity(items.len());
-            for item in items.iter().take(MOST_TODO) {
+            for item in items.iter().take(MAX_TODO_ITEMS) {
                 let mut item = turn.text(item, &names)?;
-                item.truncate(item.floor_char_boundary(MOST_TODO_BYTES));
+                item.truncate(item.floor_char_boundary(MAX_TODO_ITEM_BYTES));
                 if !item.trim().is_empty() {
                     list.push(item);
                 }
@@ -72,7 +72,7 @@ impl LoopConfig {
             });
             if let Some(step) = step {
                 step.goal = target;
-                step.goal.truncate(step.goal.floor_char_boundary(crate::notebook::workflow::MOST_GOAL));
+                step.goal.truncate(step.goal.floor_char_boundary(crate::notebook::workflow::MAX_GOAL_BYTES));
             }
         }
         Ok(state)

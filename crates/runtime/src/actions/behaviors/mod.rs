@@ -1,4 +1,5 @@
-//! The loop of behaviors (docs/protocol.md): observe, ask for actions, carry them out, feed back, until the target of the step is achieved.
+//! The behavior loop (docs/protocol.md): observe, ask for actions, perform them and report the results, until the target of the
+//! step is achieved.
 
 pub mod config;
 pub mod finish;

@@ -1,4 +1,4 @@
-//! The actions of a behavior, one in each turn: those of the frame, or those of a stream as they arrive.
+//! Performs the actions of a behavior, one in each turn: those of the frame, or those of a stream as they are received.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -8,130 +8,130 @@ use crate::actions::behaviors::config::{BehaviorSource, LoopConfig};
 use crate::actions::behaviors::frame::{ActionInProgress, Current, LoopFrame};
 use crate::actions::notebook::custom::{CustomOutcome, Progress, advance as advance_custom};
 use crate::actions::notebook::perform::{
-    ActionOrigin, PerformOptions, PerformStep, PerformedAction, advance, start, tell,
+    ActionOrigin, PerformOptions, PerformStep, PerformedAction, advance, report, start,
 };
 use crate::effects::behaviors::BehaviorPiece;
-use crate::notebook::action::{Read, read_noting};
+use crate::notebook::action::{Read, read_with_notes};
 use crate::notebook::protocol::feedback::Feedback;
 use crate::program::flow::{ActionError, Flow};
-use crate::program::interrupted_effects::given_up;
+use crate::program::interrupted_effects::interrupted_error;
 use crate::program::outcome::Outcome;
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::shortened;
 
-/// `last_action_result` of a behavior whose last action did what it was to do.
+/// `last_action_result` after a successful action.
 pub const SUCCESS: &str = "success";
 
-/// `last_action_result` of a behavior that ended before all of its actions were there.
+/// `last_action_result` of a behavior that ended before all of its actions were received.
 pub const INTERRUPTED: &str = "interrupted";
 
-/// What is next in a behavior.
+/// The next part of a behavior.
 enum Next {
     Action(Value),
-    /// Nothing: all of its actions are done.
+    /// All of its actions are done.
     End,
-    /// Nothing: the rest of it is lost, for this reason.
-    Lost(Message),
+    /// The remaining actions cannot be received, for this reason.
+    Failed(Message),
 }
 
 impl LoopConfig {
-    /// Carries out the next action, or ends the behavior when there is none.
-    pub async fn carry(&self, turn: &Turn<'_>, mut frame: LoopFrame) -> Result<Flow, ActionError> {
+    /// Performs the next action, or ends the behavior if there is none.
+    pub async fn perform_next(&self, turn: &Turn<'_>, mut frame: LoopFrame) -> Result<Flow, ActionError> {
         turn.in_round(frame.behaviors);
         let Some(mut current) = frame.current.take() else {
             return Err(ActionError::failed("frame-unreadable", "the stored state of this action has no behavior"));
         };
-        let first = match current.under_way.take() {
-            Some(under_way) => self.go_on(turn, &mut current, under_way).await?,
+        let flow = match current.in_progress.take() {
+            Some(in_progress) => self.continue_action(turn, &mut current, in_progress).await?,
             None => match self.next(turn, &mut current).await {
-                Next::Action(action) => self.begin_action(turn, &mut current, &action).await?,
-                Next::End => return self.carried_out(turn, frame, current).await,
-                Next::Lost(why) => {
-                    let message = msg!("a behavior from {} was cut short: {why}", self.source_in_words());
+                Next::Action(action) => self.start_action(turn, &mut current, &action).await?,
+                Next::End => return self.finish_actions(turn, frame, current).await,
+                Next::Failed(why) => {
+                    let message = msg!("a behavior from {} was cut short: {why}", self.source_name());
                     let help = Message::word(
                         "the actions that were done count; the source is informed and asked for the next behavior",
                     );
                     turn.warn("behavior-cut-short", message, Some(help));
                     INTERRUPTED.clone_into(&mut current.counts.last_action_result);
                     current.cut_short = true;
-                    return self.carried_out(turn, frame, current).await;
+                    return self.finish_actions(turn, frame, current).await;
                 }
             },
         };
         frame.current = Some(current);
-        turn.keep(&frame)?;
-        Ok(first.unwrap_or(Flow::Onward))
+        turn.store_state(&frame)?;
+        Ok(flow.unwrap_or(Flow::Onward))
     }
 
     async fn next(&self, turn: &Turn<'_>, current: &mut Current) -> Next {
-        if current.seen < self.max_actions
+        if current.received < self.max_actions
             && let Some(action) = current.actions.pop_front()
         {
-            current.seen += 1;
+            current.received += 1;
             return Next::Action(action);
         }
-        let Some(name) = current.arriving.take() else { return Next::End };
-        let Some(mut arriving) = turn.services.outside.arriving.take(&name) else {
-            return Next::Lost(Message::word("the process that was receiving it ended"));
+        let Some(name) = current.stream.take() else { return Next::End };
+        let Some(mut stream) = turn.services.host.pending_responses.take(&name) else {
+            return Next::Failed(Message::word("the process that was receiving it ended"));
         };
         loop {
-            match arriving.next().await {
-                Ok(Some(BehaviorPiece::Action(_))) if current.seen >= self.max_actions => {
-                    self.warn_of_many(turn);
+            match stream.next().await {
+                Ok(Some(BehaviorPiece::Action(_))) if current.received >= self.max_actions => {
+                    self.warn_too_many_actions(turn);
                     return Next::End;
                 }
                 Ok(Some(BehaviorPiece::Action(action))) => {
-                    turn.services.outside.arriving.keep(&name, arriving);
-                    current.arriving = Some(name);
-                    current.seen += 1;
+                    turn.services.host.pending_responses.insert(&name, stream);
+                    current.stream = Some(name);
+                    current.received += 1;
                     return Next::Action(action);
                 }
-                Ok(Some(BehaviorPiece::Response(around))) => {
+                Ok(Some(BehaviorPiece::Response(response))) => {
                     let mut state = turn.notebook_state();
                     let before = current.actions.len();
-                    if let Err(fault) = current.surround(&mut state, around) {
-                        return Next::Lost(fault);
+                    if let Err(error) = current.set_response(&mut state, response) {
+                        return Next::Failed(error);
                     }
                     turn.set_notebook_state(state);
-                    // What stands around a stream has no actions of its own; where it has, they were all sent before.
+                    // The response around a stream has no actions of its own; if it does, they were already sent before.
                     current.actions.truncate(before);
                 }
                 Ok(None) => return Next::End,
-                Err(error) => return Next::Lost(error.message),
+                Err(error) => return Next::Failed(error.message),
             }
         }
     }
 
-    /// Begins an action. Gives the flow that comes first when it takes more than this turn.
-    async fn begin_action(
+    /// Starts an action. Returns the flow to run first if the action needs more turns.
+    async fn start_action(
         &self,
         turn: &Turn<'_>,
         current: &mut Current,
         action: &Value,
     ) -> Result<Option<Flow>, ActionError> {
-        let how = PerformOptions {
+        let options = PerformOptions {
             by: self.by(),
-            action_id: Some(format!("{}-{}", current.id, current.seen)),
+            action_id: Some(format!("{}-{}", current.id, current.received)),
             timeout: self.timeout,
         };
         let mut notes = Vec::new();
-        let read = read_noting(action, &mut notes);
+        let read = read_with_notes(action, &mut notes);
         for note in notes {
-            let message = msg!("an action from {} was partly ignored: {note}", self.source_in_words());
+            let message = msg!("an action from {} was partly ignored: {note}", self.source_name());
             turn.warn("action-passed-over", message, Some(Message::word("the rest of the action was carried out")));
         }
         match read {
             Ok(Read::Known(action)) => {
-                let step = start(turn, &action, how).await?;
-                taken(current, step)
+                let step = start(turn, &action, options).await?;
+                record_step(current, step)
             }
-            Ok(Read::Other { name, fields }) if turn.program.custom.contains_key(&name) => {
+            Ok(Read::Unknown { name, fields }) if turn.program.custom.contains_key(&name) => {
                 let began = turn.services.clock.elapsed_ms();
-                let under_way =
+                let in_progress =
                     ActionInProgress::Custom { name, inputs: Box::new(fields), progress: Progress::default(), began };
-                self.go_on(turn, current, under_way).await
+                self.continue_action(turn, current, in_progress).await
             }
-            Ok(Read::Other { name, .. }) => {
+            Ok(Read::Unknown { name, .. }) => {
                 let message = msg!("there is no action `{}`: it was skipped", shortened(&name));
                 let help = Message::word(
                     "use a notebook action or an action kind of the project (`[kinds]` in bcc-script.toml)",
@@ -139,34 +139,34 @@ impl LoopConfig {
                 turn.warn("unknown-action", message, Some(help));
                 Ok(None)
             }
-            Err(fault) => {
-                let done = PerformedAction::default().failed(turn, &how, fault.message);
-                tell(turn, "unreadable", how.by, &done, vec![]);
-                count(&mut current.counts, &done);
+            Err(error) => {
+                let done = PerformedAction::default().failed(turn, &options, error.message);
+                report(turn, "unreadable", options.by, &done, vec![]);
+                count_action(&mut current.counts, &done);
                 Ok(None)
             }
         }
     }
 
-    /// Goes on with an action that takes several turns.
-    async fn go_on(
+    /// Continues an action that takes several turns.
+    async fn continue_action(
         &self,
         turn: &Turn<'_>,
         current: &mut Current,
-        under_way: ActionInProgress,
+        in_progress: ActionInProgress,
     ) -> Result<Option<Flow>, ActionError> {
-        match under_way {
+        match in_progress {
             ActionInProgress::Code(running) => {
                 let step = advance(turn, *running).await?;
-                taken(current, step)
+                record_step(current, step)
             }
             ActionInProgress::Custom { name, inputs, progress, began } => {
-                self.go_on_custom(turn, current, (name, *inputs), progress, began).await
+                self.continue_custom_action(turn, current, (name, *inputs), progress, began).await
             }
         }
     }
 
-    async fn go_on_custom(
+    async fn continue_custom_action(
         &self,
         turn: &Turn<'_>,
         current: &mut Current,
@@ -174,43 +174,44 @@ impl LoopConfig {
         mut progress: Progress,
         began: u64,
     ) -> Result<Option<Flow>, ActionError> {
-        let how = PerformOptions {
+        let options = PerformOptions {
             by: self.by(),
-            action_id: Some(format!("{}-{}", current.id, current.seen)),
+            action_id: Some(format!("{}-{}", current.id, current.received)),
             timeout: None,
         };
         let ms = turn.services.clock.elapsed_ms().saturating_sub(began);
         let Some(kind) = turn.program.custom.get(&name) else {
-            let done = PerformedAction::default().failed(turn, &how, "this action kind no longer exists");
-            count(&mut current.counts, &done);
+            let done = PerformedAction::default().failed(turn, &options, "this action kind no longer exists");
+            count_action(&mut current.counts, &done);
             return Ok(None);
         };
         let done = match advance_custom(turn, kind, &inputs, &mut progress).await {
-            Ok(CustomOutcome::On(flow)) => {
-                current.under_way = Some(ActionInProgress::Custom { name, inputs: Box::new(inputs), progress, began });
+            Ok(CustomOutcome::Continue(flow)) => {
+                current.in_progress =
+                    Some(ActionInProgress::Custom { name, inputs: Box::new(inputs), progress, began });
                 return Ok(Some(flow));
             }
-            // What was interrupted and is to fail ends the loop; any other failure is one of this action alone.
-            Ok(CustomOutcome::Done(_)) if progress.given_up => return Err(given_up()),
-            Ok(CustomOutcome::Done(outcome)) if went_well(&outcome) => {
+            // An interrupted command that must fail ends the loop; any other failure concerns this action only.
+            Ok(CustomOutcome::Done(_)) if progress.given_up => return Err(interrupted_error()),
+            Ok(CustomOutcome::Done(outcome)) if succeeded(&outcome) => {
                 PerformedAction { success: true, ms, ..PerformedAction::default() }
             }
             Ok(CustomOutcome::Done(outcome)) => {
                 let error = outcome.error_message().unwrap_or(Message::word("it ended with an error"));
-                PerformedAction { ms, ..PerformedAction::default() }.failed(turn, &how, error)
+                PerformedAction { ms, ..PerformedAction::default() }.failed(turn, &options, error)
             }
             Err(ActionError::Failed { message, .. }) => {
                 turn.close_effect("the action failed");
-                PerformedAction { ms, ..PerformedAction::default() }.failed(turn, &how, message)
+                PerformedAction { ms, ..PerformedAction::default() }.failed(turn, &options, message)
             }
             Err(error) => return Err(error),
         };
-        tell(turn, &name, how.by, &done, vec![]);
-        count(&mut current.counts, &done);
+        report(turn, &name, options.by, &done, vec![]);
+        count_action(&mut current.counts, &done);
         Ok(None)
     }
 
-    /// Who asks for the actions.
+    /// The origin of the actions.
     pub fn by(&self) -> ActionOrigin {
         match self.source {
             BehaviorSource::Model(_) => ActionOrigin::Model,
@@ -219,28 +220,28 @@ impl LoopConfig {
     }
 }
 
-fn went_well(outcome: &Outcome) -> bool {
+fn succeeded(outcome: &Outcome) -> bool {
     outcome.success && !outcome.exit_reason.is_some_and(|reason| reason.fails())
 }
 
-/// What a step of an action came to: counted when it is done, else kept, with the flow that comes first.
-/// Errors: When it was interrupted and is to fail: that ends the loop.
-fn taken(current: &mut Current, step: PerformStep) -> Result<Option<Flow>, ActionError> {
+/// Records a step of an action: counts the action if it is done, else stores it and returns the flow to run first.
+/// Errors: The action was interrupted and must fail, which ends the loop.
+fn record_step(current: &mut Current, step: PerformStep) -> Result<Option<Flow>, ActionError> {
     match step {
-        PerformStep::On(flow, running) => {
-            current.under_way = Some(ActionInProgress::Code(running));
+        PerformStep::Continue(flow, running) => {
+            current.in_progress = Some(ActionInProgress::Code(running));
             Ok(Some(flow))
         }
-        PerformStep::Done(done) if done.given_up => Err(given_up()),
+        PerformStep::Done(done) if done.given_up => Err(interrupted_error()),
         PerformStep::Done(done) => {
-            count(&mut current.counts, &done);
+            count_action(&mut current.counts, &done);
             Ok(None)
         }
     }
 }
 
-/// Counts an action that was carried out.
-fn count(counts: &mut Feedback, done: &PerformedAction) {
+/// Counts a performed action.
+fn count_action(counts: &mut Feedback, done: &PerformedAction) {
     counts.actions_executed += 1;
     counts.execution_time_ms = counts.execution_time_ms.saturating_add(done.ms);
     counts.sections_added += done.sections_added;

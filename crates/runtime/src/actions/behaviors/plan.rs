@@ -1,4 +1,4 @@
-//! Where a loop goes on: which step of the plan is meant, and whether the script itself goes on there.
+//! The steps of a plan that a loop may continue at.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,16 +13,16 @@ pub struct PlanTarget {
     pub step: String,
 }
 
-/// How often the sources of one session may move it to a topic of its script. Each such move begins a topic anew, and two servers
-/// that send a session back and forth would do so for ever.
-pub const MOST_MOVES: u32 = 50;
+/// How often the sources of one session may move it to a topic of its script. Each move restarts a topic, so two servers could
+/// otherwise move a session back and forth without end.
+pub const MAX_MOVES: u32 = 50;
 
-pub fn here(state: &NotebookState) -> Option<PlanTarget> {
+pub fn current(state: &NotebookState) -> Option<PlanTarget> {
     Some(PlanTarget { stage: state.location.stage_id.clone()?, step: state.location.step_id.clone()? })
 }
 
-/// The step that these ids mean, when the plan has it: nothing is moved.
-pub fn meant(
+/// The step that these ids refer to, if the plan has it. The state is not changed.
+pub fn resolve(
     state: &NotebookState,
     stage: Option<&str>,
     step: Option<&str>,
@@ -33,15 +33,15 @@ pub fn meant(
     }
     let mut moved = state.clone();
     moved.go_to(stage, step, at)?;
-    Ok(here(&moved))
+    Ok(current(&moved))
 }
 
-/// Whether a step is a topic of the script, where the script itself goes on.
-pub fn is_topic(program: &Program, there: &PlanTarget) -> bool {
-    program.phases.iter().any(|phase| phase.topics.iter().any(|topic| topic.id == there.step))
+/// Whether a step is a topic of the script. The script itself then continues there.
+pub fn is_topic(program: &Program, target: &PlanTarget) -> bool {
+    program.phases.iter().any(|phase| phase.topics.iter().any(|topic| topic.id == target.step))
 }
 
-/// What the step that the session is in is for, in the words of the plan; empty when the plan does not say.
+/// The goal of the current step according to the plan, else the name of the step; empty without a current step.
 pub fn goal(state: &NotebookState) -> String {
     let Some(step) = state.current_step() else { return String::new() };
     let goal = step.goal.trim();

@@ -1,5 +1,4 @@
-//! The part of a configuration that every kind which calls a model has: template version, fallback, outputs, reply shape, how
-//! replies are read.
+//! The configuration shared by all kinds that call a model: template version, fallback, outputs, reply shape and reply policy.
 
 use crate::actions::conversation::outputs::read_outputs;
 use crate::actions::monitors::analysis::VERSION;
@@ -8,7 +7,7 @@ use crate::program::exchange::Ask;
 use crate::program::kind::KindChecker;
 use crate::program::monitor::Monitor;
 use crate::program::output::Outputs;
-use crate::program::prompt::PromptOf;
+use crate::program::prompt::PromptNames;
 use bcc_lang::message::msg;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -18,46 +17,46 @@ use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
 use bcc_llm::reply::shape::{OutputField, ReplyShape, ShapeError};
 
-/// What a kind needs to ask a model.
+/// The configuration of a kind that asks a model.
 pub struct ModelConfig {
-    /// The kind's name, which also names its template and its reply schema.
+    /// The name of the kind, which is also the name of its template and of its reply schema.
     pub kind: &'static str,
-    /// `version`: which `N` of `<kind>_v<N>.md`.
+    /// `version`: the `N` of `<kind>_v<N>.md`.
     pub version: u32,
     pub outputs: Outputs,
-    /// Where outputs say that they are required.
+    /// The places where outputs are marked as required.
     pub required: Vec<Span>,
     pub shape: ReplyShape,
-    /// `fallback`: what the author wants said when a reply cannot be read.
+    /// `fallback`: the message to send when a reply cannot be read.
     pub fallback: Option<Text>,
-    /// The apology of the template, said before the question again when the author gave no `fallback`.
+    /// The apology of the template, sent before the repeated question if there is no `fallback`.
     pub apology: String,
-    /// `repair`: whether near-JSON is mended; `None` leaves it to the model's configuration.
+    /// `repair`: whether JSON with errors is repaired; `None` uses the configuration of the model.
     pub repair: Option<bool>,
-    /// `reask`: how often the model is asked again when its reply cannot be used; `None` leaves it to the model's configuration.
+    /// `reask`: how often the model is asked again after an unusable reply; `None` uses the configuration of the model.
     pub reask: Option<u32>,
-    /// The reply that is expected of the kind's monitor; `None` when none looks at the action.
+    /// The monitor and the shape of its reply; `None` if the action is not monitored.
     pub monitor: Option<(&'static dyn Monitor, ReplyShape)>,
 }
 
-/// Reads `version`, `fallback`, `repair`, `reask`, `monitor`, and `output` where the kind has outputs; checks the template against what the kind
-/// gives it.
+/// Reads `version`, `fallback`, `repair`, `reask`, `monitor`, and `output` if the kind has outputs; checks the template against
+/// the names that the kind provides.
 pub fn model_config(
     kind: &'static str,
-    prompt: PromptOf,
+    prompt: PromptNames,
     monitor: Option<&'static dyn Monitor>,
     fields: &Fields<'_>,
-    checking: &mut dyn KindChecker,
+    checker: &mut dyn KindChecker,
 ) -> Option<ModelConfig> {
     let version = fields.integer("version", 1..=999).unwrap_or(1);
-    let fallback = fields.words("fallback").and_then(|words| checking.text(&words));
-    let watch = fields.choice("monitor", &["on", "off"]) != Some("off");
+    let fallback = fields.text("fallback").and_then(|field| checker.text(&field));
+    let is_monitored = fields.choice("monitor", &["on", "off"]) != Some("off");
     let repair = fields.choice("repair", &["on", "off"]).map(|repair| repair == "on");
     let reask = fields.integer("reask", 0..=5);
-    checking.template(kind, version, prompt, fields);
-    let base = checking.reply_schema(kind, version, fields)?;
-    let outputs = if prompt.outputs { read_outputs(fields, base.names(), checking)? } else { vec![] };
-    let wanted: Vec<OutputField> = outputs
+    checker.template(kind, version, prompt, fields);
+    let base = checker.reply_schema(kind, version, fields)?;
+    let outputs = if prompt.outputs { read_outputs(fields, base.names(), checker)? } else { vec![] };
+    let output_fields: Vec<OutputField> = outputs
         .iter()
         .map(|output| OutputField {
             name: output.get.clone(),
@@ -66,33 +65,33 @@ pub fn model_config(
             define: output.define.clone(),
         })
         .collect();
-    let shape = match ReplyShape::over(&base, wanted) {
+    let shape = match ReplyShape::with_base(&base, output_fields) {
         Ok(shape) => shape,
         Err(error) => {
             let message = msg!("the reply schema for this action cannot be built: {error}");
-            let (place, help) = match &error {
+            let (field, help) = match &error {
                 ShapeError::Choice { .. } => ("output", "change the `type` or `enum` of the output or its variable"),
                 _ => ("version", "fix the schema that the template specifies as its `output_schema`"),
             };
-            let span = fields.take(place).map_or(fields.span(), |node| node.span);
+            let span = fields.take(field).map_or(fields.span(), |node| node.span);
             fields.findings().report(Diagnostic::error("reply-shape", message, fields.file(), span).with_help(help));
             return None;
         }
     };
-    let marks = |item: &std::sync::Arc<YamlNode>| {
+    let required_span = |item: &std::sync::Arc<YamlNode>| {
         item.get("required").filter(|node| node.to_json() == true).map(|node| node.span)
     };
-    let written = if prompt.outputs { fields.take("output") } else { None };
-    let required = written.and_then(|node| node.as_sequence()).unwrap_or_default();
-    let required: Vec<Span> = required.iter().filter_map(marks).collect();
-    let monitor = if watch { monitor_shape(monitor, fields, checking) } else { None };
-    let apology = checking.template_fallback(kind, version).unwrap_or_default();
+    let output_node = if prompt.outputs { fields.take("output") } else { None };
+    let required = output_node.and_then(|node| node.as_sequence()).unwrap_or_default();
+    let required: Vec<Span> = required.iter().filter_map(required_span).collect();
+    let monitor = if is_monitored { monitor_shape(monitor, fields, checker) } else { None };
+    let apology = checker.template_fallback(kind, version).unwrap_or_default();
     let outputs = Outputs::new(outputs);
     Some(ModelConfig { kind, version, outputs, required, shape, fallback, apology, repair, reask, monitor })
 }
 
 impl ModelConfig {
-    /// What is asked of the model: by itself in one round, with nothing shown while it arrives.
+    /// The request to the model, for a single round and without showing the reply while it is received.
     pub fn ask<'a>(&'a self, content: &'a str, names: TemplateNames) -> Ask<'a> {
         Ask {
             kind: self.kind,
@@ -113,23 +112,23 @@ impl ModelConfig {
     }
 }
 
-/// What the monitor must know of an action with this configuration.
+/// The data that the monitor needs about an action with this configuration.
 pub fn watched(model: &ModelConfig, max_rounds: u32) -> Option<WatchedConfig> {
     let targets = model.outputs.iter().map(|output| output.get.clone()).collect();
     let (monitor, shape) = model.monitor.clone()?;
     Some(WatchedConfig { monitor, max_rounds, targets, shape })
 }
 
-/// The shape of the replies of a monitor, whose template is checked like the kind's own. `None` without a monitor, and where a
-/// session began with an earlier release, which had none.
+/// The monitor and the shape of its replies; its template is checked like that of the kind. `None` without a monitor, and for
+/// sessions that were started by an earlier release without monitor templates.
 fn monitor_shape(
     monitor: Option<&'static dyn Monitor>,
     fields: &Fields<'_>,
-    checking: &mut dyn KindChecker,
+    checker: &mut dyn KindChecker,
 ) -> Option<(&'static dyn Monitor, ReplyShape)> {
-    let monitor = monitor.filter(|monitor| checking.has_template(monitor.name(), VERSION))?;
-    checking.template(monitor.name(), VERSION, monitor.prompt(), fields);
-    let base = checking.reply_schema(monitor.name(), VERSION, fields)?;
-    // What is wrong with a schema that the template names is reported there; the shipped ones are sound.
-    Some((monitor, ReplyShape::over(&base, vec![]).ok()?))
+    let monitor = monitor.filter(|monitor| checker.has_template(monitor.name(), VERSION))?;
+    checker.template(monitor.name(), VERSION, monitor.prompt(), fields);
+    let base = checker.reply_schema(monitor.name(), VERSION, fields)?;
+    // Errors in a schema that the template names are reported there; the built-in schemas are valid.
+    Some((monitor, ReplyShape::with_base(&base, vec![]).ok()?))
 }

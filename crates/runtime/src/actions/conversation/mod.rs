@@ -1,4 +1,4 @@
-//! What the conversation kinds share: their common configuration, the rounds of a talk, and what a reply gives.
+//! Shared code of the conversation kinds: their configuration, the rounds of a conversation, and the evaluation of replies.
 
 pub mod config;
 pub mod outputs;

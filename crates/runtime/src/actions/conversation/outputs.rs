@@ -1,4 +1,4 @@
-//! Reading `output` from a configuration, and writing what a reply extracted into variables.
+//! Reads `output` from a configuration, and writes extracted values of a reply into variables.
 
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
@@ -11,7 +11,7 @@ use crate::program::output::OutputVariable;
 use crate::program::turn::Turn;
 use bcc_lang::script::declare::{choices, declared_type, variable_name};
 use bcc_lang::script::fields::Fields;
-use bcc_lang::script::legacy::output::{as_output, said_again};
+use bcc_lang::script::legacy::output::{as_output, remove_duplicate};
 use bcc_lang::script::lines::is_alias;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
@@ -19,41 +19,42 @@ use bcc_lang::source::yaml::{Scalar, ScalarStyle, YamlEntry, YamlNode};
 use bcc_lang::value::mask::MASK;
 use bcc_lang::value::scopes::Scope;
 
-/// The most elements that `append` gathers in one list: as many as `for_each` walks over (docs/actions/).
-const MOST_ELEMENTS: usize = 1000;
+/// The maximum number of elements that `append` collects in a list, the same as for `for_each` (docs/actions/).
+const MAX_ELEMENTS: usize = 1000;
 
-/// Reads `output`, or the older `target_variable` with `extraction_prompt`. `reserved` are the fields of the kind's reply.
+/// Reads `output`, or the deprecated `target_variable` with `extraction_prompt`. `reserved` are the fields of the reply of the
+/// kind.
 pub fn read_outputs(
     fields: &Fields<'_>,
     reserved: &[String],
-    checking: &mut dyn KindChecker,
+    checker: &mut dyn KindChecker,
 ) -> Option<Vec<OutputVariable>> {
-    let older = older_output(fields);
+    let legacy = legacy_output(fields);
     let mut spans: Vec<Spanned<String>> = Vec::new();
     let mut outputs: Vec<OutputVariable> = Vec::new();
-    let mut sound = true;
+    let mut is_valid = true;
     for item in fields.list("output").unwrap_or_default() {
         if let Some(scalar) = item.as_scalar() {
-            fields.name_alone("output", "get", &scalar.text, item.span);
-            checking.learn(&Spanned { value: scalar.text.clone(), span: item.span }, None);
-            sound = false;
+            fields.report_bare_name("output", "get", &scalar.text, item.span);
+            checker.may_have_value(&Spanned { value: scalar.text.clone(), span: item.span }, None);
+            is_valid = false;
             continue;
         }
         let Some(inner) = Fields::of(item, "an item of `output`", fields.file(), fields.findings()) else {
-            sound = false;
+            is_valid = false;
             continue;
         };
-        let read = one(&inner);
+        let read = read_output(&inner);
         inner.finish();
         match read {
             Some((name, output)) => {
                 spans.push(name);
                 outputs.push(output);
             }
-            None => sound = false,
+            None => is_valid = false,
         }
     }
-    match older {
+    match legacy {
         Some((name, output)) if outputs.is_empty() => {
             spans.push(name);
             outputs.push(output);
@@ -64,7 +65,7 @@ pub fn read_outputs(
             fields
                 .findings()
                 .report(Diagnostic::error("conflicting-spellings", message, fields.file(), name.span).with_help(help));
-            sound = false;
+            is_valid = false;
         }
         _ => {}
     }
@@ -75,7 +76,7 @@ pub fn read_outputs(
             let help = msg!("choose another name; reserved here: {}", reserved.join(", "));
             let diagnostic = Diagnostic::error("reserved-output", message, fields.file(), name.span).with_help(help);
             fields.findings().report(diagnostic);
-            sound = false;
+            is_valid = false;
         }
         if let Some(first) =
             spans.iter().take_while(|other| other.span != name.span).find(|other| other.value == name.value)
@@ -88,13 +89,13 @@ pub fn read_outputs(
                 fields.file(),
                 first.span,
             ));
-            sound = false;
+            is_valid = false;
         }
-        checking.extracts(name, output);
-        inherit.push(checking.declared(&output.get));
-        checking.learn(name, output.scope);
+        checker.extracts(name, output);
+        inherit.push(checker.declared(&output.get));
+        checker.may_have_value(name, output.scope);
     }
-    // An output without a type takes that of the variable it fills, so that the model is asked for what will fit.
+    // An output without a type gets the type of its variable, so that the model is asked for a value that fits.
     for (output, declared) in outputs.iter_mut().zip(inherit) {
         let Some((declared, choices)) = declared else { continue };
         if output.append {
@@ -105,12 +106,12 @@ pub fn read_outputs(
             output.choices = choices;
         }
     }
-    sound.then_some(outputs)
+    is_valid.then_some(outputs)
 }
 
-fn one(fields: &Fields<'_>) -> Option<(Spanned<String>, OutputVariable)> {
-    let get = fields.required_words("get");
-    let define = fields.words("define").map(|words| words.text);
+fn read_output(fields: &Fields<'_>) -> Option<(Spanned<String>, OutputVariable)> {
+    let get = fields.required_text("get");
+    let define = fields.text("define").map(|field| field.text);
     let declared = declared_type(fields);
     let choices = choices(fields, declared, "reply-shape");
     let required = fields.boolean("required").unwrap_or(false);
@@ -122,12 +123,12 @@ fn one(fields: &Fields<'_>) -> Option<(Spanned<String>, OutputVariable)> {
     Some((name, OutputVariable { get, define, declared, choices, required, scope, append }))
 }
 
-fn older_output(fields: &Fields<'_>) -> Option<(Spanned<String>, OutputVariable)> {
-    let target = fields.words("target_variable");
-    let define = fields.words("extraction_prompt");
+fn legacy_output(fields: &Fields<'_>) -> Option<(Spanned<String>, OutputVariable)> {
+    let target = fields.text("target_variable");
+    let define = fields.text("extraction_prompt");
     let entries = (fields.entry("target_variable"), fields.entry("extraction_prompt"));
     match entries {
-        (Some(target), define) => fields.findings().report(older_target(target, define, fields)),
+        (Some(target), define) => fields.findings().report(legacy_target_warning(target, define, fields)),
         (None, Some(define)) => {
             let message = "`extraction_prompt` is a deprecated spelling of `define` in an item of `output`";
             let help = "write `output:` with an item `- get: …` and `define: …`";
@@ -139,34 +140,34 @@ fn older_output(fields: &Fields<'_>) -> Option<(Spanned<String>, OutputVariable)
     let target = target?;
     let name = Spanned { span: target.node.span, value: target.text };
     let get = variable_name(&name, fields)?;
-    let define = define.map(|words| words.text);
+    let define = define.map(|field| field.text);
     let output =
         OutputVariable { get, define, declared: None, choices: vec![], required: false, scope: None, append: false };
     Some((name, output))
 }
 
-/// The warning about `target_variable`, with or without `extraction_prompt`, and what to write today.
-fn older_target(target: &YamlEntry, define: Option<&YamlEntry>, fields: &Fields<'_>) -> Diagnostic {
+/// The warning about `target_variable`, with or without `extraction_prompt`, and its replacement.
+fn legacy_target_warning(target: &YamlEntry, define: Option<&YamlEntry>, fields: &Fields<'_>) -> Diagnostic {
     let file = fields.file();
     let message = match define {
         Some(_) => "`target_variable` and `extraction_prompt` are a deprecated spelling of `output`",
         None => "`target_variable` is a deprecated spelling of `output`",
     };
-    let written = |entry: &YamlEntry| file.slice(entry.value.span);
+    let source_text = |entry: &YamlEntry| file.slice(entry.value.span);
     let lines = |indent: &str| {
-        let define = define.map(|define| format!("\n{indent}    define: {}", written(define))).unwrap_or_default();
-        format!("output:\n{indent}  - get: {}{define}", written(target))
+        let define = define.map(|define| format!("\n{indent}    define: {}", source_text(define))).unwrap_or_default();
+        format!("output:\n{indent}  - get: {}{define}", source_text(target))
     };
     let diagnostic = Diagnostic::warning("deprecated-field", message, file, target.key.span);
     let edits = match fields.take("output") {
         None => as_output(file, fields.span(), fields.entries(), target, define),
-        Some(output) if says_the_same(output, target, define) => {
-            said_again(file, fields.span(), fields.entries(), target, define)
+        Some(output) if is_equivalent(output, target, define) => {
+            remove_duplicate(file, fields.span(), fields.entries(), target, define)
         }
         Some(_) => None,
     };
-    let of_one_line = fields.take("output").is_none() && [Some(target), define].into_iter().flatten().all(is_short);
-    let help = if of_one_line { lines("") } else { String::new() };
+    let is_one_line = fields.take("output").is_none() && [Some(target), define].into_iter().flatten().all(is_short);
+    let help = if is_one_line { lines("") } else { String::new() };
     let diagnostic = match help.as_str() {
         "" => diagnostic.with_help("write `output:` with an item `- get: …` and `define: …`"),
         lines => diagnostic.with_help(msg!("write\n{lines}")),
@@ -177,24 +178,27 @@ fn older_target(target: &YamlEntry, define: Option<&YamlEntry>, fields: &Fields<
     }
 }
 
-/// Whether its value can be shown as it is written.
+/// Whether its value can be shown as written.
 fn is_short(entry: &YamlEntry) -> bool {
     let quoted = |scalar: &Scalar| !matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded);
     entry.value.as_scalar().is_some_and(|scalar| quoted(scalar) && !scalar.text.contains('\n')) && !is_alias(entry)
 }
 
-/// Whether an item of `output` says what both say: nothing is lost without them.
-fn says_the_same(output: &YamlNode, target: &YamlEntry, define: Option<&YamlEntry>) -> bool {
-    let says = |item: &YamlNode, key: &str, entry: &YamlEntry| {
+/// Whether an item of `output` has the same values, so that both can be removed.
+fn is_equivalent(output: &YamlNode, target: &YamlEntry, define: Option<&YamlEntry>) -> bool {
+    let matches = |item: &YamlNode, key: &str, entry: &YamlEntry| {
         item.get(key).is_some_and(|value| value.to_json() == entry.value.to_json())
     };
-    let same = |item: &YamlNode| says(item, "get", target) && define.is_none_or(|define| says(item, "define", define));
+    let same =
+        |item: &YamlNode| matches(item, "get", target) && define.is_none_or(|define| matches(item, "define", define));
     output.as_sequence().into_iter().flatten().any(|item| same(item))
 }
 
-/// Writes what a reply extracted: null or missing never overwrites. Gives what was written, as it may be shown.
+/// Writes extracted values of a reply into variables; null and missing values never overwrite. Returns the written values in
+/// the form that may be shown.
 ///
-/// A value that the declaration of its variable cannot hold is left out with a warning: a model's mistake ends nothing.
+/// A value that does not fit the declaration of its variable is omitted with a warning: a mistake of the model does not stop
+/// the session.
 pub fn write_outputs(turn: &Turn<'_>, outputs: &[OutputVariable], reply: &Map<String, Value>) -> Map<String, Value> {
     let mut extracted = Map::new();
     for output in outputs {
@@ -202,8 +206,8 @@ pub fn write_outputs(turn: &Turn<'_>, outputs: &[OutputVariable], reply: &Map<St
         let value = if output.append {
             match turn.written_variable(&output.get, output.scope).unwrap_or(Value::Null) {
                 Value::Null => Value::Array(vec![value.clone()]),
-                Value::Array(items) if items.len() >= MOST_ELEMENTS => {
-                    let message = msg!("`{}` already has {MOST_ELEMENTS} elements; no more are added", output.get);
+                Value::Array(items) if items.len() >= MAX_ELEMENTS => {
+                    let message = msg!("`{}` already has {MAX_ELEMENTS} elements; no more are added", output.get);
                     turn.warn("output-not-written", message, None);
                     continue;
                 }
@@ -230,7 +234,7 @@ pub fn write_outputs(turn: &Turn<'_>, outputs: &[OutputVariable], reply: &Map<St
     extracted
 }
 
-/// Takes the values of sensitive outputs out of what the outcome will keep of the reply: there they may be too short to be
+/// Removes the values of sensitive outputs from the parts of the reply that the outcome stores. They may be too short to be
 /// found by their text, or be written with escapes.
 pub fn hide_sensitive(turn: &Turn<'_>, outputs: &[OutputVariable], exchange: &mut Exchange) {
     let sensitive: Vec<&str> =
@@ -254,7 +258,7 @@ pub fn hide_sensitive(turn: &Turn<'_>, outputs: &[OutputVariable], exchange: &mu
     exchange.raw = shown;
 }
 
-/// The names of required outputs that still are null.
+/// The names of required outputs that are still null.
 pub fn still_missing(turn: &Turn<'_>, outputs: &[OutputVariable]) -> Vec<String> {
     outputs
         .iter()

@@ -1,4 +1,4 @@
-//! From a reply to an outcome: metrics, suggestion, exit reason, and the outcome of a reply that cannot be read.
+//! Builds an outcome from a reply: metrics, suggestion and exit reason. Also builds the outcome of an unreadable reply.
 
 use crate::program::messages::parse_messages;
 use serde_json::{Map, Value, json};
@@ -8,17 +8,17 @@ use crate::program::outcome::{ExitReason, Outcome, ProgressSuggestion};
 use bcc_llm::reply::read::Reply;
 use bcc_llm::reply::shape::ReplyShape;
 
-/// What every metric says when the reply could not be read (docs/monitors.md).
+/// The value of each metric if the reply could not be read (docs/monitors.md).
 pub const UNREADABLE_METRIC: &str = "LLM输出解析失败,无法评估";
 
-/// What a judged reply says about its action.
+/// The evaluation of an action in a reply.
 pub struct Judged {
     pub suggestion: ProgressSuggestion,
-    /// What the model says about the state of the action.
+    /// The metrics that the model reports about the action.
     pub metrics: Map<String, Value>,
 }
 
-/// The metrics, taken out of the reply, and its suggestion; those of an unreadable one when there is none.
+/// Takes the metrics and the suggestion out of the reply; those of an unreadable reply if there is none.
 pub fn judged(exchange: &mut Exchange, shape: &ReplyShape) -> Judged {
     match &mut exchange.reading {
         Ok(reply) => Judged {
@@ -34,7 +34,7 @@ pub fn judged(exchange: &mut Exchange, shape: &ReplyShape) -> Judged {
     }
 }
 
-/// What stands under `name`, taken out; nothing when it is no object.
+/// Takes the object `name` out of the reply; empty if it is not an object.
 fn take_object(reply: &mut Reply, name: &str) -> Map<String, Value> {
     reply.object.get_mut(name).and_then(Value::as_object_mut).map(std::mem::take).unwrap_or_default()
 }
@@ -44,7 +44,7 @@ fn unreadable_metrics(shape: &ReplyShape) -> Map<String, Value> {
     metrics.into_iter().flatten().map(|(name, _)| (name.clone(), Value::from(UNREADABLE_METRIC))).collect()
 }
 
-/// Why the action ended or what stands in its way: the first that applies (docs/routes.md).
+/// Why the action ended, or what prevents it from going on: the first reason that applies (docs/routes.md).
 pub fn exit_reason(exit: bool, last_round: bool, suggestion: ProgressSuggestion) -> Option<ExitReason> {
     if exit {
         Some(ExitReason::ExitCriteriaMet)
@@ -59,7 +59,7 @@ pub fn exit_reason(exit: bool, last_round: bool, suggestion: ProgressSuggestion)
     }
 }
 
-/// The `metadata` of an outcome: the reply's own, taken out of it, then the engine's, which wins.
+/// The `metadata` of an outcome: that of the reply, overwritten by that of the engine.
 pub fn metadata(
     mut exchange: Option<&mut Exchange>,
     rounds: (u32, u32),
@@ -121,7 +121,7 @@ pub fn outcome(
     }
 }
 
-/// The words of a reply, when it could be read and may be said.
+/// The message of a reply, if the reply could be read and the message may be sent.
 pub fn content(exchange: &Exchange) -> Option<&str> {
     if exchange.held_back.is_some() {
         return None;

@@ -1,4 +1,5 @@
-//! The rounds of a talk (docs/actions/, "Rounds"): one message of ours and one answer, judged by a model call.
+//! The rounds of a conversation (docs/actions/, "Rounds"): in each, one message to the person and one answer, which a model
+//! call evaluates.
 
 use async_trait::async_trait;
 use bcc_lang::message::msg;
@@ -17,57 +18,57 @@ use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
 use bcc_llm::reply::exit::is_yes;
 
-/// How a talk ends, besides its rounds.
+/// How a conversation ends, apart from its maximum number of rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnTaking {
-    /// It says its message and is done.
-    Not,
-    /// Any answer ends it, without a second call.
-    ForAnyAnswer,
-    /// Every answer is judged by a model call.
-    AndJudges,
+    /// After its message, without waiting for an answer.
+    NoAnswer,
+    /// After any answer, without a second call.
+    AnyAnswer,
+    /// When a model call decides so; every answer is evaluated.
+    JudgedAnswer,
 }
 
 /// An `ai_say` or `ai_ask`.
 pub struct Conversation {
-    /// Template, outputs, reply.
+    /// Template, outputs and reply.
     pub model: ModelConfig,
-    /// What is to be said or asked.
+    /// The message or the question.
     pub content: Text,
     pub goal: Option<Text>,
     pub tone: Option<Text>,
     pub exit: Option<Text>,
     pub max_rounds: u32,
-    /// Whether the opening is said in the author's words, without a call.
+    /// Whether the opening is the text of the author, without a call.
     pub verbatim: bool,
-    pub listens: TurnTaking,
-    /// `understanding_threshold`: a number for the prompt; no code compares it.
+    pub turn_taking: TurnTaking,
+    /// `understanding_threshold`: a number for the prompt; the code does not compare it.
     pub understanding_threshold: u32,
     pub watched: Option<WatchedConfig>,
 }
 
-/// What a talk remembers between turns.
+/// The state of a conversation between turns.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Rounds {
-    /// The round that waits for its answer; 0 before the opening.
+    /// The round that waits for an answer; 0 before the opening.
     round: u32,
-    /// What was said last, to be said again after a reply that could not be read.
+    /// The last message, which is repeated after an unreadable reply.
     asked: String,
 }
 
 #[async_trait]
 impl Action for Conversation {
-    /// One turn: the opening, or the judgement of an answer.
+    /// One turn: the opening, or the evaluation of an answer.
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         let rounds: Rounds = turn.state()?;
         match turn.answer {
             Some(answer) if rounds.round > 0 => self.answered(turn, rounds, answer).await,
             _ if rounds.round > 0 => {
                 turn.in_round(rounds.round);
-                // After something else was said the person must hear again what is asked; or for the first time, when a
-                // route stepped in before it could be said.
+                // The question is repeated after other messages. If a route interrupted the action before the question was
+                // sent, it is sent here for the first time.
                 if turn.resumed {
-                    turn.say(None, &rounds.asked);
+                    turn.send_message(None, &rounds.asked);
                 }
                 Ok(Flow::Wait(WaitReason::Input))
             }
@@ -89,10 +90,10 @@ impl Conversation {
         turn.in_round(1);
         let names = turn.names(turn.last_round(self.max_rounds));
         let question = turn.text(&self.content, &names)?;
-        let done = self.listens == TurnTaking::Not;
+        let done = self.turn_taking == TurnTaking::NoAnswer;
         let reason = done.then_some(ExitReason::ExitCriteriaMet);
         if self.verbatim {
-            turn.say(None, &question);
+            turn.send_message(None, &question);
             let metadata = metadata(None, (1, turn.last_round(self.max_rounds)), reason);
             let outcome = Outcome {
                 success: true,
@@ -106,33 +107,33 @@ impl Conversation {
         }
         let ask = self.ask(turn, names, &question, None, 1, true)?;
         let mut exchange = turn.exchange(ask).await?;
-        self.note_what_an_opening_ignores(turn, &exchange, done);
+        self.warn_ignored_fields(turn, &exchange, done);
         hide_sensitive(turn, &self.model.outputs, &mut exchange);
         let unreadable = exchange.reading.is_err();
-        let said = match content(&exchange) {
-            Some(words) if !words.trim().is_empty() => words.to_owned(),
-            // Nothing was asked yet, so there is nothing to apologise for: the author's words stand in.
+        let message = match content(&exchange) {
+            Some(text) if !text.trim().is_empty() => text.to_owned(),
+            // There is no earlier question, so no apology is needed: the text of the author is used instead.
             _ => self.own_fallback(turn)?.unwrap_or(question),
         };
-        turn.say(Some(exchange.message_id.clone()), &said);
+        turn.send_message(Some(exchange.message_id.clone()), &message);
         let judged = (done && unreadable).then(|| judged(&mut exchange, &self.model.shape));
         let outcome = outcome(exchange, (1, turn.last_round(self.max_rounds)), reason, done, judged, Map::new());
-        self.opened(turn, outcome, said)
+        self.opened(turn, outcome, message)
     }
 
     fn opened(&self, turn: &Turn<'_>, outcome: Outcome, asked: String) -> Result<Flow, ActionError> {
-        if self.listens == TurnTaking::Not {
+        if self.turn_taking == TurnTaking::NoAnswer {
             return Ok(Flow::done(outcome));
         }
-        turn.report(outcome);
-        turn.keep(&Rounds { round: 1, asked })?;
+        turn.report_outcome(outcome);
+        turn.store_state(&Rounds { round: 1, asked })?;
         Ok(Flow::Wait(WaitReason::Input))
     }
 
     async fn answered(&self, turn: &Turn<'_>, rounds: Rounds, answer: &str) -> Result<Flow, ActionError> {
         let round = rounds.round;
         turn.in_round(round);
-        if self.listens == TurnTaking::ForAnyAnswer {
+        if self.turn_taking == TurnTaking::AnyAnswer {
             let reason = ExitReason::ExitCriteriaMet;
             let metadata = metadata(None, (round, turn.last_round(self.max_rounds)), Some(reason));
             return Ok(Flow::done(Outcome { metadata, ..Outcome::done(reason) }));
@@ -145,45 +146,51 @@ impl Conversation {
         let empty = Map::new();
         let reply = exchange.reading.as_ref().map_or(&empty, |reply| &reply.object);
         let extracted = write_outputs(turn, &self.model.outputs, reply);
-        // Of a reply that is held back nothing is said, so its EXIT would leave the person without an answer.
+        // The message of a held-back reply is not sent, so its EXIT would leave the person without an answer.
         let exit =
-            exchange.held_back.is_none() && reply.get("EXIT").is_some_and(is_yes) && self.nothing_is_missing(turn);
-        let last = round >= turn.last_round(self.max_rounds);
+            exchange.held_back.is_none() && reply.get("EXIT").is_some_and(is_yes) && self.has_required_outputs(turn);
+        let is_last_round = round >= turn.last_round(self.max_rounds);
         let judged = judged(&mut exchange, &self.model.shape);
-        let reason = exit_reason(exit, last, judged.suggestion);
-        let words = content(&exchange).filter(|words| !words.trim().is_empty()).map(str::to_owned);
+        let reason = exit_reason(exit, is_last_round, judged.suggestion);
+        let reply_text = content(&exchange).filter(|text| !text.trim().is_empty()).map(str::to_owned);
         let message_id = exchange.message_id.clone();
-        let outcome =
-            outcome(exchange, (round, turn.last_round(self.max_rounds)), reason, exit || last, Some(judged), extracted);
+        let outcome = outcome(
+            exchange,
+            (round, turn.last_round(self.max_rounds)),
+            reason,
+            exit || is_last_round,
+            Some(judged),
+            extracted,
+        );
         if exit {
-            turn.say(Some(message_id), words.as_deref().unwrap_or_default());
+            turn.send_message(Some(message_id), reply_text.as_deref().unwrap_or_default());
             return Ok(Flow::done(outcome));
         }
-        if last {
-            // The words would be a question that nobody waits for: the outcome keeps them.
+        if is_last_round {
+            // The message may be a question that will not be answered. It is only stored in the outcome.
             return Ok(Flow::done(outcome));
         }
-        let said = match words {
-            Some(words) => words,
+        let message = match reply_text {
+            Some(text) => text,
             None => self.fallback(turn, &rounds.asked)?,
         };
-        // A route leads away from here: the words would be a question that nobody waits for. They are said when the
-        // action goes on, as the question of its next round.
-        let led_away = reason.is_some_and(|reason| turn.routed.contains(&reason));
-        if led_away {
-            turn.keep(&Rounds { round: round + 1, asked: said })?;
+        // A route leaves this action, so the message would be a question that is not answered now. It is sent as the question
+        // of the next round when the action continues.
+        let leaves_action = reason.is_some_and(|reason| turn.routed.contains(&reason));
+        if leaves_action {
+            turn.store_state(&Rounds { round: round + 1, asked: message })?;
             return Ok(Flow::Exit(Box::new(outcome)));
         }
-        turn.report(outcome);
-        // The answer was of this round; what is said now begins the next.
+        turn.report_outcome(outcome);
+        // The answer belonged to this round; the message starts the next one.
         turn.in_round(round + 1);
-        turn.say(Some(message_id), &said);
-        // What was asked stays what was asked when this reply said nothing of its own.
-        turn.keep(&Rounds { round: round + 1, asked: said })?;
+        turn.send_message(Some(message_id), &message);
+        // If this reply had no message, the earlier question is stored again.
+        turn.store_state(&Rounds { round: round + 1, asked: message })?;
         Ok(Flow::Wait(WaitReason::Input))
     }
 
-    fn nothing_is_missing(&self, turn: &Turn<'_>) -> bool {
+    fn has_required_outputs(&self, turn: &Turn<'_>) -> bool {
         let missing = still_missing(turn, &self.model.outputs);
         if !missing.is_empty() {
             let message = msg!("EXIT counts as no: nothing has been extracted yet for {}", missing.join(", "));
@@ -192,7 +199,7 @@ impl Conversation {
         missing.is_empty()
     }
 
-    fn note_what_an_opening_ignores(&self, turn: &Turn<'_>, exchange: &Exchange, done: bool) {
+    fn warn_ignored_fields(&self, turn: &Turn<'_>, exchange: &Exchange, done: bool) {
         let Ok(reply) = &exchange.reading else { return };
         let mut ignored: Vec<&str> = Vec::new();
         if !done && reply.object.get("EXIT").is_some_and(is_yes) {
@@ -214,7 +221,8 @@ impl Conversation {
         self.model.fallback.as_ref().map(|text| turn.text(text, &turn.names(self.max_rounds))).transpose()
     }
 
-    /// What is said in the place of a reply: the author's `fallback`, else the template's apology and the question again.
+    /// The replacement for an unusable reply: the `fallback` of the author, else the apology of the template and the question
+    /// again.
     fn fallback(&self, turn: &Turn<'_>, asked: &str) -> Result<String, ActionError> {
         if let Some(own) = self.own_fallback(turn)? {
             return Ok(own);
@@ -237,15 +245,15 @@ impl Conversation {
     ) -> Result<Ask<'a>, ActionError> {
         for (name, text) in [("tone", &self.tone), ("exit", &self.exit), ("goal", &self.goal)] {
             let rendered = text.as_ref().map(|text| turn.text(text, &names)).transpose()?;
-            names.give_text(name, rendered.unwrap_or_default());
+            names.set_text(name, rendered.unwrap_or_default());
         }
-        names.give("understanding_threshold", json!(self.understanding_threshold));
+        names.set("understanding_threshold", json!(self.understanding_threshold));
         Ok(Ask {
             answer,
             round,
             opening,
-            // The words of a last round are said only when EXIT turns out to be yes, which comes after them.
-            // Those that a route may lead away from are said later, or never.
+            // The message of a last round is sent only if EXIT, which follows it, is yes. If a route may leave the action, the
+            // message is sent later or not at all.
             live: opening || (round < turn.last_round(self.max_rounds) && turn.routed.is_empty()),
             ..self.model.ask(question, names)
         })

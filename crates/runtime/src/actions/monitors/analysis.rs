@@ -1,4 +1,4 @@
-//! What the monitors share: which metrics they take, how they ask, and how advice is put together.
+//! Shared code of the monitors: metrics, requests to the model, and the text of the advice.
 
 use bcc_lang::message::ToMessage;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use bcc_lang::template::front_matter::FeedbackTexts;
 use bcc_lang::template::names::TemplateNames;
 use bcc_llm::model::request::{Purpose, Task};
 
-/// The version of the monitors' templates: `ai_ask_monitor_v1.md`. The `version` of an action is that of its own template.
+/// The version of the monitor templates: `ai_ask_monitor_v1.md`. The `version` of an action applies only to its own template.
 pub const VERSION: u32 = 1;
 
-/// The most characters of one part of an advice: it comes back in a prompt, whose length it must not blow up.
-const MOST_ADVICE: usize = 2000;
+/// The maximum length of one part of the advice, in characters: the advice becomes part of a prompt.
+const MAX_ADVICE_CHARS: usize = 2000;
 
-/// What a metric says that the reply did not give (docs/replies.md).
+/// The value of a metric that is missing in the reply (docs/replies.md).
 const NOT_AVAILABLE: &str = "信息不可用";
 
-/// The metrics of these names, each a text. `None` where there is nothing to analyse.
+/// The metrics with these names, each a text. `None` if there is nothing to analyze.
 pub fn known_metrics(outcome: &Outcome, names: &[&str]) -> Option<Map<String, Value>> {
     let unreadable = outcome.metadata.get("parse_error") == Some(&Value::Bool(true));
     if unreadable || outcome.metrics.is_empty() {
@@ -38,20 +38,20 @@ pub fn known_metrics(outcome: &Outcome, names: &[&str]) -> Option<Map<String, Va
     Some(names.iter().copied().map(text).collect())
 }
 
-/// Advice as a prompt tells it: heading, feedback, the second heading with its words when there are any, the closing line.
-pub fn feedback(words: &FeedbackTexts, feedback: Option<&str>, details: Option<&str>) -> Option<String> {
-    let said = |text: &str| cut_in_the_middle(text.trim(), MOST_ADVICE);
-    let feedback = feedback.map(said).filter(|text| !text.is_empty())?;
-    let mut text = format!("{}\n{feedback}\n\n", words.heading.trim());
-    if let Some(details) = details.map(said).filter(|text| !text.is_empty()) {
-        text.push_str(&format!("{}\n{details}\n\n", words.details.trim()));
+/// The advice in a prompt: heading, feedback, the second heading with the details if there are any, and the closing line.
+pub fn feedback(texts: &FeedbackTexts, feedback: Option<&str>, details: Option<&str>) -> Option<String> {
+    let trimmed = |text: &str| cut_in_the_middle(text.trim(), MAX_ADVICE_CHARS);
+    let feedback = feedback.map(trimmed).filter(|text| !text.is_empty())?;
+    let mut text = format!("{}\n{feedback}\n\n", texts.heading.trim());
+    if let Some(details) = details.map(trimmed).filter(|text| !text.is_empty()) {
+        text.push_str(&format!("{}\n{details}\n\n", texts.details.trim()));
     }
-    text.push_str(words.closing.trim());
+    text.push_str(texts.closing.trim());
     Some(text)
 }
 
-/// Asks a model what to make of a turn, within the limit of `context`.
-pub async fn analyse(monitor: &dyn Monitor, watched: &WatchedTurn, context: &MonitorContext) -> AnalysisResult {
+/// Asks a model to analyze a turn, within the limit of `context`.
+pub async fn analyze(monitor: &dyn Monitor, watched: &WatchedTurn, context: &MonitorContext) -> AnalysisResult {
     let program = &context.program;
     let prompt = program.templates.get(monitor.name(), VERSION).and_then(|template| {
         let prompt = messages(&template, &names(watched, context))?;
@@ -70,9 +70,9 @@ pub async fn analyse(monitor: &dyn Monitor, watched: &WatchedTurn, context: &Mon
         Some(named) => context.models.provider(Some(named)),
     };
     let call_id = format!("c{}.m", context.seq);
-    let asked = match provider {
+    let reply = match provider {
         Ok(provider) => {
-            let beside = BackgroundCall {
+            let call = BackgroundCall {
                 provider: provider.as_ref(),
                 request: request(&template, prompt, &context.shape, task(watched)),
                 shape: &context.shape,
@@ -82,21 +82,21 @@ pub async fn analyse(monitor: &dyn Monitor, watched: &WatchedTurn, context: &Mon
                 program,
                 recording: context.recording,
             };
-            beside.ask().await
+            call.ask().await
         }
         Err(error) => BackgroundReply::failed(call_id, Purpose::Monitor, BackgroundError::from(&error)),
     };
-    AnalysisResult { words: front.feedback.clone(), ..analysed(monitor, watched, asked) }
+    AnalysisResult { feedback_texts: front.feedback.clone(), ..analysis_result(monitor, watched, reply) }
 }
 
-fn analysed(monitor: &dyn Monitor, watched: &WatchedTurn, asked: BackgroundReply) -> AnalysisResult {
-    let BackgroundReply { calls, reading, fault } = asked;
-    if let Some(fault) = fault {
-        error!(monitor = monitor.name(), action_id = watched.action_id, kind = fault.kind, "a monitor got no reply");
+fn analysis_result(monitor: &dyn Monitor, watched: &WatchedTurn, reply: BackgroundReply) -> AnalysisResult {
+    let BackgroundReply { calls, reading, error: failure } = reply;
+    if let Some(failure) = failure {
+        error!(monitor = monitor.name(), action_id = watched.action_id, kind = failure.kind, "a monitor got no reply");
     }
     let analysis = match reading {
         None => MonitorAnalysis::default(),
-        Some(Ok(read)) => MonitorAnalysis::of_reply(&read.object, read.parse_retry_count),
+        Some(Ok(read)) => MonitorAnalysis::from_reply(&read.object, read.parse_retry_count),
         Some(Err(unreadable)) => {
             error!(
                 monitor = monitor.name(),
@@ -115,25 +115,25 @@ fn analysed(monitor: &dyn Monitor, watched: &WatchedTurn, asked: BackgroundReply
 fn names(watched: &WatchedTurn, context: &MonitorContext) -> TemplateNames {
     let mut names = context.names.clone();
     let texts = |list: &[String]| Value::from(list.to_vec());
-    names.give_text("action_type", watched.action_type.as_str());
-    names.give_text("action_id", watched.action_id.as_str());
-    names.give("current_round", json!(watched.round));
-    names.give("max_rounds", json!(watched.max_rounds));
-    names.give("metrics", Value::Object(watched.metrics.clone()));
-    names.give("progress_suggestion", json!(watched.progress_suggestion));
-    names.give_text("exit_reason", watched.exit_reason.map_or("", |reason| reason.name()));
-    names.give("target_variables", texts(&watched.target_variables));
-    names.give_text("strategy", watched.strategy.as_str());
-    names.give_text("min_completeness_requirement", watched.min_completeness_requirement.as_str());
-    names.give_text("retry_strategy", watched.retry_strategy.as_str());
-    names.give("max_retry_count", json!(watched.max_retry_count));
-    names.give("engagement_trend", texts(&watched.engagement_trend));
-    names.give("emotion_trend", texts(&watched.emotion_trend));
-    names.give("user_feedback_history", texts(&watched.user_feedback_history));
+    names.set_text("action_type", watched.action_type.as_str());
+    names.set_text("action_id", watched.action_id.as_str());
+    names.set("current_round", json!(watched.round));
+    names.set("max_rounds", json!(watched.max_rounds));
+    names.set("metrics", Value::Object(watched.metrics.clone()));
+    names.set("progress_suggestion", json!(watched.progress_suggestion));
+    names.set_text("exit_reason", watched.exit_reason.map_or("", |reason| reason.name()));
+    names.set("target_variables", texts(&watched.target_variables));
+    names.set_text("strategy", watched.strategy.as_str());
+    names.set_text("min_completeness_requirement", watched.min_completeness_requirement.as_str());
+    names.set_text("retry_strategy", watched.retry_strategy.as_str());
+    names.set("max_retry_count", json!(watched.max_retry_count));
+    names.set("engagement_trend", texts(&watched.engagement_trend));
+    names.set("emotion_trend", texts(&watched.emotion_trend));
+    names.set("user_feedback_history", texts(&watched.user_feedback_history));
     names
 }
 
-/// For written replies, in which those of a monitor stand in the order of the rounds, whichever of them are analysed.
+/// The task for scripted replies, in which the replies of a monitor are ordered by round, even if some rounds are not analyzed.
 fn task(watched: &WatchedTurn) -> Task {
     Task {
         purpose: Purpose::Monitor,

@@ -1,24 +1,24 @@
-//! The monitors of `ai_ask`, which sees what keeps the information from coming and advises how to ask, and of `ai_say`, which sees
-//! where the person does not follow and advises easier words (docs/monitors.md).
+//! The monitors of `ai_ask` and `ai_say` (docs/monitors.md). The first detects what keeps the person from giving the
+//! information and advises how to ask; the second detects what the person does not understand and advises simpler wording.
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-use crate::actions::monitors::analysis::{analyse, feedback, known_metrics};
+use crate::actions::monitors::analysis::{analyze, feedback, known_metrics};
 use crate::program::analysis::{AnalysisResult, MonitorAnalysis, WatchedTurn};
 use crate::program::monitor::{MONITOR_NAMES, Monitor, MonitorContext};
 use crate::program::outcome::Outcome;
-use crate::program::prompt::PromptOf;
+use crate::program::prompt::PromptNames;
 use bcc_lang::template::front_matter::FeedbackTexts;
 
-/// What tells the two from each other.
+/// The differences between the two monitors.
 pub struct ConversationMonitor {
     name: &'static str,
-    /// What its template gets beyond [`MONITOR_NAMES`].
+    /// The names of its template in addition to [`MONITOR_NAMES`].
     names: &'static [&'static str],
     /// Heading, heading of the details, closing line.
-    words: [&'static str; 3],
-    /// What a turn of its kind says about its state.
+    texts: [&'static str; 3],
+    /// The metrics of a turn of its kind.
     metrics: &'static [&'static str],
     details: fn(&MonitorAnalysis) -> &Option<String>,
 }
@@ -26,7 +26,7 @@ pub struct ConversationMonitor {
 pub static AI_ASK: ConversationMonitor = ConversationMonitor {
     name: "ai_ask_monitor",
     names: &[],
-    words: ["【Topic层策略建议】", "【建议调整方式】", "请根据以上建议调整你的提问方式。"],
+    texts: ["【Topic层策略建议】", "【建议调整方式】", "请根据以上建议调整你的提问方式。"],
     metrics: &["information_completeness", "user_engagement", "emotional_intensity", "reply_relevance"],
     details: |analysis| &analysis.modified_approach,
 };
@@ -34,7 +34,7 @@ pub static AI_ASK: ConversationMonitor = ConversationMonitor {
 pub static AI_SAY: ConversationMonitor = ConversationMonitor {
     name: "ai_say_monitor",
     names: &["user_feedback_history"],
-    words: ["【表达优化建议】", "【具体例子】", "请调整你的表达方式，确保用户能够理解。"],
+    texts: ["【表达优化建议】", "【具体例子】", "请调整你的表达方式，确保用户能够理解。"],
     metrics: &["user_engagement", "emotional_intensity", "understanding_level"],
     details: |analysis| &analysis.example_suggestion,
 };
@@ -45,12 +45,12 @@ impl Monitor for ConversationMonitor {
         self.name
     }
 
-    fn prompt(&self) -> PromptOf {
-        PromptOf { common: &MONITOR_NAMES, names: self.names, outputs: false }
+    fn prompt(&self) -> PromptNames {
+        PromptNames { common: &MONITOR_NAMES, names: self.names, outputs: false }
     }
 
-    fn words(&self) -> FeedbackTexts {
-        let [heading, details, closing] = self.words.map(str::to_owned);
+    fn feedback_texts(&self) -> FeedbackTexts {
+        let [heading, details, closing] = self.texts.map(str::to_owned);
         FeedbackTexts { heading, details, closing }
     }
 
@@ -59,7 +59,7 @@ impl Monitor for ConversationMonitor {
     }
 
     async fn analyze_with_llm(&self, watched: &WatchedTurn, context: &MonitorContext) -> AnalysisResult {
-        analyse(self, watched, context).await
+        analyze(self, watched, context).await
     }
 
     fn build_feedback_prompt(&self, analysis: &MonitorAnalysis, words: &FeedbackTexts) -> Option<String> {

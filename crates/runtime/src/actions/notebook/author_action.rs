@@ -1,5 +1,5 @@
-//! A notebook action as an author writes it: its fields are read and checked one by one, and become the same JSON that a model
-//! would send, with the author's texts in it, which are rendered when the action runs.
+//! A notebook action as written by an author. Its fields are read and checked one by one, and become the same JSON that a model
+//! would send. The texts of the author in it are rendered when the action runs.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::notebook::action::{NotebookAction, Read, read};
 use crate::notebook::error::ActionFieldError;
-use crate::notebook::workflow::{MOST_NAME, is_id};
+use crate::notebook::workflow::{MAX_NAME, is_id};
 use crate::program::flow::ActionError;
 use crate::program::kind::KindChecker;
 use crate::program::turn::Turn;
@@ -19,10 +19,10 @@ use bcc_lang::source::yaml::{NodeKind, YamlNode};
 use bcc_lang::template::names::TemplateNames;
 use bcc_lang::template::text::Text;
 
-/// The largest number of a chapter or a section that an author may give.
-const MOST_NUMBER: u32 = 100_000;
+/// The largest chapter or section number that an author may give.
+const MAX_NUMBER: u32 = 100_000;
 
-/// A value with texts of the author in it.
+/// A value that may contain texts of the author.
 pub enum AuthorValue {
     /// A text, rendered when the action runs.
     Text(Text),
@@ -34,7 +34,7 @@ pub enum AuthorValue {
 impl AuthorValue {
     fn value(&self, text: &mut impl FnMut(&Text) -> Result<String, ActionError>) -> Result<Value, ActionError> {
         Ok(match self {
-            Self::Text(written) => Value::from(text(written)?),
+            Self::Text(template) => Value::from(text(template)?),
             Self::Value(value) => value.clone(),
             Self::List(items) => items.iter().map(|item| item.value(text)).collect::<Result<_, _>>()?,
             Self::Table(fields) => {
@@ -48,14 +48,14 @@ impl AuthorValue {
 /// An action that was read and checked.
 pub struct AuthorAction {
     kind: &'static str,
-    /// The action itself, when nothing in it is rendered.
+    /// The action itself, if no text in it must be rendered.
     read: Option<Box<NotebookAction>>,
     fields: Vec<(String, AuthorValue)>,
 }
 
 impl AuthorAction {
-    /// The action, with its texts as they are now.
-    /// Errors: When a text cannot be rendered, or what comes of it is no such action: an id that is empty, say.
+    /// The action with its texts rendered.
+    /// Errors: A text cannot be rendered, or the result is not a valid action: an empty id, for example.
     pub fn action(&self, turn: &Turn<'_>) -> Result<NotebookAction, ActionError> {
         if let Some(read) = &self.read {
             return Ok(NotebookAction::clone(read));
@@ -65,10 +65,10 @@ impl AuthorAction {
         let id = turn.place.action_id.as_deref().unwrap_or_default();
         match read(&value) {
             Ok(Read::Known(action)) => Ok(*action),
-            Ok(Read::Other { .. }) => {
+            Ok(Read::Unknown { .. }) => {
                 Err(ActionError::failed("no-such-action", msg!("`{id}` is not a notebook action")))
             }
-            Err(fault) => Err(ActionError::failed("no-such-action", msg!("`{id}`: {}", fault.message))),
+            Err(error) => Err(ActionError::failed("no-such-action", msg!("`{id}`: {}", error.message))),
         }
     }
 
@@ -84,17 +84,17 @@ impl AuthorAction {
 
 pub struct ActionReader<'r, 'f> {
     pub fields: &'r Fields<'f>,
-    pub checking: &'r mut dyn KindChecker,
+    pub checker: &'r mut dyn KindChecker,
     parts: Vec<(String, AuthorValue)>,
     mistakes: usize,
-    /// Whether a field is missing that must be there.
-    lacks: bool,
+    /// Whether a required field is missing.
+    is_incomplete: bool,
 }
 
 impl<'r, 'f> ActionReader<'r, 'f> {
-    pub fn new(fields: &'r Fields<'f>, checking: &'r mut dyn KindChecker) -> Self {
-        let mistakes = fields.findings().mistakes();
-        Self { fields, checking, parts: vec![], mistakes, lacks: false }
+    pub fn new(fields: &'r Fields<'f>, checker: &'r mut dyn KindChecker) -> Self {
+        let mistakes = fields.findings().author_errors();
+        Self { fields, checker, parts: vec![], mistakes, is_incomplete: false }
     }
 
     fn put(&mut self, name: &str, part: Option<AuthorValue>) {
@@ -102,51 +102,51 @@ impl<'r, 'f> ActionReader<'r, 'f> {
     }
 
     pub fn text(&mut self, name: &'static str) {
-        let text = self.fields.words(name).and_then(|words| self.checking.text(&words));
+        let text = self.fields.text(name).and_then(|field| self.checker.text(&field));
         self.put(name, text.map(AuthorValue::Text));
     }
 
     pub fn required_text(&mut self, name: &'static str) {
-        let words = self.fields.required_words(name).and_then(|words| self.filled(name, words));
-        let text = words.and_then(|words| self.checking.text(&words));
-        self.lacks |= text.is_none();
+        let field = self.fields.required_text(name).and_then(|field| self.not_empty(name, field));
+        let text = field.and_then(|field| self.checker.text(&field));
+        self.is_incomplete |= text.is_none();
         self.put(name, text.map(AuthorValue::Text));
     }
 
-    /// A text that must be there, and that is code where `code` says so: single braces are then those of its language.
+    /// A required text. If `code` is set, it is code, and single braces belong to its language.
     pub fn required_content(&mut self, name: &'static str, code: bool) {
         if !code {
             return self.required_text(name);
         }
-        let words = self.fields.required_words(name).and_then(|words| self.filled(name, words));
-        let text = words.and_then(|words| self.checking.code(&words));
-        self.lacks |= text.is_none();
+        let field = self.fields.required_text(name).and_then(|field| self.not_empty(name, field));
+        let text = field.and_then(|field| self.checker.code(&field));
+        self.is_incomplete |= text.is_none();
         self.put(name, text.map(AuthorValue::Text));
     }
 
-    /// A text in which something stands.
-    fn filled(&self, name: &'static str, words: TextField) -> Option<TextField> {
-        if !words.text.trim().is_empty() {
-            return Some(words);
+    /// The text, unless it is empty.
+    fn not_empty(&self, name: &'static str, field: TextField) -> Option<TextField> {
+        if !field.text.trim().is_empty() {
+            return Some(field);
         }
-        let message = msg!("`{name}` of {} is empty", self.fields.what());
-        let diagnostic = Diagnostic::error("missing-key", message, self.fields.file(), words.node.span);
+        let message = msg!("`{name}` of {} is empty", self.fields.subject());
+        let diagnostic = Diagnostic::error("missing-key", message, self.fields.file(), field.node.span);
         self.fields.findings().report(diagnostic.with_help(msg!("write something after `{name}:`")));
         None
     }
 
-    /// One of a few words. Gives which.
+    /// Reads one of `choices` and returns it.
     pub fn choice(&mut self, name: &'static str, choices: &[&'static str]) -> Option<&'static str> {
         let choice = self.fields.choice(name, choices);
         self.put(name, choice.map(|choice| AuthorValue::Value(Value::from(choice))));
         choice
     }
 
-    /// `true` or `false`. Gives which.
-    pub fn truth(&mut self, name: &'static str) -> Option<bool> {
-        let truth = self.fields.boolean(name);
-        self.put(name, truth.map(|truth| AuthorValue::Value(Value::from(truth))));
-        truth
+    /// Reads `true` or `false` and returns it.
+    pub fn boolean(&mut self, name: &'static str) -> Option<bool> {
+        let boolean = self.fields.boolean(name);
+        self.put(name, boolean.map(|boolean| AuthorValue::Value(Value::from(boolean))));
+        boolean
     }
 
     pub fn texts(&mut self, name: &'static str) {
@@ -159,38 +159,38 @@ impl<'r, 'f> ActionReader<'r, 'f> {
                 self.fields.findings().report(diagnostic.with_help("write each item as text after its own dash"));
                 continue;
             };
-            let words = TextField { text: scalar.text.clone(), node: Arc::clone(node) };
-            texts.extend(self.checking.text(&words).map(AuthorValue::Text));
+            let field = TextField { text: scalar.text.clone(), node: Arc::clone(node) };
+            texts.extend(self.checker.text(&field).map(AuthorValue::Text));
         }
         self.put(name, Some(AuthorValue::List(texts)));
     }
 
-    /// `metadata`: what stands beside the text of a cell (docs/notebook.md, docs/protocol.md). `runs`: whether
-    /// `should_execute` may stand there. Gives whether it says so.
+    /// Reads `metadata`: the data of a cell other than its text (docs/notebook.md, docs/protocol.md). `runs`: whether it may
+    /// contain `should_execute`. Returns whether `should_execute` is true.
     pub fn metadata(&mut self, runs: bool) -> bool {
         let Some(node) = self.fields.take("metadata") else { return false };
         let mut executes = false;
-        let part = self.inner(node, msg!("`metadata` of {}", self.fields.what()), |inner| {
+        let part = self.inner(node, msg!("`metadata` of {}", self.fields.subject()), |inner| {
             for name in ["is_step", "is_chapter", "is_section", "finished_thinking"] {
-                inner.truth(name);
+                inner.boolean(name);
             }
             for name in ["chapter_id", "section_id", "thinking_text", "belongs_to_chapter", "belongs_to_section"] {
                 inner.text(name);
             }
             for name in ["chapter_number", "section_number"] {
-                let number = inner.fields.integer(name, 1..=MOST_NUMBER);
+                let number = inner.fields.integer(name, 1..=MAX_NUMBER);
                 inner.put(name, number.map(|number| AuthorValue::Value(Value::from(number))));
             }
-            executes = runs && inner.truth("should_execute") == Some(true);
-            let extra = inner.fields.take("extra").and_then(|node| inner.free(node, "extra"));
+            executes = runs && inner.boolean("should_execute") == Some(true);
+            let extra = inner.fields.take("extra").and_then(|node| inner.mapping(node, "extra"));
             inner.put("extra", extra);
         });
         self.put("metadata", part);
         executes
     }
 
-    /// A mapping with whatever in it; its texts are not rendered.
-    fn free(&self, node: &Arc<YamlNode>, name: &str) -> Option<AuthorValue> {
+    /// A mapping with any content; its texts are not rendered.
+    fn mapping(&self, node: &Arc<YamlNode>, name: &str) -> Option<AuthorValue> {
         if node.as_mapping().is_some() {
             return Some(AuthorValue::Value(node.to_json()));
         }
@@ -202,35 +202,35 @@ impl<'r, 'f> ActionReader<'r, 'f> {
         None
     }
 
-    /// A whole plan: `{ name, stages: [{ id, name, goal, description, steps }] }`.
+    /// Reads a complete plan: `{ name, stages: [{ id, name, goal, description, steps }] }`.
     pub fn plan(&mut self, name: &'static str) {
         let Some(node) = self.fields.required(name) else {
-            self.lacks = true;
+            self.is_incomplete = true;
             return;
         };
-        let part = self.inner(node, msg!("`{name}` of {}", self.fields.what()), |inner| {
+        let part = self.inner(node, msg!("`{name}` of {}", self.fields.subject()), |inner| {
             inner.text("name");
             inner.items("stages", "stage", |stage| {
-                stage.about();
-                stage.items("steps", "step", |step| step.about());
+                stage.id_and_texts();
+                stage.items("steps", "step", |step| step.id_and_texts());
             });
         });
         self.put(name, part);
     }
 
     pub fn steps(&mut self, name: &'static str) {
-        self.required_items(name, "step", |step| step.about());
+        self.required_items(name, "step", |step| step.id_and_texts());
     }
 
-    /// What a stage and a step tell of themselves.
-    fn about(&mut self) {
-        if let Some(words) = self.fields.required_words("id") {
-            let (text, span) = (words.text.trim(), words.node.span);
+    /// Reads the fields that stages and steps have in common.
+    fn id_and_texts(&mut self) {
+        if let Some(field) = self.fields.required_text("id") {
+            let (text, span) = (field.text.trim(), field.node.span);
             if is_id(text) {
                 self.put("id", Some(AuthorValue::Value(Value::from(text))));
             } else {
                 let message =
-                    msg!("the id of {} must be one line of at most {MOST_NAME} characters", self.fields.what());
+                    msg!("the id of {} must be one line of at most {MAX_NAME} characters", self.fields.subject());
                 let diagnostic = Diagnostic::error("invalid-id", message, self.fields.file(), span);
                 self.fields.findings().report(diagnostic.with_help("give it a short name, as in `id: load_data`"));
             }
@@ -250,11 +250,11 @@ impl<'r, 'f> ActionReader<'r, 'f> {
 
     fn required_items(&mut self, name: &'static str, what: &'static str, read: fn(&mut ActionReader<'_, '_>)) {
         let items = self.fields.required_list(name).unwrap_or_default();
-        self.lacks |= items.is_empty();
+        self.is_incomplete |= items.is_empty();
         let mut parts = Vec::new();
         for item in items {
             if let (Some(id), NodeKind::Scalar(_)) = (item.as_scalar(), &item.kind) {
-                self.fields.name_alone(name, "id", &id.text, item.span);
+                self.fields.report_bare_name(name, "id", &id.text, item.span);
                 continue;
             }
             parts.extend(self.inner(item, msg!("a {what} of `{name}`", what = Message::word(what)), read));
@@ -271,10 +271,10 @@ impl<'r, 'f> ActionReader<'r, 'f> {
         let fields = Fields::of(node, what, self.fields.file(), self.fields.findings())?;
         let mut inner = ActionReader {
             fields: &fields,
-            checking: &mut *self.checking,
+            checker: &mut *self.checker,
             parts: vec![],
             mistakes: self.mistakes,
-            lacks: false,
+            is_incomplete: false,
         };
         read(&mut inner);
         let parts = inner.parts;
@@ -282,31 +282,31 @@ impl<'r, 'f> ActionReader<'r, 'f> {
         Some(AuthorValue::Table(parts))
     }
 
-    /// The action, when nothing was wrong. What the reader of actions says of it is reported where it stands.
+    /// The action, if there were no errors. Errors of the general action reader are reported at the field that they concern.
     pub fn finish(self, kind: &'static str) -> Option<AuthorAction> {
-        let Self { fields, parts, mistakes, lacks, .. } = self;
-        if lacks || fields.findings().mistakes() > mistakes {
+        let Self { fields, parts, mistakes, is_incomplete, .. } = self;
+        if is_incomplete || fields.findings().author_errors() > mistakes {
             return None;
         }
-        let written = AuthorAction { kind, read: None, fields: parts };
-        // What a text with placeholders becomes is seen when it is rendered: until then a word stands for it.
-        let mut all_plain = true;
+        let template = AuthorAction { kind, read: None, fields: parts };
+        // The content of a text with placeholders is known only when it is rendered: a placeholder word replaces it here.
+        let mut is_plain = true;
         let mut literal = |text: &Text| {
-            all_plain &= text.is_plain();
+            is_plain &= text.is_plain();
             Ok(text.plain().unwrap_or("x").to_owned())
         };
-        let value = written.value(&mut literal).ok()?;
+        let value = template.value(&mut literal).ok()?;
         let (slug, field, message) = match read(&value) {
             Ok(Read::Known(action)) => match &*action {
-                NotebookAction::UpdateWorkflow(plan) if let Err(refusal) = plan.check() => {
-                    ("invalid-id", Some("updated_workflow"), refusal.message)
+                NotebookAction::UpdateWorkflow(plan) if let Err(rejection) = plan.check() => {
+                    ("invalid-id", Some("updated_workflow"), rejection.message)
                 }
                 _ => {
-                    let read = Some(action).filter(|_| all_plain);
-                    return Some(AuthorAction { read, ..written });
+                    let read = Some(action).filter(|_| is_plain);
+                    return Some(AuthorAction { read, ..template });
                 }
             },
-            Ok(Read::Other { .. }) => return Some(written),
+            Ok(Read::Unknown { .. }) => return Some(template),
             Err(ActionFieldError { field, message }) => ("wrong-type", field, message),
         };
         let span = field.and_then(|field| fields.take(field)).map_or(fields.span(), |node| node.span);

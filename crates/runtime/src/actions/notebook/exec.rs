@@ -4,10 +4,10 @@ use crate::actions::notebook::author_action::ActionReader;
 use crate::actions::notebook::debug::{PROMPT, TEMPLATE, VERSION};
 use crate::actions::notebook::kind::{NotebookKind, described};
 use crate::program::action::Action;
-use crate::program::kind::{Described, Kind, KindChecker, KindInfo};
-use crate::program::prompt::PromptOf;
+use crate::program::kind::{ActionProperties, Kind, KindChecker, KindInfo};
+use crate::program::prompt::PromptNames;
 use bcc_lang::script::fields::Fields;
-use bcc_lang::script::time::{A_DAY, time};
+use bcc_lang::script::time::{ONE_DAY, time};
 
 pub struct ExecKind;
 
@@ -21,7 +21,7 @@ impl Kind for ExecKind {
         }
     }
 
-    fn prompt(&self) -> Option<PromptOf> {
+    fn prompt(&self) -> Option<PromptNames> {
         Some(PROMPT)
     }
 
@@ -29,20 +29,20 @@ impl Kind for ExecKind {
         false
     }
 
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
-        let mut reading = ActionReader::new(fields, checking);
-        reading.required_text("codecell_id");
-        reading.truth("need_output");
-        let debugs = reading.truth("auto_debug") == Some(true);
-        reading.truth("keep_debug_button_visible");
-        let timeout = time(fields, "timeout", A_DAY);
-        let fails = fields.choice("on_error", &["continue", "fail"]) == Some("fail");
-        if debugs {
-            reading.checking.template(TEMPLATE, VERSION, PROMPT, fields);
+    fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
+        let mut reader = ActionReader::new(fields, checker);
+        reader.required_text("codecell_id");
+        reader.boolean("need_output");
+        let auto_debug = reader.boolean("auto_debug") == Some(true);
+        reader.boolean("keep_debug_button_visible");
+        let timeout = time(fields, "timeout", ONE_DAY);
+        let fail_on_error = fields.choice("on_error", &["continue", "fail"]) == Some("fail");
+        if auto_debug {
+            reader.checker.template(TEMPLATE, VERSION, PROMPT, fields);
         }
-        let exits: Option<&[&str]> = (!fails).then_some(&["exit_criteria_met"]);
-        reading.checking.describe(Described { exits, ..described(true) });
-        let written = reading.finish(self.name())?;
-        Some(Box::new(NotebookKind { written, timeout, fails }))
+        let exits: Option<&[&str]> = (!fail_on_error).then_some(&["exit_criteria_met"]);
+        reader.checker.describe(ActionProperties { exits, ..described(true) });
+        let action = reader.finish(self.name())?;
+        Some(Box::new(NotebookKind { action, timeout, fail_on_error }))
     }
 }

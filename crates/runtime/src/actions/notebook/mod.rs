@@ -1,4 +1,4 @@
-//! The notebook kinds of docs/notebook.md, and the one way in which an action on the notebook is carried out, whoever sent it.
+//! The notebook kinds of docs/notebook.md, and the code that performs actions on the notebook from all sources.
 
 pub mod author_action;
 pub mod custom;

@@ -1,5 +1,5 @@
-//! Carries out one action on the notebook: for the kinds of YAML, for models and for servers. What runs code takes several
-//! turns: whoever carries it out keeps a [`RunningAction`] in its frame and gives it to [`advance`].
+//! Performs one action on the notebook: for the kinds in YAML, for models and for servers. Actions that run code take several
+//! turns: the caller stores a [`RunningAction`] in its frame and passes it to [`advance`].
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -18,7 +18,7 @@ use crate::notebook::cell::{Cell, CellEnd};
 use crate::notebook::error::ActionRejection;
 use crate::notebook::state::NotebookState;
 use crate::program::event::Event;
-use crate::program::flow::{ActionError, Announced, Flow};
+use crate::program::flow::{ActionError, EffectAnnouncement, Flow};
 use crate::program::turn::Turn;
 
 /// The kind of the effect that runs code.
@@ -45,20 +45,20 @@ impl ActionOrigin {
     }
 }
 
-/// How an action is carried out, beside what it says itself.
+/// Options of an action in addition to its own fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PerformOptions {
     pub by: ActionOrigin,
-    /// `action_id` of a failure's result (docs/notebook.md); without one, that of the script's action.
+    /// The `action_id` in the result of a failure (docs/notebook.md); without it, that of the action of the script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_id: Option<String>,
-    /// How long its code may run; else as long as the session's kernel allows.
+    /// How long its code may run; without it, the limit of the kernel of the session applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
 }
 
 impl PerformOptions {
-    /// As `by` asks for it, with nothing else said.
+    /// The default options for this origin.
     pub fn by(by: ActionOrigin) -> Self {
         Self { by, ..Self::default() }
     }
@@ -67,11 +67,11 @@ impl PerformOptions {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PerformedAction {
-    /// Whether it did what it was to do.
+    /// Whether it succeeded.
     pub success: bool,
-    /// The response of docs/notebook.md: `{"success": false, "error", "action_id"}` when it did not.
+    /// The response of docs/notebook.md: `{"success": false, "error", "action_id"}` if it failed.
     pub result: Value,
-    /// What is wrong, when it did not: nothing that anybody said.
+    /// The error, if it failed. Contains no text of a person, a model or a server.
     #[serde(with = "stored::option")]
     pub error: Option<Message>,
     pub cells_added: u32,
@@ -81,44 +81,45 @@ pub struct PerformedAction {
     pub ms: u64,
     /// The cell that it added, changed or ran.
     pub cell_id: Option<String>,
-    /// Of code that ran: how it ended.
+    /// How the code ended, if it ran.
     pub ended: Option<CellEnd>,
-    /// Of an action that was refused, and of code that could not run at all: a stable slug. Nothing was done then.
+    /// A stable slug if the action was rejected or the code could not run at all. Nothing was done then.
     #[serde(skip)]
-    pub refused: Option<&'static str>,
-    /// What to do about that.
+    pub rejected: Option<&'static str>,
+    /// Help for that error.
     #[serde(skip)]
     pub help: Option<Message>,
-    /// Of code that was interrupted: whether the author, or a person, lets the action fail for it.
+    /// Whether the author or a person decided that the action fails because its code was interrupted.
     #[serde(skip)]
     pub given_up: bool,
 }
 
 impl PerformedAction {
-    /// The same, as a failure.
-    pub fn failed(self, turn: &Turn<'_>, how: &PerformOptions, error: impl Into<Message>) -> Self {
+    /// The same action as a failure.
+    pub fn failed(self, turn: &Turn<'_>, options: &PerformOptions, error: impl Into<Message>) -> Self {
         let error = error.into();
-        let action_id = how.action_id.as_deref().or(turn.place.action_id.as_deref());
+        let action_id = options.action_id.as_deref().or(turn.place.action_id.as_deref());
         let result = failure(&error, action_id.unwrap_or_default());
         Self { success: false, result, error: Some(error), ..self }
     }
 }
 
-/// How far an action that runs code has come.
+/// The state of an action that runs code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunningAction {
-    pub how: PerformOptions,
+    #[serde(rename = "how")]
+    pub options: PerformOptions,
     pub cell_id: String,
     pub need_output: bool,
     pub auto_debug: bool,
     pub keep_debug_button_visible: bool,
-    /// How often a model was asked to mend the code.
-    #[serde(default)]
-    pub mended: u32,
-    /// Whether the model is to be asked next.
-    #[serde(default)]
-    pub mend: bool,
-    /// What is counted so far.
+    /// How often a model was asked to fix the code.
+    #[serde(default, rename = "mended")]
+    pub fixes: u32,
+    /// Whether the model must be asked next.
+    #[serde(default, rename = "mend")]
+    pub needs_fix: bool,
+    /// The result so far.
     pub so_far: PerformedAction,
 }
 
@@ -132,34 +133,42 @@ impl RunningAction {
         }
     }
 
-    pub fn announcement(&self) -> Announced {
-        let summary = match self.mended {
+    pub fn announcement(&self) -> EffectAnnouncement {
+        let summary = match self.fixes {
             0 => msg!("runs the code of `{}`", self.cell_id),
             times => {
-                msg!("runs the code of `{}`, fixed by a model ({times} of at most {})", self.cell_id, debug::MOST)
+                msg!(
+                    "runs the code of `{}`, fixed by a model ({times} of at most {})",
+                    self.cell_id,
+                    debug::MAX_ATTEMPTS
+                )
             }
         };
-        Announced { kind: EXEC, summary }
+        EffectAnnouncement { kind: EXEC, summary }
     }
 
-    /// That the code runs is announced; the turn that finds the effect runs it.
-    pub fn announced(self) -> PerformStep {
-        PerformStep::On(Flow::Effect(self.announcement()), Box::new(self))
+    /// Announces that the code will run. The turn in which the effect is due runs it.
+    pub fn announce(self) -> PerformStep {
+        PerformStep::Continue(Flow::Effect(self.announcement()), Box::new(self))
     }
 }
 
-/// What follows.
+/// The result of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PerformStep {
-    /// This flow first; in the turn after it, [`advance`] with what stands beside it.
-    On(Flow, Box<RunningAction>),
+    /// Run this flow first; in the next turn, call [`advance`] with this action.
+    Continue(Flow, Box<RunningAction>),
     Done(Box<PerformedAction>),
 }
 
-/// Begins an action, and ends it in the same turn unless it runs code.
-/// Errors: When the store cannot be read. What is wrong with the action itself is no error: see [`PerformedAction::success`].
-pub async fn start(turn: &Turn<'_>, action: &NotebookAction, how: PerformOptions) -> Result<PerformStep, ActionError> {
-    let began = turn.services.clock.elapsed_ms();
+/// Starts an action, and finishes it in the same turn unless it runs code.
+/// Errors: The store cannot be read. Errors of the action itself are not returned as errors: see [`PerformedAction::success`].
+pub async fn start(
+    turn: &Turn<'_>,
+    action: &NotebookAction,
+    options: PerformOptions,
+) -> Result<PerformStep, ActionError> {
+    let start_ms = turn.services.clock.elapsed_ms();
     let at = turn.services.clock.at(turn.last_seq + 1);
     let mut state = turn.notebook_state();
     initial_plan::enter(turn, &mut state, &at);
@@ -169,25 +178,25 @@ pub async fn start(turn: &Turn<'_>, action: &NotebookAction, how: PerformOptions
             let done = PerformedAction {
                 success: true,
                 result: changed.result,
-                cells_added: counted(state.cell_count, before.0),
-                sections_added: counted(state.section_count, before.1),
+                cells_added: count_added(state.cell_count, before.0),
+                sections_added: count_added(state.section_count, before.1),
                 cell_id: changed.cell_id,
-                ms: turn.services.clock.elapsed_ms().saturating_sub(began),
+                ms: turn.services.clock.elapsed_ms().saturating_sub(start_ms),
                 ..PerformedAction::default()
             };
-            // What only runs code is told when it has run.
+            // An action that only runs code is reported when the code has run.
             if !matches!(action, NotebookAction::Exec(_)) {
-                tell(turn, action.name(), how.by, &done, state.effects.current.clone());
+                report(turn, action.name(), options.by, &done, state.effects.current.clone());
             }
             match run {
-                Some((cell, exec)) => begun(turn, &cell, &exec, how, done),
+                Some((cell, exec)) => announce_run(turn, &cell, &exec, options, done),
                 None => PerformStep::Done(Box::new(done)),
             }
         }
-        Err(refusal) => {
-            let done = PerformedAction { refused: Some(refusal.code), ..PerformedAction::default() };
-            let done = done.failed(turn, &how, refusal.message);
-            tell(turn, action.name(), how.by, &done, vec![]);
+        Err(rejection) => {
+            let done = PerformedAction { rejected: Some(rejection.code), ..PerformedAction::default() };
+            let done = done.failed(turn, &options, rejection.message);
+            report(turn, action.name(), options.by, &done, vec![]);
             PerformStep::Done(Box::new(done))
         }
     };
@@ -195,18 +204,19 @@ pub async fn start(turn: &Turn<'_>, action: &NotebookAction, how: PerformOptions
     Ok(step)
 }
 
-/// Goes on with an action that runs code, in the turn after the flow that it gave.
-/// Errors: When the store cannot be read, or the model that is to mend the code gives no reply: then the session stops, and goes on here.
+/// Continues an action that runs code, in the turn after its flow.
+/// Errors: The store cannot be read, or the model that should fix the code gives no reply. The session then stops, and
+/// continues here when it is resumed.
 pub async fn advance(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep, ActionError> {
-    if running.mend { debug::mend(turn, running).await } else { run::run(turn, running).await }
+    if running.needs_fix { debug::fix(turn, running).await } else { run::run(turn, running).await }
 }
 
-struct Changed {
+struct ChangeResult {
     result: Value,
     cell_id: Option<String>,
 }
 
-type Applied = Result<(Changed, Option<(Cell, ExecAction)>), ActionRejection>;
+type Applied = Result<(ChangeResult, Option<(Cell, ExecAction)>), ActionRejection>;
 
 async fn change(
     turn: &Turn<'_>,
@@ -215,48 +225,54 @@ async fn change(
     at: &str,
 ) -> Result<Applied, ActionError> {
     if matches!(action, NotebookAction::Exec(_))
-        && let Err(error) = turn.services.outside.kernel.permitted()
+        && let Err(error) = turn.services.host.kernel.check_permission()
     {
         return Ok(Err(ActionRejection::new(error.code, error.message)));
     }
-    let found = match target(action, state) {
+    let cell = match target(action, state) {
         Some(id) => turn.cell(&id).await?,
         None => None,
     };
-    let change = match apply(state, action, found, at) {
+    let change = match apply(state, action, cell, at) {
         Ok(change) => change,
-        Err(refusal) => return Ok(Err(refusal)),
+        Err(rejection) => return Ok(Err(rejection)),
     };
     let run = change.run.as_ref().map(|(cell, _)| cell);
     let cell_id = run.or(change.cells.last()).map(|cell| cell.id.clone());
     for cell in change.cells {
         turn.put_cell(cell);
     }
-    Ok(Ok((Changed { result: change.result, cell_id }, change.run)))
+    Ok(Ok((ChangeResult { result: change.result, cell_id }, change.run)))
 }
 
-/// Code is to run: that is announced first. What was added to run is added even where it may not.
-fn begun(turn: &Turn<'_>, cell: &Cell, exec: &ExecAction, how: PerformOptions, done: PerformedAction) -> PerformStep {
-    if let Err(error) = turn.services.outside.kernel.permitted() {
-        let done = PerformedAction { refused: Some(error.code), ..done }.failed(turn, &how, error.message);
-        tell(turn, EXEC, how.by, &done, vec![]);
+/// Announces that the code of a cell will run. A cell that was added to be run is added even if code may not run.
+fn announce_run(
+    turn: &Turn<'_>,
+    cell: &Cell,
+    exec: &ExecAction,
+    options: PerformOptions,
+    done: PerformedAction,
+) -> PerformStep {
+    if let Err(error) = turn.services.host.kernel.check_permission() {
+        let done = PerformedAction { rejected: Some(error.code), ..done }.failed(turn, &options, error.message);
+        report(turn, EXEC, options.by, &done, vec![]);
         return PerformStep::Done(Box::new(PerformedAction { help: error.help, ..done }));
     }
     let running = RunningAction {
-        how,
+        options,
         cell_id: cell.id.clone(),
         need_output: exec.need_output,
         auto_debug: exec.auto_debug,
         keep_debug_button_visible: exec.keep_debug_button_visible,
-        mended: 0,
-        mend: false,
+        fixes: 0,
+        needs_fix: false,
         so_far: done,
     };
-    running.announced()
+    running.announce()
 }
 
-pub fn tell(turn: &Turn<'_>, action: &str, by: ActionOrigin, done: &PerformedAction, effects: Vec<String>) {
-    turn.tell_notebook(Event::NotebookAction {
+pub fn report(turn: &Turn<'_>, action: &str, by: ActionOrigin, done: &PerformedAction, effects: Vec<String>) {
+    turn.emit_notebook_event(Event::NotebookAction {
         action: action.to_owned(),
         by: by.name(),
         cell_id: done.cell_id.clone(),
@@ -266,6 +282,6 @@ pub fn tell(turn: &Turn<'_>, action: &str, by: ActionOrigin, done: &PerformedAct
     });
 }
 
-fn counted(now: u64, before: u64) -> u32 {
+fn count_added(now: u64, before: u64) -> u32 {
     u32::try_from(now.saturating_sub(before)).unwrap_or(u32::MAX)
 }

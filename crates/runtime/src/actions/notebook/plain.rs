@@ -1,4 +1,4 @@
-//! The notebook kinds of docs/notebook.md that differ only in their names and fields, as a table; each has its schema and its page.
+//! The notebook kinds of docs/notebook.md that differ only in their names and fields, as a table. Each has its own schema and page.
 
 use crate::actions::notebook::author_action::ActionReader;
 use crate::actions::notebook::kind::{NotebookKind, described};
@@ -10,7 +10,7 @@ pub struct PlainKind {
     name: &'static str,
     schema: &'static str,
     page: &'static str,
-    /// What its config may hold, in the order in which it is read.
+    /// The fields of its configuration, in the order in which they are read.
     fields: &'static [Field],
 }
 
@@ -18,11 +18,11 @@ enum Field {
     Text(&'static str),
     Required(&'static str),
     Texts(&'static str),
-    /// `shot_type`. That of code has the other fields read as those of a code cell.
+    /// `shot_type`. If it means code, the other fields are read as those of a code cell.
     ShotType,
-    /// `content`, which is no text for people when it is code.
+    /// `content`: text for people, or code.
     Content,
-    /// `metadata`, which may have code run.
+    /// `metadata`, which may request that the code runs.
     Metadata,
     Plan(&'static str),
     Steps(&'static str),
@@ -36,7 +36,7 @@ pub static ADD: PlainKind = PlainKind {
     fields: &[Field::ShotType, Field::Content, Field::Text("store_id"), Field::Metadata],
 };
 
-/// An agent begins to think, in a cell of its own (docs/notebook.md).
+/// Starts the thinking of an agent, in its own cell (docs/notebook.md).
 pub static IS_THINKING: PlainKind = PlainKind {
     name: "is_thinking",
     schema: include_str!("../../../../../schemas/actions/is_thinking.json"),
@@ -49,7 +49,7 @@ pub static IS_THINKING: PlainKind = PlainKind {
     ],
 };
 
-/// The thinking that is under way comes to its end (docs/notebook.md).
+/// Ends the current thinking (docs/notebook.md).
 pub static FINISH_THINKING: PlainKind = PlainKind {
     name: "finish_thinking",
     schema: include_str!("../../../../../schemas/actions/finish_thinking.json"),
@@ -57,7 +57,7 @@ pub static FINISH_THINKING: PlainKind = PlainKind {
     fields: &[],
 };
 
-/// Begins a chapter of the notebook (docs/notebook.md).
+/// Starts a chapter of the notebook (docs/notebook.md).
 pub static NEW_CHAPTER: PlainKind = PlainKind {
     name: "new_chapter",
     schema: include_str!("../../../../../schemas/actions/new_chapter.json"),
@@ -65,7 +65,7 @@ pub static NEW_CHAPTER: PlainKind = PlainKind {
     fields: &[Field::Content, Field::Metadata],
 };
 
-/// Begins a section of the notebook (docs/notebook.md).
+/// Starts a section of the notebook (docs/notebook.md).
 pub static NEW_SECTION: PlainKind = PlainKind {
     name: "new_section",
     schema: include_str!("../../../../../schemas/actions/new_section.json"),
@@ -73,7 +73,7 @@ pub static NEW_SECTION: PlainKind = PlainKind {
     fields: &[Field::Content, Field::Metadata],
 };
 
-/// Gives the notebook a title (docs/notebook.md).
+/// Sets the title of the notebook (docs/notebook.md).
 pub static UPDATE_TITLE: PlainKind = PlainKind {
     name: "update_title",
     schema: include_str!("../../../../../schemas/actions/update_title.json"),
@@ -81,7 +81,7 @@ pub static UPDATE_TITLE: PlainKind = PlainKind {
     fields: &[Field::Required("title")],
 };
 
-/// Gives the session another plan (docs/notebook.md).
+/// Replaces the plan of the session (docs/notebook.md).
 pub static UPDATE_WORKFLOW: PlainKind = PlainKind {
     name: "update_workflow",
     schema: include_str!("../../../../../schemas/actions/update_workflow.json"),
@@ -89,7 +89,7 @@ pub static UPDATE_WORKFLOW: PlainKind = PlainKind {
     fields: &[Field::Plan("updated_workflow")],
 };
 
-/// Gives a stage of the plan other steps (docs/notebook.md).
+/// Replaces the steps of a stage of the plan (docs/notebook.md).
 pub static UPDATE_STAGE_STEPS: PlainKind = PlainKind {
     name: "update_stage_steps",
     schema: include_str!("../../../../../schemas/actions/update_stage_steps.json"),
@@ -97,7 +97,7 @@ pub static UPDATE_STAGE_STEPS: PlainKind = PlainKind {
     fields: &[Field::Required("stage_id"), Field::Steps("updated_steps")],
 };
 
-/// A step of the plan is completed (docs/notebook.md).
+/// Completes a step of the plan (docs/notebook.md).
 pub static END_PHASE: PlainKind = PlainKind {
     name: "end_phase",
     schema: include_str!("../../../../../schemas/actions/end_phase.json"),
@@ -105,7 +105,7 @@ pub static END_PHASE: PlainKind = PlainKind {
     fields: &[Field::Text("step_id")],
 };
 
-/// Moves the machine of the notebook by an event of the author's own (docs/notebook.md).
+/// Changes the state of the state machine of the notebook by an event of the author (docs/notebook.md).
 pub static NEXT_EVENT: PlainKind = PlainKind {
     name: "next_event",
     schema: include_str!("../../../../../schemas/actions/next_event.json"),
@@ -118,25 +118,25 @@ impl Kind for PlainKind {
         KindInfo { name: self.name, schema: self.schema, page: self.page, exits: &["exit_criteria_met"] }
     }
 
-    fn check(&self, fields: &Fields<'_>, checking: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
-        let mut reading = ActionReader::new(fields, checking);
+    fn check(&self, fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Box<dyn Action>> {
+        let mut reader = ActionReader::new(fields, checker);
         let (mut code, mut runs) = (false, false);
         for field in self.fields {
             match field {
-                Field::Text(name) => reading.text(name),
-                Field::Required(name) => reading.required_text(name),
-                Field::Texts(name) => reading.texts(name),
+                Field::Text(name) => reader.text(name),
+                Field::Required(name) => reader.required_text(name),
+                Field::Texts(name) => reader.texts(name),
                 Field::ShotType => {
-                    code = reading.choice("shot_type", &["dialogue", "observation", "action"]) == Some("action")
+                    code = reader.choice("shot_type", &["dialogue", "observation", "action"]) == Some("action")
                 }
-                Field::Content => reading.required_content("content", code),
-                Field::Metadata => runs = reading.metadata(code),
-                Field::Plan(name) => reading.plan(name),
-                Field::Steps(name) => reading.steps(name),
+                Field::Content => reader.required_content("content", code),
+                Field::Metadata => runs = reader.metadata(code),
+                Field::Plan(name) => reader.plan(name),
+                Field::Steps(name) => reader.steps(name),
             }
         }
-        reading.checking.describe(described(runs));
-        let written = reading.finish(self.name)?;
-        Some(Box::new(NotebookKind { written, timeout: None, fails: false }))
+        reader.checker.describe(described(runs));
+        let action = reader.finish(self.name)?;
+        Some(Box::new(NotebookKind { action, timeout: None, fail_on_error: false }))
     }
 }

@@ -1,5 +1,5 @@
-//! What a session does when its kernel has lost its memory though the notebook ran code before: it says so, and where the
-//! script wants it (`session.kernel: { on_resume: rerun }`), the cells that ran before run again first.
+//! Handles a kernel that lost its memory after the notebook ran code: reports a warning, and reruns the earlier cells first if
+//! the script requests it (`session.kernel: { on_resume: rerun }`).
 
 use crate::notebook::cell::{Cell, CellEnd, CellKind};
 use crate::notebook::kernel::contract::OnResume;
@@ -8,16 +8,16 @@ use crate::program::turn::Turn;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 
-/// The most cells that run again.
-const MOST_AGAIN: usize = 500;
+/// The maximum number of cells that run again.
+const MAX_CELLS: usize = 500;
 
-/// How many cells are read at once.
+/// The number of cells that are read at once.
 const PAGE: usize = 100;
 
-/// Before `next` runs: what is to be done about a memory that is gone. Gives the effect of it, in words.
-pub async fn before(turn: &Turn<'_>, next: &Cell) -> Result<Option<String>, ActionError> {
-    let kernel = &turn.services.outside.kernel;
-    if turn.notebook_state().executed == 0 || kernel.ran() > 0 {
+/// Called before `next` runs: handles a lost memory. Returns the effect of it as text.
+pub async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Option<String>, ActionError> {
+    let kernel = &turn.services.host.kernel;
+    if turn.notebook_state().executed == 0 || kernel.executed_cells() > 0 {
         return Ok(None);
     }
     let settings = &turn.program.kernel;
@@ -29,26 +29,26 @@ pub async fn before(turn: &Turn<'_>, next: &Cell) -> Result<Option<String>, Acti
         );
         return Ok(None);
     }
-    let Some(earlier) = earlier(turn, next).await? else {
+    let Some(earlier) = earlier_cells(turn, next).await? else {
         turn.warn(
             "kernel-memory-gone",
-            msg!("the kernel starts with empty memory: more than {MOST_AGAIN} cells ran before, too many to run again"),
+            msg!("the kernel starts with empty memory: more than {MAX_CELLS} cells ran before, too many to run again"),
             None,
         );
         return Ok(None);
     };
-    let all = earlier.len();
+    let total = earlier.len();
     for (done, cell) in earlier.iter().enumerate() {
-        // Their outputs stay as they are: what was shown once is not changed behind anybody's back.
+        // The stored outputs of these cells are not changed.
         let ended = kernel.execute(&cell.content, settings.timeout, settings).await.map(|execution| execution.ended);
         let id = &cell.id;
         let message = match ended {
             Ok(CellEnd::Ok | CellEnd::Error) => continue,
             Ok(CellEnd::Died) => msg!(
-                "the kernel started with empty memory; {done} of {all} earlier cells ran again, then the kernel died while running `{id}`"
+                "the kernel started with empty memory; {done} of {total} earlier cells ran again, then the kernel died while running `{id}`"
             ),
             _ => msg!(
-                "the kernel started with empty memory; {done} of {all} earlier cells ran again, then `{id}` did not finish"
+                "the kernel started with empty memory; {done} of {total} earlier cells ran again, then `{id}` did not finish"
             ),
         };
         turn.warn("kernel-memory-gone", message, None);
@@ -56,14 +56,14 @@ pub async fn before(turn: &Turn<'_>, next: &Cell) -> Result<Option<String>, Acti
     }
     turn.warn(
         "kernel-memory-gone",
-        msg!("the kernel started with empty memory; earlier cells that were run again first: {all}"),
+        msg!("the kernel started with empty memory; earlier cells that were run again first: {total}"),
         None,
     );
-    Ok(Some(format!("Ran earlier cells again: {all}")))
+    Ok(Some(format!("Ran earlier cells again: {all}", all = total)))
 }
 
-/// The cells whose code ran before and came to an end of its own, in order; none when there are too many.
-async fn earlier(turn: &Turn<'_>, next: &Cell) -> Result<Option<Vec<Cell>>, ActionError> {
+/// The cells whose code ran before and was not interrupted, in order; `None` if there are too many.
+async fn earlier_cells(turn: &Turn<'_>, next: &Cell) -> Result<Option<Vec<Cell>>, ActionError> {
     let mut found = Vec::new();
     let mut after = 0;
     loop {
@@ -75,7 +75,7 @@ async fn earlier(turn: &Turn<'_>, next: &Cell) -> Result<Option<Vec<Cell>>, Acti
                 && cell.number != next.number
                 && matches!(cell.ended, Some(CellEnd::Ok | CellEnd::Error))
         }));
-        if found.len() > MOST_AGAIN {
+        if found.len() > MAX_CELLS {
             return Ok(None);
         }
     }

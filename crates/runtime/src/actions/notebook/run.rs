@@ -1,4 +1,4 @@
-//! Runs the code of one cell, in the turn that its effect is due in; or decides what becomes of code that was interrupted.
+//! Runs the code of one cell in the turn in which its effect is due, or handles code that was interrupted.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -7,27 +7,27 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::actions::notebook::debug;
-use crate::actions::notebook::perform::{EXEC, PerformStep, PerformedAction, RunningAction, tell};
+use crate::actions::notebook::perform::{EXEC, PerformStep, PerformedAction, RunningAction, report};
 use crate::actions::notebook::rerun;
-use crate::notebook::apply::ran;
+use crate::notebook::apply::apply_execution;
 use crate::notebook::cell::{Cell, CellEnd};
 use crate::notebook::kernel::contract::{Execution, KernelError};
 use crate::program::flow::ActionError;
 use crate::program::interrupted_effects::{Decision, decide};
 use crate::program::turn::Turn;
 
-/// The most characters of the name of an error that a result repeats.
-const MOST_NAME: usize = 60;
+/// The maximum length of the name of an error in a result, in characters.
+const MAX_NAME_CHARS: usize = 60;
 
-/// One turn of a cell that runs: its effect is announced, or due, or was interrupted.
+/// One turn of a cell that runs: its effect is announced, due or interrupted.
 pub async fn run(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep, ActionError> {
     match decide(turn, || running.announcement()) {
-        Decision::First(flow) => Ok(PerformStep::On(flow, Box::new(running))),
-        Decision::Carry => {
+        Decision::First(flow) => Ok(PerformStep::Continue(flow, Box::new(running))),
+        Decision::Run => {
             let Some(cell) = turn.cell(&running.cell_id).await? else {
                 turn.close_effect("the cell does not exist");
                 let message = Message::word("the cell is no longer in the notebook");
-                return Ok(PerformStep::Done(Box::new(refused(turn, running, "no-such-cell", message))));
+                return Ok(PerformStep::Done(Box::new(reject(turn, running, "no-such-cell", message))));
             };
             execute(turn, running, cell).await
         }
@@ -39,22 +39,22 @@ pub async fn run(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep,
     }
 }
 
-/// Code that was cut off, and does not run again: nobody knows how far it came, and its cell says so.
+/// Marks the cell of interrupted code that does not run again. It is not known how much of the code ran.
 async fn interrupted(turn: &Turn<'_>, running: RunningAction) -> Result<PerformedAction, ActionError> {
     if let Some(cell) = turn.cell(&running.cell_id).await? {
         turn.put_cell(Cell { ended: Some(CellEnd::Interrupted), ..cell });
     }
     let done = PerformedAction { ended: Some(CellEnd::Interrupted), cell_id: Some(running.cell_id), ..running.so_far };
-    let done = done.failed(turn, &running.how, "Code execution was interrupted");
-    tell(turn, EXEC, running.how.by, &done, vec![]);
+    let done = done.failed(turn, &running.options, "Code execution was interrupted");
+    report(turn, EXEC, running.options.by, &done, vec![]);
     Ok(done)
 }
 
 async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Result<PerformStep, ActionError> {
     let settings = &turn.program.kernel;
-    let timeout = running.how.timeout.unwrap_or(settings.timeout);
-    let kernel = &turn.services.outside.kernel;
-    let again = rerun::before(turn, &cell).await?;
+    let timeout = running.options.timeout.unwrap_or(settings.timeout);
+    let kernel = &turn.services.host.kernel;
+    let rerun_effect = rerun::restore_memory(turn, &cell).await?;
     let execution = match kernel.execute(&cell.content, timeout, settings).await {
         Ok(execution) => execution,
         Err(error) => return Ok(not_run(turn, running, error)),
@@ -62,14 +62,14 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     let (ended, ms) = (execution.ended, execution.ms);
     let error = error_of(&execution, timeout);
     let mut state = turn.notebook_state();
-    let cell = ran(&mut state, cell, &running.exec(), execution);
-    if let Some(again) = again {
-        state.effects.current.insert(0, again);
+    let cell = apply_execution(&mut state, cell, &running.exec(), execution);
+    if let Some(rerun_effect) = rerun_effect {
+        state.effects.current.insert(0, rerun_effect);
     }
     let effects = state.effects.current.clone();
     turn.put_cell(cell);
     turn.set_notebook_state(state);
-    turn.close_effect(told(ended));
+    turn.close_effect(end_text(ended));
     if ended == CellEnd::Died {
         turn.warn(
             "kernel-died",
@@ -86,30 +86,30 @@ async fn execute(turn: &Turn<'_>, mut running: RunningAction, cell: Cell) -> Res
     done.cell_id = Some(running.cell_id.clone());
     done.success = true;
     if let Some(error) = error {
-        done = done.failed(turn, &running.how, error);
+        done = done.failed(turn, &running.options, error);
     }
-    tell(turn, EXEC, running.how.by, &done, effects);
+    report(turn, EXEC, running.options.by, &done, effects);
     running.so_far = done;
-    Ok(debug::after(running))
+    Ok(debug::next_step(running))
 }
 
-/// Code that no kernel could be had for.
+/// The result of code for which no kernel is available.
 fn not_run(turn: &Turn<'_>, running: RunningAction, error: KernelError) -> PerformStep {
     turn.close_effect("the code did not run: there is no kernel");
     let KernelError { code, message, help } = error;
-    let done = PerformedAction { help, ..refused(turn, running, code, message) };
+    let done = PerformedAction { help, ..reject(turn, running, code, message) };
     PerformStep::Done(Box::new(done))
 }
 
-fn refused(turn: &Turn<'_>, running: RunningAction, code: &'static str, message: Message) -> PerformedAction {
-    let done = PerformedAction { refused: Some(code), cell_id: Some(running.cell_id), ..running.so_far };
-    let done = done.failed(turn, &running.how, message);
-    tell(turn, EXEC, running.how.by, &done, vec![]);
+fn reject(turn: &Turn<'_>, running: RunningAction, code: &'static str, message: Message) -> PerformedAction {
+    let done = PerformedAction { rejected: Some(code), cell_id: Some(running.cell_id), ..running.so_far };
+    let done = done.failed(turn, &running.options, message);
+    report(turn, EXEC, running.options.by, &done, vec![]);
     done
 }
 
-/// How code ended, for the end of its effect.
-const fn told(ended: CellEnd) -> &'static str {
+/// How the code ended, as the text that closes its effect.
+const fn end_text(ended: CellEnd) -> &'static str {
     match ended {
         CellEnd::Ok => "the code ran to completion",
         CellEnd::Error => "the code raised an error",
@@ -119,8 +119,8 @@ const fn told(ended: CellEnd) -> &'static str {
     }
 }
 
-/// What is wrong with code that did not run through. The name of an error is a word of the code's language, and nothing else
-/// of what the code says is repeated.
+/// The error of code that did not complete. The name of an error is repeated because it belongs to the language; no other
+/// output of the code is.
 fn error_of(execution: &Execution, timeout: Duration) -> Option<Message> {
     match execution.ended {
         CellEnd::Ok => None,
@@ -136,8 +136,8 @@ fn error_of(execution: &Execution, timeout: Duration) -> Option<Message> {
 
 fn error_name(output: &Value) -> Option<&str> {
     let name = output.get("ename")?.as_str()?;
-    let word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | ':');
-    (!name.is_empty() && name.chars().count() <= MOST_NAME && name.chars().all(word)).then_some(name)
+    let is_name_char = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | ':');
+    (!name.is_empty() && name.chars().count() <= MAX_NAME_CHARS && name.chars().all(is_name_char)).then_some(name)
 }
 
 #[cfg(test)]
@@ -146,7 +146,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_failure_names_the_error_and_nothing_that_the_code_says() {
+    fn a_failure_names_the_error_and_no_other_output_of_the_code() {
         let table = [
             (json!({ "output_type": "error", "ename": "NameError", "evalue": "secret" }), Some("NameError")),
             (json!({ "output_type": "error", "ename": "pkg.Broken", "evalue": "" }), Some("pkg.Broken")),

@@ -1,4 +1,4 @@
-//! An answer of a behavior server while it arrives.
+//! The stream of an answer of a behavior server.
 
 use async_trait::async_trait;
 
@@ -7,36 +7,36 @@ use crate::effects::behavior_server::pieces::AnswerPieces;
 use crate::effects::behaviors::{BehaviorPiece, ResponseStream, ServerError};
 use bcc_llm::http::body::ResponseBody;
 
-/// An answer that is taken apart while it arrives.
+/// An answer that is parsed while it is received.
 pub struct ServerAnswer {
     name: String,
-    /// None once it has ended, well or not.
+    /// `None` once it has ended or failed.
     body: Option<ResponseBody>,
     pieces: AnswerPieces,
-    /// What ends it when all pieces before are taken.
-    fault: Option<BehaviorServerError>,
+    /// The error that ends it, returned after the pieces that were received before.
+    error: Option<BehaviorServerError>,
 }
 
 impl ServerAnswer {
-    /// Begins with the first bytes of an answer; without any, it has ended.
+    /// Starts with the first bytes of an answer; without any, the answer is empty.
     pub fn new(name: &str, body: ResponseBody, first: Option<&[u8]>) -> Self {
-        let mut answer = Self { name: name.to_owned(), body: Some(body), pieces: AnswerPieces::default(), fault: None };
-        answer.take(first);
+        let mut answer = Self { name: name.to_owned(), body: Some(body), pieces: AnswerPieces::default(), error: None };
+        answer.feed(first);
         answer
     }
 
-    fn take(&mut self, bytes: Option<&[u8]>) {
-        let taken = match bytes {
+    fn feed(&mut self, bytes: Option<&[u8]>) {
+        let result = match bytes {
             Some(bytes) => self.pieces.feed(bytes),
             None => self.pieces.end(),
         };
-        self.fault = taken.err();
-        if bytes.is_some() && self.fault.is_none() && self.pieces.is_done() {
-            self.fault = self.pieces.end().err();
+        self.error = result.err();
+        if bytes.is_some() && self.error.is_none() && self.pieces.is_done() {
+            self.error = self.pieces.end().err();
             self.body = None;
         }
-        if bytes.is_none() || self.fault.is_some() {
-            // Whatever the server goes on to send, nobody reads it.
+        if bytes.is_none() || self.error.is_some() {
+            // Further bytes of the server are not read.
             self.body = None;
         }
     }
@@ -49,15 +49,15 @@ impl ResponseStream for ServerAnswer {
             if let Some(piece) = self.pieces.take() {
                 return Ok(Some(piece));
             }
-            if let Some(fault) = self.fault.take() {
-                return Err(fault.told(&self.name));
+            if let Some(error) = self.error.take() {
+                return Err(error.to_server_error(&self.name));
             }
             let Some(body) = &mut self.body else { return Ok(None) };
             match body.next().await {
-                Ok(bytes) => self.take(bytes.as_deref()),
-                Err(broken) => {
+                Ok(bytes) => self.feed(bytes.as_deref()),
+                Err(body_error) => {
                     self.body = None;
-                    self.fault = Some(broken.into());
+                    self.error = Some(body_error.into());
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! A behavior server, ready to be asked.
+//! The HTTP client of a behavior server.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -21,11 +21,11 @@ use bcc_llm::http::client::{client, secret};
 use bcc_llm::http::retry::Retries;
 use bcc_llm::http::timeouts::Timeouts;
 
-/// The most bytes of one answer.
-pub const MOST_BYTES: usize = 16 * 1024 * 1024;
+/// The maximum size of one answer, in bytes.
+pub const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
-/// The most bytes of a judgement: it says yes or no, why, and what changes.
-const MOST_JUDGEMENT_BYTES: usize = 1024 * 1024;
+/// The maximum size of a reflection, in bytes: it holds a decision, a reason and changes of the context.
+const MAX_REFLECTION_BYTES: usize = 1024 * 1024;
 
 pub struct HttpServer {
     settings: ServerSettings,
@@ -41,7 +41,7 @@ impl fmt::Debug for HttpServer {
     }
 }
 
-fn unusable(settings: &ServerSettings, why: &Message) -> ServerError {
+fn unusable_error(settings: &ServerSettings, why: &Message) -> ServerError {
     ServerError {
         code: "server-unknown",
         message: msg!("the behavior server `{name}` cannot be used: {why}", name = settings.name),
@@ -50,35 +50,35 @@ fn unusable(settings: &ServerSettings, why: &Message) -> ServerError {
 }
 
 impl HttpServer {
-    /// A server with these settings. Nothing is sent yet.
+    /// A client with these settings. Nothing is sent yet.
     pub fn new(settings: ServerSettings) -> Result<Self, ServerError> {
-        let endpoint = |endpoint| settings.endpoint(endpoint).map_err(|why| unusable(&settings, &why));
+        let endpoint = |endpoint| settings.endpoint(endpoint).map_err(|reason| unusable_error(&settings, &reason));
         let (actions, reflection) = (endpoint(Endpoint::Actions)?, endpoint(Endpoint::Reflection)?);
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, application/x-ndjson, text/event-stream"));
         if let Some(token) = &settings.token {
             let value = secret(&format!("Bearer {}", token.expose_secret().trim()))
-                .ok_or_else(|| unusable(&settings, &Message::word("its token cannot be sent in a header")))?;
+                .ok_or_else(|| unusable_error(&settings, &Message::word("its token cannot be sent in a header")))?;
             headers.insert(AUTHORIZATION, value);
         }
         let client = client(&actions, None, Some(settings.connect_timeout))
-            .map_err(|_| unusable(&settings, &Message::word("the HTTP client cannot be set up")))?;
+            .map_err(|_| unusable_error(&settings, &Message::word("the HTTP client cannot be set up")))?;
         Ok(Self { settings, client, headers, actions, reflection })
     }
 
-    /// One request; the answer as soon as its first bytes are there. None of them means that it is empty.
+    /// Sends one request and returns the answer when its first bytes are received; without any, it is empty.
     async fn attempt(&self, to: &Url, body: Vec<u8>) -> Result<(ResponseBody, Option<Vec<u8>>), BehaviorServerError> {
-        let patience = Timeouts::new(self.settings.limits());
+        let timeouts = Timeouts::new(self.settings.limits());
         let request = self.client.post(to.clone()).headers(self.headers.clone()).body(body);
-        let response = patience.wait(request.send()).await?.map_err(|_| BehaviorServerError::Unreachable)?;
+        let response = timeouts.wait(request.send()).await?.map_err(|_| BehaviorServerError::Unreachable)?;
         let status = response.status();
         if !status.is_success() {
             return Err(BehaviorServerError::Status(status.as_u16(), retry_after(&response)));
         }
-        let mut body = ResponseBody::new(Box::new(response), patience, MOST_BYTES);
+        let mut body = ResponseBody::new(Box::new(response), timeouts, MAX_ANSWER_BYTES);
         let first = body.next().await?;
-        body.patience.begun();
+        body.timeouts.mark_started();
         Ok((body, first))
     }
 
@@ -87,20 +87,22 @@ impl HttpServer {
         let body = observation.to_string().into_bytes();
         let mut retries = Retries::new(self.settings.max_attempts, self.settings.first_backoff);
         loop {
-            let sent = retries.count();
-            let fault = match self.attempt(to, body.clone()).await {
-                Ok(begun) => return Ok(begun),
-                Err(fault) => fault,
+            let attempts = retries.count();
+            let error = match self.attempt(to, body.clone()).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
             };
-            let asked = if let BehaviorServerError::Status(_, asked) = fault { asked } else { None };
-            let Some(pause) = retries.pause(fault.is_transient(), asked) else { return Err(fault.told(name)) };
-            tracing::debug!(name, sent, pause_ms = pause.as_millis(), "asking the behavior server again");
+            let retry_after = if let BehaviorServerError::Status(_, retry_after) = error { retry_after } else { None };
+            let Some(pause) = retries.pause(error.is_transient(), retry_after) else {
+                return Err(error.to_server_error(name));
+            };
+            tracing::debug!(name, sent = attempts, pause_ms = pause.as_millis(), "asking the behavior server again");
             tokio::time::sleep(pause).await;
         }
     }
 }
 
-/// How many seconds the server asks to wait; a date is not read.
+/// The pause that the server requests, in seconds; dates are not supported.
 fn retry_after(response: &Response) -> Option<Duration> {
     let header = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
     header.trim().parse().ok().map(Duration::from_secs)
@@ -114,32 +116,32 @@ impl BehaviorServer for HttpServer {
     }
 
     async fn reflection(&self, observation: &Value) -> Result<Value, ServerError> {
-        let told = |fault: BehaviorServerError| fault.told(&self.settings.name);
+        let to_error = |error: BehaviorServerError| error.to_server_error(&self.settings.name);
         let (mut body, first) = self.ask(&self.reflection, observation).await?;
-        let mut whole = first.unwrap_or_default();
-        while let Some(bytes) = body.next().await.map_err(|broken| told(broken.into()))? {
-            whole.extend_from_slice(&bytes);
-            if whole.len() > MOST_JUDGEMENT_BYTES {
-                return Err(told(BodyError::Flood(MOST_JUDGEMENT_BYTES).into()));
+        let mut answer = first.unwrap_or_default();
+        while let Some(bytes) = body.next().await.map_err(|body_error| to_error(body_error.into()))? {
+            answer.extend_from_slice(&bytes);
+            if answer.len() > MAX_REFLECTION_BYTES {
+                return Err(to_error(BodyError::TooLarge(MAX_REFLECTION_BYTES).into()));
             }
         }
-        judgement(&whole).map_err(told)
+        parse_reflection(&answer).map_err(to_error)
     }
 
-    fn older_form(&self) -> bool {
-        self.settings.form == ProtocolForm::Older
+    fn is_legacy_form(&self) -> bool {
+        self.settings.form == ProtocolForm::Legacy
     }
 }
 
-/// A judgement out of a whole answer: one value, or the fields of all that a stream brought.
-fn judgement(bytes: &[u8]) -> Result<Value, BehaviorServerError> {
-    if let Ok(truth @ Value::Bool(_)) = serde_json::from_slice(bytes) {
-        return Ok(truth);
+/// The reflection in a complete answer: a single value, or the merged fields of a stream.
+fn parse_reflection(bytes: &[u8]) -> Result<Value, BehaviorServerError> {
+    if let Ok(value @ Value::Bool(_)) = serde_json::from_slice(bytes) {
+        return Ok(value);
     }
     let mut pieces = AnswerPieces::default();
     pieces.feed(bytes)?;
     pieces.end()?;
-    let mut last = Err(BodyError::Rubbish("it is not a judgement").into());
+    let mut last = Err(BodyError::Invalid("it is not a judgement").into());
     while let Some(piece) = pieces.take() {
         if let BehaviorPiece::Response(value) = piece {
             last = Ok(value);

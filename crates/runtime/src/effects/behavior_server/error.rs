@@ -1,4 +1,4 @@
-//! Why a behavior server gave nothing that can be used. No message holds anything that the server sent beyond its status.
+//! Errors of behavior servers. No message contains anything that the server sent except its status.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -11,25 +11,25 @@ use bcc_llm::model::error::TimeoutPhase;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BehaviorServerError {
     Unreachable,
-    /// An answer with this status, and how long it asks to wait.
+    /// A response with this status, and the pause that the server requests.
     Status(u16, Option<Duration>),
     Broken(BodyError),
     Reported,
 }
 
 impl From<BodyError> for BehaviorServerError {
-    fn from(broken: BodyError) -> Self {
-        Self::Broken(broken)
+    fn from(error: BodyError) -> Self {
+        Self::Broken(error)
     }
 }
 
 impl BehaviorServerError {
-    /// Whether the same request may well succeed a little later.
+    /// Whether the same request may succeed a little later.
     pub const fn is_transient(&self) -> bool {
         matches!(self, Self::Unreachable | Self::Broken(BodyError::CutOff) | Self::Status(429 | 500..=599, _))
     }
 
-    pub fn told(&self, name: &str) -> ServerError {
+    pub fn to_server_error(&self, name: &str) -> ServerError {
         let (code, message, help) = match self {
             Self::Unreachable => (
                 "server-unreachable",
@@ -53,19 +53,19 @@ impl BehaviorServerError {
                     _ => Message::word("check the log of the server; the session can be resumed"),
                 },
             ),
-            Self::Broken(BodyError::Late(waited, after)) => {
-                let after = humantime::format_duration(*after);
-                let (message, setting) = match waited {
+            Self::Broken(BodyError::Timeout(phase, duration)) => {
+                let duration = humantime::format_duration(*duration);
+                let (message, setting) = match phase {
                     TimeoutPhase::FirstToken => (
-                        msg!("the behavior server `{name}` did not start its response within {after}"),
+                        msg!("the behavior server `{name}` did not start its response within {duration}"),
                         "first_byte_timeout",
                     ),
                     TimeoutPhase::Idle => (
-                        msg!("the behavior server `{name}` sent nothing for {after} in the middle of its response"),
+                        msg!("the behavior server `{name}` sent nothing for {duration} in the middle of its response"),
                         "idle_timeout",
                     ),
                     TimeoutPhase::Total => {
-                        (msg!("the behavior server `{name}` did not finish its response within {after}"), "timeout")
+                        (msg!("the behavior server `{name}` did not finish its response within {duration}"), "timeout")
                     }
                 };
                 (
@@ -74,12 +74,12 @@ impl BehaviorServerError {
                     msg!("if it needs more time, increase `{setting}` of `[behavior_servers.{name}]`"),
                 )
             }
-            Self::Broken(BodyError::Rubbish(what)) => (
+            Self::Broken(BodyError::Invalid(problem)) => (
                 "server-rubbish",
-                msg!("the behavior server `{name}` sent an invalid response: {what}"),
+                msg!("the behavior server `{name}` sent an invalid response: {problem}"),
                 Message::word("`bcc-script schema protocol-response` prints what it can send"),
             ),
-            Self::Broken(BodyError::Flood(bytes)) => (
+            Self::Broken(BodyError::TooLarge(bytes)) => (
                 "server-flood",
                 msg!("the behavior server `{name}` sent more than {bytes} bytes"),
                 Message::word("send a shorter response"),

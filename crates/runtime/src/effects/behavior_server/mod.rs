@@ -1,5 +1,4 @@
-//! A behavior server over HTTP (docs/protocol.md): how it is reached, one request and its limits, and what is made of the bytes
-//! that come back.
+//! A behavior server over HTTP (docs/protocol.md): settings, requests with their limits, and parsing of the answers.
 
 pub mod answer;
 pub mod client;

@@ -1,4 +1,4 @@
-//! What a server sends, as pieces of an answer: actions as soon as each is complete, and at the end what stood around them.
+//! Splits an answer of a server into pieces: each action as soon as it is complete, and finally the response around the actions.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use bcc_llm::http::value_stream::{StreamItem, ValueStream};
 #[derive(Debug, Default)]
 pub struct AnswerPieces {
     values: ValueStream,
-    around: Option<Map<String, Value>>,
+    response: Option<Map<String, Value>>,
     streamed: bool,
     ready: VecDeque<BehaviorPiece>,
 }
@@ -21,32 +21,32 @@ impl AnswerPieces {
     /// Takes the next bytes.
     ///
     /// # Errors
-    /// As of [`ValueStream::feed`], and when the server reports an error. The pieces before it can still be taken.
+    /// Those of [`ValueStream::feed`], and errors that the server reports. The pieces before an error can still be taken.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), BehaviorServerError> {
-        let fed = self.values.feed(bytes);
-        self.sort()?;
-        Ok(fed?)
+        let result = self.values.feed(bytes);
+        self.process_values()?;
+        Ok(result?)
     }
 
-    /// That no more bytes come: the rest of the answer is ready.
+    /// Called when there are no more bytes: the remaining pieces become available.
     pub fn end(&mut self) -> Result<(), BehaviorServerError> {
-        let ended = self.values.end();
-        self.sort()?;
-        ended?;
-        let nothing = self.around.is_none() && !self.streamed;
-        if nothing && !self.values.has_list() {
-            return Err(BodyError::Rubbish("it contains no object").into());
+        let result = self.values.end();
+        self.process_values()?;
+        result?;
+        let is_empty = self.response.is_none() && !self.streamed;
+        if is_empty && !self.values.has_list() {
+            return Err(BodyError::Invalid("it contains no object").into());
         }
-        let around = self
-            .around
+        let response = self
+            .response
             .take()
-            .or_else(|| nothing.then(|| [("actions".to_owned(), Value::Array(vec![]))].into_iter().collect()));
-        if let Some(mut around) = around {
+            .or_else(|| is_empty.then(|| [("actions".to_owned(), Value::Array(vec![]))].into_iter().collect()));
+        if let Some(mut response) = response {
             if self.streamed {
-                // They were given already, one by one, and are not carried out again.
-                around.remove("actions");
+                // They were already returned one by one and must not be performed again.
+                response.remove("actions");
             }
-            self.ready.push_back(BehaviorPiece::Response(Value::Object(around)));
+            self.ready.push_back(BehaviorPiece::Response(Value::Object(response)));
         }
         Ok(())
     }
@@ -59,18 +59,18 @@ impl AnswerPieces {
         self.values.is_done()
     }
 
-    fn sort(&mut self) -> Result<(), BehaviorServerError> {
-        while let Some(came) = self.values.take() {
-            match came {
+    fn process_values(&mut self) -> Result<(), BehaviorServerError> {
+        while let Some(item) = self.values.take() {
+            match item {
                 StreamItem::Item(value) => self.action(value),
-                StreamItem::Alone(value) if is_action(&value) => self.action(value),
-                StreamItem::Alone(Value::Object(fields)) => {
+                StreamItem::Single(value) if is_action(&value) => self.action(value),
+                StreamItem::Single(Value::Object(fields)) => {
                     if fields.get("error").is_some_and(|error| !error.is_null()) && !fields.contains_key("actions") {
                         return Err(BehaviorServerError::Reported);
                     }
-                    self.around.get_or_insert_default().extend(fields);
+                    self.response.get_or_insert_default().extend(fields);
                 }
-                StreamItem::Alone(_) => return Err(BodyError::Rubbish("it is neither an object nor a list").into()),
+                StreamItem::Single(_) => return Err(BodyError::Invalid("it is neither an object nor a list").into()),
             }
         }
         Ok(())
@@ -82,7 +82,7 @@ impl AnswerPieces {
     }
 }
 
-/// Whether an object is an action by itself: `{"action": …}`, or one that names its `type`.
+/// Whether an object is a single action: `{"action": …}`, or one that names its `type`.
 fn is_action(value: &Value) -> bool {
     let wrapped = matches!(value.get("action"), Some(Value::String(_) | Value::Object(_)));
     (wrapped || value.get("type").is_some_and(Value::is_string)) && value.get("actions").is_none()
@@ -100,43 +100,43 @@ mod tests {
         (std::iter::from_fn(|| pieces.take()).collect(), ended)
     }
 
-    fn whole(text: &str) -> Vec<BehaviorPiece> {
+    fn pieces_of(text: &str) -> Vec<BehaviorPiece> {
         let (pieces, ended) = read(text);
         ended.unwrap();
         pieces
     }
 
     #[test]
-    fn actions_come_one_by_one_and_what_stands_around_them_last() {
+    fn actions_are_returned_one_by_one_and_the_response_around_them_last() {
         let action = |n: u64| BehaviorPiece::Action(json!({"action": {"type": "add", "n": n}}));
         let stream = "{\"behavior\": {\"id\": \"b\"}}\n{\"action\": {\"type\": \"add\", \"n\": 1}}\n\
                       {\"action\": {\"type\": \"add\", \"n\": 2}}\n{\"transition\": {}, \"actions\": [1]}\n";
-        let around = BehaviorPiece::Response(json!({"behavior": {"id": "b"}, "transition": {}}));
-        assert_eq!(whole(stream), [action(1), action(2), around]);
-        assert_eq!(whole("[{\"action\": {\"type\": \"add\", \"n\": 1}}]"), [action(1)]);
+        let response = BehaviorPiece::Response(json!({"behavior": {"id": "b"}, "transition": {}}));
+        assert_eq!(pieces_of(stream), [action(1), action(2), response]);
+        assert_eq!(pieces_of("[{\"action\": {\"type\": \"add\", \"n\": 1}}]"), [action(1)]);
         assert_eq!(
-            whole("{\"type\": \"finish_thinking\"}"),
+            pieces_of("{\"type\": \"finish_thinking\"}"),
             [BehaviorPiece::Action(json!({"type": "finish_thinking"}))]
         );
     }
 
     #[test]
-    fn one_document_stays_whole() {
+    fn a_single_document_is_one_response() {
         let document = json!({"behavior": {}, "actions": [{"type": "add"}], "error": null});
-        assert_eq!(whole(&document.to_string()), [BehaviorPiece::Response(document)]);
-        assert_eq!(whole("[]"), [BehaviorPiece::Response(json!({"actions": []}))]);
+        assert_eq!(pieces_of(&document.to_string()), [BehaviorPiece::Response(document)]);
+        assert_eq!(pieces_of("[]"), [BehaviorPiece::Response(json!({"actions": []}))]);
     }
 
     #[test]
-    fn what_is_no_answer_is_a_fault_and_what_came_before_stays() {
+    fn an_invalid_answer_is_an_error_and_earlier_pieces_stay() {
         assert_eq!(read("{\"error\": \"secret\"}"), (vec![], Err(BehaviorServerError::Reported)));
         assert_eq!(
             read("7").1,
-            Err(BehaviorServerError::Broken(BodyError::Rubbish("it is neither an object nor a list")))
+            Err(BehaviorServerError::Broken(BodyError::Invalid("it is neither an object nor a list")))
         );
         let (before, ended) = read("{\"action\": \"finish_thinking\"}\n{\"error\": 1}");
         assert_eq!((before.len(), ended), (1, Err(BehaviorServerError::Reported)));
         let (before, ended) = read("{\"action\": \"finish_thinking\"}\nrubbish");
-        assert_eq!((before.len(), ended), (1, Err(BehaviorServerError::Broken(BodyError::Rubbish("it is not JSON")))));
+        assert_eq!((before.len(), ended), (1, Err(BehaviorServerError::Broken(BodyError::Invalid("it is not JSON")))));
     }
 }

@@ -1,4 +1,4 @@
-//! How a behavior server is reached, and what is refused before anything is sent.
+//! The settings of a behavior server, and their checks before anything is sent.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -15,7 +15,7 @@ pub enum EndpointPaths {
     /// `/v1/actions` and `/v1/reflection`.
     #[default]
     V1,
-    /// `/generating` for actions and `/planning` for the judgement.
+    /// `/generating` for actions and `/planning` for the reflection.
     Planning,
 }
 
@@ -41,20 +41,20 @@ impl EndpointPaths {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProtocolForm {
-    /// That of docs/protocol.md, section 4.
+    /// The form of docs/protocol.md, section 4.
     #[default]
     New,
-    /// That of docs/notebook.md, with the older names.
-    Older,
+    /// The form of docs/notebook.md, with the legacy names.
+    Legacy,
 }
 
 impl ProtocolForm {
-    pub const ALL: [Self; 2] = [Self::New, Self::Older];
+    pub const ALL: [Self; 2] = [Self::New, Self::Legacy];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::New => "new",
-            Self::Older => "older",
+            Self::Legacy => "older",
         }
     }
 }
@@ -74,15 +74,15 @@ pub struct ServerSettings {
     pub form: ProtocolForm,
     pub token: Option<SecretString>,
     pub connect_timeout: Duration,
-    /// How long the first byte of an answer may take, from the request.
+    /// The maximum time from the request to the first byte of the answer.
     pub first_byte_timeout: Duration,
-    /// How long an answer may be silent after that.
+    /// The maximum pause within an answer after its first byte.
     pub idle_timeout: Duration,
-    /// How long an answer may take in all.
+    /// The maximum total time of an answer.
     pub timeout: Duration,
-    /// The most requests of one question, while nothing has arrived.
+    /// The maximum number of requests for one question while nothing was received.
     pub max_attempts: u32,
-    /// The longest that the first pause before a repetition may be; each later one may be twice as long.
+    /// The maximum pause before the first retry; the maximum doubles with each retry.
     pub first_backoff: Duration,
 }
 
@@ -117,10 +117,10 @@ impl ServerSettings {
         TimeoutLimits { total: self.timeout, first: self.first_byte_timeout, idle: self.idle_timeout }
     }
 
-    /// The address of an endpoint: its name after `url`. A `v1` with which `url` ends is not written twice.
+    /// The URL of an endpoint: `url` followed by the path of the endpoint. If `url` already ends with `v1`, it is not added again.
     ///
     /// # Errors
-    /// Why `url` is no address that can be asked, without repeating it: it may carry a password.
+    /// Why `url` is not a usable URL. The message does not repeat it, because it may contain a password.
     pub fn endpoint(&self, endpoint: Endpoint) -> Result<Url, Message> {
         let mut url = Url::parse(self.url.trim()).map_err(|error| msg!("`url` is not a valid URL ({error})"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_endpoints_are_found_from_every_spelling_of_the_address() {
+    fn the_endpoints_are_found_for_each_spelling_of_the_url() {
         for (url, paths, actions, reflection) in [
             ("http://h:1", EndpointPaths::V1, "http://h:1/v1/actions", "http://h:1/v1/reflection"),
             (" http://h/v1/ ", EndpointPaths::V1, "http://h/v1/actions", "http://h/v1/reflection"),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_cannot_be_asked_is_refused_without_repeating_it() {
+    fn an_unusable_url_is_rejected_without_repeating_it() {
         for url in ["", "secret", "ftp://secret/", "http://", "http://ann:secret@h/"] {
             let error = ServerSettings::new("n", url).endpoint(Endpoint::Actions).unwrap_err();
             assert!(error.to_string().contains("`url`") && !error.to_string().contains("secret"), "{error}");

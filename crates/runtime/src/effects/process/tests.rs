@@ -1,4 +1,4 @@
-//! What a program may do to whoever runs it: nothing beyond its documented outcome.
+//! Tests that a program cannot affect the process that runs it beyond its documented result.
 
 use super::*;
 
@@ -13,7 +13,7 @@ async fn run_in(
     command: &[String],
     input: &[u8],
     limit: Duration,
-) -> Result<ProcessResult, NotStarted> {
+) -> Result<ProcessResult, StartError> {
     let hidden = BTreeSet::from(["HOME".to_owned()]);
     run(&ProcessRequest { command, directory, input, hidden: &hidden, timeout: limit }).await
 }
@@ -28,13 +28,13 @@ fn text(printed: &ProcessOutput) -> &str {
 }
 
 #[tokio::test]
-async fn a_program_reads_its_input_and_both_outputs_are_kept() {
+async fn a_program_reads_its_input_and_both_outputs_are_stored() {
     let ran = ran("cat; echo beside >&2; exit 3", b"{\"a\": 1}", LONG).await;
     assert_eq!((ran.ended, text(&ran.stdout), text(&ran.stderr)), (ProcessEnd::Code(3), "{\"a\": 1}", "beside\n"));
 }
 
 #[tokio::test]
-async fn an_argument_is_no_command_of_a_shell() {
+async fn arguments_are_not_interpreted_by_a_shell() {
     let directory = tempfile::tempdir().unwrap();
     let command = ["/bin/echo", "$(touch here); `touch here`", "> here"].map(str::to_owned);
     let ran = run_in(directory.path(), &command, b"", LONG).await.unwrap();
@@ -43,7 +43,7 @@ async fn an_argument_is_no_command_of_a_shell() {
 }
 
 #[tokio::test]
-async fn it_runs_in_its_directory_without_the_hidden_variables() {
+async fn a_program_runs_in_its_directory_without_the_hidden_variables() {
     let directory = tempfile::tempdir().unwrap();
     let ran =
         run_in(directory.path(), &shell("pwd -P; echo \"${HOME:-none} ${PATH:+path}\""), b"", LONG).await.unwrap();
@@ -52,45 +52,45 @@ async fn it_runs_in_its_directory_without_the_hidden_variables() {
 }
 
 #[tokio::test]
-async fn a_flood_is_cut_and_counted() {
+async fn long_output_is_cut_and_counted() {
     let ran = ran("head -c 3000000 /dev/zero; head -c 2000000 /dev/zero >&2", b"", LONG).await;
-    assert_eq!((ran.stdout.bytes.len(), ran.stdout.dropped), (MOST_OUTPUT_BYTES, 3_000_000 - 1_048_576));
-    assert_eq!((ran.stderr.bytes.len(), ran.stderr.dropped), (MOST_OUTPUT_BYTES, 2_000_000 - 1_048_576));
+    assert_eq!((ran.stdout.bytes.len(), ran.stdout.dropped), (MAX_OUTPUT_BYTES, 3_000_000 - 1_048_576));
+    assert_eq!((ran.stderr.bytes.len(), ran.stderr.dropped), (MAX_OUTPUT_BYTES, 2_000_000 - 1_048_576));
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_read_its_input_does_not_hang_us() {
+async fn a_program_that_does_not_read_its_input_does_not_block() {
     assert_eq!(ran("exit 0", &vec![b'x'; 4_000_000], LONG).await.ended, ProcessEnd::Code(0));
     let ended = ran("sleep 1000", &vec![b'x'; 4_000_000], Duration::from_millis(50)).await.ended;
     assert_eq!(ended, ProcessEnd::TimedOut);
 }
 
 #[tokio::test]
-async fn one_that_takes_too_long_is_stopped_and_what_it_printed_is_kept() {
+async fn a_program_that_takes_too_long_is_stopped_and_its_output_is_stored() {
     let ran = ran("echo begun; sleep 1000", b"", Duration::from_millis(300)).await;
     assert_eq!((ran.ended, text(&ran.stdout)), (ProcessEnd::TimedOut, "begun\n"));
 }
 
 #[tokio::test]
-async fn one_that_does_not_listen_to_sigterm_is_killed() {
+async fn a_program_that_ignores_sigterm_is_killed() {
     let ran = ran("trap '' TERM; while :; do sleep 0.05; done", b"", Duration::from_millis(50)).await;
     assert_eq!(ran.ended, ProcessEnd::TimedOut);
 }
 
 #[tokio::test]
-async fn a_fork_that_keeps_the_pipes_open_does_not_hang_us_and_ends_too() {
+async fn a_child_that_keeps_the_pipes_open_does_not_block_and_is_killed() {
     let directory = tempfile::tempdir().unwrap();
     let ran = run_in(directory.path(), &shell("sleep 1000 & echo $!"), b"", LONG).await.unwrap();
     assert_eq!(ran.ended, ProcessEnd::Code(0));
-    gone(text(&ran.stdout).trim().parse().unwrap()).await;
+    wait_until_gone(text(&ran.stdout).trim().parse().unwrap()).await;
 }
 
 #[tokio::test]
-async fn whoever_stops_waiting_ends_the_program_and_its_children() {
+async fn dropping_the_future_kills_the_program_and_its_children() {
     let directory = tempfile::tempdir().unwrap();
     let command = shell("sleep 1000 & echo $! > child; wait");
     let child = directory.path().join("child");
-    let begun = async {
+    let child_started = async {
         loop {
             let written = std::fs::read_to_string(&child).unwrap_or_default();
             if written.ends_with('\n') {
@@ -101,24 +101,24 @@ async fn whoever_stops_waiting_ends_the_program_and_its_children() {
     };
     let id = tokio::select! {
         _ = run_in(directory.path(), &command, b"", LONG) => panic!("it waits for ever"),
-        id = begun => id,
+        id = child_started => id,
     };
-    gone(id).await;
+    wait_until_gone(id).await;
 }
 
-/// Comes back when there is no such process any more, or only what nobody has buried yet.
-async fn gone(id: i32) {
-    let there = || {
+/// Returns when the process has ended or is a zombie.
+async fn wait_until_gone(id: i32) {
+    let is_running = || {
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
         !stat.is_empty() && !stat.contains(") Z ")
     };
-    while there() {
+    while is_running() {
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_is_told_with_what_to_do() {
+async fn a_start_error_has_a_message_and_help() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("plain.txt"), "words").unwrap();
     let table = [

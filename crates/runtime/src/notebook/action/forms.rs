@@ -1,4 +1,4 @@
-//! The forms in which an action is written: with `action` or `type`, plain or wrapped, under its own name or an older one.
+//! The forms of an action: with `action` or `type`, plain or wrapped, with its current name or a legacy one.
 
 use bcc_lang::message::message::Message;
 use serde_json::{Map, Value};
@@ -6,27 +6,27 @@ use serde_json::{Map, Value};
 use crate::notebook::action::NAMES;
 use crate::notebook::action::fields::snake;
 use crate::notebook::error::ActionFieldError;
-use crate::notebook::error::fault;
+use crate::notebook::error::field_error;
 use crate::notebook::workflow::is_id;
 
-/// How many wrappers may lie around an action.
-const MOST_WRAPPERS: usize = 4;
+/// The maximum number of wrappers around an action.
+const MAX_WRAPPERS: usize = 4;
 
-/// Older names of actions (docs/protocol.md), and what they are now. `new_step` has no other name.
-const OLDER: [(&str, &str); 4] =
+/// Legacy names of actions (docs/protocol.md) with their current names. `new_step` has no other name.
+const LEGACY_NAMES: [(&str, &str); 4] =
     [("add_content", "add"), ("add_section", "add_section"), ("execute_code", "exec"), ("new_step", "new_step")];
 
-/// The kind that a name stands for: one of [`NAMES`], `add_section` or `new_step`; none when it is no name of ours.
-pub(crate) fn known(name: &str) -> Option<&'static str> {
+/// The action that a name refers to: one of [`NAMES`], `add_section` or `new_step`; `None` for an unknown name.
+pub(crate) fn known_action(name: &str) -> Option<&'static str> {
     let name = snake(name.trim());
-    let older = OLDER.iter().find(|(older, _)| *older == name).map(|(_, now)| *now);
-    older.or_else(|| NAMES.into_iter().find(|known| *known == name))
+    let legacy = LEGACY_NAMES.iter().find(|(legacy, _)| *legacy == name).map(|(_, now)| *now);
+    legacy.or_else(|| NAMES.into_iter().find(|known| *known == name))
 }
 
-/// Takes the wrappers off: the name that the action gives, and its fields as they were sent.
-pub(crate) fn unwrapped(value: &Value) -> Result<(String, Map<String, Value>), ActionFieldError> {
+/// Removes the wrappers and returns the name of the action and its fields as sent.
+pub(crate) fn unwrap_action(value: &Value) -> Result<(String, Map<String, Value>), ActionFieldError> {
     let mut value = value;
-    for _ in 0..MOST_WRAPPERS {
+    for _ in 0..MAX_WRAPPERS {
         let Some(fields) = value.as_object() else { break };
         let key = match (fields.get("action"), fields.get("type")) {
             (Some(inner @ Value::Object(_)), _) => {
@@ -41,7 +41,7 @@ pub(crate) fn unwrapped(value: &Value) -> Result<(String, Map<String, Value>), A
         let name = match fields.shift_remove(key) {
             Some(Value::String(name)) if is_id(&name) => name.trim().to_owned(),
             _ => {
-                return Err(fault(
+                return Err(field_error(
                     "action",
                     Message::word("the name of an action is empty, too long, or more than one line"),
                 ));
@@ -49,5 +49,5 @@ pub(crate) fn unwrapped(value: &Value) -> Result<(String, Map<String, Value>), A
         };
         return Ok((name, fields));
     }
-    Err(fault("action", Message::word("an action must be an object that names its kind in `action`")))
+    Err(field_error("action", Message::word("an action must be an object that names its kind in `action`")))
 }

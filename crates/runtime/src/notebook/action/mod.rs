@@ -1,5 +1,5 @@
-//! The eleven notebook actions of docs/notebook.md, and the one reader of them: what an author writes in YAML, what a model answers and what
-//! a server sends come in through [`read`], with every older name of docs/protocol.md.
+//! The eleven notebook actions of docs/notebook.md and their reader. Actions of authors, models and servers are all read by
+//! [`read`], with every legacy name of docs/protocol.md.
 
 use serde_json::{Map, Value};
 
@@ -11,10 +11,10 @@ pub mod fields;
 mod forms;
 pub mod reader;
 
-/// The id that stands for the last code cell that was added.
+/// The id that refers to the last added code cell.
 pub const LAST_ADDED: &str = "lastAddedCellId";
 
-/// The names of the actions, as docs/notebook.md has them.
+/// The names of the actions in docs/notebook.md.
 pub const NAMES: [&str; 11] = [
     "add",
     "exec",
@@ -29,7 +29,7 @@ pub const NAMES: [&str; 11] = [
     "next_event",
 ];
 
-/// One action, read and checked for itself; whether the cells and steps that it names are there is seen when it is applied.
+/// One action after its own checks. Whether the cells and steps that it names exist is checked when it is applied.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NotebookAction {
     Add(AddAction),
@@ -38,7 +38,7 @@ pub enum NotebookAction {
     FinishThinking,
     NewChapter(Heading),
     NewSection(Heading),
-    /// `new_step`, which only models and servers send
+    /// `new_step`, which only models and servers send.
     NewStep(Heading),
     UpdateTitle(String),
     UpdateWorkflow(Workflow),
@@ -71,71 +71,72 @@ impl NotebookAction {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AddAction {
     pub content: String,
-    /// What it is, from its shot type or content type.
+    /// The kind of the cell, from its shot type or content type.
     pub kind: CellKind,
-    /// `store_id`: the id that it gets.
+    /// `store_id`: the id of the new cell.
     pub store_id: Option<String>,
     pub metadata: Metadata,
-    /// `should_execute`: whether it runs at once.
+    /// `should_execute`: whether it runs immediately.
     pub run: bool,
 }
 
-/// `exec`: a code cell that is to run.
+/// `exec`: runs a code cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecAction {
     /// The cell, or [`LAST_ADDED`].
     pub codecell_id: String,
-    /// Whether what it gives is kept.
+    /// Whether its output is stored.
     pub need_output: bool,
-    /// Whether the model is asked to mend it when it fails.
+    /// Whether a model is asked to fix the code if it fails.
     pub auto_debug: bool,
-    /// Kept for whoever shows the notebook.
+    /// Stored for programs that show the notebook.
     pub keep_debug_button_visible: bool,
 }
 
-/// `is_thinking`: an agent begins to think.
+/// `is_thinking`: an agent starts to think.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Thinking {
     pub thinking_text: Option<String>,
     pub agent_name: Option<String>,
-    /// What is shown instead of the text.
+    /// The text that is shown instead.
     pub custom_text: Option<String>,
     pub text_array: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Heading {
-    /// Its words, without `#`.
+    /// Its text, without `#`.
     pub content: String,
     pub metadata: Metadata,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Read {
-    /// One of the eleven.
+    /// A notebook action.
     Known(Box<NotebookAction>),
-    /// Another name: a custom kind of the project, or nothing that we know.
-    Other { name: String, fields: Map<String, Value> },
+    /// Another name: an action kind of the project, or an unknown name.
+    Unknown { name: String, fields: Map<String, Value> },
 }
 
-/// Reads an action in any of its forms: `{"action": "add", …}`, `{"type": "add", …}`, `{"action": {"type": "add", …}}`, and what
-/// an author wrote under `config` with the kind as `action`. What can be passed over is; [`read_noting`] tells of it.
-/// Errors: When it is no object, names no kind, lacks or mistypes a field, or is too much.
+/// Reads an action in any of its forms: `{"action": "add", …}`, `{"type": "add", …}`, `{"action": {"type": "add", …}}`, and
+/// what an author wrote under `config` with the kind as `action`. Parts that can be ignored are ignored; [`read_with_notes`]
+/// reports them.
+/// Errors: It is not an object, names no kind, lacks a field, has a field of the wrong type, or exceeds a limit.
 pub fn read(value: &Value) -> Result<Read, ActionFieldError> {
-    read_noting(value, &mut Vec::new())
+    read_with_notes(value, &mut Vec::new())
 }
 
-/// As [`read`], and tells what was passed over, as a shot type that is none: an error where an author wrote it, a warning
-/// where a model or a server did.
-pub fn read_noting(value: &Value, notes: &mut Vec<ActionFieldError>) -> Result<Read, ActionFieldError> {
-    let (name, fields) = forms::unwrapped(value)?;
-    match forms::known(&name) {
+/// Like [`read`], but reports what was ignored, for example an unknown shot type: an error for an author, a warning for a model
+/// or a server.
+pub fn read_with_notes(value: &Value, notes: &mut Vec<ActionFieldError>) -> Result<Read, ActionFieldError> {
+    let (name, fields) = forms::unwrap_action(value)?;
+    match forms::known_action(&name) {
         Some(kind) => Ok(Read::Known(Box::new(reader::action(kind, &fields, notes)?))),
-        None => Ok(Read::Other { name, fields }),
+        None => Ok(Read::Unknown { name, fields }),
     }
 }
 
-/// Whether this is the name of an action of ours, in whatever spelling: no kind of a project can have it.
+/// Whether this is the name of a notebook action in any spelling. A kind of a project cannot have it.
 pub fn is_known(name: &str) -> bool {
-    forms::known(name).is_some()
+    forms::known_action(name).is_some()
 }

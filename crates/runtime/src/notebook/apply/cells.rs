@@ -1,10 +1,10 @@
-//! Actions that make cells, or change what stands in them.
+//! Actions that create or change cells.
 
 use crate::notebook::action::{AddAction, ExecAction, Heading, Thinking};
-use crate::notebook::apply::clean::{clean, headed, with_heading};
+use crate::notebook::apply::clean::{clean, to_heading, with_heading};
 use crate::notebook::cell::{Cell, CellKind, Metadata};
 use crate::notebook::error::ActionRejection;
-use crate::notebook::state::{MOST_AHEAD, NotebookState};
+use crate::notebook::state::{MAX_IDS_AHEAD, NotebookState};
 
 /// The level of a heading.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,20 +24,20 @@ impl Level {
     }
 }
 
-/// `add`: the new cell, and how it is to run when it is.
+/// `add`: the new cell, and how to run it if it should run.
 pub(crate) fn add(
     state: &mut NotebookState,
     add: &AddAction,
-    taken: Option<Cell>,
+    existing: Option<Cell>,
 ) -> Result<(Cell, Option<ExecAction>), ActionRejection> {
-    if taken.is_some() {
+    if existing.is_some() {
         return Err(ActionRejection::new(
             "cell-exists",
             "the notebook already has a cell with the id in `store_id`: each id can be used only once",
         ));
     }
-    if let Some(ahead) = add.store_id.as_deref().and_then(numbered).filter(|ahead| *ahead > state.cell_count + 1) {
-        if state.ids_ahead.len() >= MOST_AHEAD {
+    if let Some(ahead) = add.store_id.as_deref().and_then(numbered_id).filter(|ahead| *ahead > state.cell_count + 1) {
+        if state.ids_ahead.len() >= MAX_IDS_AHEAD {
             let message = "too many cells were given ids of the form `cell-{number}` before their number was reached";
             return Err(ActionRejection::new("too-many-ids-ahead", message));
         }
@@ -45,11 +45,11 @@ pub(crate) fn add(
     }
     let mut metadata = add.metadata.clone();
     let mut content = clean(&add.content, add.kind).to_owned();
-    for (level, is_meant) in
+    for (level, is_level) in
         [(Level::Chapter, metadata.is_chapter), (Level::Section, metadata.is_section), (Level::Step, metadata.is_step)]
     {
-        if is_meant {
-            begin(state, &mut metadata, level);
+        if is_level {
+            start_heading(state, &mut metadata, level);
             if add.kind == CellKind::Markdown {
                 content = with_heading(&content, level.marks()).into_owned();
             }
@@ -65,16 +65,16 @@ pub(crate) fn add(
     Ok((cell, run))
 }
 
-/// A chapter, a section or a step: its cell, and its words.
+/// `new_chapter`, `new_section` and `new_step`: the cell and the text of its heading.
 pub(crate) fn heading(state: &mut NotebookState, heading: &Heading, level: Level) -> (Cell, String) {
     let mut metadata = heading.metadata.clone();
-    begin(state, &mut metadata, level);
-    let (content, words) = headed(&heading.content, level.marks());
-    (put(state, CellKind::Markdown, None, content, metadata), words)
+    start_heading(state, &mut metadata, level);
+    let (content, heading_text) = to_heading(&heading.content, level.marks());
+    (put(state, CellKind::Markdown, None, content, metadata), heading_text)
 }
 
-/// Counts a chapter or a section, and says in its metadata which one it is. What was given there stays.
-fn begin(state: &mut NotebookState, metadata: &mut Metadata, level: Level) {
+/// Counts a chapter or a section, and sets its id and number in the metadata unless they were given.
+fn start_heading(state: &mut NotebookState, metadata: &mut Metadata, level: Level) {
     match level {
         Level::Chapter => {
             state.chapter_count += 1;
@@ -89,7 +89,7 @@ fn begin(state: &mut NotebookState, metadata: &mut Metadata, level: Level) {
             metadata.is_section = true;
             let number = *metadata.section_number.get_or_insert(count);
             let id = metadata.section_id.get_or_insert_with(|| format!("section-{count}"));
-            state.section_progress.begin(id.clone(), number);
+            state.section_progress.start(id.clone(), number);
         }
         Level::Step => metadata.is_step = true,
     }
@@ -111,21 +111,21 @@ pub(crate) fn thinking(state: &mut NotebookState, thinking: &Thinking) -> Cell {
     cell
 }
 
-/// The cell of a thinking that came to its end.
-pub(crate) fn finished(mut cell: Cell) -> Cell {
+/// Marks a thinking cell as finished.
+pub(crate) fn finish_thinking(mut cell: Cell) -> Cell {
     cell.metadata.finished_thinking = true;
     cell
 }
 
-/// `update_title`: the cell that shows it, when there is one. It is the first cell of the notebook, when that is a heading of
-/// the first level; an empty notebook gets it. No cell is put before another.
+/// `update_title`: changes the cell that shows the title, if there is one. It is the first cell of the notebook if that is a
+/// heading of the first level; an empty notebook gets a new one. No cell is inserted before another.
 pub(crate) fn title(state: &mut NotebookState, title: &str, shown: Option<Cell>) -> Option<Cell> {
     state.title = Some(title.to_owned());
     let heading = format!("# {title}");
     match shown {
         Some(mut cell) => {
-            let rest = cell.content.trim_start().split_once('\n').map(|(_, rest)| rest.to_owned());
-            cell.content = rest.map_or(heading.clone(), |rest| format!("{heading}\n{rest}"));
+            let body = cell.content.trim_start().split_once('\n').map(|(_, body)| body.to_owned());
+            cell.content = body.map_or(heading.clone(), |body| format!("{heading}\n{body}"));
             Some(cell)
         }
         None if state.cell_count == 0 => Some(put(state, CellKind::Markdown, None, heading, Metadata::default())),
@@ -133,13 +133,13 @@ pub(crate) fn title(state: &mut NotebookState, title: &str, shown: Option<Cell>)
     }
 }
 
-/// A new cell at the end of the notebook. An id that is given is free.
+/// Adds a cell at the end of the notebook. A given id must be unused.
 fn put(state: &mut NotebookState, kind: CellKind, id: Option<String>, content: String, metadata: Metadata) -> Cell {
     state.cell_count += 1;
     let number = state.cell_count;
-    // Nobody can give an id that begins with `_`.
-    let own = if state.ids_ahead.remove(&number) { format!("_cell-{number}") } else { format!("cell-{number}") };
-    let cell = Cell { number, id: id.unwrap_or(own), kind, content, metadata, ..Cell::default() };
+    // Given ids cannot start with `_`.
+    let default_id = if state.ids_ahead.remove(&number) { format!("_cell-{number}") } else { format!("cell-{number}") };
+    let cell = Cell { number, id: id.unwrap_or(default_id), kind, content, metadata, ..Cell::default() };
     if number == 1 && kind == CellKind::Markdown && cell.content.starts_with("# ") {
         state.title_cell = Some(cell.id.clone());
     }
@@ -150,8 +150,8 @@ fn put(state: &mut NotebookState, kind: CellKind, id: Option<String>, content: S
     cell
 }
 
-/// The number of the cell whose own id this is.
-fn numbered(id: &str) -> Option<u64> {
+/// The number of the cell that has this id by default.
+fn numbered_id(id: &str) -> Option<u64> {
     let number = id.strip_prefix("cell-")?.parse().ok()?;
     (format!("cell-{number}") == id).then_some(number)
 }

@@ -1,14 +1,14 @@
-//! What running a cell leaves behind in the cell and in the state.
+//! Applies the result of running a cell to the cell and the state.
 
 use serde_json::{Map, Value};
 
 use crate::notebook::action::ExecAction;
 use crate::notebook::cell::{Cell, CellEnd};
-use crate::notebook::effects::{MOST_QUOTED, quoted};
+use crate::notebook::effects::{MAX_QUOTED_BYTES, quoted};
 use crate::notebook::kernel::contract::Execution;
-use crate::notebook::state::{MOST_VARIABLE_BYTES, NotebookState};
+use crate::notebook::state::{MAX_VARIABLES_BYTES, NotebookState};
 
-/// The key, in `extra` of the metadata of a cell, of what `exec` said of the debug button.
+/// The key of the debug button option of `exec` in the `extra` metadata of a cell.
 const DEBUG_BUTTON: &str = "keep_debug_button_visible";
 
 /// See [`crate::notebook::apply::ran`].
@@ -18,17 +18,17 @@ pub(crate) fn ran(state: &mut NotebookState, mut cell: Cell, exec: &ExecAction, 
     if !exec.need_output {
         outputs.retain(is_error);
     }
-    let said = first_words(&outputs);
-    if !said.is_empty() {
-        effects.push(format!("Output: {}", quoted(&said)));
+    let output_text = text_of(&outputs);
+    if !output_text.is_empty() {
+        effects.push(format!("Output: {}", quoted(&output_text)));
     }
-    let error = error_of(&outputs).or_else(|| ended_badly(execution.ended).map(str::to_owned));
+    let error = error_of(&outputs).or_else(|| failure_text(execution.ended).map(str::to_owned));
     effects.extend(error.iter().map(|error| format!("Error: {}", quoted(error))));
-    let last = if said.is_empty() { error.unwrap_or_default() } else { said };
+    let last = if output_text.is_empty() { error.unwrap_or_default() } else { output_text };
     state.last_output = Some(quoted(&last)).filter(|last| !last.is_empty());
-    state.effects.now(effects);
+    state.effects.set_current(effects);
     state.executed = state.executed.saturating_add(1);
-    state.kernel_variables = within_bound(execution.variables);
+    state.kernel_variables = limit_variables(execution.variables);
     if exec.keep_debug_button_visible {
         cell.metadata.extra.insert(DEBUG_BUTTON.to_owned(), Value::Bool(true));
     } else {
@@ -41,34 +41,34 @@ fn is_error(output: &Value) -> bool {
     output.get("output_type").and_then(Value::as_str) == Some("error")
 }
 
-/// The text of what code gave, in order, as far as it is quoted.
-fn first_words(outputs: &[Value]) -> String {
-    let mut words = String::new();
+/// The text output of the code, in order, as far as it is quoted.
+fn text_of(outputs: &[Value]) -> String {
+    let mut joined = String::new();
     for output in outputs {
-        if words.len() > MOST_QUOTED {
+        if joined.len() > MAX_QUOTED_BYTES {
             break;
         }
         let text = output.get("text").or_else(|| output.get("data")?.get("text/plain"));
-        if !words.is_empty() && !words.ends_with('\n') {
-            words.push('\n');
+        if !joined.is_empty() && !joined.ends_with('\n') {
+            joined.push('\n');
         }
-        // nbformat writes a text of many lines as a list, too.
+        // nbformat may write a text with several lines as a list.
         match text {
-            Some(Value::String(text)) => words.push_str(begin(text)),
+            Some(Value::String(text)) => joined.push_str(prefix(text)),
             Some(Value::Array(lines)) => lines.iter().filter_map(Value::as_str).for_each(|line| {
-                if words.len() <= MOST_QUOTED {
-                    words.push_str(begin(line));
+                if joined.len() <= MAX_QUOTED_BYTES {
+                    joined.push_str(prefix(line));
                 }
             }),
             _ => {}
         }
     }
-    words.trim_end().to_owned()
+    joined.trim_end().to_owned()
 }
 
-/// As much of a text as may be needed of it.
-fn begin(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(4 * MOST_QUOTED)).unwrap_or_default()
+/// The start of a text, as far as it may be needed.
+fn prefix(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(4 * MAX_QUOTED_BYTES)).unwrap_or_default()
 }
 
 /// The name and the value of the first error.
@@ -77,12 +77,12 @@ fn error_of(outputs: &[Value]) -> Option<String> {
     let field = |name| error.get(name).and_then(Value::as_str).unwrap_or_default();
     Some(match (field("ename"), field("evalue")) {
         (name, "") => name.to_owned(),
-        (name, value) => format!("{name}: {}", begin(value)),
+        (name, value) => format!("{name}: {}", prefix(value)),
     })
 }
 
-/// What is told of code that did not run through and left no error behind.
-const fn ended_badly(ended: CellEnd) -> Option<&'static str> {
+/// The error text for code that did not complete and has no error output.
+const fn failure_text(ended: CellEnd) -> Option<&'static str> {
     match ended {
         CellEnd::Ok => None,
         CellEnd::Error => Some("the code failed"),
@@ -92,13 +92,13 @@ const fn ended_badly(ended: CellEnd) -> Option<&'static str> {
     }
 }
 
-/// The first of the kernel's variables that are not too much together.
-fn within_bound(variables: Map<String, Value>) -> Map<String, Value> {
-    let mut left = MOST_VARIABLE_BYTES;
+/// The variables of the kernel that fit into the limit, in order.
+fn limit_variables(variables: Map<String, Value>) -> Map<String, Value> {
+    let mut available = MAX_VARIABLES_BYTES;
     let mut fits = |name: &String, value: &Value| {
         let size = name.len() + value.to_string().len();
-        let fits = size <= left;
-        left = left.saturating_sub(if fits { size } else { 0 });
+        let fits = size <= available;
+        available = available.saturating_sub(if fits { size } else { 0 });
         fits
     };
     variables.into_iter().filter(|(name, value)| fits(name, value)).collect()

@@ -1,4 +1,4 @@
-//! What the eleven actions do to a notebook (docs/notebook.md): pure functions from a state to the next one.
+//! Applies the eleven actions to a notebook (docs/notebook.md): pure functions from one state to the next.
 
 use bcc_lang::message::message::Message;
 use serde_json::{Map, Value, json};
@@ -17,17 +17,17 @@ mod plan;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NotebookChange {
-    /// Cells that are new or changed; what the action is about stands last.
+    /// New and changed cells; the cell that the action concerns is the last one.
     pub cells: Vec<Cell>,
-    /// The result of docs/notebook.md: `{}` mostly, `{"workflow_update_pending": true}` of `update_workflow`.
+    /// The result of docs/notebook.md: usually `{}`, for `update_workflow` `{"workflow_update_pending": true}`.
     pub result: Value,
-    /// The code cell that is to run now, its earlier outputs cleared, and how.
+    /// The code cell to run now, with its earlier outputs removed, and how to run it.
     pub run: Option<(Cell, ExecAction)>,
 }
 
 impl NotebookChange {
-    /// These cells, and nothing to tell or to run.
-    fn of(cells: Vec<Cell>) -> Self {
+    /// These cells, with an empty result and nothing to run.
+    fn new(cells: Vec<Cell>) -> Self {
         Self { cells, result: Value::Object(Map::new()), run: None }
     }
 }
@@ -37,8 +37,8 @@ pub fn failure(error: &Message, action_id: &str) -> Value {
     json!({"success": false, "error": error, "action_id": action_id})
 }
 
-/// The id of the cell that an action needs to see, when it needs one: `found` of [`apply`]. Of `add` it is the id that the new
-/// cell is to get, which may be taken.
+/// The id of the existing cell that an action needs, passed to [`apply`] as `found`. For `add`, it is the id of the new cell,
+/// which may already be in use.
 pub fn target(action: &NotebookAction, state: &NotebookState) -> Option<String> {
     match action {
         NotebookAction::Add(add) => add.store_id.clone(),
@@ -50,9 +50,9 @@ pub fn target(action: &NotebookAction, state: &NotebookState) -> Option<String> 
     }
 }
 
-/// Applies an action to the state. `found` is the cell that [`target`] names, when there is one; `at` is the time, RFC 3339.
-/// The effects of `exec` are told by [`ran`].
-/// Errors: When what it names is not there, or a plan does not hold together. The state is then as it was.
+/// Applies an action to the state. `found` is the cell that [`target`] names, if it exists; `at` is the time in RFC 3339. The
+/// effects of `exec` are added by [`apply_execution`].
+/// Errors: Something that the action names does not exist, or a plan is invalid. The state is then unchanged.
 pub fn apply(
     state: &mut NotebookState,
     action: &NotebookAction,
@@ -64,66 +64,69 @@ pub fn apply(
             let (cell, run) = cells::add(state, add, found)?;
             let effect = format!("Added content: {}", quoted(&cell.content));
             let run = run.map(|exec| (cell.clone(), exec));
-            (NotebookChange { run, ..NotebookChange::of(vec![cell]) }, effect)
+            (NotebookChange { run, ..NotebookChange::new(vec![cell]) }, effect)
         }
         NotebookAction::Exec(exec) => {
-            let (cell, is_changed) = cleared(exec, found)?;
+            let (cell, is_changed) = clear_outputs(exec, found)?;
             let changed = if is_changed { vec![cell.clone()] } else { vec![] };
-            return Ok(NotebookChange { run: Some((cell, exec.clone())), ..NotebookChange::of(changed) });
+            return Ok(NotebookChange { run: Some((cell, exec.clone())), ..NotebookChange::new(changed) });
         }
         NotebookAction::IsThinking(thinking) => {
-            let closed = found.map(cells::finished);
+            let closed = found.map(cells::finish_thinking);
             let cells = closed.into_iter().chain([cells::thinking(state, thinking)]).collect();
-            (NotebookChange::of(cells), "Agent thinking started".to_owned())
+            (NotebookChange::new(cells), "Agent thinking started".to_owned())
         }
         NotebookAction::FinishThinking => {
-            // Nobody thinks: there is nothing to end, and nothing is wrong with that.
+            // No thinking is in progress; this is not an error.
             if state.thinking.take().is_none() {
-                return Ok(NotebookChange::of(vec![]));
+                return Ok(NotebookChange::new(vec![]));
             }
-            (NotebookChange::of(found.map(cells::finished).into_iter().collect()), "Thinking completed".to_owned())
+            (
+                NotebookChange::new(found.map(cells::finish_thinking).into_iter().collect()),
+                "Thinking completed".to_owned(),
+            )
         }
         NotebookAction::NewChapter(heading) => {
-            let (cell, words) = cells::heading(state, heading, cells::Level::Chapter);
-            (NotebookChange::of(vec![cell]), format!("Created chapter: {}", quoted(&words)))
+            let (cell, heading_text) = cells::heading(state, heading, cells::Level::Chapter);
+            (NotebookChange::new(vec![cell]), format!("Created chapter: {}", quoted(&heading_text)))
         }
         NotebookAction::NewSection(heading) => {
-            let (cell, words) = cells::heading(state, heading, cells::Level::Section);
-            (NotebookChange::of(vec![cell]), format!("Created section: {}", quoted(&words)))
+            let (cell, heading_text) = cells::heading(state, heading, cells::Level::Section);
+            (NotebookChange::new(vec![cell]), format!("Created section: {}", quoted(&heading_text)))
         }
         NotebookAction::NewStep(heading) => {
-            let (cell, words) = cells::heading(state, heading, cells::Level::Step);
-            (NotebookChange::of(vec![cell]), format!("Created step: {}", quoted(&words)))
+            let (cell, heading_text) = cells::heading(state, heading, cells::Level::Step);
+            (NotebookChange::new(vec![cell]), format!("Created step: {}", quoted(&heading_text)))
         }
         NotebookAction::UpdateTitle(title) => {
             let cells = cells::title(state, title, found);
-            (NotebookChange::of(cells.into_iter().collect()), format!("Updated title: {}", quoted(title)))
+            (NotebookChange::new(cells.into_iter().collect()), format!("Updated title: {}", quoted(title)))
         }
         NotebookAction::UpdateWorkflow(workflow) => {
             plan::replace(state, workflow, at)?;
             let change =
-                NotebookChange { result: json!({"workflow_update_pending": true}), ..NotebookChange::of(vec![]) };
+                NotebookChange { result: json!({"workflow_update_pending": true}), ..NotebookChange::new(vec![]) };
             (change, "Workflow update pending".to_owned())
         }
         NotebookAction::UpdateStageSteps(stage, steps) => {
             plan::update_steps(state, stage, steps)?;
-            (NotebookChange::of(vec![]), format!("Updated steps for {}", quoted(stage)))
+            (NotebookChange::new(vec![]), format!("Updated steps for {}", quoted(stage)))
         }
         NotebookAction::EndPhase(step) => {
             let done = state.complete_step(step.as_deref(), at)?;
-            (NotebookChange::of(vec![]), format!("Step completed: {}", quoted(&done)))
+            (NotebookChange::new(vec![]), format!("Step completed: {}", quoted(&done)))
         }
         NotebookAction::NextEvent(event) => {
             plan::event(state, event, at);
-            (NotebookChange::of(vec![]), format!("Triggered event: {}", quoted(event)))
+            (NotebookChange::new(vec![]), format!("Triggered event: {}", quoted(event)))
         }
     };
-    state.effects.now(vec![effect]);
+    state.effects.set_current(vec![effect]);
     Ok(change)
 }
 
-/// The code cell that is to run, without what came of it before; and whether anything was taken from it.
-fn cleared(exec: &ExecAction, found: Option<Cell>) -> Result<(Cell, bool), ActionRejection> {
+/// The code cell to run, without its earlier outputs, and whether any were removed.
+fn clear_outputs(exec: &ExecAction, found: Option<Cell>) -> Result<(Cell, bool), ActionRejection> {
     let Some(mut cell) = found else {
         return Err(if exec.codecell_id == LAST_ADDED {
             ActionRejection::new("no-such-cell", "no code cell has been added yet for `lastAddedCellId` to refer to")
@@ -137,16 +140,16 @@ fn cleared(exec: &ExecAction, found: Option<Cell>) -> Result<(Cell, bool), Actio
             "the cell with the id in `codecell_id` does not contain code",
         ));
     }
-    let ran = !cell.outputs.is_empty() || cell.execution_count.is_some() || cell.ended.is_some();
+    let had_outputs = !cell.outputs.is_empty() || cell.execution_count.is_some() || cell.ended.is_some();
     cell.outputs.clear();
     cell.execution_count = None;
     cell.ended = None;
-    Ok((cell, ran))
+    Ok((cell, had_outputs))
 }
 
-/// Takes over what running a cell gave: the cell as it is now; in the state, the effects (`Executed code: …`, then `Output: …`,
-/// then `Error: …`), the last output, and the variables of the kernel. Without `need_output` nothing that the code gave is kept
-/// but errors, so that nobody takes code that failed for code that said nothing.
-pub fn ran(state: &mut NotebookState, cell: Cell, exec: &ExecAction, execution: Execution) -> Cell {
+/// Applies the result of running a cell. Returns the cell with its outputs; the state gets the effects (`Executed code: …`,
+/// then `Output: …`, then `Error: …`), the last output and the variables of the kernel. Without `need_output`, only errors are
+/// stored, so that failed code is not mistaken for code without output.
+pub fn apply_execution(state: &mut NotebookState, cell: Cell, exec: &ExecAction, execution: Execution) -> Cell {
     execution::ran(state, cell, exec, execution)
 }

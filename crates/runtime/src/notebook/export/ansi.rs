@@ -1,30 +1,29 @@
-//! Text as a terminal would show it: colours of tracebacks, lines that are written over, and no other control characters.
+//! Converts text to what a terminal would show: colors of tracebacks and overwritten lines, without other control characters.
 
 use std::borrow::Cow;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
-    /// One of the eight colours: black, red, green, yellow, blue, magenta, cyan, white.
+    /// One of the eight colors: black, red, green, yellow, blue, magenta, cyan, white.
     pub color: Option<u8>,
     pub bold: bool,
 }
 
-/// The text as it is read when it has been shown: without colours, with the last state of lines that are written over, and
-/// with control characters that are visible ones.
+/// The text as shown by a terminal: without colors, with the last state of overwritten lines, and with visible control characters.
 pub fn plain(text: &str) -> String {
     spans(text).into_iter().map(|(_, piece)| piece).collect()
 }
 
-/// The same with its colours. Pieces of one style are one, and none is empty, so that switching a thousand times to and fro
-/// costs nothing.
+/// The same with its colors. Adjacent pieces of the same style are merged and empty pieces are omitted, so that repeated style
+/// switches cost nothing.
 pub fn spans(text: &str) -> Vec<(Style, String)> {
     let mut spans: Vec<(Style, String)> = Vec::new();
     let mut style = Style::default();
-    let mut rest = &*written_over(text);
+    let mut rest = &*apply_carriage_returns(text);
     while let Some(at) = rest.find('\u{1b}') {
         let (before, sequence) = rest.split_at(at);
         push(&mut spans, style, before);
-        rest = obey(sequence, &mut style);
+        rest = apply_sequence(sequence, &mut style);
     }
     push(&mut spans, style, rest);
     spans
@@ -41,7 +40,7 @@ fn push(spans: &mut Vec<(Style, String)>, style: Style, text: &str) {
     }
 }
 
-/// A control character as a character that is seen; line ends and tabs stay.
+/// Converts a control character to a visible one; line ends and tabs are unchanged.
 pub fn visible(c: char) -> char {
     match c {
         '\n' | '\t' => c,
@@ -52,37 +51,36 @@ pub fn visible(c: char) -> char {
     }
 }
 
-/// Lines end with `\n`; of one that returns to its beginning, as progress bars do, what was written last stays.
-fn written_over(text: &str) -> Cow<'_, str> {
+/// Applies carriage returns: lines end with `\n`, and of a line that is overwritten, as progress bars are, the last state remains.
+fn apply_carriage_returns(text: &str) -> Cow<'_, str> {
     if !text.contains('\r') {
         return Cow::Borrowed(text);
     }
-    let last = |line: &str| {
+    let last_state = |line: &str| {
         let (body, end) = line.strip_suffix('\n').map_or((line, ""), |body| (body, "\n"));
         let body = body.trim_end_matches('\r');
         format!("{}{end}", body.rsplit('\r').next().unwrap_or_default())
     };
-    Cow::Owned(text.split_inclusive('\n').map(last).collect())
+    Cow::Owned(text.split_inclusive('\n').map(last_state).collect())
 }
 
-/// Reads the sequence at the beginning of `text`, and gives what follows it. Colours change `style`; everything else that a
-/// terminal would obey is left out.
-fn obey<'t>(text: &'t str, style: &mut Style) -> &'t str {
+/// Reads the escape sequence at the start of `text` and returns the rest. Colors change `style`; all other sequences are ignored.
+fn apply_sequence<'t>(text: &'t str, style: &mut Style) -> &'t str {
     let after = text.get(1..).unwrap_or_default();
     if let Some(body) = after.strip_prefix('[') {
         let end = body.find(|c: char| !matches!(c, '0'..='9' | ';' | ':' | '<'..='?' | ' '..='/'));
         let Some(end) = end else { return "" };
         let last = body.get(end..).and_then(|rest| rest.chars().next());
         match last {
-            Some('m') => colors(body.get(..end).unwrap_or_default(), style),
+            Some('m') => apply_colors(body.get(..end).unwrap_or_default(), style),
             Some('\u{40}'..='\u{7e}') => {}
-            // No sequence after all: what broke it off is text.
+            // Not a valid sequence: the invalid character is text.
             _ => return body.get(end..).unwrap_or_default(),
         }
         return body.get(end + 1..).unwrap_or_default();
     }
     if let Some(body) = after.strip_prefix([']', 'P', '_', '^', 'X']) {
-        // Titles, links and pictures of terminals, up to their end.
+        // Titles, links and images of terminals, up to their end.
         let bell = body.find('\u{7}').map(|at| (at, 1));
         let string = body.find("\u{1b}\\").map(|at| (at, 2));
         let end = [bell, string].into_iter().flatten().min();
@@ -92,7 +90,7 @@ fn obey<'t>(text: &'t str, style: &mut Style) -> &'t str {
     if characters.next().is_some_and(|c| matches!(c, '\u{20}'..='\u{7e}')) { characters.as_str() } else { after }
 }
 
-fn colors(codes: &str, style: &mut Style) {
+fn apply_colors(codes: &str, style: &mut Style) {
     let mut codes = codes.split([';', ':']).map(|code| code.parse::<u16>().unwrap_or_default());
     while let Some(code) = codes.next() {
         match code {
@@ -104,9 +102,9 @@ fn colors(codes: &str, style: &mut Style) {
             39 => style.color = None,
             38 | 48 => {
                 let color = match codes.next() {
-                    Some(5) => codes.next().and_then(of_palette),
+                    Some(5) => codes.next().and_then(palette_color),
                     Some(2) => match (codes.next(), codes.next(), codes.next()) {
-                        (Some(red), Some(green), Some(blue)) => nearest(red, green, blue),
+                        (Some(red), Some(green), Some(blue)) => nearest_color(red, green, blue),
                         _ => None,
                     },
                     _ => None,
@@ -120,25 +118,25 @@ fn colors(codes: &str, style: &mut Style) {
     }
 }
 
-/// One of the eight for one of 256.
-fn of_palette(index: u16) -> Option<u8> {
+/// Converts one of 256 colors to one of the eight.
+fn palette_color(index: u16) -> Option<u8> {
     match index {
         0..=7 => u8::try_from(index).ok(),
         8..=15 => u8::try_from(index - 8).ok(),
         16..=231 => {
             let cube = index - 16;
-            nearest(cube / 36, cube / 6 % 6, cube % 6)
+            nearest_color(cube / 36, cube / 6 % 6, cube % 6)
         }
         _ => None,
     }
 }
 
-/// The colour that has the same parts as this one; none for grey, which reads best in the colour of all text.
-fn nearest(red: u16, green: u16, blue: u16) -> Option<u8> {
-    let most = red.max(green).max(blue);
-    let part = |amount: u16, bit: u8| if u32::from(amount) * 2 > u32::from(most) { bit } else { 0 };
+/// The color with the same dominant components; `None` for gray, which is most readable in the default text color.
+fn nearest_color(red: u16, green: u16, blue: u16) -> Option<u8> {
+    let max = red.max(green).max(blue);
+    let part = |amount: u16, bit: u8| if u32::from(amount) * 2 > u32::from(max) { bit } else { 0 };
     let color = part(red, 1) + part(green, 2) + part(blue, 4);
-    (most > 0 && color != 7).then_some(color)
+    (max > 0 && color != 7).then_some(color)
 }
 
 #[cfg(test)]
@@ -146,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_of_a_traceback_are_read_and_nothing_else_is_obeyed() {
+    fn colors_of_a_traceback_are_read_and_other_sequences_are_ignored() {
         let text =
             "\u{1b}[0;31mName\u{1b}[39;01mError\u{1b}[0m: \u{1b}[38;5;28mok\u{1b}[0m\u{1b}[2J\u{1b}]0;title\u{7}!";
         let red = Style { color: Some(1), bold: false };
@@ -161,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_written_over_stands_as_it_was_last() {
+    fn of_an_overwritten_line_the_last_state_remains() {
         let table = [
             ("10%\r50%\r100%\n完成\r\n", "100%\n完成\n"),
             ("a\r", "a"),
@@ -181,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn many_switches_to_and_fro_cost_nothing() {
+    fn repeated_style_switches_cost_nothing() {
         let bomb = "\u{1b}[31m\u{1b}[0m".repeat(100_000);
         assert!(spans(&bomb).is_empty());
         assert_eq!(spans(&format!("a{bomb}b")).len(), 1);

@@ -1,38 +1,38 @@
-//! What a notebook says of itself, wherever it is written.
+//! The metadata of a notebook file.
 
 use bcc_lang::message::language::Language;
 
-/// A notebook without its cells, as a file has it.
+/// The metadata of a notebook, without its cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Brief {
-    /// The id of its session. A file that says the same one may be written anew while that goes on.
+pub struct NotebookMetadata {
+    /// The id of its session. A file with the same id may be overwritten while the session runs.
     pub session: String,
     pub script: String,
-    /// Its title, where it has one.
+    /// Its title, if it has one.
     pub title: Option<String>,
-    /// Whether one of its cells holds the title as a heading already.
+    /// Whether one of its cells already shows the title as a heading.
     pub shows_title: bool,
     pub kernel: String,
-    /// The language of the few words that are neither the model's nor the author's.
+    /// The language of the generated texts.
     pub language: Language,
 }
 
-/// A kernel as other programs want to know it.
+/// The kernel information for other programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelInfo {
     pub name: String,
-    /// The name for people.
+    /// The display name.
     pub display_name: String,
     pub language: String,
 }
 
-impl Brief {
+impl NotebookMetadata {
     /// The title, else the name of the script.
     pub fn heading(&self) -> &str {
         self.title.as_deref().filter(|title| !title.trim().is_empty()).unwrap_or(&self.script)
     }
 
-    /// The kernel. Only the usual ones are known by more than their names: no kernel need be there when a file is written.
+    /// The kernel information. Only common kernels have more than a name: no kernel needs to be installed when a file is written.
     pub fn spec(&self) -> KernelInfo {
         let name = if self.kernel.is_empty() { "python3" } else { self.kernel.as_str() };
         let (display_name, language) = match name {

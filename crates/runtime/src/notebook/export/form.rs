@@ -1,10 +1,10 @@
-//! The forms of a notebook in a file, and the writer of each: a head, each cell in order, a tail. Nothing is kept of a cell that
-//! was written but the headings of the table of contents, so a long notebook needs no second copy in memory.
+//! The formats of notebook files and their writers: a head, each cell in order, a tail. Only the headings for the table of
+//! contents are stored, so a long notebook needs no second copy in memory.
 
 use std::path::Path;
 
 use crate::notebook::cell::Cell;
-use crate::notebook::export::brief::Brief;
+use crate::notebook::export::brief::NotebookMetadata;
 use crate::notebook::export::html::page::HtmlPage;
 use crate::notebook::export::ipynb::Ipynb;
 use crate::notebook::export::markdown::Markdown;
@@ -19,7 +19,7 @@ pub enum ExportForm {
 }
 
 impl ExportForm {
-    /// The form that the ending of a file asks for: `.ipynb`, `.md` or `.html`.
+    /// The format for the extension of a file: `.ipynb`, `.md` or `.html`.
     pub fn of_path(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "ipynb" => Some(Self::Ipynb),
@@ -30,10 +30,10 @@ impl ExportForm {
     }
 }
 
-/// Writes one notebook: call [`Writer::head`], [`Writer::cell`] for each cell in order, and [`Writer::tail`]; what they give,
-/// one after the other, is the file.
+/// Writes one notebook: call [`Writer::head`], [`Writer::cell`] for each cell in order, and [`Writer::tail`]. The concatenated
+/// results are the file.
 pub struct Writer {
-    brief: Brief,
+    brief: NotebookMetadata,
     kind: Kind,
 }
 
@@ -44,7 +44,7 @@ enum Kind {
 }
 
 impl Writer {
-    pub fn new(form: ExportForm, brief: Brief) -> Self {
+    pub fn new(form: ExportForm, brief: NotebookMetadata) -> Self {
         let kind = match form {
             ExportForm::Ipynb => Kind::Ipynb(Ipynb::default()),
             ExportForm::Markdown => Kind::Markdown(Markdown::default()),
@@ -53,7 +53,7 @@ impl Writer {
         Self { brief, kind }
     }
 
-    /// What stands before the cells.
+    /// The text before the cells.
     pub fn head(&self) -> String {
         match &self.kind {
             Kind::Ipynb(ipynb) => ipynb.head(),
@@ -62,7 +62,7 @@ impl Writer {
         }
     }
 
-    /// The next cell.
+    /// The text of the next cell.
     pub fn cell(&mut self, cell: &Cell) -> String {
         match &mut self.kind {
             Kind::Ipynb(ipynb) => ipynb.cell(cell, &self.brief),
@@ -71,7 +71,7 @@ impl Writer {
         }
     }
 
-    /// What stands after the cells.
+    /// The text after the cells.
     pub fn tail(self) -> String {
         match self.kind {
             Kind::Ipynb(ipynb) => ipynb.tail(&self.brief),

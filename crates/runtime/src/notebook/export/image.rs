@@ -1,26 +1,26 @@
-//! Images of outputs as addresses that hold them: no form of a notebook has files beside it.
+//! Embeds images of outputs as `data:` addresses: no notebook format has additional files.
 
 use serde_json::{Map, Value};
 
-/// The most bytes of an image, as base64, that stands in markdown or HTML. The `.ipynb` has all of them.
-pub const MOST_IMAGE_BYTES: usize = 8 * 1024 * 1024;
+/// The maximum size of an embedded image in markdown or HTML, as base64 in bytes. The `.ipynb` file contains all images.
+pub const MAX_IMAGE_BYTES: usize = 8 * 1024 * 1024;
 
-/// The types of pictures that are shown.
+/// The image types that are shown.
 const PICTURES: [&str; 3] = ["image/png", "image/jpeg", "image/gif"];
 
-/// A picture among the data of an output.
+/// An image in the data of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Picture {
-    /// A `data:` address of nothing but safe characters.
+    /// A `data:` address of safe characters only.
     Shown(String),
-    /// One that is too large, or no base64: its type, and how many bytes it has.
+    /// An image that is too large or not valid base64: its type and its size in bytes.
     LeftOut(&'static str, usize),
 }
 
-/// The first picture in `data`.
+/// The first image in `data`.
 pub fn picture(data: &Map<String, Value>) -> Option<Picture> {
     let (mime, text) = PICTURES.iter().find_map(|mime| Some((*mime, data.get(*mime)?.as_str()?)))?;
-    if text.len() > MOST_IMAGE_BYTES {
+    if text.len() > MAX_IMAGE_BYTES {
         return Some(Picture::LeftOut(mime, text.len()));
     }
     let base64: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
@@ -30,18 +30,18 @@ pub fn picture(data: &Map<String, Value>) -> Option<Picture> {
     })
 }
 
-/// Whether an address is itself a picture, as markdown may have one.
+/// Whether an address is an embedded image, as markdown may contain.
 pub fn is_picture_address(address: &str) -> bool {
-    address.len() <= MOST_IMAGE_BYTES
+    address.len() <= MAX_IMAGE_BYTES
         && PICTURES.iter().any(|mime| {
             let data = address.strip_prefix("data:").and_then(|rest| rest.strip_prefix(mime));
             data.and_then(|rest| rest.strip_prefix(";base64,")).is_some_and(is_base64)
         })
 }
 
-/// The address of a drawing (`image/svg+xml`). As an image, a browser runs nothing of it and loads nothing for it.
+/// The address of an SVG image (`image/svg+xml`). Browsers run no scripts in it and load nothing for it.
 pub fn drawing(data: &Map<String, Value>) -> Option<String> {
-    let svg = data.get("image/svg+xml")?.as_str().filter(|svg| svg.len() <= MOST_IMAGE_BYTES)?;
+    let svg = data.get("image/svg+xml")?.as_str().filter(|svg| svg.len() <= MAX_IMAGE_BYTES)?;
     let mut address = String::with_capacity(svg.len() * 2 + 32);
     address.push_str("data:image/svg+xml;charset=utf-8,");
     for byte in svg.bytes() {
@@ -69,15 +69,15 @@ mod tests {
     }
 
     #[test]
-    fn only_base64_of_a_size_that_a_page_may_have_is_a_picture() {
+    fn only_base64_within_the_size_limit_is_a_picture() {
         let shown = picture(&data(json!({ "image/png": "iVBO\nRw==\n" })));
         assert_eq!(shown, Some(Picture::Shown("data:image/png;base64,iVBORw==".into())));
         let broken = picture(&data(json!({ "image/png": "\" onerror=\"x" })));
         assert_eq!(broken, Some(Picture::LeftOut("image/png", 12)));
-        let large = "A".repeat(MOST_IMAGE_BYTES + 1);
+        let large = "A".repeat(MAX_IMAGE_BYTES + 1);
         assert_eq!(
             picture(&data(json!({ "image/jpeg": large }))),
-            Some(Picture::LeftOut("image/jpeg", MOST_IMAGE_BYTES + 1))
+            Some(Picture::LeftOut("image/jpeg", MAX_IMAGE_BYTES + 1))
         );
         assert_eq!(picture(&data(json!({ "image/webp": "AA==", "image/gif": 7 }))), None);
         assert!(is_picture_address("data:image/png;base64,AAAA"));

@@ -1,26 +1,26 @@
-//! `.ipynb`: nbformat 4.5, as Python's nbformat writes it: keys in order, one space of indent, texts as lists of lines. So
-//! Jupyter, opening and saving a file, changes no byte of what it did not change.
+//! The `.ipynb` format: nbformat 4.5 as written by the nbformat library of Python, with sorted keys, an indent of one space,
+//! and texts as lists of lines. Jupyter therefore changes only edited parts when it saves a file.
 //!
-//! Written by code of our own: the crate `nbformat` makes a whole notebook in memory and leaves the order of keys to a hash map.
+//! The crate `nbformat` is not used: it builds a complete notebook in memory and does not keep the order of keys.
 
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::notebook::cell::{Cell, CellKind};
-use crate::notebook::export::brief::Brief;
+use crate::notebook::export::brief::NotebookMetadata;
 use crate::notebook::export::output::{CellOutput, read};
-use crate::notebook::export::text::{quoted, thinker, thought, words_only};
+use crate::notebook::export::text::{escape_markdown, quoted, thinking_text, thinking_title};
 
-/// The longest id that nbformat allows.
-const LONGEST_ID: usize = 64;
+/// The maximum length of an id in nbformat.
+const MAX_ID_LENGTH: usize = 64;
 
-/// What the ids begin with that stand for ids that nbformat does not allow. An id that begins so itself is replaced too, so
-/// that no two cells get the same one.
-const MADE: &str = "bcc-cell-";
+/// The prefix of ids that replace ids which nbformat does not allow. An original id with this prefix is replaced as well, so
+/// that ids stay unique.
+const REPLACED_ID_PREFIX: &str = "bcc-cell-";
 
-/// What is written of the key under which everything of ours stands.
-const OURS: &str = "bcc";
+/// The metadata key that contains all of our own metadata.
+const METADATA_KEY: &str = "bcc";
 
 #[derive(Debug, Default)]
 pub struct Ipynb {
@@ -32,16 +32,16 @@ impl Ipynb {
         "{\n \"cells\": [".to_owned()
     }
 
-    pub fn cell(&mut self, cell: &Cell, brief: &Brief) -> String {
+    pub fn cell(&mut self, cell: &Cell, brief: &NotebookMetadata) -> String {
         let comma = if self.cells == 0 { "\n" } else { ",\n" };
         self.cells += 1;
         format!("{comma}{}", indented(&sorted(value(cell, brief)), 2))
     }
 
-    pub fn tail(&self, brief: &Brief) -> String {
+    pub fn tail(&self, brief: &NotebookMetadata) -> String {
         let spec = brief.spec();
         let mut metadata = json!({
-            OURS: { "script": brief.script, "session": brief.session, "version": 1 },
+            METADATA_KEY: { "script": brief.script, "session": brief.session, "version": 1 },
             "kernelspec": { "display_name": spec.display_name, "language": spec.language, "name": spec.name },
             "language_info": { "name": spec.language },
         });
@@ -54,15 +54,15 @@ impl Ipynb {
     }
 }
 
-/// A cell as nbformat has it.
-fn value(cell: &Cell, brief: &Brief) -> Value {
-    let id = if is_legal(&cell.id) { cell.id.clone() } else { format!("{MADE}{}", cell.number) };
+/// A cell in nbformat.
+fn value(cell: &Cell, brief: &NotebookMetadata) -> Value {
+    let id = if is_valid_id(&cell.id) { cell.id.clone() } else { format!("{REPLACED_ID_PREFIX}{}", cell.number) };
     let (kind, source) = match cell.kind {
         CellKind::Markdown => ("markdown", cell.content.clone()),
         CellKind::Code => ("code", cell.content.clone()),
         CellKind::Thinking => {
-            let who = words_only(&thinker(cell, brief.language));
-            ("markdown", quoted(&format!("**{who}**\n\n{}", thought(cell))))
+            let agent = escape_markdown(&thinking_title(cell, brief.language));
+            ("markdown", quoted(&format!("**{agent}**\n\n{}", thinking_text(cell))))
         }
     };
     let mut value = json!({ "cell_type": kind, "id": id, "metadata": metadata(cell, &id), "source": lines(&source) });
@@ -74,7 +74,7 @@ fn value(cell: &Cell, brief: &Brief) -> Value {
     value
 }
 
-/// What stands beside a cell: everything of ours under one key.
+/// The metadata of a cell: all of our own metadata under one key.
 fn metadata(cell: &Cell, id: &str) -> Value {
     let mut ours = match serde_json::to_value(&cell.metadata) {
         Ok(Value::Object(fields)) => fields,
@@ -89,7 +89,7 @@ fn metadata(cell: &Cell, id: &str) -> Value {
     if let Some(Ok(ended)) = cell.ended.map(serde_json::to_value) {
         ours.insert("ended".into(), ended);
     }
-    if ours.is_empty() { json!({}) } else { json!({ OURS: ours }) }
+    if ours.is_empty() { json!({}) } else { json!({ METADATA_KEY: ours }) }
 }
 
 fn output_value(output: CellOutput) -> Value {
@@ -97,7 +97,7 @@ fn output_value(output: CellOutput) -> Value {
         CellOutput::Stream { name, text } => json!({ "name": name, "output_type": "stream", "text": lines(&text) }),
         CellOutput::Data { result, data, metadata } => {
             let split = |(mime, value): (String, Value)| match value {
-                Value::String(text) if is_split(&mime) => (mime, lines(&text)),
+                Value::String(text) if is_split_type(&mime) => (mime, lines(&text)),
                 other => (mime, other),
             };
             let data: Map<String, Value> = data.into_iter().map(split).collect();
@@ -115,19 +115,19 @@ fn output_value(output: CellOutput) -> Value {
 }
 
 /// Whether nbformat writes data of this type as lines.
-fn is_split(mime: &str) -> bool {
+fn is_split_type(mime: &str) -> bool {
     mime.starts_with("text/") || matches!(mime, "application/javascript" | "image/svg+xml")
 }
 
-fn is_legal(id: &str) -> bool {
+fn is_valid_id(id: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(allowed) && !id.starts_with(MADE)
+    (1..=MAX_ID_LENGTH).contains(&id.len()) && id.bytes().all(allowed) && !id.starts_with(REPLACED_ID_PREFIX)
 }
 
-/// A text as the list of its lines, each with its end; a line ends where it does for Python's `splitlines`.
+/// A text as a list of its lines including their ends; lines end where `splitlines` of Python ends them.
 fn lines(text: &str) -> Value {
     let mut lines = Vec::new();
-    let mut begin = 0;
+    let mut start = 0;
     let mut characters = text.char_indices().peekable();
     while let Some((at, c)) = characters.next() {
         let ends = match c {
@@ -137,17 +137,17 @@ fn lines(text: &str) -> Value {
         };
         if ends {
             let end = at + c.len_utf8();
-            lines.push(Value::from(text.get(begin..end).unwrap_or_default()));
-            begin = end;
+            lines.push(Value::from(text.get(start..end).unwrap_or_default()));
+            start = end;
         }
     }
-    if begin < text.len() {
-        lines.push(Value::from(text.get(begin..).unwrap_or_default()));
+    if start < text.len() {
+        lines.push(Value::from(text.get(start..).unwrap_or_default()));
     }
     Value::Array(lines)
 }
 
-/// The same value with the keys of all objects in order.
+/// The value with sorted keys in all objects.
 fn sorted(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -160,11 +160,11 @@ fn sorted(value: Value) -> Value {
     }
 }
 
-/// JSON with an indent of one space, every line `depth` further in. Texts in JSON hold no line ends of their own.
+/// JSON with an indent of one space, all lines indented by `depth`. Strings in JSON contain no line breaks.
 fn indented(value: &Value, depth: usize) -> String {
     let mut bytes = Vec::new();
     let mut serializer = Serializer::with_formatter(&mut bytes, PrettyFormatter::with_indent(b" "));
-    // Nothing that is a value already can fail to be written.
+    // Writing a JSON value cannot fail.
     let _ = value.serialize(&mut serializer);
     let text = String::from_utf8_lossy(&bytes);
     let margin = " ".repeat(depth);
@@ -176,16 +176,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_that_jupyter_would_refuse_is_replaced_by_one_that_no_other_cell_has() {
+    fn an_id_that_nbformat_does_not_allow_is_replaced_by_a_unique_one() {
         let id = |number: u64, id: &str| {
             let cell = Cell { number, id: id.into(), ..Cell::default() };
-            value(&cell, &Brief::default())
+            value(&cell, &NotebookMetadata::default())
         };
         let long = "x".repeat(65);
         for (number, bad) in ["", "图一", "a b", "a.b", &long, "bcc-cell-2"].into_iter().enumerate() {
             let cell = id(number as u64, bad);
             assert_eq!(
-                (&cell["id"], &cell["metadata"][OURS]["id"]),
+                (&cell["id"], &cell["metadata"][METADATA_KEY]["id"]),
                 (&json!(format!("bcc-cell-{number}")), &json!(bad))
             );
         }

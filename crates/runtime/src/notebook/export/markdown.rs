@@ -1,19 +1,21 @@
-//! Markdown: texts as they are, code and outputs between fences, images in the file itself.
+//! The markdown format: texts as they are, code and outputs in code fences, images embedded.
 
 use serde_json::{Map, Value};
 
 use crate::notebook::cell::{Cell, CellKind};
 use crate::notebook::export::ansi::plain;
-use crate::notebook::export::brief::Brief;
+use crate::notebook::export::brief::NotebookMetadata;
 use crate::notebook::export::image::{Picture, picture};
 use crate::notebook::export::output::{CellOutput, read};
-use crate::notebook::export::text::{cut_short, fence, one_line, quoted, thinker, thought, words_only};
+use crate::notebook::export::text::{
+    escape_markdown, fence, incomplete_run_text, one_line, quoted, thinking_text, thinking_title,
+};
 use bcc_lang::message::language::Language;
 
-/// What the first line of a file says before the id of its session.
-pub const MARK: &str = "<!-- bcc-script notebook of session: ";
+/// The start of the first line of a file, before the id of its session.
+pub const SESSION_COMMENT_START: &str = "<!-- bcc-script notebook of session: ";
 
-/// The forms of an output's data in which markdown shows it, the first that is there counting; with the name of the fence.
+/// The types of output data that markdown shows, in order of preference, with the name of the code fence.
 const TEXTS: [(&str, &str); 5] = [
     ("text/plain", "text"),
     ("text/markdown", "markdown"),
@@ -28,33 +30,33 @@ pub struct Markdown {
 }
 
 impl Markdown {
-    pub fn head(&self, brief: &Brief) -> String {
-        let mark = format!("{MARK}{} -->\n", one_line(&brief.session));
-        if brief.shows_title { mark } else { format!("{mark}\n# {}\n", words_only(&one_line(brief.heading()))) }
+    pub fn head(&self, brief: &NotebookMetadata) -> String {
+        let mark = format!("{SESSION_COMMENT_START}{} -->\n", one_line(&brief.session));
+        if brief.shows_title { mark } else { format!("{mark}\n# {}\n", escape_markdown(&one_line(brief.heading()))) }
     }
 
-    pub fn cell(&mut self, cell: &Cell, brief: &Brief) -> String {
+    pub fn cell(&mut self, cell: &Cell, brief: &NotebookMetadata) -> String {
         self.written = true;
         match cell.kind {
-            CellKind::Markdown => format!("\n{}\n", closed(cell.content.trim_end())),
+            CellKind::Markdown => format!("\n{}\n", close_open_blocks(cell.content.trim_end())),
             CellKind::Thinking => {
-                let who = words_only(&thinker(cell, brief.language));
-                format!("\n{}\n", quoted(&format!("**{who}**\n\n{}", thought(cell).trim_end())))
+                let agent = escape_markdown(&thinking_title(cell, brief.language));
+                format!("\n{}\n", quoted(&format!("**{agent}**\n\n{}", thinking_text(cell).trim_end())))
             }
             CellKind::Code => {
                 let mut text = format!("\n{}", fenced(&cell.content, &brief.spec().language));
                 for value in &cell.outputs {
                     text.push_str(&output(&read(value), brief.language));
                 }
-                if let Some(told) = cut_short(cell, brief.language) {
-                    text.push_str(&format!("\n*{told}*\n"));
+                if let Some(message) = incomplete_run_text(cell, brief.language) {
+                    text.push_str(&format!("\n*{message}*\n"));
                 }
                 text
             }
         }
     }
 
-    /// What stands after the cells: nothing.
+    /// The text after the cells: nothing.
     pub fn tail(&self) -> String {
         String::new()
     }
@@ -62,50 +64,50 @@ impl Markdown {
 
 fn output(output: &CellOutput, language: Language) -> String {
     match output {
-        CellOutput::Stream { text, .. } => shown(text, "text"),
+        CellOutput::Stream { text, .. } => output_block(text, "text"),
         CellOutput::Error { name, value, traceback } => {
             let lines = if traceback.is_empty() { format!("{name}: {value}") } else { traceback.join("\n") };
-            shown(&lines, "text")
+            output_block(&lines, "text")
         }
         CellOutput::Data { data, .. } => match picture(data) {
-            Some(Picture::Shown(address)) => format!("\n![{}]({address})\n", words_only(&alternative(data))),
+            Some(Picture::Shown(address)) => format!("\n![{}]({address})\n", escape_markdown(&alt_text(data))),
             Some(Picture::LeftOut(mime, bytes)) => {
-                format!("\n*{}*\n", left_out(mime, bytes, language))
+                format!("\n*{}*\n", omitted_image(mime, bytes, language))
             }
             None => {
                 let text = TEXTS.iter().find_map(|(mime, name)| Some((data.get(*mime)?, *name)));
                 match text {
-                    Some((Value::String(text), name)) => shown(text, name),
-                    Some((other, name)) => shown(&format!("{other:#}"), name),
-                    None => shown(&only_types(data), "text"),
+                    Some((Value::String(text), name)) => output_block(text, name),
+                    Some((other, name)) => output_block(&format!("{other:#}"), name),
+                    None => output_block(&mime_types(data), "text"),
                 }
             }
         },
     }
 }
 
-/// What is said of an image that is not shown.
-pub fn left_out(mime: &str, bytes: usize, language: Language) -> String {
+/// The text for an image that is not shown.
+pub fn omitted_image(mime: &str, bytes: usize, language: Language) -> String {
     let bytes = bytes.to_string();
-    language.filled(
+    language.format(
         "omitted here: {mime}, {bytes} bytes; the .ipynb file contains it",
         &[("mime", mime), ("bytes", &bytes)],
     )
 }
 
-/// Of data that no form can show: its types.
-pub fn only_types(data: &Map<String, Value>) -> String {
+/// The types of data that no format can show.
+pub fn mime_types(data: &Map<String, Value>) -> String {
     data.keys().map(|mime| one_line(mime)).collect::<Vec<_>>().join(", ")
 }
 
-/// The words for who does not see a picture.
-pub fn alternative(data: &Map<String, Value>) -> String {
+/// The alternative text of an image.
+pub fn alt_text(data: &Map<String, Value>) -> String {
     let text = data.get("text/plain").and_then(Value::as_str).unwrap_or("image");
     one_line(text).chars().take(100).collect()
 }
 
-/// Output between fences; nothing for one that shows nothing.
-fn shown(text: &str, name: &str) -> String {
+/// Output in a code fence; empty if it shows nothing.
+fn output_block(text: &str, name: &str) -> String {
     let text = plain(text);
     if text.trim().is_empty() { String::new() } else { format!("\n{}", fenced(text.trim_end_matches('\n'), name)) }
 }
@@ -113,14 +115,14 @@ fn shown(text: &str, name: &str) -> String {
 fn fenced(text: &str, name: &str) -> String {
     let fence = fence(text);
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    // A name of a language is one word of letters, digits and `+#-._`.
+    // A language name is one word of letters, digits and `+#-._`.
     let allowed = |c: &char| c.is_alphanumeric() || matches!(c, '+' | '#' | '-' | '.' | '_');
     let name: String = name.chars().filter(allowed).take(40).collect();
     format!("{fence}{name}\n{text}{end}{fence}\n")
 }
 
-/// A text whose open fence or comment ends with it: what one cell leaves open must not swallow those after it.
-fn closed(text: &str) -> String {
+/// The text with open fences and comments closed, so that a cell cannot affect the following ones.
+fn close_open_blocks(text: &str) -> String {
     let mut open: Option<(char, usize)> = None;
     let (mut comment, mut rest) = (false, text);
     for line in text.lines() {
@@ -156,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_text_leaves_open_ends_with_it() {
+    fn open_fences_and_comments_are_closed() {
         let table = [
             ("a", "a"),
             ("```python\nx", "```python\nx\n```"),
@@ -169,7 +171,7 @@ mod tests {
             ("a <!-- b --> c", "a <!-- b --> c"),
         ];
         for (text, expected) in table {
-            assert_eq!(closed(text), expected, "{text:?}");
+            assert_eq!(close_open_blocks(text), expected, "{text:?}");
         }
     }
 }

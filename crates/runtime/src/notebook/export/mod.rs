@@ -1,4 +1,4 @@
-//! Notebooks that open elsewhere: `.ipynb`, markdown and HTML, written cell by cell.
+//! Exports notebooks to `.ipynb`, markdown and HTML, cell by cell.
 
 pub mod ansi;
 pub mod brief;

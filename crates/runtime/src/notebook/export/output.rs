@@ -1,32 +1,31 @@
-//! Outputs of code, read from what nbformat 4.5 has of them. A kernel is a program of somebody else's: whatever an output holds,
-//! it is read as one of four.
+//! Reads outputs of code in the format of nbformat 4.5. Kernels are untrusted: any value is read as one of four outputs.
 
 use serde_json::{Map, Value};
 
-/// What code gave.
+/// An output of code.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CellOutput {
-    /// Text of `stdout` or `stderr`.
+    /// Text on `stdout` or `stderr`.
     Stream { name: String, text: String },
-    /// Data, of the value of the last line (`execute_result`) or shown on the way (`display_data`).
+    /// Data: the value of the last line (`execute_result`) or displayed data (`display_data`).
     Data {
-        /// Of a result: whether it is one, and the kernel's count.
+        /// `Some` for a result, with the execution count of the kernel.
         result: Option<Option<u64>>,
         /// By MIME type.
         data: Map<String, Value>,
-        /// What stands beside it.
+        /// The metadata of the data.
         metadata: Map<String, Value>,
     },
     /// An error with its traceback.
     Error {
         name: String,
         value: String,
-        /// Its lines, with the colours of a terminal.
+        /// Its lines, with terminal colors.
         traceback: Vec<String>,
     },
 }
 
-/// Reads one output. What is no output of nbformat is text of `stdout`: nothing that code gave is left out in silence.
+/// Reads one output. An unknown output becomes text on `stdout`, so that no output is dropped silently.
 pub fn read(output: &Value) -> CellOutput {
     let field = |name: &str| output.get(name).map(text).unwrap_or_default();
     let map = |name: &str| output.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
@@ -54,7 +53,7 @@ pub fn read(output: &Value) -> CellOutput {
     }
 }
 
-/// Makes one text of every text that is a list of lines, so that what goes over several of them can be found in it.
+/// Joins each text that is a list of lines, so that text across several lines can be found.
 pub fn join(output: &mut Value) {
     let joined = |value: &mut Value| {
         if value.as_array().is_some_and(|lines| lines.iter().all(Value::is_string)) {
@@ -71,12 +70,12 @@ pub fn join(output: &mut Value) {
     }
 }
 
-/// Whether data of this MIME type is JSON, which stays as it is (`application/json`, `application/….+json`).
+/// Whether data of this MIME type is JSON, which is not changed (`application/json`, `application/….+json`).
 pub fn is_json(mime: &str) -> bool {
     mime.strip_prefix("application/").is_some_and(|rest| rest == "json" || rest.ends_with("+json"))
 }
 
-/// A text, or the lines of one; anything else as JSON.
+/// A text or a list of lines as one text; any other value as JSON.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -94,7 +93,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn whatever_a_kernel_sends_is_read_as_an_output() {
+    fn any_value_is_read_as_an_output() {
         let stream = |text: &str| CellOutput::Stream { name: "stdout".into(), text: text.into() };
         assert_eq!(read(&json!({ "output_type": "stream", "name": "odd", "text": ["a\n", "b"] })), stream("a\nb"));
         assert_eq!(read(&json!({ "output_type": "stream" })), stream(""));
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_over_several_lines_of_an_output_becomes_one_text() {
+    fn the_lines_of_an_output_are_joined() {
         let mut output = json!({ "output_type": "display_data", "data": { "text/plain": ["se", "cret"], "application/json": ["a", "b"] } });
         join(&mut output);
         assert_eq!(output["data"], json!({ "text/plain": "secret", "application/json": ["a", "b"] }));

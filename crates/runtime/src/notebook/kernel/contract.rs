@@ -1,4 +1,4 @@
-//! What a session asks of its kernel, whatever the kernel is.
+//! The interface between a session and its kernel.
 
 use bcc_lang::message::message::Message;
 use std::time::Duration;
@@ -9,24 +9,24 @@ use serde_json::{Map, Value};
 
 use crate::notebook::cell::CellEnd;
 
-/// What a session does when its kernel has lost its memory: after a resume, or when it died.
+/// How a session handles a kernel that lost its memory: after a resume, or when it died.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnResume {
-    /// It goes on with an empty memory, and says so.
+    /// It continues with empty memory and reports a warning.
     #[default]
     Fresh,
-    /// The code cells that ran before run again, in order, before the next one does.
+    /// The code cells that ran before run again, in order, before the next cell.
     Rerun,
 }
 
-/// The kernel of a session, as its script chose it (`session.kernel`).
+/// The kernel settings of a session, as chosen by its script (`session.kernel`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelSettings {
     /// The name of the kernel spec.
     pub name: String,
     pub on_resume: OnResume,
-    /// How long one cell may run.
+    /// The maximum run time of one cell.
     pub timeout: Duration,
     pub start_timeout: Duration,
     pub idle_timeout: Duration,
@@ -46,15 +46,15 @@ impl Default for KernelSettings {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Execution {
-    /// KernelOutputs as nbformat 4.5 has them; streams of one name that follow each other are one.
+    /// The outputs in the format of nbformat 4.5; consecutive streams with the same name are merged.
     pub outputs: Vec<Value>,
-    /// The kernel's count.
+    /// The execution count of the kernel.
     pub execution_count: Option<u64>,
     pub ended: CellEnd,
     pub ms: u64,
-    /// How many bytes of output were left out because there were too many.
-    pub left_out: u64,
-    /// The variables of the kernel after it, as they can be shown, within a bound of bytes.
+    /// The number of bytes of output that were omitted because of the limits.
+    pub omitted_bytes: u64,
+    /// The variables of the kernel after the run, as they can be shown, up to a size limit.
     pub variables: Map<String, Value>,
 }
 
@@ -68,27 +68,28 @@ pub struct KernelError {
     pub help: Option<Message>,
 }
 
-/// The kernel of one session. It starts when code first runs, and ends with the session, with the process, or when it idles.
+/// The kernel of one session. It starts when code first runs, and ends with the session, with the process, or after its idle
+/// timeout.
 #[async_trait]
 pub trait Kernel: Send + Sync {
     /// Whether code may run at all.
-    /// Errors: The refusal: the project does not allow it, is not trusted, or this build has no kernels.
-    fn permitted(&self) -> Result<(), KernelError>;
+    /// Errors: The project does not allow it or is not trusted, or this build has no kernels.
+    fn check_permission(&self) -> Result<(), KernelError>;
 
-    /// How many cells ran in the memory that it has now; 0 before it starts, and once it has died or was stopped.
-    fn ran(&self) -> u64;
+    /// The number of cells that ran since the kernel started; 0 before it starts and after it died or was stopped.
+    fn executed_cells(&self) -> u64;
 
-    /// Runs `code`, for `timeout` at most; then it is interrupted, and the kernel stays usable. When this future is dropped, the
-    /// code is interrupted before anything else runs.
-    /// Errors: When no kernel can be had. What the code does wrong is no error: see [`Execution::ended`].
+    /// Runs `code` for at most `timeout`, then interrupts it; the kernel stays usable. If this future is dropped, the code is
+    /// interrupted before anything else runs.
+    /// Errors: No kernel is available. Errors of the code are not returned as errors: see [`Execution::ended`].
     async fn execute(&self, code: &str, timeout: Duration, settings: &KernelSettings)
     -> Result<Execution, KernelError>;
 
-    /// Ends it; the next code starts it anew.
+    /// Stops it; the next code starts it again.
     async fn stop(&self);
 }
 
-/// A kernel that runs nothing, for this reason: where no project allows it, in a build without kernels, and in tests of other things.
+/// A kernel that rejects all code for this reason: if no project allows it, in builds without kernels, and in unrelated tests.
 #[derive(Clone, Debug)]
 pub struct NoKernel(pub KernelError);
 
@@ -104,11 +105,11 @@ impl Default for NoKernel {
 
 #[async_trait]
 impl Kernel for NoKernel {
-    fn permitted(&self) -> Result<(), KernelError> {
+    fn check_permission(&self) -> Result<(), KernelError> {
         Err(self.0.clone())
     }
 
-    fn ran(&self) -> u64 {
+    fn executed_cells(&self) -> u64 {
         0
     }
 

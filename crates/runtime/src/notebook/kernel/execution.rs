@@ -1,4 +1,4 @@
-//! One round of asking a kernel to run code: what it puts out is collected, and whatever it does, the round ends.
+//! Runs code in a kernel: sends the request, collects the outputs, and ends the request whatever the kernel does.
 
 use std::time::Duration;
 
@@ -9,47 +9,47 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::notebook::cell::CellEnd;
 use crate::notebook::kernel::contract::{Execution, KernelError};
 use crate::notebook::kernel::message::Received;
-use crate::notebook::kernel::outputs::{KernelOutputs, MOST_OUTPUT_BYTES};
+use crate::notebook::kernel::outputs::{KernelOutputs, MAX_OUTPUT_BYTES};
 use crate::notebook::kernel::running::Running;
 use crate::notebook::kernel::variables;
 
-/// How long code that was interrupted may take to end; then its kernel is killed.
-const GRACE: Duration = Duration::from_secs(5);
+/// The maximum time for interrupted code to end; then its kernel is killed.
+const GRACE_PERIOD: Duration = Duration::from_secs(5);
 
-/// How often code that was interrupted is interrupted again meanwhile.
-const AGAIN: Duration = Duration::from_secs(1);
+/// The interval at which the interrupt is repeated until then.
+const INTERRUPT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a kernel whose answer is there may say nothing before its word that nothing follows counts as lost. On a busy machine
-/// the thread of a kernel that tells what was put out may run seconds after the one that answers.
-const SETTLING: Duration = Duration::from_secs(10);
+/// The maximum silence of a kernel after its reply; then a missing idle status is considered lost. On a busy machine, the
+/// kernel thread that publishes outputs may run seconds after the one that replies.
+const IDLE_STATUS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the variables may take.
-const LOOKING: Duration = Duration::from_secs(2);
+/// The maximum time to read the variables.
+const VARIABLES_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Code that puts out this much more than is kept is interrupted.
-const MOST_MORE_BYTES: u64 = 64 * 1024 * 1024;
+/// Code whose output exceeds the stored size by more than this is interrupted.
+const MAX_EXCESS_BYTES: u64 = 64 * 1024 * 1024;
 
 #[derive(Debug)]
-pub(crate) struct Round {
+pub(crate) struct RequestResult {
     pub(crate) outputs: KernelOutputs,
-    /// The content of the answer, when there is one.
+    /// The content of the reply, if there is one.
     pub(crate) reply: Value,
     pub(crate) ended: CellEnd,
-    /// Whether the kernel can be asked again.
+    /// Whether the kernel can be used again.
     pub(crate) is_usable: bool,
 }
 
-/// Where what came of it goes; it is closed when nobody waits any more.
+/// The receiver of the result; it is closed when the caller no longer waits.
 pub(crate) type KernelAnswer = oneshot::Sender<Result<Execution, KernelError>>;
 
-/// Runs a cell, and looks at the variables afterwards. Gives whether the kernel can be asked again.
-pub(crate) async fn cell(
+/// Runs a cell and then reads the variables. Also returns whether the kernel can be used again.
+pub(crate) async fn run_cell(
     kernel: &mut Running,
     code: &str,
-    most: Duration,
-    answer: &mut KernelAnswer,
+    limit: Duration,
+    result_sender: &mut KernelAnswer,
 ) -> (Execution, bool) {
-    let began = Instant::now();
+    let start = Instant::now();
     let content = json!({
         "code": code,
         "silent": false,
@@ -58,19 +58,20 @@ pub(crate) async fn cell(
         "allow_stdin": false,
         "stop_on_error": true,
     });
-    let Round { outputs, reply, ended, mut is_usable } = round(kernel, &content, most, answer).await;
-    let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let RequestResult { outputs, reply, ended, mut is_usable } =
+        send_request(kernel, &content, limit, result_sender).await;
+    let ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut variables = Map::new();
-    if is_usable && kernel.is_python && !answer.is_closed() {
-        (variables, is_usable) = look(kernel, answer).await;
+    if is_usable && kernel.is_python && !result_sender.is_closed() {
+        (variables, is_usable) = read_variables(kernel, result_sender).await;
     }
     let (outputs, left_out) = outputs.finish();
     let execution_count = reply.get("execution_count").and_then(Value::as_u64);
-    (Execution { outputs, execution_count, ended, ms, left_out, variables }, is_usable)
+    (Execution { outputs, execution_count, ended, ms, omitted_bytes: left_out, variables }, is_usable)
 }
 
-/// The variables of the kernel; none when they cannot be had.
-async fn look(kernel: &mut Running, answer: &mut KernelAnswer) -> (Map<String, Value>, bool) {
+/// Reads the variables of the kernel; empty if they are not available.
+async fn read_variables(kernel: &mut Running, result_sender: &mut KernelAnswer) -> (Map<String, Value>, bool) {
     let content = json!({
         "code": "",
         "silent": true,
@@ -79,123 +80,133 @@ async fn look(kernel: &mut Running, answer: &mut KernelAnswer) -> (Map<String, V
         "allow_stdin": false,
         "stop_on_error": false,
     });
-    let round = round(kernel, &content, LOOKING, answer).await;
-    let found = round.reply.pointer("/user_expressions/variables").and_then(variables::of_reply);
-    if found.is_none() {
-        tracing::debug!(ended = ?round.ended, "the variables of the kernel cannot be had");
+    let result = send_request(kernel, &content, VARIABLES_TIMEOUT, result_sender).await;
+    let variables = result.reply.pointer("/user_expressions/variables").and_then(variables::from_reply);
+    if variables.is_none() {
+        tracing::debug!(ended = ?result.ended, "the variables of the kernel cannot be had");
     }
-    (found.unwrap_or_default(), round.is_usable)
+    (variables.unwrap_or_default(), result.is_usable)
 }
 
 /// Why code was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
+enum InterruptReason {
     TooLong,
     TooMuch,
     Abandoned,
 }
 
-/// Asks, and collects until it is over: the answer is there and the kernel idles, or it is gone.
-async fn round(kernel: &mut Running, content: &Value, most: Duration, answer: &mut KernelAnswer) -> Round {
+/// Sends a request and collects outputs until the reply was received and the kernel is idle, or the kernel is gone.
+async fn send_request(
+    kernel: &mut Running,
+    content: &Value,
+    limit: Duration,
+    result_sender: &mut KernelAnswer,
+) -> RequestResult {
     let mut outputs = KernelOutputs::default();
     let Ok(id) = kernel.ask("execute_request", content).await else {
-        return Round { outputs, reply: Value::Null, ended: CellEnd::Died, is_usable: false };
+        return RequestResult { outputs, reply: Value::Null, ended: CellEnd::Died, is_usable: false };
     };
     let (mut reply, mut is_idle, mut bytes) = (None, false, 0_u64);
-    let (mut why, mut wake) = (None, Instant::now() + most);
-    let (mut give_up, mut heard) = (wake, kernel.heard());
+    let (mut reason, mut wake) = (None, Instant::now() + limit);
+    let (mut give_up, mut received_bytes) = (wake, kernel.received_bytes());
     while !(is_idle && reply.is_some()) {
         let mut interrupted = None;
-        // What ends a round is looked at before what a kernel says: it may never stop talking.
+        // Conditions that end the request are checked before the messages of the kernel, which may never stop.
         tokio::select! {
             biased;
-            () = answer.closed(), if why.is_none() => interrupted = Some(Why::Abandoned),
-            () = sleep_until(wake) => match why {
-                // The answer is there, and nothing is said any more: only the word that nothing follows was lost.
-                _ if reply.is_some() && heard == kernel.heard() => break,
+            () = result_sender.closed(), if reason.is_none() => interrupted = Some(InterruptReason::Abandoned),
+            () = sleep_until(wake) => match reason {
+                // The reply was received and nothing follows: only the idle status was lost.
+                _ if reply.is_some() && received_bytes == kernel.received_bytes() => break,
                 _ if reply.is_some() => {
-                    heard = kernel.heard();
-                    wake = Instant::now() + SETTLING;
+                    received_bytes = kernel.received_bytes();
+                    wake = Instant::now() + IDLE_STATUS_TIMEOUT;
                 }
-                None => interrupted = Some(Why::TooLong),
-                Some(why) if Instant::now() >= give_up => {
+                None => interrupted = Some(InterruptReason::TooLong),
+                Some(reason) if Instant::now() >= give_up => {
                     kernel.process.kill().await;
-                    return over(outputs, reply, Some(why), false);
+                    return finish(outputs, reply, Some(reason), false);
                 }
-                // An interrupt that comes before the code has begun is lost.
-                again => interrupted = again,
+                // An interrupt that arrives before the code has started has no effect.
+                previous => interrupted = previous,
             },
-            answered = kernel.shell.recv() => match answered {
-                Some(answered) if answered.parent.as_ref() == Some(&id) => {
-                    reply = Some(answered.content.unwrap_or_default());
-                    heard = kernel.heard();
-                    wake = Instant::now() + SETTLING;
+            reply_message = kernel.shell.recv() => match reply_message {
+                Some(reply_message) if reply_message.parent.as_ref() == Some(&id) => {
+                    reply = Some(reply_message.content.unwrap_or_default());
+                    received_bytes = kernel.received_bytes();
+                    wake = Instant::now() + IDLE_STATUS_TIMEOUT;
                 }
                 Some(_) => {}
-                None => return died(kernel, &id, outputs, reply, why).await,
+                None => return died(kernel, &id, outputs, reply, reason).await,
             },
-            told = kernel.iopub.recv() => match told {
-                // That nothing follows was said of another question, which may wait here since before this one was asked.
-                Some(told) if told.parent.as_ref() != Some(&id) => {}
-                Some(told) => {
-                    bytes = bytes.saturating_add(told.bytes);
-                    is_idle |= told.kind == "status" && is(&told, "execution_state", "idle");
-                    outputs.take(told);
-                    if why.is_none() && bytes > MOST_OUTPUT_BYTES as u64 + MOST_MORE_BYTES {
-                        interrupted = Some(Why::TooMuch);
+            message = kernel.iopub.recv() => match message {
+                // The idle status of another request, which may have been queued before this one was sent.
+                Some(message) if message.parent.as_ref() != Some(&id) => {}
+                Some(message) => {
+                    bytes = bytes.saturating_add(message.bytes);
+                    is_idle |= message.kind == "status" && has_value(&message, "execution_state", "idle");
+                    outputs.take(message);
+                    if reason.is_none() && bytes > MAX_OUTPUT_BYTES as u64 + MAX_EXCESS_BYTES {
+                        interrupted = Some(InterruptReason::TooMuch);
                     }
                 }
-                None => return died(kernel, &id, outputs, reply, why).await,
+                None => return died(kernel, &id, outputs, reply, reason).await,
             },
-            _ = kernel.process.child.wait() => return died(kernel, &id, outputs, reply, why).await,
+            _ = kernel.process.child.wait() => return died(kernel, &id, outputs, reply, reason).await,
         }
         if interrupted.is_some() {
-            if why.is_none() {
-                give_up = Instant::now() + GRACE;
+            if reason.is_none() {
+                give_up = Instant::now() + GRACE_PERIOD;
             }
-            why = interrupted;
-            // What has answered runs no more.
+            reason = interrupted;
+            // Code with a reply has ended.
             if reply.is_none() {
                 kernel.interrupt().await;
-                wake = give_up.min(Instant::now() + AGAIN);
+                wake = give_up.min(Instant::now() + INTERRUPT_INTERVAL);
             }
         }
     }
-    over(outputs, reply, why, true)
+    finish(outputs, reply, reason, true)
 }
 
-/// The kernel is gone: what it said before is still there to be read.
+/// The kernel is gone: messages that it sent before can still be read.
 async fn died(
     kernel: &mut Running,
     id: &str,
     mut outputs: KernelOutputs,
     reply: Option<Value>,
-    why: Option<Why>,
-) -> Round {
+    reason: Option<InterruptReason>,
+) -> RequestResult {
     let until = Instant::now() + Duration::from_millis(500);
     kernel.process.kill().await;
-    while let Ok(Some(told)) = timeout(until.saturating_duration_since(Instant::now()), kernel.iopub.recv()).await {
-        if told.parent.as_deref() == Some(id) {
-            outputs.take(told);
+    while let Ok(Some(message)) = timeout(until.saturating_duration_since(Instant::now()), kernel.iopub.recv()).await {
+        if message.parent.as_deref() == Some(id) {
+            outputs.take(message);
         }
     }
-    Round {
-        ended: if why == Some(Why::TooLong) { CellEnd::TimedOut } else { CellEnd::Died },
-        ..over(outputs, reply, why, false)
+    RequestResult {
+        ended: if reason == Some(InterruptReason::TooLong) { CellEnd::TimedOut } else { CellEnd::Died },
+        ..finish(outputs, reply, reason, false)
     }
 }
 
-fn over(outputs: KernelOutputs, reply: Option<Value>, why: Option<Why>, is_usable: bool) -> Round {
+fn finish(
+    outputs: KernelOutputs,
+    reply: Option<Value>,
+    reason: Option<InterruptReason>,
+    is_usable: bool,
+) -> RequestResult {
     let reply = reply.unwrap_or_default();
-    let ended = match why {
-        Some(Why::TooLong) => CellEnd::TimedOut,
-        Some(Why::TooMuch | Why::Abandoned) => CellEnd::Interrupted,
+    let ended = match reason {
+        Some(InterruptReason::TooLong) => CellEnd::TimedOut,
+        Some(InterruptReason::TooMuch | InterruptReason::Abandoned) => CellEnd::Interrupted,
         None if reply.get("status").and_then(Value::as_str) == Some("ok") => CellEnd::Ok,
         None => CellEnd::Error,
     };
-    Round { outputs, reply, ended, is_usable }
+    RequestResult { outputs, reply, ended, is_usable }
 }
 
-fn is(told: &Received, name: &str, value: &str) -> bool {
-    told.content.as_ref().and_then(|content| content.get(name)).and_then(Value::as_str) == Some(value)
+fn has_value(message: &Received, name: &str, value: &str) -> bool {
+    message.content.as_ref().and_then(|content| content.get(name)).and_then(Value::as_str) == Some(value)
 }

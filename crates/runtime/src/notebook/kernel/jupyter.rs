@@ -1,5 +1,5 @@
-//! A Jupyter kernel for a session: it lives in a thread of its own, so that it is watched, and idles out, whatever the session
-//! waits for, and whatever clock the session has.
+//! The Jupyter kernel of a session. It is managed by a separate thread, so that it is monitored and its idle timeout works
+//! independently of the session and its clock.
 
 use bcc_lang::message::message::Message;
 use std::pin::pin;
@@ -13,26 +13,26 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 
 use crate::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
-use crate::notebook::kernel::execution::{KernelAnswer, cell};
+use crate::notebook::kernel::execution::{KernelAnswer, run_cell};
 use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::running::Running;
 use crate::notebook::kernel::specs::find;
 
-/// The kernel of a session. Nothing starts before code runs.
+/// The kernel of a session. It starts when code first runs.
 pub struct JupyterKernel {
-    place: Arc<KernelLocation>,
+    location: Arc<KernelLocation>,
     ran: Arc<AtomicU64>,
     thread: Mutex<Option<Thread>>,
 }
 
 struct Thread {
-    asks: mpsc::UnboundedSender<Asked>,
-    /// Dropped when the kernel is to end, whatever it does.
-    lives: oneshot::Sender<()>,
+    requests: mpsc::UnboundedSender<Request>,
+    /// Dropped to stop the kernel, even if it is busy.
+    alive: oneshot::Sender<()>,
     handle: JoinHandle<()>,
 }
 
-struct Asked {
+struct Request {
     code: String,
     timeout: Duration,
     settings: KernelSettings,
@@ -40,35 +40,35 @@ struct Asked {
 }
 
 impl JupyterKernel {
-    /// A kernel that is to live there.
-    pub fn new(place: KernelLocation) -> Self {
-        Self { place: Arc::new(place), ran: Arc::default(), thread: Mutex::default() }
+    /// A kernel with this location.
+    pub fn new(location: KernelLocation) -> Self {
+        Self { location: Arc::new(location), ran: Arc::default(), thread: Mutex::default() }
     }
 
-    fn ask(&self, asked: Asked) -> Result<(), KernelError> {
+    fn ask(&self, request: Request) -> Result<(), KernelError> {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = match &*thread {
-            Some(thread) => match thread.asks.send(asked) {
+        let request = match &*thread {
+            Some(thread) => match thread.requests.send(request) {
                 Ok(()) => return Ok(()),
-                Err(mpsc::error::SendError(asked)) => asked,
+                Err(mpsc::error::SendError(request)) => request,
             },
-            None => asked,
+            None => request,
         };
-        let (asks, receiver) = mpsc::unbounded_channel();
-        let (lives, ended) = oneshot::channel();
-        let (place, ran) = (Arc::clone(&self.place), Arc::clone(&self.ran));
-        let body = move || live(&place, &ran, receiver, ended);
-        let handle = std::thread::Builder::new().name("kernel".to_owned()).spawn(body).map_err(|_| gone())?;
-        let _ = asks.send(asked);
-        *thread = Some(Thread { asks, lives, handle });
+        let (requests, receiver) = mpsc::unbounded_channel();
+        let (alive, ended) = oneshot::channel();
+        let (location, ran) = (Arc::clone(&self.location), Arc::clone(&self.ran));
+        let body = move || run_thread(&location, &ran, receiver, ended);
+        let handle = std::thread::Builder::new().name("kernel".to_owned()).spawn(body).map_err(|_| stopped_error())?;
+        let _ = requests.send(request);
+        *thread = Some(Thread { requests, alive, handle });
         Ok(())
     }
 
     fn end(&self) -> Option<JoinHandle<()>> {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.ran.store(0, Ordering::Release);
-        thread.map(|Thread { lives, handle, .. }| {
-            drop(lives);
+        thread.map(|Thread { alive, handle, .. }| {
+            drop(alive);
             handle
         })
     }
@@ -76,14 +76,14 @@ impl JupyterKernel {
 
 impl Drop for JupyterKernel {
     fn drop(&mut self) {
-        // The process may end right after this: nothing of the kernel is to be left then.
+        // The process may exit right after this, so the kernel must be gone by then.
         if let Some(handle) = self.end() {
             let _ = handle.join();
         }
     }
 }
 
-fn gone() -> KernelError {
+fn stopped_error() -> KernelError {
     KernelError {
         code: "kernel-did-not-start",
         message: Message::word("the kernel was stopped before the code could run"),
@@ -93,11 +93,11 @@ fn gone() -> KernelError {
 
 #[async_trait]
 impl Kernel for JupyterKernel {
-    fn permitted(&self) -> Result<(), KernelError> {
-        self.place.refused.clone().map_or(Ok(()), Err)
+    fn check_permission(&self) -> Result<(), KernelError> {
+        self.location.permission_error.clone().map_or(Ok(()), Err)
     }
 
-    fn ran(&self) -> u64 {
+    fn executed_cells(&self) -> u64 {
         self.ran.load(Ordering::Acquire)
     }
 
@@ -107,10 +107,10 @@ impl Kernel for JupyterKernel {
         timeout: Duration,
         settings: &KernelSettings,
     ) -> Result<Execution, KernelError> {
-        self.permitted()?;
-        let (answer, answered) = oneshot::channel();
-        self.ask(Asked { code: code.to_owned(), timeout, settings: settings.clone(), answer })?;
-        answered.await.unwrap_or_else(|_| Err(gone()))
+        self.check_permission()?;
+        let (answer, result) = oneshot::channel();
+        self.ask(Request { code: code.to_owned(), timeout, settings: settings.clone(), answer })?;
+        result.await.unwrap_or_else(|_| Err(stopped_error()))
     }
 
     async fn stop(&self) {
@@ -120,28 +120,33 @@ impl Kernel for JupyterKernel {
     }
 }
 
-/// The life of the thread: until the session needs no kernel any more.
-fn live(place: &KernelLocation, ran: &AtomicU64, asks: mpsc::UnboundedReceiver<Asked>, ended: oneshot::Receiver<()>) {
+/// The main function of the thread: runs until the session no longer needs a kernel.
+fn run_thread(
+    location: &KernelLocation,
+    ran: &AtomicU64,
+    requests: mpsc::UnboundedReceiver<Request>,
+    ended: oneshot::Receiver<()>,
+) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return };
     runtime.block_on(async {
-        let mut kernel = Held { running: None, is_busy: false };
+        let mut kernel = KernelSlot { running: None, is_busy: false };
         tokio::select! {
             biased;
             _ = ended => {}
-            () = serve(place, ran, asks, &mut kernel) => {}
+            () = serve(location, ran, requests, &mut kernel) => {}
         }
         kernel.end(ran).await;
     });
 }
 
-/// The kernel, while there is one.
-struct Held {
+/// The kernel, if it is running.
+struct KernelSlot {
     running: Option<Running>,
     is_busy: bool,
 }
 
-impl Held {
+impl KernelSlot {
     async fn end(&mut self, ran: &AtomicU64) {
         ran.store(0, Ordering::Release);
         if let Some(running) = self.running.take() {
@@ -151,13 +156,18 @@ impl Held {
     }
 }
 
-async fn serve(place: &KernelLocation, ran: &AtomicU64, mut asks: mpsc::UnboundedReceiver<Asked>, kernel: &mut Held) {
-    let mut idle = Duration::MAX;
+async fn serve(
+    location: &KernelLocation,
+    ran: &AtomicU64,
+    mut requests: mpsc::UnboundedReceiver<Request>,
+    kernel: &mut KernelSlot,
+) {
+    let mut timeout = Duration::MAX;
     loop {
-        let asked = match &mut kernel.running {
-            None => asks.recv().await,
+        let request = match &mut kernel.running {
+            None => requests.recv().await,
             Some(running) => {
-                let idled = pin!(sleep(idle));
+                let idle_timeout = pin!(sleep(timeout));
                 tokio::select! {
                     biased;
                     _ = running.process.child.wait() => {
@@ -165,8 +175,8 @@ async fn serve(place: &KernelLocation, ran: &AtomicU64, mut asks: mpsc::Unbounde
                         kernel.end(ran).await;
                         continue;
                     }
-                    asked = asks.recv() => asked,
-                    () = idled => {
+                    request = requests.recv() => request,
+                    () = idle_timeout => {
                         tracing::debug!("the kernel had nothing to do and is stopped");
                         kernel.end(ran).await;
                         continue;
@@ -174,37 +184,37 @@ async fn serve(place: &KernelLocation, ran: &AtomicU64, mut asks: mpsc::Unbounde
                 }
             }
         };
-        let Some(mut asked) = asked else { return };
-        idle = asked.settings.idle_timeout;
-        let answer = run(place, ran, kernel, &mut asked).await;
-        let _ = asked.answer.send(answer);
+        let Some(mut request) = request else { return };
+        timeout = request.settings.idle_timeout;
+        let answer = run(location, ran, kernel, &mut request).await;
+        let _ = request.answer.send(answer);
     }
 }
 
 async fn run(
-    place: &KernelLocation,
+    location: &KernelLocation,
     ran: &AtomicU64,
-    kernel: &mut Held,
-    asked: &mut Asked,
+    kernel: &mut KernelSlot,
+    request: &mut Request,
 ) -> Result<Execution, KernelError> {
-    let Asked { code, timeout, settings, answer } = asked;
+    let Request { code, timeout, settings, answer } = request;
     if answer.is_closed() {
-        return Err(gone());
+        return Err(stopped_error());
     }
     let running = match &mut kernel.running {
         Some(running) => running,
         None => {
-            let spec = find(&settings.name, &place.variables)?;
+            let spec = find(&settings.name, &location.variables)?;
             tracing::debug!(kernel = spec.name, "a kernel starts");
-            kernel.running.insert(Running::start(place, settings, &spec).await?)
+            kernel.running.insert(Running::start(location, settings, &spec).await?)
         }
     };
     if answer.is_closed() {
-        return Err(gone());
+        return Err(stopped_error());
     }
     ran.fetch_add(1, Ordering::AcqRel);
     kernel.is_busy = true;
-    let (execution, is_usable) = cell(running, code, *timeout, answer).await;
+    let (execution, is_usable) = run_cell(running, code, *timeout, answer).await;
     kernel.is_busy = !is_usable;
     if !is_usable {
         kernel.end(ran).await;

@@ -1,17 +1,17 @@
-//! Where the kernels of a session live: the directory, the environment, and whether code may run there at all.
+//! The location of kernels: directory, environment, and whether code may run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::notebook::kernel::contract::KernelError;
 
-/// What a kernel is given.
+/// The location of a kernel.
 #[derive(Clone, Default)]
 pub struct KernelLocation {
-    /// The directory of the project: code runs there.
+    /// The directory of the project, in which code runs.
     pub directory: PathBuf,
-    /// The environment, without what must stay secret.
+    /// The environment without secrets.
     pub variables: BTreeMap<String, String>,
-    /// Why code may not run here, when it may not.
-    pub refused: Option<KernelError>,
+    /// Why code may not run, if it may not.
+    pub permission_error: Option<KernelError>,
 }

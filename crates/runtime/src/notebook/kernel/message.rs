@@ -1,5 +1,5 @@
-//! Messages between a kernel and us (the Jupyter messaging protocol 5.3): made, signed, read within a bound, and their signatures
-//! looked at.
+//! Messages of the Jupyter messaging protocol 5.3: sends and signs them, and reads them up to a size limit with a check of
+//! their signatures.
 
 use std::fmt::Write as _;
 use std::io::{Error, Result};
@@ -10,21 +10,21 @@ use serde_json::{Value, json};
 
 use crate::notebook::kernel::zmtp::{Receiving, Sending};
 
-/// So many bytes of a message are kept; of a longer one, only what it is and what it answers.
-pub(crate) const MOST_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
+/// The maximum stored size of a message, in bytes. Of a longer one, only its type and its parent are stored.
+pub(crate) const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// So many frames of a message are looked at. Buffers of widgets come after them.
-const MOST_FRAMES: usize = 16;
+/// The maximum number of frames of a message that are read. Buffers of widgets come after them.
+const MAX_FRAMES: usize = 16;
 
 const DELIMITER: &[u8] = b"<IDS|MSG>";
 
-/// What both sides sign with, and who we are.
+/// The signing key and the identity of this client.
 #[derive(Clone)]
 pub(crate) struct Identity {
     key: Key,
-    /// The key as the kernel is told it.
+    /// The key in the form that the kernel receives.
     pub(crate) secret: String,
-    /// The name of our side of the talk.
+    /// The session id of this client.
     pub(crate) session: String,
 }
 
@@ -32,19 +32,19 @@ pub(crate) struct Identity {
 pub(crate) struct Received {
     /// `msg_type`.
     pub(crate) kind: String,
-    /// `msg_id` of what it answers.
+    /// The `msg_id` of its parent.
     pub(crate) parent: Option<String>,
-    /// Its content; none when it was too long.
+    /// Its content; `None` if it was too long.
     pub(crate) content: Option<Value>,
-    /// How long its content was.
+    /// The size of its content in bytes.
     pub(crate) bytes: u64,
 }
 
-/// So many random bytes, as hexadecimal digits.
+/// This many random bytes, as hexadecimal digits.
 pub(crate) fn random(bytes: usize) -> Result<String> {
-    let mut made = vec![0; bytes];
-    SystemRandom::new().fill(&mut made).map_err(|_| Error::other("this machine cannot provide random numbers"))?;
-    Ok(hexadecimal(&made))
+    let mut buffer = vec![0; bytes];
+    SystemRandom::new().fill(&mut buffer).map_err(|_| Error::other("this machine cannot provide random numbers"))?;
+    Ok(hexadecimal(&buffer))
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
@@ -60,13 +60,13 @@ impl Identity {
         Ok(Self { key: Key::new(HMAC_SHA256, secret.as_bytes()), secret, session: random(16)? })
     }
 
-    /// Sends a message, with an id of its own.
+    /// Sends a message with its own id.
     pub(crate) async fn send(&self, to: &mut Sending, id: &str, kind: &str, content: &Value) -> Result<()> {
         let header = json!({
             "msg_id": id,
             "username": "bcc-script",
             "session": self.session,
-            // The protocol wants one, and no kernel looks at it: the clock stays with the engine.
+            // The protocol requires a date, but kernels do not use it; only the engine reads the clock.
             "date": "1970-01-01T00:00:00Z",
             "msg_type": kind,
             "version": "5.3",
@@ -80,38 +80,38 @@ impl Identity {
         to.message(&[DELIMITER, signature.as_bytes(), header, parent, metadata, content]).await
     }
 
-    /// The next message. Its signature is looked at also where its content is too long to be kept.
+    /// The next message. Its signature is also checked if its content is too long to be stored.
     pub(crate) async fn read(&self, from: &mut Receiving) -> Result<Received> {
         loop {
             let mut frames: Vec<Vec<u8>> = Vec::new();
             let mut context = Context::with_key(&self.key);
-            let (mut kept, mut content_bytes) = (0, 0);
+            let (mut stored_bytes, mut content_bytes) = (0, 0);
             loop {
                 let frame = from.frame().await?;
                 if frame.command {
-                    // Heartbeats of the wire are asked for by the side that wants them, which we never are.
+                    // ZMTP heartbeats are requested by the side that wants them, which is never this client.
                     from.body(frame.length, |_| {}).await?;
                     continue;
                 }
-                // What follows the delimiter: the signature, and four frames that it signs.
+                // The delimiter is followed by the signature and the four frames that it covers.
                 let after = frames.iter().position(|frame| frame == DELIMITER).map(|at| frames.len() - at);
                 let is_signed = after.is_some_and(|after| (2..=5).contains(&after));
                 if after == Some(5) {
                     content_bytes = frame.length;
                 }
-                let keep = frames.len() < MOST_FRAMES && frame.length <= (MOST_MESSAGE_BYTES - kept) as u64;
+                let is_stored = frames.len() < MAX_FRAMES && frame.length <= (MAX_MESSAGE_BYTES - stored_bytes) as u64;
                 let mut body = Vec::new();
                 from.body(frame.length, |piece| {
                     if is_signed {
                         context.update(piece);
                     }
-                    if keep {
+                    if is_stored {
                         body.extend(piece);
                     }
                 })
                 .await?;
-                kept += body.len();
-                if frames.len() < MOST_FRAMES {
+                stored_bytes += body.len();
+                if frames.len() < MAX_FRAMES {
                     frames.push(body);
                 }
                 if !frame.more {
@@ -126,22 +126,23 @@ impl Identity {
     }
 }
 
-/// What the frames say, when they are a message with this signature.
+/// Parses the frames if they are a message with this signature.
 fn read(frames: &[Vec<u8>], signature: &str, bytes: u64) -> Option<Received> {
     let at = frames.iter().position(|frame| frame == DELIMITER)?;
     let [given, header, parent, _, content, ..] = frames.get(at + 1..)? else { return None };
-    // Whoever could measure how long this takes is on this machine, and reads the connection file.
+    // A constant-time comparison is not needed: an attacker who can measure its time is on this machine and can read the
+    // connection file.
     if given != signature.as_bytes() {
         return None;
     }
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
-    let (header, parent) = (json_of(header)?, json_of(parent).unwrap_or_default());
-    let content = if content.is_empty() { None } else { json_of(content) };
+    let (header, parent) = (parse_json(header)?, parse_json(parent).unwrap_or_default());
+    let content = if content.is_empty() { None } else { parse_json(content) };
     Some(Received { kind: text(&header, "msg_type")?, parent: text(&parent, "msg_id"), content, bytes })
 }
 
-/// JSON, also where a text in it is no UTF-8.
-fn json_of(bytes: &[u8]) -> Option<Value> {
+/// Parses JSON; invalid UTF-8 in it is accepted.
+fn parse_json(bytes: &[u8]) -> Option<Value> {
     let read = serde_json::from_slice(bytes);
     read.or_else(|_| serde_json::from_str(&String::from_utf8_lossy(bytes))).ok()
 }

@@ -1,5 +1,5 @@
-//! The kernel that runs the code of a notebook. Besides the stores and the providers of models, this module and `effects/` are the
-//! only ones that touch the outside world.
+//! The kernel that runs the code of a notebook. Apart from the stores and the model providers, only this module and `effects/`
+//! access files, processes and the network.
 
 pub mod contract;
 pub mod location;

@@ -1,5 +1,5 @@
-//! The process of a kernel: started in a process group of its own, told by a file that nobody else reads where to listen, and
-//! ended with all that it started.
+//! The process of a kernel. It starts in its own process group, receives its ports in a private connection file, and is killed
+//! with all processes of its group.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{Result, Write as _};
@@ -20,14 +20,14 @@ use crate::notebook::kernel::location::KernelLocation;
 use crate::notebook::kernel::message::{Identity, random};
 use crate::notebook::kernel::specs::KernelSpec;
 
-/// So much of what the process itself says is kept: the end.
-const MOST_SAID_BYTES: usize = 8 * 1024;
+/// The maximum stored size of the standard error of the process, in bytes; the end is stored.
+const MAX_STDERR_BYTES: usize = 8 * 1024;
 
-/// A directory of our own, gone with it.
+/// A temporary directory, which is removed when this is dropped.
 #[derive(Debug)]
-struct Folder(PathBuf);
+struct TempDirectory(PathBuf);
 
-impl Folder {
+impl TempDirectory {
     fn new() -> Result<Self> {
         let path = std::env::temp_dir().join(format!("bcc-script-{}", random(8)?));
         DirBuilder::new().mode(0o700).create(&path)?;
@@ -35,7 +35,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TempDirectory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -43,33 +43,34 @@ impl Drop for Folder {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ports {
-    /// Where code is sent.
+    /// The channel for code requests.
     pub(crate) shell: u16,
-    /// Where everything is told.
+    /// The channel for broadcast messages.
     pub(crate) iopub: u16,
-    /// Where interrupts are sent.
+    /// The channel for interrupts.
     pub(crate) control: u16,
 }
 
-/// A process that is to be a kernel. When this is dropped, it is killed with its whole group.
+/// A kernel process. Dropping it kills the process and its group.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) child: Child,
     pub(crate) ports: Ports,
     group: Option<Pid>,
-    said: Arc<Mutex<Vec<u8>>>,
-    listening: Option<JoinHandle<()>>,
-    _folder: Folder,
+    stderr: Arc<Mutex<Vec<u8>>>,
+    stderr_reader: Option<JoinHandle<()>>,
+    _directory: TempDirectory,
 }
 
 impl Process {
-    pub(crate) fn start(spec: &KernelSpec, place: &KernelLocation, identity: &Identity) -> Result<Self> {
-        let folder = Folder::new()?;
-        let file = folder.0.join("connection.json");
-        // Held until the process is there: so long, the system gives these ports to nobody else.
-        let held = (0..5).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).collect::<Result<Vec<_>>>()?;
+    pub(crate) fn start(spec: &KernelSpec, location: &KernelLocation, identity: &Identity) -> Result<Self> {
+        let directory = TempDirectory::new()?;
+        let file = directory.0.join("connection.json");
+        // The listeners are kept until the process has started, so that the system does not assign these ports to another
+        // program before.
+        let listeners = (0..5).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).collect::<Result<Vec<_>>>()?;
         let mut ports = [0; 5];
-        for (port, listener) in ports.iter_mut().zip(&held) {
+        for (port, listener) in ports.iter_mut().zip(&listeners) {
             *port = listener.local_addr()?.port();
         }
         let [shell, iopub, control, stdin, heartbeat] = ports;
@@ -86,24 +87,24 @@ impl Process {
             "kernel_name": spec.name,
         });
         write_private(&file, connection.to_string().as_bytes())?;
-        let mut command = command(spec, place, &file)?;
+        let mut command = command(spec, location, &file)?;
         let mut child = command.spawn()?;
-        drop(held);
-        let said = Arc::default();
-        let listening = child.stderr.take().map(|stderr| tokio::spawn(listen(stderr, Arc::clone(&said))));
+        drop(listeners);
+        let stderr = Arc::default();
+        let stderr_reader = child.stderr.take().map(|pipe| tokio::spawn(read_stderr(pipe, Arc::clone(&stderr))));
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        Ok(Self { child, ports: Ports { shell, iopub, control }, group, said, listening, _folder: folder })
+        Ok(Self { child, ports: Ports { shell, iopub, control }, group, stderr, stderr_reader, _directory: directory })
     }
 
-    /// The last line that the process itself said, for whoever cannot start it.
-    pub(crate) async fn last_words(&mut self) -> String {
-        if let Some(listening) = self.listening.take() {
-            // It is over, but what it said may not be read yet; what it started may keep the pipe open.
-            let _ = tokio::time::timeout(Duration::from_millis(300), listening).await;
+    /// The last line of the standard error, for errors at the start.
+    pub(crate) async fn last_stderr_line(&mut self) -> String {
+        if let Some(reader) = self.stderr_reader.take() {
+            // The process has ended, but its standard error may not be read completely; a child process may keep the pipe open.
+            let _ = tokio::time::timeout(Duration::from_millis(300), reader).await;
         }
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = String::from_utf8_lossy(&said);
-        let last = said.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let stderr = String::from_utf8_lossy(&stderr);
+        let last = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
         last.chars().filter(|c| !c.is_control()).take(200).collect()
     }
 
@@ -111,17 +112,16 @@ impl Process {
         self.signal(Signal::INT);
     }
 
-    /// Kills it with its group, and waits until it is gone.
+    /// Kills the process group and waits until the process has ended.
     pub(crate) async fn kill(&mut self) {
         self.signal(Signal::KILL);
-        // Nothing survives this signal; a process that the system itself holds is not worth waiting for.
+        // No process survives this signal; a process that is blocked in the kernel of the system is not worth waiting for.
         let _ = tokio::time::timeout(Duration::from_secs(2), self.child.wait()).await;
     }
 
     fn signal(&self, signal: Signal) {
         if let Some(group) = self.group {
-            // The group outlives its first process as long as another one is in it, and its number is given to nobody else
-            // meanwhile.
+            // The group exists as long as it has members, and its id is not reused meanwhile.
             let _ = kill_process_group(group, signal);
         }
     }
@@ -137,26 +137,26 @@ fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(bytes)
 }
 
-fn command(spec: &KernelSpec, place: &KernelLocation, file: &Path) -> Result<Command> {
+fn command(spec: &KernelSpec, location: &KernelLocation, file: &Path) -> Result<Command> {
     let mut parts = spec.argv.iter().map(|part| part.replace("{connection_file}", &file.to_string_lossy()));
     let program = parts.next().unwrap_or_default();
     let mut command = Command::new(program);
-    command.args(parts).env_clear().envs(&place.variables).envs(&spec.variables);
-    // A kernel that knows its parent ends when that is gone, also when it was killed and could say nothing.
+    command.args(parts).env_clear().envs(&location.variables).envs(&spec.variables);
+    // A kernel that knows its parent ends with it, even if the parent was killed.
     command.env("JPY_PARENT_PID", std::process::id().to_string());
-    command.current_dir(std::path::absolute(&place.directory)?);
+    command.current_dir(std::path::absolute(&location.directory)?);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command.process_group(0).kill_on_drop(true);
     Ok(command)
 }
 
-/// Reads what the process says by itself, so that it never waits for us, and keeps the end.
-async fn listen(mut stderr: ChildStderr, said: Arc<Mutex<Vec<u8>>>) {
+/// Reads the standard error, so that the process never blocks, and stores its end.
+async fn read_stderr(mut stderr: ChildStderr, stored: Arc<Mutex<Vec<u8>>>) {
     let mut piece = [0; 1024];
     while let Ok(count @ 1..) = stderr.read(&mut piece).await {
-        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-        said.extend(piece.get(..count).unwrap_or_default());
-        let over = said.len().saturating_sub(MOST_SAID_BYTES);
-        said.drain(..over);
+        let mut stored = stored.lock().unwrap_or_else(PoisonError::into_inner);
+        stored.extend(piece.get(..count).unwrap_or_default());
+        let excess = stored.len().saturating_sub(MAX_STDERR_BYTES);
+        stored.drain(..excess);
     }
 }

@@ -1,4 +1,4 @@
-//! A kernel that runs: connected, and asked one thing at a time.
+//! A running kernel: connected, and used for one request at a time.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -18,45 +18,45 @@ use crate::notebook::kernel::process::{Ports, Process};
 use crate::notebook::kernel::specs::{KernelSpec, installed, missing};
 use crate::notebook::kernel::zmtp::{Receiving, Sending, ZmtpRole, connect};
 
-/// How often it is started anew when another program took one of its ports.
-const MOST_STARTS: u32 = 3;
+/// The maximum number of starts if another program took one of its ports.
+const MAX_STARTS: u32 = 3;
 
-/// How long a kernel may take to end politely.
-const FAREWELL: Duration = Duration::from_millis(1_500);
+/// The maximum time for a requested shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// Which messages of the iopub channel are wanted.
+/// The messages of the iopub channel that are delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    /// All of them, while it starts.
+pub(crate) enum MessageFilter {
+    /// All messages, while the kernel starts.
     All,
-    /// Those that answer this message; everything else is read and dropped, so that the kernel never waits for us.
+    /// Only messages with this parent. All others are read and dropped, so that the kernel never blocks.
     Answers(String),
 }
 
 pub(crate) struct Running {
     pub(crate) process: Process,
-    /// What it answers.
+    /// The replies.
     pub(crate) shell: mpsc::Receiver<Received>,
-    /// What it tells to all.
+    /// The broadcast messages.
     pub(crate) iopub: mpsc::Receiver<Received>,
     /// Whether its language is Python.
     pub(crate) is_python: bool,
     identity: Identity,
-    wanted: Arc<Mutex<Wanted>>,
-    asks: Sending,
-    controls: Sending,
-    /// Nothing more is sent there, but without this half the kernel takes the other one for closed.
-    _hears: Sending,
-    heard: Arc<AtomicU64>,
-    by_message: bool,
+    filter: Arc<Mutex<MessageFilter>>,
+    shell_sender: Sending,
+    control_sender: Sending,
+    /// Nothing more is sent on this half, but the kernel treats the connection as closed without it.
+    _iopub_sender: Sending,
+    received_bytes: Arc<AtomicU64>,
+    interrupt_by_message: bool,
     sent: u64,
 }
 
 impl Running {
-    /// Starts a kernel and waits until it answers.
-    /// Errors: When there is no such kernel, or it does not start in time.
+    /// Starts a kernel and waits until it replies.
+    /// Errors: The kernel does not exist, or does not start in time.
     pub(crate) async fn start(
-        place: &KernelLocation,
+        location: &KernelLocation,
         settings: &KernelSettings,
         spec: &KernelSpec,
     ) -> std::result::Result<Self, KernelError> {
@@ -65,55 +65,55 @@ impl Running {
             starts += 1;
             let identity = Identity::new().map_err(|error| cannot_start(spec, &error.to_string()))?;
             let mut process =
-                Process::start(spec, place, &identity).map_err(|error| unstartable(spec, place, &error))?;
+                Process::start(spec, location, &identity).map_err(|error| start_error(spec, location, &error))?;
             let ports = process.ports;
-            let began = timeout(settings.start_timeout, async {
+            let channels = timeout(settings.start_timeout, async {
                 tokio::select! {
                     biased;
                     ended = process.child.wait() => Err(ended.map_or_else(|error| error.to_string(), |status| status.to_string())),
                     channels = Channels::open(ports, &identity) => channels.map_err(|error| error.to_string()),
                 }
             });
-            match began.await {
+            match channels.await {
                 Ok(Ok(channels)) => return Ok(channels.into_running(process, identity, spec)),
-                Ok(Err(why)) => {
-                    let said = process.last_words().await;
+                Ok(Err(reason)) => {
+                    let stderr = process.last_stderr_line().await;
                     process.kill().await;
-                    if said.contains("No module named") && said.contains("ipykernel") {
-                        return Err(missing(&spec.name, &installed(&place.variables)));
+                    if stderr.contains("No module named") && stderr.contains("ipykernel") {
+                        return Err(missing(&spec.name, &installed(&location.variables)));
                     }
-                    if starts < MOST_STARTS && said.contains("ddress already in use") {
+                    if starts < MAX_STARTS && stderr.contains("ddress already in use") {
                         continue;
                     }
-                    let said = if said.is_empty() { why } else { format!("{why}; {said}") };
-                    return Err(cannot_start(spec, &said));
+                    let stderr = if stderr.is_empty() { reason } else { format!("{reason}; {stderr}") };
+                    return Err(cannot_start(spec, &stderr));
                 }
                 Err(_) => {
                     process.kill().await;
-                    let why = format!("it did not answer within {:?}", settings.start_timeout);
-                    return Err(cannot_start(spec, &why));
+                    let reason = format!("it did not answer within {:?}", settings.start_timeout);
+                    return Err(cannot_start(spec, &reason));
                 }
             }
         }
     }
 
-    /// Sends a question; what is told about it comes on [`Running::iopub`], its answer on [`Running::shell`].
+    /// Sends a request; its broadcast messages arrive on [`Running::iopub`], its reply on [`Running::shell`].
     pub(crate) async fn ask(&mut self, kind: &str, content: &Value) -> Result<String> {
         let id = self.next_id();
-        *self.wanted.lock().unwrap_or_else(PoisonError::into_inner) = Wanted::Answers(id.clone());
-        self.identity.send(&mut self.asks, &id, kind, content).await?;
+        *self.filter.lock().unwrap_or_else(PoisonError::into_inner) = MessageFilter::Answers(id.clone());
+        self.identity.send(&mut self.shell_sender, &id, kind, content).await?;
         Ok(id)
     }
 
-    /// How many bytes it told to all so far: they grow while a long message is under way.
-    pub(crate) fn heard(&self) -> u64 {
-        self.heard.load(Ordering::Relaxed)
+    /// The number of bytes received on the iopub channel; it grows while a long message is being received.
+    pub(crate) fn received_bytes(&self) -> u64 {
+        self.received_bytes.load(Ordering::Relaxed)
     }
 
     pub(crate) async fn interrupt(&mut self) {
-        if self.by_message {
+        if self.interrupt_by_message {
             let id = self.next_id();
-            let sent = self.identity.send(&mut self.controls, &id, "interrupt_request", &json!({})).await;
+            let sent = self.identity.send(&mut self.control_sender, &id, "interrupt_request", &json!({})).await;
             if sent.is_err() {
                 tracing::debug!("the kernel could not be told to interrupt");
             }
@@ -122,14 +122,14 @@ impl Running {
         }
     }
 
-    /// Ends it: politely when it does nothing, so that what its code wants to do at its end is done.
+    /// Ends the kernel. An idle kernel is asked to shut down, so that exit handlers of its code run.
     pub(crate) async fn end(mut self, is_busy: bool) {
         if !is_busy {
             let id = self.next_id();
             let content = json!({ "restart": false });
-            let sent = self.identity.send(&mut self.controls, &id, "shutdown_request", &content).await;
+            let sent = self.identity.send(&mut self.control_sender, &id, "shutdown_request", &content).await;
             if sent.is_ok() {
-                let _ = timeout(FAREWELL, self.process.child.wait()).await;
+                let _ = timeout(SHUTDOWN_TIMEOUT, self.process.child.wait()).await;
             }
         }
         self.process.kill().await;
@@ -143,59 +143,69 @@ impl Running {
 
 /// The channels of a kernel that is starting.
 struct Channels {
-    asks: Sending,
-    controls: Sending,
-    hears: Sending,
-    heard: Arc<AtomicU64>,
+    shell_sender: Sending,
+    control_sender: Sending,
+    iopub_sender: Sending,
+    received_bytes: Arc<AtomicU64>,
     shell: mpsc::Receiver<Received>,
     iopub: mpsc::Receiver<Received>,
-    wanted: Arc<Mutex<Wanted>>,
+    filter: Arc<Mutex<MessageFilter>>,
     language: String,
     sent: u64,
 }
 
 impl Channels {
     async fn open(ports: Ports, identity: &Identity) -> Result<Self> {
-        let wanted = Arc::new(Mutex::new(Wanted::All));
-        let (hears, iopub) = patiently(ports.iopub, ZmtpRole::Subscriber).await?;
-        let (asks, shell) = patiently(ports.shell, ZmtpRole::Dealer).await?;
-        let (controls, control) = patiently(ports.control, ZmtpRole::Dealer).await?;
-        let heard = iopub.heard();
-        let iopub = pump(iopub, identity, Some(Arc::clone(&wanted)));
-        let shell = pump(shell, identity, None);
-        // What is answered there is read and forgotten.
-        let mut control = pump(control, identity, None);
+        let filter = Arc::new(Mutex::new(MessageFilter::All));
+        let (iopub_sender, iopub) = connect_with_retry(ports.iopub, ZmtpRole::Subscriber).await?;
+        let (shell_sender, shell) = connect_with_retry(ports.shell, ZmtpRole::Dealer).await?;
+        let (control_sender, control) = connect_with_retry(ports.control, ZmtpRole::Dealer).await?;
+        let received_bytes = iopub.received_bytes();
+        let iopub = spawn_reader(iopub, identity, Some(Arc::clone(&filter)));
+        let shell = spawn_reader(shell, identity, None);
+        // Replies on this channel are read and dropped.
+        let mut control = spawn_reader(control, identity, None);
         tokio::spawn(async move { while control.recv().await.is_some() {} });
-        let mut channels =
-            Self { asks, controls, hears, heard, shell, iopub, wanted, language: String::new(), sent: 0 };
-        channels.greet(identity).await?;
+        let mut channels = Self {
+            shell_sender,
+            control_sender,
+            iopub_sender,
+            received_bytes,
+            shell,
+            iopub,
+            filter,
+            language: String::new(),
+            sent: 0,
+        };
+        channels.wait_until_ready(identity).await?;
         Ok(channels)
     }
 
-    /// Asks who it is until the answer is there, and something was heard on the other channel, be it the welcome of kernels that
-    /// greet whoever subscribes (JEP 65): before that, what is told may be told before anybody listens. One message is proof
-    /// enough, because all of them go one way. What is still under way afterwards answers these questions, and no later one.
-    async fn greet(&mut self, identity: &Identity) -> Result<()> {
+    /// Requests the kernel info until the reply was received and at least one message arrived on the iopub channel, for example
+    /// the welcome message of kernels that support JEP 65. Before that, messages may be published before the subscription is
+    /// active. One message is enough proof, because all of them use the same connection. Messages that arrive later belong to
+    /// these requests and not to later ones.
+    async fn wait_until_ready(&mut self, identity: &Identity) -> Result<()> {
         let closed = || Error::new(ErrorKind::UnexpectedEof, "it closed the connection");
-        let (mut is_heard, mut is_known) = (false, false);
-        while !(is_heard && is_known) {
+        let (mut has_message, mut has_info) = (false, false);
+        while !(has_message && has_info) {
             self.sent += 1;
             let id = format!("{}_{}", identity.session, self.sent);
-            identity.send(&mut self.asks, &id, "kernel_info_request", &json!({})).await?;
-            let again = Instant::now() + Duration::from_millis(if is_known { 100 } else { 2_000 });
-            while !(is_heard && is_known) {
+            identity.send(&mut self.shell_sender, &id, "kernel_info_request", &json!({})).await?;
+            let retry_at = Instant::now() + Duration::from_millis(if has_info { 100 } else { 2_000 });
+            while !(has_message && has_info) {
                 tokio::select! {
-                    told = self.iopub.recv() => {
-                        told.ok_or_else(closed)?;
-                        is_heard = true;
+                    message = self.iopub.recv() => {
+                        message.ok_or_else(closed)?;
+                        has_message = true;
                     }
-                    answer = self.shell.recv() => {
-                        let content = answer.ok_or_else(closed)?.content.unwrap_or_default();
+                    reply = self.shell.recv() => {
+                        let content = reply.ok_or_else(closed)?.content.unwrap_or_default();
                         let language = content.pointer("/language_info/name").and_then(Value::as_str);
                         self.language = language.unwrap_or_default().to_lowercase();
-                        is_known = true;
+                        has_info = true;
                     }
-                    () = tokio::time::sleep_until(again) => break,
+                    () = tokio::time::sleep_until(retry_at) => break,
                 }
             }
         }
@@ -209,19 +219,19 @@ impl Channels {
             iopub: self.iopub,
             is_python: self.language == "python",
             identity,
-            wanted: self.wanted,
-            asks: self.asks,
-            controls: self.controls,
-            _hears: self.hears,
-            heard: self.heard,
-            by_message: spec.by_message,
+            filter: self.filter,
+            shell_sender: self.shell_sender,
+            control_sender: self.control_sender,
+            _iopub_sender: self.iopub_sender,
+            received_bytes: self.received_bytes,
+            interrupt_by_message: spec.interrupt_by_message,
             sent: self.sent,
         }
     }
 }
 
-/// Connects as soon as somebody listens there. Whoever calls bounds the time.
-async fn patiently(port: u16, role: ZmtpRole) -> Result<(Sending, Receiving)> {
+/// Connects as soon as the port is open. The caller limits the time.
+async fn connect_with_retry(port: u16, role: ZmtpRole) -> Result<(Sending, Receiving)> {
     loop {
         match connect(port, role).await {
             Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset) => {
@@ -232,9 +242,13 @@ async fn patiently(port: u16, role: ZmtpRole) -> Result<(Sending, Receiving)> {
     }
 }
 
-/// Reads a channel in a task of its own: reading is never given up in the middle of a message. One message waits at most, so
-/// that memory is bounded.
-fn pump(mut from: Receiving, identity: &Identity, wanted: Option<Arc<Mutex<Wanted>>>) -> mpsc::Receiver<Received> {
+/// Reads a channel in a separate task, so that reading is never canceled in the middle of a message. At most one message is
+/// queued, so memory use is bounded.
+fn spawn_reader(
+    mut from: Receiving,
+    identity: &Identity,
+    filter: Option<Arc<Mutex<MessageFilter>>>,
+) -> mpsc::Receiver<Received> {
     let (sender, receiver) = mpsc::channel(1);
     let identity = identity.clone();
     tokio::spawn(async move {
@@ -250,12 +264,12 @@ fn pump(mut from: Receiving, identity: &Identity, wanted: Option<Arc<Mutex<Wante
                     break;
                 }
             };
-            let is_wanted =
-                wanted.as_ref().is_none_or(|wanted| match &*wanted.lock().unwrap_or_else(PoisonError::into_inner) {
-                    Wanted::All => true,
-                    Wanted::Answers(id) => received.parent.as_ref() == Some(id),
+            let is_delivered =
+                filter.as_ref().is_none_or(|filter| match &*filter.lock().unwrap_or_else(PoisonError::into_inner) {
+                    MessageFilter::All => true,
+                    MessageFilter::Answers(id) => received.parent.as_ref() == Some(id),
                 });
-            if is_wanted && sender.send(received).await.is_err() {
+            if is_delivered && sender.send(received).await.is_err() {
                 break;
             }
         }
@@ -271,10 +285,10 @@ fn cannot_start(spec: &KernelSpec, why: &str) -> KernelError {
     }
 }
 
-/// What is said when not even its program can be started.
-fn unstartable(spec: &KernelSpec, place: &KernelLocation, error: &Error) -> KernelError {
-    if error.kind() == ErrorKind::NotFound && place.directory.is_dir() {
-        return missing(&spec.name, &installed(&place.variables));
+/// The error if not even its program can be started.
+fn start_error(spec: &KernelSpec, location: &KernelLocation, error: &Error) -> KernelError {
+    if error.kind() == ErrorKind::NotFound && location.directory.is_dir() {
+        return missing(&spec.name, &installed(&location.variables));
     }
     cannot_start(spec, &error.to_string())
 }

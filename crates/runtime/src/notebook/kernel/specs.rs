@@ -1,4 +1,4 @@
-//! The kernels that are installed on this machine (kernel specs of Jupyter), and the one that a name means.
+//! The installed Jupyter kernel specs, and the lookup of a spec by name.
 
 use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
@@ -12,35 +12,35 @@ use serde::Deserialize;
 
 use crate::notebook::kernel::contract::KernelError;
 
-/// The largest `kernel.json` that is read.
-const MOST_SPEC_BYTES: u64 = 256 * 1024;
+/// The maximum size of a `kernel.json` that is read, in bytes.
+const MAX_SPEC_BYTES: u64 = 256 * 1024;
 
-/// So many specs of one directory are looked at.
-const MOST_SPECS: usize = 200;
+/// The maximum number of specs of one directory that are read.
+const MAX_SPECS: usize = 200;
 
-/// The name that every script has by default, and that Python answers to also without a spec.
+/// The default kernel name of scripts, which works for an installed Python even without a spec.
 const PYTHON: &str = "python3";
 
-/// How to get a kernel.
+/// The help on how to install a kernel.
 const HOW_TO_GET: &str = "`python3 -m pip install ipykernel` installs one for the first `python3` that is found";
 
-/// How a kernel is started.
+/// How to start a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelSpec {
-    /// The name that scripts say.
+    /// The name in scripts.
     pub name: String,
-    /// The name for people.
+    /// The display name.
     pub display_name: String,
-    /// The program and its arguments; `{connection_file}` stands for the file that it is told where to listen in.
+    /// The program and its arguments; `{connection_file}` stands for the path of the connection file.
     pub argv: Vec<String>,
-    /// What is added to its environment.
+    /// Additional environment variables.
     pub variables: BTreeMap<String, String>,
-    /// Whether it is interrupted by a message; otherwise by SIGINT.
-    pub by_message: bool,
+    /// Whether it is interrupted by a message instead of SIGINT.
+    pub interrupt_by_message: bool,
 }
 
 #[derive(Deserialize)]
-struct Written {
+struct SpecFile {
     argv: Vec<String>,
     #[serde(default)]
     display_name: String,
@@ -50,7 +50,7 @@ struct Written {
     interrupt_mode: String,
 }
 
-/// Every kernel spec that is found, each name once: the first directory that has it counts.
+/// All installed kernel specs with unique names: the first directory that contains a name is used.
 pub fn installed(variables: &BTreeMap<String, String>) -> Vec<KernelSpec> {
     let system = ["/usr/local/share/jupyter", "/usr/share/jupyter"].map(PathBuf::from);
     installed_in(data_directories(variables).into_iter().chain(system))
@@ -60,9 +60,9 @@ fn installed_in(directories: impl IntoIterator<Item = PathBuf>) -> Vec<KernelSpe
     let mut found: BTreeMap<String, KernelSpec> = BTreeMap::new();
     for directory in directories {
         let Ok(entries) = std::fs::read_dir(directory.join("kernels")) else { continue };
-        for entry in entries.flatten().take(MOST_SPECS) {
+        for entry in entries.flatten().take(MAX_SPECS) {
             let Ok(name) = entry.file_name().into_string() else { continue };
-            // Jupyter compares names without regard to case.
+            // Jupyter ignores the case of names.
             let name = name.to_lowercase();
             if let (false, Some(spec)) = (found.contains_key(&name), read(&name, &entry.path(), &directory)) {
                 found.insert(name, spec);
@@ -72,8 +72,8 @@ fn installed_in(directories: impl IntoIterator<Item = PathBuf>) -> Vec<KernelSpe
     found.into_values().collect()
 }
 
-/// The spec that `name` means.
-/// Errors: When there is none: the help says how to get one, and which there are.
+/// The spec with this name.
+/// Errors: There is no such spec. The help explains how to install one and lists the installed ones.
 pub fn find(name: &str, variables: &BTreeMap<String, String>) -> Result<KernelSpec, KernelError> {
     find_in(installed(variables), name, variables)
 }
@@ -94,13 +94,13 @@ fn find_in(
             display_name: "Python 3".to_owned(),
             argv: [&program, "-m", "ipykernel_launcher", "-f", "{connection_file}"].map(str::to_owned).to_vec(),
             variables: BTreeMap::new(),
-            by_message: false,
+            interrupt_by_message: false,
         });
     }
     Err(missing(name, &specs))
 }
 
-/// What is said when there is no kernel `name`.
+/// The error if there is no kernel `name`.
 pub fn missing(name: &str, specs: &[KernelSpec]) -> KernelError {
     let help = match specs {
         [] => msg!("no kernel is installed: {HOW_TO_GET}", HOW_TO_GET = Message::word(HOW_TO_GET)),
@@ -115,9 +115,9 @@ pub fn missing(name: &str, specs: &[KernelSpec]) -> KernelError {
     KernelError { code: "no-kernel", message: msg!("there is no kernel `{name}`"), help: Some(help) }
 }
 
-/// The Python that counts: that of the virtual environment, else the first one on the search path.
+/// The Python interpreter: that of the virtual environment, else the first one on the search path.
 pub fn python(variables: &BTreeMap<String, String>) -> Option<PathBuf> {
-    let environments = ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(|name| set(variables, name));
+    let environments = ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(|name| path_variable(variables, name));
     let inside = environments.map(|prefix| prefix.join("bin").join("python"));
     let path = variables.get("PATH").map(String::as_str).unwrap_or_default();
     let on_path = || std::env::split_paths(OsStr::new(path)).collect::<Vec<_>>();
@@ -126,60 +126,61 @@ pub fn python(variables: &BTreeMap<String, String>) -> Option<PathBuf> {
     inside.chain(outside).chain(named).find(|program| program.is_absolute() && program.is_file())
 }
 
-/// Where Jupyter keeps data for these variables, the nearest first; what the machine has for everybody comes after it.
+/// The data directories of Jupyter for these variables, in order of priority, without the system-wide ones.
 fn data_directories(variables: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     if let Some(paths) = variables.get("JUPYTER_PATH") {
         found.extend(std::env::split_paths(OsStr::new(paths)));
     }
     let shared = |prefix: PathBuf| prefix.join("share").join("jupyter");
-    found.extend(["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(|name| set(variables, name)).map(shared));
-    let home = set(variables, "HOME");
-    let own = set(variables, "JUPYTER_DATA_DIR").or_else(|| {
+    found.extend(["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(|name| path_variable(variables, name)).map(shared));
+    let home = path_variable(variables, "HOME");
+    let own = path_variable(variables, "JUPYTER_DATA_DIR").or_else(|| {
         if cfg!(target_os = "macos") {
             return Some(home.as_ref()?.join("Library").join("Jupyter"));
         }
-        let data = set(variables, "XDG_DATA_HOME").or_else(|| Some(home.as_ref()?.join(".local").join("share")))?;
+        let data =
+            path_variable(variables, "XDG_DATA_HOME").or_else(|| Some(home.as_ref()?.join(".local").join("share")))?;
         Some(data.join("jupyter"))
     });
     found.extend(own);
     if let Some(python) = python(variables) {
-        // Of a link to an interpreter, the directory of the link counts before the one that it leads to.
+        // For a symbolic link to an interpreter, the directory of the link comes before that of its target.
         let real = std::fs::canonicalize(&python).unwrap_or_default();
         let prefixes = [python, real].map(|program| program.parent().and_then(Path::parent).map(Path::to_path_buf));
         found.extend(prefixes.into_iter().flatten().map(shared));
     }
-    // A directory that is relative to where somebody happens to stand is nothing that was installed.
+    // Relative directories are not installation directories.
     found.retain(|directory| directory.is_absolute());
     found
 }
 
-fn set(variables: &BTreeMap<String, String>, name: &str) -> Option<PathBuf> {
+fn path_variable(variables: &BTreeMap<String, String>, name: &str) -> Option<PathBuf> {
     variables.get(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 fn read(name: &str, directory: &Path, data: &Path) -> Option<KernelSpec> {
     let mut text = String::new();
     let file = std::fs::File::open(directory.join("kernel.json")).ok()?;
-    file.take(MOST_SPEC_BYTES).read_to_string(&mut text).ok()?;
-    let written: Written = serde_json::from_str(&text).ok()?;
+    file.take(MAX_SPEC_BYTES).read_to_string(&mut text).ok()?;
+    let spec_file: SpecFile = serde_json::from_str(&text).ok()?;
     let mut argv: Vec<String> =
-        written.argv.iter().map(|part| part.replace("{resource_dir}", &directory.to_string_lossy())).collect();
+        spec_file.argv.iter().map(|part| part.replace("{resource_dir}", &directory.to_string_lossy())).collect();
     let program = argv.first_mut()?;
-    // `python` in a spec means the one that the spec was installed with, not the first on the search path.
+    // `python` in a spec means the interpreter with which the spec was installed, not the first one on the search path.
     if program.strip_prefix("python").is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
         && let Some(prefix) = data.parent().and_then(Path::parent)
-        && let beside = prefix.join("bin").join(&*program)
-        && beside.is_file()
+        && let sibling = prefix.join("bin").join(&*program)
+        && sibling.is_file()
     {
-        *program = beside.to_string_lossy().into_owned();
+        *program = sibling.to_string_lossy().into_owned();
     }
     Some(KernelSpec {
         name: name.to_owned(),
-        display_name: if written.display_name.is_empty() { name.to_owned() } else { written.display_name },
+        display_name: if spec_file.display_name.is_empty() { name.to_owned() } else { spec_file.display_name },
         argv,
-        variables: written.env,
-        by_message: written.interrupt_mode == "message",
+        variables: spec_file.env,
+        interrupt_by_message: spec_file.interrupt_mode == "message",
     })
 }
 
@@ -197,7 +198,7 @@ mod tests {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), value.to_string_lossy().into_owned())).collect()
     }
 
-    /// [`find`] without what this machine has for everybody.
+    /// [`find`] without the system-wide directories.
     fn found(name: &str, variables: &BTreeMap<String, String>) -> Result<KernelSpec, KernelError> {
         find_in(installed_in(data_directories(variables)), name, variables)
     }
@@ -216,12 +217,12 @@ mod tests {
         with_spec(&far, "other", r#"{"argv": ["run", "{resource_dir}"], "interrupt_mode": "message"}"#);
         let inside = variables(&[("VIRTUAL_ENV", &near), ("PATH", &far.join("bin"))]);
         let python = found("python3", &inside).unwrap();
-        assert_eq!((python.display_name.as_str(), python.by_message), ("Near", false));
+        assert_eq!((python.display_name.as_str(), python.interrupt_by_message), ("Near", false));
         assert_eq!(python.argv.first().unwrap(), &near.join("bin/python").to_string_lossy());
         let outside = variables(&[("PATH", &far.join("bin"))]);
         assert_eq!(found("python3", &outside).unwrap().display_name, "Far");
         let other = found("Other", &outside).unwrap();
-        assert!(other.by_message && other.argv.get(1).unwrap().ends_with("kernels/other"), "{other:?}");
+        assert!(other.interrupt_by_message && other.argv.get(1).unwrap().ends_with("kernels/other"), "{other:?}");
     }
 
     #[test]
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_kernel_is_told_with_those_that_there_are_and_how_to_get_one() {
+    fn the_error_for_a_missing_kernel_lists_installed_ones_and_how_to_install_one() {
         let root = tempfile::tempdir().unwrap();
         with_spec(root.path(), "ir", r#"{"argv": ["R"]}"#);
         with_spec(root.path(), "broken", r#"{"argv": "#);

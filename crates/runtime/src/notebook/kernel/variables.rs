@@ -1,18 +1,18 @@
-//! What the variables of a Python kernel hold, as small values that can be shown: asked for after a cell ran, by an expression
-//! that leaves nothing behind in the kernel.
+//! Reads the variables of a Python kernel as small values that can be shown. They are evaluated after a cell ran, by an
+//! expression that leaves nothing behind in the kernel.
 
 use serde_json::{Map, Value};
 
-/// A value is no larger than this, in bytes of JSON.
-const MOST_VALUE_BYTES: usize = 500;
+/// The maximum size of a value as JSON, in bytes.
+const MAX_VALUE_BYTES: usize = 500;
 
-/// All of them together, names included.
-const MOST_BYTES: usize = 16 * 1024;
+/// The maximum total size including names, in bytes.
+const MAX_BYTES: usize = 16 * 1024;
 
-/// The program that looks at them. It runs in a namespace of its own; `user` is that of the kernel.
+/// The program that reads the variables. It runs in its own namespace; `user` is the namespace of the kernel.
 ///
-/// Values of JSON are given as they are while they are small; anything else as its `repr`, cut. What raises is left out. The
-/// newest names come first, because these are kept where there are too many.
+/// Small JSON values are returned as they are, other values as a truncated `repr`. Values that raise an error are omitted. The
+/// newest names come first, because these are kept if there are too many.
 const PROGRAM: &str = r#"
 import json, reprlib, sys, types
 skipped = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
@@ -76,36 +76,36 @@ for name in reversed(list(user)):
 seen = json.dumps(found[::-1]).encode().hex()
 "#;
 
-/// The expression that gives the variables, for `user_expressions`.
+/// The expression that returns the variables, for `user_expressions`.
 pub(crate) fn expression() -> String {
-    // A text of JSON is one of Python as well.
+    // A JSON string is also a Python string.
     let program = Value::from(PROGRAM).to_string();
     format!(
         "(lambda room: (exec({program}, room), room['seen'])[1])({{'user': globals(), 'get_ipython': get_ipython}})"
     )
 }
 
-/// The variables, from the reply to an expression: `{status, data: {text/plain}}`.
-pub(crate) fn of_reply(expression: &Value) -> Option<Map<String, Value>> {
+/// The variables in the reply to the expression: `{status, data: {text/plain}}`.
+pub(crate) fn from_reply(expression: &Value) -> Option<Map<String, Value>> {
     let text = expression.get("data")?.get("text/plain")?.as_str()?;
-    let bytes = bytes(text.trim_matches(['\'', '"']))?;
+    let bytes = decode_hex(text.trim_matches(['\'', '"']))?;
     let pairs: Vec<(String, Value)> = serde_json::from_slice(&bytes).ok()?;
-    let mut left = MOST_BYTES;
-    let mut kept = Map::new();
-    // The kernel has bounds of its own, but the code that ran there may have changed everything in it.
+    let mut available = MAX_BYTES;
+    let mut variables = Map::new();
+    // The program limits the values itself, but code that ran in the kernel may have changed anything there.
     for (name, value) in pairs {
         let size = value.to_string().len();
-        if size > MOST_VALUE_BYTES.saturating_mul(2) || name.starts_with('_') {
+        if size > MAX_VALUE_BYTES.saturating_mul(2) || name.starts_with('_') {
             continue;
         }
-        let Some(rest) = left.checked_sub(size + name.len()) else { break };
-        left = rest;
-        kept.insert(name, value);
+        let Some(rest) = available.checked_sub(size + name.len()) else { break };
+        available = rest;
+        variables.insert(name, value);
     }
-    Some(kept)
+    Some(variables)
 }
 
-fn bytes(digits: &str) -> Option<Vec<u8>> {
+fn decode_hex(digits: &str) -> Option<Vec<u8>> {
     let digits = digits.as_bytes();
     if !digits.len().is_multiple_of(2) {
         return None;
@@ -131,24 +131,24 @@ mod tests {
 
     #[test]
     fn variables_are_read_from_the_reply_in_their_order() {
-        let read = of_reply(&reply(&json!([["b", 1], ["变量", "好"], ["a", [1, 2]]]))).unwrap();
+        let read = from_reply(&reply(&json!([["b", 1], ["变量", "好"], ["a", [1, 2]]]))).unwrap();
         assert_eq!(Value::Object(read), json!({ "b": 1, "变量": "好", "a": [1, 2] }));
     }
 
     #[test]
-    fn bounds_hold_also_where_the_kernel_sends_more() {
+    fn limits_hold_even_if_the_kernel_sends_more() {
         let many: Vec<Value> = (0..2_000).map(|n| json!([format!("n{n}"), "x".repeat(400)])).collect();
-        let read = of_reply(&reply(&json!([["big", "x".repeat(5_000)], ["_own", 1], ["small", 2]]))).unwrap();
+        let read = from_reply(&reply(&json!([["big", "x".repeat(5_000)], ["_own", 1], ["small", 2]]))).unwrap();
         assert_eq!(Value::Object(read), json!({ "small": 2 }));
-        let read = of_reply(&reply(&Value::from(many))).unwrap();
-        assert!(Value::Object(read).to_string().len() <= MOST_BYTES + 2_000);
+        let read = from_reply(&reply(&Value::from(many))).unwrap();
+        assert!(Value::Object(read).to_string().len() <= MAX_BYTES + 2_000);
     }
 
     #[test]
-    fn rubbish_gives_none() {
+    fn invalid_replies_give_none() {
         for text in ["'xyz'", "'7'", "''", "'5b5d5d'"] {
-            assert_eq!(of_reply(&json!({ "data": { "text/plain": text } })), None, "{text}");
+            assert_eq!(from_reply(&json!({ "data": { "text/plain": text } })), None, "{text}");
         }
-        assert_eq!(of_reply(&json!({ "status": "error", "ename": "NameError" })), None);
+        assert_eq!(from_reply(&json!({ "status": "error", "ename": "NameError" })), None);
     }
 }

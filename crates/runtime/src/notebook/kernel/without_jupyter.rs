@@ -1,12 +1,12 @@
-//! The kernel of a build without the feature `jupyter`: none.
+//! The kernel of a build without the feature `jupyter`.
 
 use crate::notebook::kernel::contract::{KernelError, NoKernel};
 use crate::notebook::kernel::location::KernelLocation;
 use bcc_lang::message::message::Message;
 
-/// A kernel that says that this build has none; where code is not allowed anyway, it says that.
+/// A kernel that rejects all code, either because code is not allowed or because this build has no kernels.
 pub fn no_kernel(location: KernelLocation) -> NoKernel {
-    NoKernel(location.refused.unwrap_or_else(|| KernelError {
+    NoKernel(location.permission_error.unwrap_or_else(|| KernelError {
         code: "no-kernels-built-in",
         message: Message::word("this bcc-script was built without kernel support: it cannot run code"),
         help: Some(Message::word("install it with its default features, or build it with `--features jupyter`")),

@@ -1,7 +1,7 @@
-//! The wire of ZeroMQ (ZMTP 3.0, mechanism NULL), as far as a client of a kernel needs it: it connects to a port of this machine,
-//! shakes hands as a DEALER or a SUB, and sends and reads frames.
+//! The wire protocol of ZeroMQ (ZMTP 3.0, mechanism NULL), as far as a kernel client needs it: connects to a local port,
+//! performs the handshake as DEALER or SUB, and sends and receives frames.
 //!
-//! Frames are read piece by piece, so that whoever reads decides how much of one is kept: a kernel may send a gigabyte as one frame.
+//! Frames are read in pieces, so that the caller decides how much of a frame is stored: a kernel may send a gigabyte as one frame.
 
 use std::io::{Error, ErrorKind, Result};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,18 +16,18 @@ const MORE: u8 = 0b001;
 const LONG: u8 = 0b010;
 const COMMAND: u8 = 0b100;
 
-/// The longest command that is read; those of a handshake are below 100 bytes.
-const MOST_COMMAND_BYTES: u64 = 4096;
+/// The maximum size of a command that is read, in bytes; those of a handshake are below 100 bytes.
+const MAX_COMMAND_BYTES: u64 = 4096;
 
-/// How much of a frame is read at once.
+/// The number of bytes that are read at once.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// What a socket is to its peer.
+/// The role of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ZmtpRole {
-    /// Asks and is answered: of the shell and the control channel.
+    /// Sends requests and receives replies: for the shell and control channels.
     Dealer,
-    /// Hears everything that is said to all: of the iopub channel.
+    /// Receives broadcast messages: for the iopub channel.
     Subscriber,
 }
 
@@ -46,22 +46,22 @@ pub(crate) struct Sending(OwnedWriteHalf);
 #[derive(Debug)]
 pub(crate) struct Receiving {
     reads: BufReader<OwnedReadHalf>,
-    heard: Arc<AtomicU64>,
+    received_bytes: Arc<AtomicU64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ZmtpFrame {
-    /// Whether another one of the same message follows.
+    /// Whether another frame of the same message follows.
     pub(crate) more: bool,
-    /// Whether it is no message, but for the wire itself.
+    /// Whether it is a command of the wire protocol and not part of a message.
     pub(crate) command: bool,
-    /// How many bytes follow.
+    /// The number of bytes that follow.
     pub(crate) length: u64,
 }
 
 pub(crate) async fn connect(port: u16, role: ZmtpRole) -> Result<(Sending, Receiving)> {
     let stream = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
-    // While nobody listens there, the system may choose this very port as ours, and connect us with ourselves.
+    // If the port is closed, the system may choose the same port for this side and connect the socket to itself.
     if stream.local_addr()? == stream.peer_addr()? {
         return Err(ErrorKind::ConnectionRefused.into());
     }
@@ -73,7 +73,7 @@ pub(crate) async fn connect(port: u16, role: ZmtpRole) -> Result<(Sending, Recei
     sending.0.write_all(&ready(role)).await?;
     receiving.ready().await?;
     if role == ZmtpRole::Subscriber {
-        // A message of one byte 1 and a topic: everything begins with the empty one.
+        // A subscription is a byte 1 and a topic; the empty topic matches all messages.
         sending.message(&[&[1]]).await?;
     }
     Ok((sending, receiving))
@@ -119,12 +119,12 @@ impl Sending {
 
 impl Receiving {
     fn new(reads: OwnedReadHalf) -> Self {
-        Self { reads: BufReader::with_capacity(PIECE_BYTES, reads), heard: Arc::default() }
+        Self { reads: BufReader::with_capacity(PIECE_BYTES, reads), received_bytes: Arc::default() }
     }
 
-    /// Counts the bytes that were read, also in the middle of a frame.
-    pub(crate) fn heard(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.heard)
+    /// The counter of received bytes, which is also updated within a frame.
+    pub(crate) fn received_bytes(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.received_bytes)
     }
 
     async fn greeting(&mut self) -> Result<()> {
@@ -140,7 +140,7 @@ impl Receiving {
         let frame = self.frame().await?;
         let mut body = Vec::new();
         self.body(frame.length, |piece| {
-            if body.len() < MOST_COMMAND_BYTES as usize {
+            if body.len() < MAX_COMMAND_BYTES as usize {
                 body.extend(piece);
             }
         })
@@ -151,7 +151,7 @@ impl Receiving {
         Err(Error::new(ErrorKind::InvalidData, "the peer refused the connection"))
     }
 
-    /// The head of the next frame. Its body must be read before the next one.
+    /// Reads the head of the next frame. Its body must be read before the next head.
     pub(crate) async fn frame(&mut self) -> Result<ZmtpFrame> {
         let flags = self.reads.read_u8().await?;
         let length =
@@ -159,20 +159,20 @@ impl Receiving {
         Ok(ZmtpFrame { more: flags & MORE != 0, command: flags & COMMAND != 0, length })
     }
 
-    /// The body of a frame, in pieces.
+    /// Reads the body of a frame in pieces.
     pub(crate) async fn body(&mut self, length: u64, mut take: impl FnMut(&[u8])) -> Result<()> {
-        let mut left = length;
-        let mut buffer = vec![0; PIECE_BYTES.min(usize::try_from(left).unwrap_or(PIECE_BYTES))];
-        while left > 0 {
-            let most = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-            let room = buffer.get_mut(..most).unwrap_or_default();
-            let count = self.reads.read(room).await?;
+        let mut remaining = length;
+        let mut buffer = vec![0; PIECE_BYTES.min(usize::try_from(remaining).unwrap_or(PIECE_BYTES))];
+        while remaining > 0 {
+            let limit = buffer.len().min(usize::try_from(remaining).unwrap_or(usize::MAX));
+            let piece = buffer.get_mut(..limit).unwrap_or_default();
+            let count = self.reads.read(piece).await?;
             if count == 0 {
                 return Err(ErrorKind::UnexpectedEof.into());
             }
-            self.heard.fetch_add(count as u64, Ordering::Relaxed);
-            take(room.get(..count).unwrap_or_default());
-            left -= count as u64;
+            self.received_bytes.fetch_add(count as u64, Ordering::Relaxed);
+            take(piece.get(..count).unwrap_or_default());
+            remaining -= count as u64;
         }
         Ok(())
     }

@@ -1,21 +1,21 @@
-//! What came of a behavior (docs/protocol.md).
+//! The feedback on a behavior (docs/protocol.md).
 
 use serde::{Deserialize, Serialize};
 
-/// True counts and times of one behavior.
+/// The measured counts and times of one behavior.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Feedback {
     pub behavior_id: String,
-    /// How many of its actions were carried out, with or without success.
+    /// The number of performed actions, successful or not.
     pub actions_executed: u32,
-    /// How many of them did what they were to do.
+    /// The number of successful actions.
     pub actions_succeeded: u32,
-    /// How many did not.
+    /// The number of failed actions.
     pub actions_failed: u32,
-    /// `success`, or what was wrong with the last action.
+    /// `success`, or the error of the last action.
     pub last_action_result: String,
-    /// How long its actions took together, in milliseconds.
+    /// The total time of the actions, in milliseconds.
     pub execution_time_ms: u64,
     pub sections_added: u32,
     pub cells_added: u32,

@@ -1,5 +1,5 @@
-//! The protocol between a session and whoever sends it behaviors (docs/protocol.md): what is observed, what comes back, and every
-//! older name of both.
+//! The protocol between a session and a source of behaviors (docs/protocol.md): observations, responses, and all legacy names
+//! of both.
 
 pub mod brief;
 pub mod context;

@@ -1,18 +1,18 @@
-//! Every older name of the protocol, with the name of today (docs/protocol.md), in one table that is used in both directions;
-//! and the fields that are no longer part of it (docs/protocol.md).
+//! The legacy names of the protocol with their current names (docs/protocol.md), in one table for both directions, and the
+//! fields that were removed from the protocol.
 
 use serde_json::{Map, Value};
 
-/// Which object of a payload a name stands in.
+/// The object of a payload that a name belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PayloadObject {
-    /// A request, or what stands under its `observation`.
+    /// A request, or its `observation`.
     Request,
     Location,
     Context,
     Sections,
     Feedback,
-    /// A response or a judgement.
+    /// A response or a reflection.
     Response,
     Transition,
     Update,
@@ -23,15 +23,15 @@ pub enum PayloadObject {
 #[derive(Clone, Copy, Debug)]
 pub struct Renamed {
     pub place: PayloadObject,
-    pub older: &'static str,
-    pub newer: &'static str,
+    pub legacy: &'static str,
+    pub current: &'static str,
 }
 
-const fn renamed(place: PayloadObject, older: &'static str, newer: &'static str) -> Renamed {
-    Renamed { place, older, newer }
+const fn renamed(place: PayloadObject, legacy: &'static str, current: &'static str) -> Renamed {
+    Renamed { place, legacy, current }
 }
 
-/// All of them. Where one name of today has several older ones, the first is what servers of the older form are sent.
+/// All renamed fields. If a current name has several legacy names, the first one is sent to servers of the legacy form.
 pub const RENAMED: [Renamed; 64] = [
     renamed(PayloadObject::Request, "state", "context"),
     renamed(PayloadObject::Request, "behaviorFeedback", "behavior_feedback"),
@@ -99,27 +99,27 @@ pub const RENAMED: [Renamed; 64] = [
     renamed(PayloadObject::Action, "shouldExecute", "should_execute"),
 ];
 
-/// The fields of a context that are no longer part of the protocol (docs/protocol.md). They are read over and never sent.
-/// (`updated_steps` is also a parameter of `update_stage_steps`, and stays one.)
+/// The context fields that were removed from the protocol (docs/protocol.md). They are ignored and never sent. (`updated_steps`
+/// is also a parameter of `update_stage_steps`, which still exists.)
 pub const REMOVED: [&str; 5] = ["stageStatus", "stage_status", "checklist", "thinking", "updated_steps"];
 
-/// `object` with the names of today. Says in `notes` what was renamed or read over. Where both names stand there, that of today
-/// counts.
-pub fn newer(place: PayloadObject, object: &Map<String, Value>, notes: &mut Vec<String>) -> Map<String, Value> {
+/// `object` with current names. Adds a note to `notes` for each renamed or ignored field. If both names are present, the
+/// current one is used.
+pub fn current_names(place: PayloadObject, object: &Map<String, Value>, notes: &mut Vec<String>) -> Map<String, Value> {
     let mut renewed = Map::new();
     for (name, value) in object {
         if matches!(place, PayloadObject::Request | PayloadObject::Context) && REMOVED.contains(&name.as_str()) {
             notes.push(format!("`{name}` is no longer part of the protocol and was ignored"));
             continue;
         }
-        let known = RENAMED.iter().find(|renamed| renamed.place == place && renamed.older == name);
+        let known = RENAMED.iter().find(|renamed| renamed.place == place && renamed.legacy == name);
         match known {
-            Some(renamed) if object.contains_key(renamed.newer) => {
-                notes.push(format!("`{name}` was ignored: `{newer}` replaces it", newer = renamed.newer));
+            Some(renamed) if object.contains_key(renamed.current) => {
+                notes.push(format!("`{name}` was ignored: `{newer}` replaces it", newer = renamed.current));
             }
             Some(renamed) => {
-                notes.push(format!("`{name}` is a deprecated name of `{newer}`", newer = renamed.newer));
-                renewed.entry(renamed.newer).or_insert_with(|| value.clone());
+                notes.push(format!("`{name}` is a deprecated name of `{newer}`", newer = renamed.current));
+                renewed.entry(renamed.current).or_insert_with(|| value.clone());
             }
             None => drop(renewed.insert(name.clone(), value.clone())),
         }
@@ -127,9 +127,12 @@ pub fn newer(place: PayloadObject, object: &Map<String, Value>, notes: &mut Vec<
     renewed
 }
 
-/// The name that servers of the older form know for a name of today; the same where it was never changed.
-pub fn older(place: PayloadObject, newer: &'static str) -> &'static str {
-    RENAMED.iter().find(|renamed| renamed.place == place && renamed.newer == newer).map_or(newer, |found| found.older)
+/// The legacy name of a current name, for servers of the legacy form; the same name if it was never changed.
+pub fn legacy_name(place: PayloadObject, current: &'static str) -> &'static str {
+    RENAMED
+        .iter()
+        .find(|renamed| renamed.place == place && renamed.current == current)
+        .map_or(current, |found| found.legacy)
 }
 
 #[cfg(test)]
@@ -139,26 +142,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_older_name_becomes_that_of_today_and_says_so() {
+    fn every_legacy_name_becomes_the_current_one_with_a_note() {
         for renamed in RENAMED {
             let mut notes = Vec::new();
-            let object = json!({ renamed.older: 1, "beside": 2 });
-            let renewed = newer(renamed.place, object.as_object().unwrap(), &mut notes);
-            assert_eq!(Value::Object(renewed), json!({ renamed.newer: 1, "beside": 2 }), "{renamed:?}");
-            assert_eq!(notes, [format!("`{}` is a deprecated name of `{}`", renamed.older, renamed.newer)]);
+            let object = json!({ renamed.legacy: 1, "beside": 2 });
+            let renewed = current_names(renamed.place, object.as_object().unwrap(), &mut notes);
+            assert_eq!(Value::Object(renewed), json!({ renamed.current: 1, "beside": 2 }), "{renamed:?}");
+            assert_eq!(notes, [format!("`{}` is a deprecated name of `{}`", renamed.legacy, renamed.current)]);
         }
     }
 
     #[test]
-    fn every_name_that_has_an_older_one_becomes_that_and_back() {
+    fn current_names_become_legacy_names_and_back() {
         for renamed in RENAMED {
-            let was = older(renamed.place, renamed.newer);
+            let legacy = legacy_name(renamed.place, renamed.current);
             let mut notes = Vec::new();
-            let back = newer(renamed.place, json!({ was: 1 }).as_object().unwrap(), &mut notes);
-            assert_eq!(Value::Object(back), json!({ renamed.newer: 1 }));
+            let renewed = current_names(renamed.place, json!({ legacy: 1 }).as_object().unwrap(), &mut notes);
+            assert_eq!(Value::Object(renewed), json!({ renamed.current: 1 }));
         }
         // The table of section 5.1, row by row.
-        for (was, is, place) in [
+        for (legacy, current, place) in [
             ("stage_id", "current_stage_id", PayloadObject::Location),
             ("state", "context", PayloadObject::Request),
             ("toDoList", "todo_list", PayloadObject::Context),
@@ -167,20 +170,20 @@ mod tests {
             ("updated_workflow", "workflow_update", PayloadObject::Transition),
             ("nextStageId", "next_stage_id", PayloadObject::Transition),
         ] {
-            assert_eq!(older(place, is), was);
+            assert_eq!(legacy_name(place, current), legacy);
         }
-        assert_eq!(older(PayloadObject::Context, "variables"), "variables");
+        assert_eq!(legacy_name(PayloadObject::Context, "variables"), "variables");
     }
 
     #[test]
-    fn the_name_of_today_counts_where_both_stand_and_removed_fields_are_read_over() {
+    fn the_current_name_is_used_if_both_are_present_and_removed_fields_are_ignored() {
         let mut notes = Vec::new();
         let object = json!({"toDoList": ["old"], "todo_list": ["new"], "checklist": {}, "stageStatus": {}, "thinking": [], "updated_steps": []});
-        let renewed = newer(PayloadObject::Context, object.as_object().unwrap(), &mut notes);
+        let renewed = current_names(PayloadObject::Context, object.as_object().unwrap(), &mut notes);
         assert_eq!(Value::Object(renewed), json!({"todo_list": ["new"]}));
         assert_eq!(notes.len(), 5, "{notes:?}");
         let stays = json!({"updated_steps": []});
-        let renewed = newer(PayloadObject::Action, stays.as_object().unwrap(), &mut notes);
+        let renewed = current_names(PayloadObject::Action, stays.as_object().unwrap(), &mut notes);
         assert_eq!(Value::Object(renewed), stays);
     }
 }

@@ -1,120 +1,125 @@
-//! What is sent to whoever plans the next behavior (docs/protocol.md): within a fixed window, however long the notebook is.
+//! Builds the observation for the source of the next behavior (docs/protocol.md). Its size is limited, regardless of the length
+//! of the notebook.
 
 use serde_json::{Map, Value, json};
 
 use crate::notebook::cell::Cell;
-use crate::notebook::protocol::brief::{MOST_NAME_BYTES, MOST_OUTPUT_BYTES, cell, cut, first, last, size, variables};
+use crate::notebook::protocol::brief::{MAX_NAME_BYTES, MAX_OUTPUT_BYTES, cell, cut, first, last, size, variables};
 use crate::notebook::protocol::feedback::Feedback;
-use crate::notebook::protocol::names::{PayloadObject, older};
+use crate::notebook::protocol::names::{PayloadObject, legacy_name};
 use crate::notebook::protocol::progress::{ProgressDetail, goals, progress};
 use crate::notebook::state::{Fsm, NotebookState};
 
-/// How many of the last cells are sent.
-pub const MOST_CELLS: usize = 20;
+/// The number of last cells that are sent.
+pub const MAX_CELLS: usize = 20;
 
-/// The most bytes of an observation, as JSON. The parts below have shares of it.
-pub const MOST_BYTES: usize = 64 * 1024;
+/// The maximum size of an observation as JSON, in bytes. The limits below are parts of it.
+pub const MAX_BYTES: usize = 64 * 1024;
 
-/// The most bytes of the cells. Where the last ones are larger together, the earlier of them are left out.
-const MOST_CELLS_BYTES: usize = 26 * 1024;
+/// The maximum size of the cells, in bytes. If the last ones are larger in total, earlier ones are omitted.
+const MAX_CELLS_BYTES: usize = 26 * 1024;
 
-/// The most bytes of the variables.
-const MOST_VARIABLES_BYTES: usize = 14 * 1024;
+/// The maximum size of the variables, in bytes.
+const MAX_VARIABLES_BYTES: usize = 14 * 1024;
 
-/// The most bytes of the todo list, of the effects and of the completed sections, each.
-const MOST_LIST_BYTES: usize = 4 * 1024;
+/// The maximum size of the todo list, of the effects and of the completed sections, in bytes each.
+const MAX_LIST_BYTES: usize = 4 * 1024;
 
-/// How much longer than a name an item of the todo list or an effect may be.
-const WIDE: usize = 5;
+/// The factor by which an item of the todo list or an effect may be longer than a name.
+const LENGTH_FACTOR: usize = 5;
 
-/// What an observation is made from.
+/// The data of an observation.
 pub struct ObservationSource<'a> {
-    /// The id of the notebook: that of the session.
+    /// The id of the notebook, which is that of the session.
     pub notebook_id: &'a str,
     pub state: &'a NotebookState,
-    /// Its last cells, in order: [`MOST_CELLS`] are enough.
+    /// Its last cells, in order; at most [`MAX_CELLS`] are used.
     pub cells: &'a [Cell],
-    /// The variables that may be sent, without what is sensitive. Those that the state holds need not be among them.
+    /// The variables that may be sent, without sensitive ones. Variables of the state need not be included.
     pub variables: Map<String, Value>,
     pub feedback: Option<&'a Feedback>,
-    /// Whether the actions of the answer may come one by one.
+    /// Whether the answer may send its actions one by one.
     pub stream: bool,
-    /// `options.include_progress`: whether `progress`, `goals` and `FSM` of docs/notebook.md are sent, too.
+    /// `options.include_progress`: whether `progress`, `goals` and `FSM` of docs/notebook.md are sent as well.
     pub include_progress: bool,
 }
 
-/// The observation in the new form. Never larger than [`MOST_BYTES`], and none of its parts grows with the notebook.
-pub fn observation(seen: &ObservationSource<'_>) -> Value {
-    let location = &seen.state.location;
-    let name = |id: &Option<String>| id.as_deref().map(|id| cut(id, MOST_NAME_BYTES));
-    let mut place = json!({
+/// The observation in the new form. It is at most [`MAX_BYTES`] large, and the size of no part depends on the length of the
+/// notebook.
+pub fn observation(source: &ObservationSource<'_>) -> Value {
+    let location = &source.state.location;
+    let name = |id: &Option<String>| id.as_deref().map(|id| cut(id, MAX_NAME_BYTES));
+    let mut location_json = json!({
         "current_stage_id": name(&location.stage_id),
         "current_step_id": name(&location.step_id),
         "behavior_id": name(&location.behavior_id),
         "behavior_iteration": location.behavior_iteration,
     });
     let mut context = json!({
-        "variables": known_variables(seen),
-        "todo_list": todo_list(seen.state),
-        "effects": effects(seen.state),
-        "section_progress": section_progress(seen.state),
+        "variables": known_variables(source),
+        "todo_list": todo_list(source.state),
+        "effects": effects(source.state),
+        "section_progress": section_progress(source.state),
         "notebook": {
-            "title": title(seen.state),
-            "cell_count": seen.state.cell_count,
-            "cells": cells(seen.cells),
+            "title": title(source.state),
+            "cell_count": source.state.cell_count,
+            "cells": cells(source.cells),
         },
     });
-    let mut options = json!({"stream": seen.stream, "include_workflow_segment": false});
-    if seen.include_progress {
-        put(&mut place, "progress", progress(seen.state, ProgressDetail::Ids));
-        put(&mut place, "goals", goals(seen.state));
-        put(&mut context, "FSM", machine(&seen.state.fsm));
+    let mut options = json!({"stream": source.stream, "include_workflow_segment": false});
+    if source.include_progress {
+        put(&mut location_json, "progress", progress(source.state, ProgressDetail::Ids));
+        put(&mut location_json, "goals", goals(source.state));
+        put(&mut context, "FSM", machine(&source.state.fsm));
         put(&mut options, "include_progress", Value::Bool(true));
     }
-    let mut whole = json!({"observation": {"location": place, "context": context}});
-    if let Some(feedback) = seen.feedback {
-        put(&mut whole, "behavior_feedback", told(feedback));
+    let mut payload = json!({"observation": {"location": location_json, "context": context}});
+    if let Some(feedback) = source.feedback {
+        put(&mut payload, "behavior_feedback", feedback_json(feedback));
     }
-    put(&mut whole, "options", options);
-    whole
+    put(&mut payload, "options", options);
+    payload
 }
 
-/// The same in the older form, with the older names: for servers that know no other. Its window is the same.
-pub fn older_observation(seen: &ObservationSource<'_>) -> Value {
-    let state = seen.state;
+/// The observation in the legacy form, with the legacy names, for servers that do not support the new form. Its size has the
+/// same limit.
+pub fn legacy_observation(source: &ObservationSource<'_>) -> Value {
+    let state = source.state;
     let location = &state.location;
-    let name = |id: &Option<String>| id.as_deref().map(|id| cut(id, MOST_NAME_BYTES));
+    let name = |id: &Option<String>| id.as_deref().map(|id| cut(id, MAX_NAME_BYTES));
     let iteration = Some(location.behavior_iteration).filter(|iteration| *iteration > 0);
     let mut current = json!({});
-    put(&mut current, older(PayloadObject::Location, "current_stage_id"), json!(name(&location.stage_id)));
-    put(&mut current, older(PayloadObject::Location, "current_step_id"), json!(name(&location.step_id)));
+    put(&mut current, legacy_name(PayloadObject::Location, "current_stage_id"), json!(name(&location.stage_id)));
+    put(&mut current, legacy_name(PayloadObject::Location, "current_step_id"), json!(name(&location.step_id)));
     put(&mut current, "behavior_id", json!(name(&location.behavior_id)));
     put(&mut current, "behavior_iteration", json!(iteration));
-    let mut context = json!({"variables": known_variables(seen)});
-    put(&mut context, older(PayloadObject::Context, "todo_list"), json!(todo_list(state)));
+    let mut context = json!({"variables": known_variables(source)});
+    put(&mut context, legacy_name(PayloadObject::Context, "todo_list"), json!(todo_list(state)));
     put(&mut context, "effects", effects(state));
     put(&mut context, "section_progress", section_progress(state));
-    let output = state.last_output.as_deref().map(|output| cut(output, MOST_OUTPUT_BYTES));
+    let output = state.last_output.as_deref().map(|output| cut(output, MAX_OUTPUT_BYTES));
     let notebook = json!({
-        "notebook_id": seen.notebook_id,
+        "notebook_id": source.notebook_id,
         "title": title(state),
         "cell_count": state.cell_count,
         "last_cell_type": state.last_cell_type,
         "last_output": output,
-        "cells": cells(seen.cells),
+        "cells": cells(source.cells),
         "metadata": {"title": title(state)},
     });
     put(&mut context, "notebook", notebook);
     put(&mut context, "FSM", machine(&state.fsm));
-    let place = json!({"current": current, "progress": progress(state, ProgressDetail::Whole), "goals": goals(state)});
-    let mut whole = json!({"observation": {"location": place}});
-    put(&mut whole, older(PayloadObject::Request, "context"), context);
-    if let Some(feedback) = seen.feedback {
-        // It came with the new form, and is sent to older servers under its own name: who does not know it passes it over.
-        put(&mut whole, "behavior_feedback", told(feedback));
+    let location_json =
+        json!({"current": current, "progress": progress(state, ProgressDetail::Full), "goals": goals(state)});
+    let mut payload = json!({"observation": {"location": location_json}});
+    put(&mut payload, legacy_name(PayloadObject::Request, "context"), context);
+    if let Some(feedback) = source.feedback {
+        // This field was added by the new form. It is also sent to legacy servers under its own name; servers that do not know
+        // it ignore it.
+        put(&mut payload, "behavior_feedback", feedback_json(feedback));
     }
-    put(&mut whole, "options", json!({"stream": seen.stream}));
-    whole
+    put(&mut payload, "options", json!({"stream": source.stream}));
+    payload
 }
 
 fn put(object: &mut Value, name: &str, value: Value) {
@@ -124,74 +129,74 @@ fn put(object: &mut Value, name: &str, value: Value) {
 }
 
 fn title(state: &NotebookState) -> Option<String> {
-    state.title.as_deref().map(|title| cut(title, MOST_NAME_BYTES * WIDE))
+    state.title.as_deref().map(|title| cut(title, MAX_NAME_BYTES * LENGTH_FACTOR))
 }
 
-/// Those of the script, those that servers keep, and those of the kernel; of one name, the first.
-fn known_variables(seen: &ObservationSource<'_>) -> Map<String, Value> {
-    let (kept, kernel) = (&seen.state.variables, &seen.state.kernel_variables);
-    let kept = kept.iter().filter(|(name, _)| !seen.variables.contains_key(*name));
+/// The variables of the script, those that servers stored and those of the kernel; for the same name, the first one is used.
+fn known_variables(source: &ObservationSource<'_>) -> Map<String, Value> {
+    let (stored, kernel) = (&source.state.variables, &source.state.kernel_variables);
+    let stored = stored.iter().filter(|(name, _)| !source.variables.contains_key(*name));
     let of_kernel = kernel
         .iter()
-        .filter(|(name, _)| !seen.variables.contains_key(*name) && !seen.state.variables.contains_key(*name));
-    let all = seen.variables.iter().chain(kept).chain(of_kernel);
-    variables(all.map(|(name, value)| (name.clone(), value.clone())), MOST_VARIABLES_BYTES)
+        .filter(|(name, _)| !source.variables.contains_key(*name) && !source.state.variables.contains_key(*name));
+    let all = source.variables.iter().chain(stored).chain(of_kernel);
+    variables(all.map(|(name, value)| (name.clone(), value.clone())), MAX_VARIABLES_BYTES)
 }
 
 fn todo_list(state: &NotebookState) -> Vec<Value> {
-    first(state.todo_list.iter(), WIDE, MOST_LIST_BYTES)
+    first(state.todo_list.iter(), LENGTH_FACTOR, MAX_LIST_BYTES)
 }
 
 fn effects(state: &NotebookState) -> Value {
-    let current = last(state.effects.current.iter(), WIDE, MOST_LIST_BYTES / 2);
-    json!({"current": current, "history": last(state.effects.history.iter(), WIDE, MOST_LIST_BYTES / 2)})
+    let current = last(state.effects.current.iter(), LENGTH_FACTOR, MAX_LIST_BYTES / 2);
+    json!({"current": current, "history": last(state.effects.history.iter(), LENGTH_FACTOR, MAX_LIST_BYTES / 2)})
 }
 
 fn section_progress(state: &NotebookState) -> Value {
     let sections = &state.section_progress;
     json!({
-        "current_section_id": sections.current_section_id.as_deref().map(|id| cut(id, MOST_NAME_BYTES)),
+        "current_section_id": sections.current_section_id.as_deref().map(|id| cut(id, MAX_NAME_BYTES)),
         "current_section_number": sections.current_section_number,
-        "completed_sections": last(sections.completed_sections.iter(), 1, MOST_LIST_BYTES),
+        "completed_sections": last(sections.completed_sections.iter(), 1, MAX_LIST_BYTES),
         "total_expected": sections.total_expected,
     })
 }
 
 fn machine(fsm: &Fsm) -> Value {
-    let word = |text: &Option<String>| text.as_deref().map(|text| cut(text, MOST_NAME_BYTES));
+    let word = |text: &Option<String>| text.as_deref().map(|text| cut(text, MAX_NAME_BYTES));
     json!({
-        "state": cut(&fsm.state, MOST_NAME_BYTES),
+        "state": cut(&fsm.state, MAX_NAME_BYTES),
         "last_transition": word(&fsm.last_transition),
         "timestamp": word(&fsm.timestamp),
     })
 }
 
-fn told(feedback: &Feedback) -> Value {
-    let bounded = Feedback {
-        behavior_id: cut(&feedback.behavior_id, MOST_NAME_BYTES),
-        last_action_result: cut(&feedback.last_action_result, MOST_OUTPUT_BYTES),
+fn feedback_json(feedback: &Feedback) -> Value {
+    let limited = Feedback {
+        behavior_id: cut(&feedback.behavior_id, MAX_NAME_BYTES),
+        last_action_result: cut(&feedback.last_action_result, MAX_OUTPUT_BYTES),
         ..feedback.clone()
     };
-    serde_json::to_value(bounded).unwrap_or_default()
+    serde_json::to_value(limited).unwrap_or_default()
 }
 
 /// The last cells that fit, in order.
 fn cells(all: &[Cell]) -> Vec<Value> {
-    let mut left = MOST_CELLS_BYTES;
-    let mut kept: Vec<Value> = Vec::new();
-    for one in all.iter().rev().take(MOST_CELLS) {
+    let mut available = MAX_CELLS_BYTES;
+    let mut values: Vec<Value> = Vec::new();
+    for one in all.iter().rev().take(MAX_CELLS) {
         let mut sent = cell(one);
-        if kept.is_empty() && size(&sent) > left {
-            // Nothing but characters that JSON writes with six: the last cell is told all the same.
-            put(&mut sent, "content", Value::String(cut(&one.content, MOST_OUTPUT_BYTES)));
+        if values.is_empty() && size(&sent) > available {
+            // The content consists of characters that JSON escapes with six bytes. The last cell is always sent, with less content.
+            put(&mut sent, "content", Value::String(cut(&one.content, MAX_OUTPUT_BYTES)));
             put(&mut sent, "outputs", json!([]));
         }
-        let Some(rest) = left.checked_sub(size(&sent) + 1) else { break };
-        left = rest;
-        kept.push(sent);
+        let Some(rest) = available.checked_sub(size(&sent) + 1) else { break };
+        available = rest;
+        values.push(sent);
     }
-    kept.reverse();
-    kept
+    values.reverse();
+    values
 }
 
 #[cfg(test)]
@@ -243,13 +248,17 @@ mod tests {
         vec![heading, code]
     }
 
-    fn seen<'a>(state: &'a NotebookState, cells: &'a [Cell], feedback: Option<&'a Feedback>) -> ObservationSource<'a> {
+    fn source<'a>(
+        state: &'a NotebookState,
+        cells: &'a [Cell],
+        feedback: Option<&'a Feedback>,
+    ) -> ObservationSource<'a> {
         let variables = json!({"csv_file_path": "rivers.csv"}).as_object().cloned().unwrap();
         ObservationSource { notebook_id: "n", state, cells, variables, feedback, stream: true, include_progress: false }
     }
 
     #[test]
-    fn the_new_form_is_that_of_001() {
+    fn the_new_form_is_that_of_the_protocol() {
         let feedback = Feedback {
             behavior_id: "behavior_002".into(),
             actions_executed: 5,
@@ -259,7 +268,7 @@ mod tests {
             ..Feedback::default()
         };
         let (state, cells) = (state(), some_cells());
-        let sent = observation(&seen(&state, &cells, Some(&feedback)));
+        let sent = observation(&source(&state, &cells, Some(&feedback)));
         assert_eq!(
             sent,
             json!({
@@ -294,31 +303,31 @@ mod tests {
     }
 
     #[test]
-    fn progress_goals_and_the_machine_are_sent_only_where_they_are_asked_for() {
+    fn progress_goals_and_the_state_machine_are_sent_only_on_request() {
         let (state, cells) = (state(), some_cells());
-        let mut seen = seen(&state, &cells, None);
-        let plain = observation(&seen);
+        let mut source = source(&state, &cells, None);
+        let plain = observation(&source);
         assert_eq!(plain.pointer("/observation/location/progress"), None);
         assert_eq!(plain.pointer("/observation/context/FSM"), None);
-        seen.include_progress = true;
-        let asked = observation(&seen);
+        source.include_progress = true;
+        let asked = observation(&source);
         assert_eq!(asked.pointer("/observation/location/progress/steps/current"), Some(&json!("section_1")));
         assert_eq!(asked.pointer("/observation/context/FSM/state"), Some(&json!("IDLE")));
         assert_eq!(asked.pointer("/options/include_progress"), Some(&json!(true)));
     }
 
     #[test]
-    fn of_one_name_the_variable_of_the_script_counts() {
+    fn for_the_same_name_the_variable_of_the_script_is_used() {
         let mut state = state();
         state.variables = json!({"csv_file_path": "of the server", "rows": 1}).as_object().cloned().unwrap();
         state.kernel_variables = json!({"rows": 2, "frame": "DataFrame (3, 2)"}).as_object().cloned().unwrap();
-        let sent = observation(&seen(&state, &[], None));
+        let sent = observation(&source(&state, &[], None));
         let expected = json!({"csv_file_path": "rivers.csv", "rows": 1, "frame": "DataFrame (3, 2)"});
         assert_eq!(sent.pointer("/observation/context/variables"), Some(&expected));
     }
 
     #[test]
-    fn nothing_can_make_it_larger_than_its_window() {
+    fn the_size_of_an_observation_is_limited() {
         let wide = "\u{1}字".repeat(100_000);
         let mut state = state();
         state.title = Some(wide.clone());
@@ -334,10 +343,10 @@ mod tests {
         let cell = Cell { id: wide.clone(), content: wide.clone(), ..Cell::default() };
         let cells = vec![cell; 100];
         let feedback = Feedback { last_action_result: wide, ..Feedback::default() };
-        let mut seen = seen(&state, &cells, Some(&feedback));
-        seen.include_progress = true;
-        for sent in [observation(&seen), older_observation(&seen)] {
-            assert!(size(&sent) <= MOST_BYTES, "{}", size(&sent));
+        let mut source = source(&state, &cells, Some(&feedback));
+        source.include_progress = true;
+        for sent in [observation(&source), legacy_observation(&source)] {
+            assert!(size(&sent) <= MAX_BYTES, "{}", size(&sent));
             let cells = sent.pointer("/observation/context/notebook/cells").or(sent.pointer("/state/notebook/cells"));
             assert!(!cells.unwrap().as_array().unwrap().is_empty());
         }

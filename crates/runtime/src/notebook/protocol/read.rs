@@ -1,34 +1,34 @@
-//! Fields of what other programs send: each is read as what it should be, or left out with a note that repeats nothing of it.
+//! Reads fields of payloads of other programs. A field of a wrong type is omitted with a note that does not repeat its value.
 
 use serde_json::{Map, Value};
 
-/// The field as `read` takes it, where it is there and not null.
-fn taken<T>(
-    whole: &Map<String, Value>,
+/// The field as returned by `read`, if it is present and not null.
+fn read_field<T>(
+    fields: &Map<String, Value>,
     name: &str,
-    should: &str,
+    expected: &str,
     notes: &mut Vec<String>,
     read: impl FnOnce(&Value) -> Option<T>,
 ) -> Option<T> {
-    let taken = read(whole.get(name).filter(|value| !value.is_null())?);
-    if taken.is_none() {
-        notes.push(format!("`{name}` is not {should} and was ignored"));
+    let value = read(fields.get(name).filter(|value| !value.is_null())?);
+    if value.is_none() {
+        notes.push(format!("`{name}` is not {should} and was ignored", should = expected));
     }
-    taken
+    value
 }
 
-pub fn object(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Option<Map<String, Value>> {
-    taken(whole, name, "an object", notes, |value| value.as_object().cloned())
+pub fn object(fields: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Option<Map<String, Value>> {
+    read_field(fields, name, "an object", notes, |value| value.as_object().cloned())
 }
 
-/// A list; an empty one where there is none.
-pub fn list(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Vec<Value> {
-    taken(whole, name, "a list", notes, |value| value.as_array().cloned()).unwrap_or_default()
+/// A list; empty if it is missing.
+pub fn list(fields: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Vec<Value> {
+    read_field(fields, name, "a list", notes, |value| value.as_array().cloned()).unwrap_or_default()
 }
 
-/// A text that says something. A number is one, too: ids are often numbers.
-pub fn text(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Option<String> {
-    let text = taken(whole, name, "a string", notes, |value| match value {
+/// A text that is not blank. Numbers are accepted, because ids are often numbers.
+pub fn text(fields: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Option<String> {
+    let text = read_field(fields, name, "a string", notes, |value| match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
@@ -36,32 +36,32 @@ pub fn text(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> 
     text.filter(|text| !text.trim().is_empty())
 }
 
-/// A number from 0 up.
-pub fn count(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Option<u64> {
-    taken(whole, name, "a whole number of at least 0", notes, |value| {
+/// An integer of at least 0.
+pub fn count(fields: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Option<u64> {
+    read_field(fields, name, "a whole number of at least 0", notes, |value| {
         value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
     })
 }
 
-pub fn truth(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Option<bool> {
-    taken(whole, name, "true or false", notes, |value| match value {
-        Value::Bool(said) => Some(*said),
+pub fn boolean(fields: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Option<bool> {
+    read_field(fields, name, "true or false", notes, |value| match value {
+        Value::Bool(value) => Some(*value),
         Value::String(word) => word.to_ascii_lowercase().parse().ok(),
         _ => None,
     })
 }
 
-/// A list of texts, or one text. Items that are none are left out.
-pub fn texts(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Option<Vec<String>> {
-    let items = taken(whole, name, "a list of strings", notes, |value| match value {
+/// A list of texts, or a single text. Other items are omitted.
+pub fn texts(fields: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Option<Vec<String>> {
+    let items = read_field(fields, name, "a list of strings", notes, |value| match value {
         Value::String(_) => Some(vec![value.clone()]),
         other => other.as_array().cloned(),
     })?;
-    let kept: Vec<String> = items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect();
-    if kept.len() < items.len() {
+    let texts: Vec<String> = items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect();
+    if texts.len() < items.len() {
         notes.push(format!("`{name}` contains items that are not strings; they were ignored"));
     }
-    Some(kept)
+    Some(texts)
 }
 
 #[cfg(test)]
@@ -71,20 +71,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_field_is_what_it_should_be_or_a_note_without_what_was_sent() {
-        let whole = json!({"a": {"x": 1}, "l": [1], "t": "secret", "n": 7, "s": "8", "y": "TRUE", "e": " ", "z": null, "m": ["p", 3]});
-        let whole = whole.as_object().unwrap();
+    fn each_field_has_its_type_or_a_note_without_its_value() {
+        let fields = json!({"a": {"x": 1}, "l": [1], "t": "secret", "n": 7, "s": "8", "y": "TRUE", "e": " ", "z": null, "m": ["p", 3]});
+        let fields = fields.as_object().unwrap();
         let mut notes = Vec::new();
-        let said = &mut notes;
-        assert_eq!((object(whole, "a", said).unwrap().len(), list(whole, "l", said).len()), (1, 1));
-        assert_eq!((text(whole, "n", said), text(whole, "e", said)), (Some("7".into()), None));
-        assert_eq!((count(whole, "n", said), count(whole, "s", said)), (Some(7), Some(8)));
-        assert_eq!((truth(whole, "y", said), truth(whole, "z", said)), (Some(true), None));
-        assert_eq!(texts(whole, "t", said).unwrap(), ["secret"]);
-        assert!(said.is_empty());
-        assert_eq!((object(whole, "t", said), list(whole, "t", said), text(whole, "a", said)), (None, vec![], None));
-        assert_eq!((count(whole, "t", said), truth(whole, "t", said), texts(whole, "n", said)), (None, None, None));
-        assert_eq!(texts(whole, "m", said).unwrap(), ["p"]);
+        let notes = &mut notes;
+        assert_eq!((object(fields, "a", notes).unwrap().len(), list(fields, "l", notes).len()), (1, 1));
+        assert_eq!((text(fields, "n", notes), text(fields, "e", notes)), (Some("7".into()), None));
+        assert_eq!((count(fields, "n", notes), count(fields, "s", notes)), (Some(7), Some(8)));
+        assert_eq!((boolean(fields, "y", notes), boolean(fields, "z", notes)), (Some(true), None));
+        assert_eq!(texts(fields, "t", notes).unwrap(), ["secret"]);
+        assert!(notes.is_empty());
+        assert_eq!(
+            (object(fields, "t", notes), list(fields, "t", notes), text(fields, "a", notes)),
+            (None, vec![], None)
+        );
+        assert_eq!(
+            (count(fields, "t", notes), boolean(fields, "t", notes), texts(fields, "n", notes)),
+            (None, None, None)
+        );
+        assert_eq!(texts(fields, "m", notes).unwrap(), ["p"]);
         assert_eq!(notes.len(), 7);
         assert!(notes.iter().all(|note| !note.contains("secret")), "{notes:?}");
     }

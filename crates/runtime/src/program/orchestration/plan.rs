@@ -1,29 +1,29 @@
-//! The plan of an orchestrator, and the moment of a topic's visit for which it was made.
+//! The plan of an orchestrator, and the state of the topic's visit that it was made for.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::stored;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// How many characters of a plan's reason are kept.
-const MOST_REASON: usize = 1_000;
+/// The maximum number of stored characters of a plan's reason.
+const MAX_REASON_CHARS: usize = 1_000;
 
-/// What a plan does to the rest of a topic.
+/// The change that a plan makes to the remaining topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanChange {
-    /// Puts a new action among those to come.
+    /// Inserts a new pending action.
     Insert,
-    /// Changes fields of an action to come, or the content and exit of the current one.
+    /// Changes fields of a pending action, or the content and exit of the current one.
     Modify,
-    /// Keeps an action to come from running.
+    /// Skips a pending action.
     Skip,
-    /// Puts the actions to come into another order.
+    /// Reorders the pending actions.
     Reorder,
 }
 
 impl PlanChange {
-    /// The name that a model writes and events tell.
+    /// The name in replies of models and in events.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Insert => "insert",
@@ -38,7 +38,7 @@ impl PlanChange {
     }
 }
 
-/// Which action or gap a plan means.
+/// The action or position that a plan refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum PlanPosition {
@@ -48,60 +48,61 @@ pub enum PlanPosition {
     Named(String),
 }
 
-/// How far a visit of a topic has come in its list of actions.
+/// The progress of a topic's visit in its list of actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cursor {
-    /// The index of the action that runs or is next. What stands before it is done, or was passed over.
+    /// The index of the action that runs or is next. Those before it are done or were skipped.
     pub at: usize,
-    /// Whether that action has begun, which makes it the current one; else it is still to come.
-    pub begun: bool,
+    /// Whether that action has started and is the current one; else it is still pending.
+    #[serde(rename = "begun")]
+    pub started: bool,
 }
 
 impl Cursor {
-    /// The index of the first action that is still to come.
-    pub fn first_to_come(self) -> usize {
-        self.at + usize::from(self.begun)
+    /// The index of the first pending action.
+    pub fn first_pending(self) -> usize {
+        self.at + usize::from(self.started)
     }
 }
 
-/// For what state of a topic's visit a plan was made.
+/// The state of a topic's visit that a plan was made for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revision {
-    /// How many plans had been applied in this visit.
+    /// The number of plans applied in this visit.
     pub plans: u32,
-    /// Where the visit stood. Positions of the plan are meant from here.
+    /// The position of the visit. Positions of the plan are relative to it.
     #[serde(flatten)]
     pub cursor: Cursor,
 }
 
-/// A change of the rest of a topic (docs/monitors.md, "Path 2"). What it may do is decided when it is executed; this is
-/// what was asked for.
+/// A change of the remaining topic (docs/monitors.md, "Path 2"), as requested. Whether it is allowed is decided when it is
+/// executed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OrchestrationPlan {
     pub action: PlanChange,
-    /// Where. `insert` without one means `after_current`, `modify` without one the current action.
+    /// The position. `insert` without one means `after_current`, `modify` without one the current action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_position: Option<PlanPosition>,
-    /// The action that `insert` puts in, as a script would write it.
+    /// The action that `insert` adds, as a script would contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_action: Option<Value>,
-    /// The fields of the config that `modify` sets; null takes a field away.
+    /// The fields of the config that `modify` sets; null removes a field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modifications: Option<Map<String, Value>>,
-    /// The ids of the actions to come in the order that `reorder` gives them.
+    /// The ids of the pending actions in the order for `reorder`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<Vec<String>>,
-    /// Why, in the words of the model.
+    /// The reason that the model gave.
     #[serde(default)]
     pub reason: String,
-    /// What it was made for. Never read from a reply.
+    /// The state that it was made for. Never read from a reply.
     #[serde(default)]
     pub revision: Revision,
 }
 
 impl OrchestrationPlan {
-    /// The plan in a reply of the shape `topic_orchestrator`; `None` when the reply asks for no change.
-    pub fn of_reply(reply: &Map<String, Value>, revision: Revision) -> Option<Self> {
+    /// The plan in a reply of the shape `topic_orchestrator`; `None` if the reply requests no change.
+    pub fn from_reply(reply: &Map<String, Value>, revision: Revision) -> Option<Self> {
         let action = PlanChange::parse(reply.get("action")?.as_str()?)?;
         let object = |name: &str| reply.get(name).filter(|value| value.is_object());
         let target_position = reply.get("target_position").and_then(|value| match value {
@@ -112,7 +113,7 @@ impl OrchestrationPlan {
             _ => None,
         });
         let order = reply.get("order").and_then(Value::as_array).map(|ids| {
-            // What is no text is no id, and must not vanish: the order would look complete without it.
+            // An item that is not a string is no valid id but must be kept: without it the order would look complete.
             ids.iter().map(|id| id.as_str().map_or_else(|| id.to_string(), str::to_owned)).collect()
         });
         let reason = reply.get("reason").and_then(Value::as_str).unwrap_or_default();
@@ -122,19 +123,19 @@ impl OrchestrationPlan {
             new_action: object("new_action").cloned(),
             modifications: object("modifications").and_then(Value::as_object).cloned(),
             order,
-            reason: reason.chars().take(MOST_REASON).collect(),
+            reason: reason.chars().take(MAX_REASON_CHARS).collect(),
             revision,
         })
     }
 }
 
-/// Why a plan changes nothing. It is told in the event of the plan; nothing else happens.
+/// Why a plan was rejected. The event of the plan reports it; nothing else happens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{why}")]
 pub struct PlanError {
     /// A stable slug.
     pub code: String,
-    /// A sentence. Names ids of actions and fields, never what a person said.
+    /// A message. Contains ids of actions and fields, never text of a person.
     #[serde(with = "stored")]
     pub why: Message,
 }

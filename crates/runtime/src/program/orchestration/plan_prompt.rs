@@ -1,4 +1,4 @@
-//! What the orchestrator is told: the analysis, the topic with its actions, and what a plan may refer to.
+//! The prompt of the orchestrator: the analysis, the topic with its actions, and the names that a plan may refer to.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::program::location::EventLocation;
-use crate::program::monitor::USUAL_LIMIT;
+use crate::program::monitor::DEFAULT_MONITOR_TIMEOUT;
 use crate::program::orchestration::edits::{id_of, is_skipped};
 use crate::program::orchestration::plan::{Cursor, Revision};
 use crate::program::orchestration::plans::Plans;
-use crate::program::orchestration::{MOST_PLANS, ORCHESTRATOR};
+use crate::program::orchestration::{MAX_PLANS, ORCHESTRATOR};
 use crate::program::program::{Phase, Program, Topic};
 use crate::program::services::Services;
 use crate::program::transcript::{RecentTranscript, cut_in_the_middle};
@@ -20,7 +20,7 @@ use bcc_lang::template::names::TemplateNames;
 use bcc_lang::value::scopes::Scopes;
 use bcc_llm::reply::shape::{ReplyShape, ShapeError};
 
-/// The names that the template gets beyond variables and the engine's names.
+/// The names that the template receives beyond variables and the engine's names.
 pub const ORCHESTRATOR_NAMES: [&str; 13] = [
     "chat",
     "chat_history",
@@ -37,56 +37,56 @@ pub const ORCHESTRATOR_NAMES: [&str; 13] = [
     "variables",
 ];
 
-/// The most actions that a prompt lists: the newest done ones and those that come next.
-const MOST_ACTIONS: usize = 60;
+/// The maximum number of actions in a prompt: the last finished ones and the next ones.
+const MAX_ACTIONS: usize = 60;
 
-/// How many done actions are listed before the current one.
-const MOST_DONE: usize = 15;
+/// The maximum number of finished actions listed before the current one.
+const MAX_DONE: usize = 15;
 
-/// How many characters of a text of an action are shown.
-const MOST_TEXT: usize = 400;
+/// The maximum number of shown characters of a text of an action.
+const MAX_TEXT_CHARS: usize = 400;
 
-/// How many characters of the analysis are shown.
-const MOST_ANALYSIS: usize = 8_000;
+/// The maximum number of shown characters of the analysis.
+const MAX_ANALYSIS_CHARS: usize = 8_000;
 
-/// How many names of variables and skills are listed.
-const MOST_NAMES: usize = 200;
+/// The maximum number of listed names of variables and of skills.
+const MAX_NAMES: usize = 200;
 
-/// Everything that a plan is made from. It owns all of it: a model is asked beside the session.
+/// The input of a request for a plan. It owns all data, because the model is called in the background.
 pub struct OrchestrationContext {
     pub program: Arc<Program>,
     pub services: Services,
-    /// What the template can name, without what comes from the analysis and the actions.
+    /// The names for the template, except those from the analysis and the actions.
     pub names: TemplateNames,
     pub topic_id: String,
     pub action_id: String,
     pub path: String,
     pub round: u32,
-    /// Whether the topic's strategy says `orchestration: on`.
+    /// Whether the topic's strategy sets `orchestration: on`.
     pub allowed: bool,
-    /// The topic's actions as this visit has them, as [`crate::program::recheck::Recheck::actions`] writes them.
+    /// The topic's actions in this visit, in the format of [`crate::program::recheck::Recheck::actions`].
     pub actions: Vec<Value>,
-    /// For what the plan will be made.
+    /// The state that the plan is made for.
     pub revision: Revision,
-    /// How often this visit has asked for a plan.
+    /// How often a plan was requested in this visit.
     pub asked: u32,
-    /// The id of the call, which no other call of the session has.
+    /// The id of the call, unique in the session.
     pub call_id: String,
-    /// How long it may take: [`USUAL_LIMIT`].
+    /// The timeout: [`DEFAULT_MONITOR_TIMEOUT`].
     pub limit: Duration,
 }
 
-/// The parts of an [`OrchestrationContext`] that a session lends.
+/// The parts of an [`OrchestrationContext`] that come from the session.
 pub struct PlanRequest<'a> {
     pub program: &'a Arc<Program>,
     pub services: &'a Services,
     pub phase: &'a Phase,
     pub topic: &'a Topic,
-    /// Where the action stands that the analysis is about.
+    /// The location of the analyzed action.
     pub place: &'a EventLocation,
     pub recent: &'a RecentTranscript,
     pub scopes: Scopes,
-    /// The topic's actions as this visit has them.
+    /// The topic's actions in this visit.
     pub actions: Vec<Value>,
     pub cursor: Cursor,
     pub plans: &'a Plans,
@@ -95,32 +95,32 @@ pub struct PlanRequest<'a> {
 }
 
 impl OrchestrationContext {
-    pub fn new(planning: PlanRequest<'_>) -> Self {
+    pub fn new(plan_request: PlanRequest<'_>) -> Self {
         let PlanRequest { program, services, phase, topic, place, recent, scopes, actions, cursor, plans, .. } =
-            planning;
-        let known: Vec<&str> = scopes.names().into_iter().take(MOST_NAMES).collect();
-        let variables = known.join(", ");
+            plan_request;
+        let variable_names: Vec<&str> = scopes.names().into_iter().take(MAX_NAMES).collect();
+        let variables = variable_names.join(", ");
         let plain = TemplateNames::new(scopes.clone());
         let strategy = topic.strategy.text.as_ref().and_then(|text| program.texts.render(text, &plain).ok());
         let mut names = base_names(program, Some(phase), Some(topic), recent, scopes);
         let chat: Arc<str> = recent.as_text(program.history_chars, &program.who, &program.user).into();
-        let said = cut_in_the_middle(recent.last_user_message().unwrap_or_default(), program.history_chars);
-        let skills: Vec<&str> = program.skills.keys().map(String::as_str).take(MOST_NAMES).collect();
+        let last_message = cut_in_the_middle(recent.last_user_message().unwrap_or_default(), program.history_chars);
+        let skills: Vec<&str> = program.skills.keys().map(String::as_str).take(MAX_NAMES).collect();
         let revision = plans.revision(cursor);
-        names.give_text("chat", Arc::clone(&chat));
-        names.give_text("chat_history", chat);
-        names.give_text("answer", said.as_str());
-        names.give_text("last_user_message", said);
-        names.give_text("time", services.clock.words(planning.last_seq));
-        names.give("current_round", Value::from(place.round.unwrap_or(1)));
-        names.give("max_rounds", Value::from(place.round.unwrap_or(1)));
-        names.give_text("topic_id", topic.id.as_str());
-        names.give_text("strategy", strategy.unwrap_or_default());
-        names.give_text("skills", skills.join(", "));
-        names.give_text("variables", variables);
-        names.give("revision", Value::from(revision.plans));
-        names.give("plans_left", Value::from(MOST_PLANS.saturating_sub(revision.plans)));
-        names.give_text("new_id", format!("{}_plan_{}", topic.id, plans.asked + 1));
+        names.set_text("chat", Arc::clone(&chat));
+        names.set_text("chat_history", chat);
+        names.set_text("answer", last_message.as_str());
+        names.set_text("last_user_message", last_message);
+        names.set_text("time", services.clock.prompt_time(plan_request.last_seq));
+        names.set("current_round", Value::from(place.round.unwrap_or(1)));
+        names.set("max_rounds", Value::from(place.round.unwrap_or(1)));
+        names.set_text("topic_id", topic.id.as_str());
+        names.set_text("strategy", strategy.unwrap_or_default());
+        names.set_text("skills", skills.join(", "));
+        names.set_text("variables", variables);
+        names.set("revision", Value::from(revision.plans));
+        names.set("plans_left", Value::from(MAX_PLANS.saturating_sub(revision.plans)));
+        names.set_text("new_id", format!("{}_plan_{}", topic.id, plans.requests + 1));
         Self {
             program: Arc::clone(program),
             services: services.clone(),
@@ -132,9 +132,9 @@ impl OrchestrationContext {
             allowed: topic.strategy.orchestration,
             actions,
             revision,
-            asked: plans.asked,
-            call_id: planning.call_id,
-            limit: USUAL_LIMIT,
+            asked: plans.requests,
+            call_id: plan_request.call_id,
+            limit: DEFAULT_MONITOR_TIMEOUT,
         }
     }
 }
@@ -142,10 +142,10 @@ impl OrchestrationContext {
 pub(crate) fn names(analysis: &Value, context: &OrchestrationContext) -> TemplateNames {
     let mut names = context.names.clone();
     let cursor = context.revision.cursor;
-    let current = context.actions.get(cursor.at).filter(|_| cursor.begun).map(id_of).unwrap_or_default();
-    names.give_text("analysis", cut_in_the_middle(&analysis.to_string(), MOST_ANALYSIS));
-    names.give_text("actions", listed(&context.actions, cursor));
-    names.give_text("current_action", current);
+    let current = context.actions.get(cursor.at).filter(|_| cursor.started).map(id_of).unwrap_or_default();
+    names.set_text("analysis", cut_in_the_middle(&analysis.to_string(), MAX_ANALYSIS_CHARS));
+    names.set_text("actions", listed(&context.actions, cursor));
+    names.set_text("current_action", current);
     names
 }
 
@@ -157,11 +157,11 @@ pub(crate) fn shape() -> Result<ReplyShape, ShapeError> {
 
 /// The actions of a topic for a prompt, one line of JSON each: index, id, kind, state, content, exit.
 fn listed(actions: &[Value], cursor: Cursor) -> String {
-    let first = cursor.at.saturating_sub(MOST_DONE);
-    let lines = actions.iter().enumerate().skip(first).take(MOST_ACTIONS).map(|(index, action)| {
+    let first = cursor.at.saturating_sub(MAX_DONE);
+    let lines = actions.iter().enumerate().skip(first).take(MAX_ACTIONS).map(|(index, action)| {
         let state = match index {
             _ if index < cursor.at => "done",
-            _ if index == cursor.at && cursor.begun => "current",
+            _ if index == cursor.at && cursor.started => "current",
             _ if is_skipped(action) => "skipped",
             _ => "to_come",
         };
@@ -173,7 +173,7 @@ fn listed(actions: &[Value], cursor: Cursor) -> String {
         for name in ["content", "exit"] {
             let text = action.get("config").and_then(|config| config.get(name)).and_then(Value::as_str);
             if let Some(text) = text {
-                line.insert(name.into(), Value::from(cut_in_the_middle(text, MOST_TEXT)));
+                line.insert(name.into(), Value::from(cut_in_the_middle(text, MAX_TEXT_CHARS)));
             }
         }
         Value::Object(line).to_string()

@@ -1,4 +1,4 @@
-//! The plans of one visit of a topic: what its frame keeps, and how its actions are put together again from the script.
+//! The plans of one visit of a topic: what its frame stores, and how they are applied to the script's actions.
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -9,54 +9,56 @@ use tracing::error;
 use crate::program::event::Event;
 use crate::program::orchestration::edits::{id_of, is_skipped};
 use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, PlanError, Revision};
-use crate::program::orchestration::{ExecutionState, MOST_ASKED, MOST_PLANS, execute_orchestration};
+use crate::program::orchestration::{ExecutionState, MAX_PLAN_REQUESTS, MAX_PLANS, execute_orchestration};
 use crate::program::program::Program;
 use crate::program::recheck::Recheck;
 
-/// How many of the check's sentences a refusal repeats.
-const MOST_FAULTS: usize = 5;
+/// The maximum number of check errors that a rejection repeats.
+const MAX_CHECK_ERRORS: usize = 5;
 
-/// What a topic's frame keeps of its plans. It is small: at most [`crate::program::orchestration::MOST_PLANS`] plans, none of
-/// them large. The actions themselves are not kept: they are the script's, changed by these.
+/// The plans in a topic's frame. Small: at most [`crate::program::orchestration::MAX_PLANS`] plans of limited size. The actions
+/// themselves are not stored: they are the script's, changed by these plans.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Plans {
-    /// The plans that count, in order.
+    /// The applied plans, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub applied: Vec<Applied>,
-    /// How often a model was asked for one. Whoever asks counts it, before it asks.
-    pub asked: u32,
-    pub refused: u32,
+    /// How often a model was asked for a plan. The caller counts before it asks.
+    #[serde(rename = "asked")]
+    pub requests: u32,
+    #[serde(rename = "refused")]
+    pub rejected: u32,
 }
 
-/// A plan that counts.
+/// An applied plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Applied {
     pub plan: OrchestrationPlan,
-    /// How far the visit had come when it was applied.
+    /// The progress of the visit when it was applied.
     pub at: Cursor,
 }
 
-/// The topic after a plan.
+/// The result of an accepted plan.
 pub struct Accepted {
-    /// The session's program from here on, until the topic is left.
+    /// The session's program until the topic is left.
     pub program: Program,
     pub actions: Vec<Value>,
 }
 
 impl Plans {
-    /// Whether this visit may have no further plan, or a model was asked often enough for one.
+    /// Whether this visit has reached its limit of plans or of requests.
     pub fn are_used_up(&self) -> bool {
-        self.count() >= MOST_PLANS || self.asked >= MOST_ASKED
+        self.count() >= MAX_PLANS || self.requests >= MAX_PLAN_REQUESTS
     }
 
-    /// For what a plan would be made that is asked for now.
+    /// The state that a plan requested now would be made for.
     pub fn revision(&self, cursor: Cursor) -> Revision {
         Revision { plans: self.count(), cursor }
     }
 
-    /// The actions of this visit, from those of the script ([`Recheck::actions`]).
-    /// Errors: When a kept plan cannot be executed: what is stored is of another script or another release.
+    /// The actions of this visit, computed from those of the script ([`Recheck::actions`]).
+    /// Errors: A stored plan cannot be executed: it belongs to another script or another release.
     pub fn replay(&self, original: Vec<Value>) -> Result<Vec<Value>, PlanError> {
         let mut actions = original;
         for (plans, Applied { plan, at }) in (0..).zip(&self.applied) {
@@ -65,20 +67,20 @@ impl Plans {
         Ok(actions)
     }
 
-    /// The program of this visit, from the script: for a session that is taken up again. `None` when no plan counts, and the
-    /// program is that of the script.
-    /// Errors: As [`Plans::replay`], and when the check does not let pass what it let pass before.
+    /// The program of this visit, computed from the script, for a resumed session. `None` if no plan was applied: then the script's
+    /// program is used.
+    /// Errors: As [`Plans::replay`], and if the check rejects what it accepted before.
     pub fn program(&self, topic: &str, recheck: &dyn Recheck) -> Result<Option<Accepted>, PlanError> {
         if self.applied.is_empty() {
             return Ok(None);
         }
         let actions = self.replay(original(topic, recheck)?)?;
-        let program = recheck.recheck(topic, &actions).map_err(|faults| not_sound(&faults))?;
+        let program = recheck.recheck(topic, &actions).map_err(|errors| check_failed(&errors))?;
         Ok(Some(Accepted { program, actions }))
     }
 
-    /// Executes a plan that arrived, has the result checked, and keeps it. Gives the program that the session runs from here on.
-    /// Errors: [`PlanError`] with what [`execute_orchestration`] or the check says (`does-not-check`). It is counted; nothing else
+    /// Executes a plan, has the result checked, and stores the plan. Returns the program that the session uses from then on.
+    /// Errors: [`PlanError`] of [`execute_orchestration`] or of the check (`does-not-check`). The rejection is counted; nothing else
     /// changes.
     pub fn apply(
         &mut self,
@@ -87,15 +89,15 @@ impl Plans {
         topic: &str,
         recheck: &dyn Recheck,
     ) -> Result<Accepted, PlanError> {
-        let accepted = self.tried(&plan, cursor, topic, recheck);
+        let accepted = self.try_apply(&plan, cursor, topic, recheck);
         match accepted {
             Ok(_) => self.applied.push(Applied { plan, at: cursor }),
-            Err(_) => self.refused += 1,
+            Err(_) => self.rejected += 1,
         }
         accepted
     }
 
-    fn tried(
+    fn try_apply(
         &self,
         plan: &OrchestrationPlan,
         cursor: Cursor,
@@ -105,7 +107,7 @@ impl Plans {
         let actions = self.replay(original(topic, recheck)?)?;
         let state = ExecutionState { actions: &actions, cursor, plans: self.count() };
         let actions = execute_orchestration(plan, &state)?;
-        let program = recheck.recheck(topic, &actions).map_err(|faults| not_sound(&faults))?;
+        let program = recheck.recheck(topic, &actions).map_err(|errors| check_failed(&errors))?;
         Ok(Accepted { program, actions })
     }
 
@@ -113,18 +115,18 @@ impl Plans {
         u32::try_from(self.applied.len()).unwrap_or(u32::MAX)
     }
 
-    /// The event of a plan: what it was, and the actions of the script beside those that this visit runs from here on.
-    /// `analysis` is what asked for it, `from` the action that was analysed.
-    pub fn told(
+    /// The event of a plan: the plan, the actions of the script and those that this visit runs from then on. `analysis` is the
+    /// analysis that requested it, `from` the analyzed action.
+    pub fn event(
         &self,
         plan: &OrchestrationPlan,
-        refused: Option<&PlanError>,
+        rejection: Option<&PlanError>,
         (analysis, from): (&Value, &str),
         original: &[Value],
     ) -> Event {
-        let now = self.replay(original.to_vec()).unwrap_or_else(|refused| {
-            error!(code = refused.code, "the plans of a topic do not fit its actions: {refused}");
-            // What is not known is not told.
+        let now = self.replay(original.to_vec()).unwrap_or_else(|rejected| {
+            error!(code = rejected.code, "the plans of a topic do not fit its actions: {rejected}");
+            // Unknown actions are not reported.
             Vec::new()
         });
         let reason = analysis.get("intervention_reason").and_then(Value::as_str).unwrap_or_default();
@@ -132,8 +134,8 @@ impl Plans {
             reason: reason.to_owned(),
             route: plan.action.name(),
             from: from.to_owned(),
-            why: refused.map_or_else(|| Message::text(plan.reason.clone()), |refused| refused.why.clone()),
-            accepted: refused.is_none(),
+            why: rejection.map_or_else(|| Message::text(plan.reason.clone()), |rejection| rejection.why.clone()),
+            accepted: rejection.is_none(),
             plan: serde_json::to_value(plan).unwrap_or_default(),
             original: ids(original),
             now: ids(&now),
@@ -150,9 +152,9 @@ fn original(topic: &str, recheck: &dyn Recheck) -> Result<Vec<Value>, PlanError>
     recheck.actions(topic).ok_or_else(|| PlanError::new("unknown-topic", "the script has no such topic"))
 }
 
-fn not_sound(faults: &[String]) -> PlanError {
-    let listed = faults.iter().take(MOST_FAULTS).cloned().collect::<Vec<_>>().join("; ");
-    let more = faults.len().saturating_sub(MOST_FAULTS);
+fn check_failed(errors: &[String]) -> PlanError {
+    let listed = errors.iter().take(MAX_CHECK_ERRORS).cloned().collect::<Vec<_>>().join("; ");
+    let more = errors.len().saturating_sub(MAX_CHECK_ERRORS);
     let why = match more {
         0 => msg!("the topic would not be a valid script: {listed}"),
         _ => msg!("the topic would not be a valid script: {listed}; and {more} more"),

@@ -1,12 +1,11 @@
-//! Text of authors inside of HTML.
+//! Escapes text for HTML.
 
 use bcc_lang::source::render::html;
 use bcc_lang::source::render::visible::visible_line;
 
-/// One line of text as it may stand anywhere in the page, in attributes too: what HTML would read as its own is escaped, and
-/// control characters are visible ones.
+/// One line of text, escaped for any place in the page including attributes. Control characters become visible.
 pub fn escaped(text: &str) -> String {
-    html::escaped(&visible_line(text))
+    html::escape(&visible_line(text))
 }
 
 #[cfg(test)]
@@ -14,7 +13,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_a_text_is_read_as_html() {
+    fn html_in_a_text_is_escaped() {
         assert_eq!(
             escaped(r#"<a href="x" on='y'>&amp;</a>"#),
             "&lt;a href=&quot;x&quot; on=&#39;y&#39;&gt;&amp;amp;&lt;/a&gt;"

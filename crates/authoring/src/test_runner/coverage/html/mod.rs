@@ -1,4 +1,4 @@
-//! Coverage as one page for a browser: no script, nothing from elsewhere, readable on a phone and on paper.
+//! Coverage as a single HTML page without scripts or external resources, readable on a phone and in print.
 
 pub mod escape;
 pub mod page;

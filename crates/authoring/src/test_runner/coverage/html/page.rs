@@ -1,4 +1,4 @@
-//! The page: a summary of all files, then each file with the tree of its parts beside its lines.
+//! The page: a summary of all files, then each file with the tree of its parts next to its lines.
 
 use crate::test_runner::coverage::coverage::{Coverage, Covered, Figure};
 use crate::test_runner::coverage::html::escape::escaped;
@@ -6,10 +6,10 @@ use crate::test_runner::coverage::html::source::lines;
 use crate::test_runner::coverage::html::tree::tree;
 use crate::test_runner::coverage::item::ItemKind;
 
-/// How the page looks. It stands in the page itself.
+/// The style sheet, embedded in the page.
 const STYLE: &str = include_str!("page.css");
 
-/// Shares in tenths of a percent from which the colour of a bar is a good one, and below which a poor one.
+/// Shares in tenths of a percent: from `GOOD` on a bar is colored as good, below `POOR` as poor.
 const GOOD: u64 = 900;
 const POOR: u64 = 600;
 
@@ -80,7 +80,7 @@ fn total_cells(figure: Figure) -> String {
     format!("<td class=\"bar\">{}</td><td class=\"share {}\">{}</td>", bar(figure), grade(figure), percent(figure))
 }
 
-/// A bar as long as the share. The number stands beside it, so it says nothing to a reader who cannot see it.
+/// A bar that shows the share. It is hidden from screen readers, because the number is next to it.
 pub(super) fn bar(figure: Figure) -> String {
     let permille = figure.permille().unwrap_or(0);
     format!(

@@ -1,4 +1,4 @@
-//! The lines of a file, each marked by the innermost part that is written in it.
+//! The lines of a file, each marked by its innermost part.
 
 use crate::test_runner::coverage::coverage::Covered;
 use crate::test_runner::coverage::html::escape::escaped;
@@ -7,13 +7,13 @@ use bcc_lang::source::render::redaction::mask;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark {
-    /// How often the innermost part of the line ran; none for a line of no part.
+    /// How often the innermost part of the line ran; `None` if it belongs to no part.
     ran: Option<u64>,
-    /// Whether that part begins in it.
-    begins: bool,
+    /// Whether that part starts in this line.
+    starts: bool,
 }
 
-/// The lines of a file. Secrets in it are not shown.
+/// The lines of a file. Secrets are masked.
 pub(super) fn lines(covered: &Covered, number: usize) -> String {
     let file = &covered.outline.file;
     let count = file.line(file.text().len());
@@ -31,32 +31,32 @@ pub(super) fn lines(covered: &Covered, number: usize) -> String {
     list + "</ol>\n"
 }
 
-/// Marks the lines of a part, then those of the parts inside of it, which stand before it.
+/// Marks the lines of a part, then those of its children, which take precedence.
 fn put(covered: &Covered, item: &CoverageItem, marks: &mut [Mark]) {
     let ran = covered.tally(item).ran;
     for line in item.line..=item.last_line {
         if let Some(mark) = marks.get_mut(line) {
-            // Several may begin in one line: one that never ran must be seen.
-            let here =
-                if line == item.line && mark.begins { mark.ran.map_or(ran, |other| other.min(ran)) } else { ran };
-            *mark = Mark { ran: Some(here), begins: mark.begins || line == item.line };
+            // Several parts may start in one line: one that never ran must be visible.
+            let count =
+                if line == item.line && mark.starts { mark.ran.map_or(ran, |other| other.min(ran)) } else { ran };
+            *mark = Mark { ran: Some(count), starts: mark.starts || line == item.line };
         }
     }
-    // What an outer part begins with is not begun again by the lines of an inner one.
+    // The start of an outer part stays a start within an inner part.
     item.children.iter().for_each(|child| put(covered, child, marks));
 }
 
 fn row(number: usize, line: usize, text: &str, mark: Mark) -> String {
-    let (class, count, said) = match mark {
+    let (class, count, title) = match mark {
         Mark { ran: None, .. } => ("", String::new(), ""),
-        Mark { ran: Some(0), begins: true } => (" class=\"miss first\"", "✗".to_owned(), "never ran"),
-        Mark { ran: Some(0), begins: false } => (" class=\"miss\"", String::new(), ""),
-        Mark { ran: Some(times), begins: true } => (" class=\"hit first\"", format!("{times}×"), "ran"),
-        Mark { ran: Some(_), begins: false } => (" class=\"hit\"", String::new(), ""),
+        Mark { ran: Some(0), starts: true } => (" class=\"miss first\"", "✗".to_owned(), "never ran"),
+        Mark { ran: Some(0), starts: false } => (" class=\"miss\"", String::new(), ""),
+        Mark { ran: Some(times), starts: true } => (" class=\"hit first\"", format!("{times}×"), "ran"),
+        Mark { ran: Some(_), starts: false } => (" class=\"hit\"", String::new(), ""),
     };
-    let label = if said.is_empty() { String::new() } else { format!(" title=\"{said}\"") };
+    let label = if title.is_empty() { String::new() } else { format!(" title=\"{title}\"") };
     let shown = text.trim_start_matches(' ');
-    // A long line goes on under its own beginning.
+    // Wrapped lines are indented like their first line.
     let indent = text.len() - shown.len();
     format!(
         "<li id=\"f{number}-{line}\"{class}><a class=\"no\" href=\"#f{number}-{line}\">{line}</a><span class=\"count\"{label}>{count}</span><code style=\"--in:{indent}\">{}</code></li>\n",

@@ -1,5 +1,5 @@
-//! Every fault at every byte of a stream and of a whole answer, in both protocols: the bytes come from memory, and time is
-//! the runtime's own, so that a silence of a day takes none.
+//! Tests of every error at every byte of streams and complete responses, in both protocols. The bytes are in memory and time is
+//! virtual.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -21,9 +21,9 @@ const TEXT: &str = "您好，😀 \"hi\"\n";
 enum Step {
     Bytes(Vec<u8>),
     Wait(Duration),
-    /// The connection breaks; without it, it ends in good order.
+    /// The connection breaks; without this step it ends normally.
     Break,
-    /// Nothing more comes, ever.
+    /// No more data arrives.
     Stall,
 }
 
@@ -58,7 +58,7 @@ impl LiveObserver for CapturedDeltas {
     }
 }
 
-/// What came of reading: the text, or the kind of the error.
+/// The result of reading: the text, or the kind of the error.
 type Outcome = Result<String, String>;
 
 async fn read_as(dialect: &Dialect, sample: &Sample, steps: Vec<Step>) -> Outcome {
@@ -67,36 +67,36 @@ async fn read_as(dialect: &Dialect, sample: &Sample, steps: Vec<Step>) -> Outcom
         first: Duration::from_secs(60),
         idle: Duration::from_secs(30),
     };
-    let mut heard = CapturedDeltas::default();
+    let mut captured = CapturedDeltas::default();
     let body = ResponseBody::new(Box::new(Script(steps.into())), Timeouts::new(limits), MAX_REPLY_BYTES);
-    match Reading::new(body, dialect, HOST).answer(sample.content_type, sample.tool, &mut heard).await {
+    match ResponseReader::new(body, dialect, HOST).answer(sample.content_type, sample.tool, &mut captured).await {
         Ok(answer) => {
-            assert_eq!(heard.0, answer.text, "what was heard is not what came");
+            assert_eq!(captured.0, answer.text, "what was heard is not what came");
             Ok(answer.text)
         }
         Err(ReadError::Model(error)) => Err(match error {
-            ModelError::Timeout { what: TimeoutPhase::FirstToken, .. } => "first".to_owned(),
-            ModelError::Timeout { what: TimeoutPhase::Idle, .. } => "idle".to_owned(),
+            ModelError::Timeout { phase: TimeoutPhase::FirstToken, .. } => "first".to_owned(),
+            ModelError::Timeout { phase: TimeoutPhase::Idle, .. } => "idle".to_owned(),
             other => other.kind().to_owned(),
         }),
-        Err(ReadError::Reported(refusal)) => Err(format!("reported {:?}", refusal.status)),
+        Err(ReadError::Reported(rejection)) => Err(format!("reported {:?}", rejection.status)),
     }
 }
 
-/// A good answer, and where in it things become known.
+/// A successful response, and the positions of its parts.
 struct Sample {
     name: &'static str,
     content_type: &'static str,
-    /// Whether it is a stream, and not one JSON body.
+    /// Whether it is a stream instead of one JSON body.
     streamed: bool,
     tool: bool,
     bytes: Vec<u8>,
-    /// How many bytes there are when the first event is whole: from here on it is known whose answer it is.
-    known: usize,
-    /// … when the first text is.
-    text: usize,
-    /// … when it is known that the reply has ended.
-    finished: usize,
+    /// The position after the first event, which identifies the protocol.
+    first_event_end: usize,
+    /// The position after the first text.
+    text_end: usize,
+    /// The position after the end of the reply.
+    reply_end: usize,
     anthropic: bool,
 }
 
@@ -114,8 +114,15 @@ impl Sample {
     }
 }
 
-/// A stream of these events; the numbers say which of them brings the first text and which the end.
-fn stream(name: &'static str, anthropic: bool, tool: bool, events: &[Value], text: usize, finished: usize) -> Sample {
+/// A stream of these events; `text_end` and `reply_end` are the indices of the first text and of the end.
+fn stream(
+    name: &'static str,
+    anthropic: bool,
+    tool: bool,
+    events: &[Value],
+    text_end: usize,
+    reply_end: usize,
+) -> Sample {
     let mut bytes = Vec::new();
     let mut ends = Vec::new();
     for event in events {
@@ -126,16 +133,26 @@ fn stream(name: &'static str, anthropic: bool, tool: bool, events: &[Value], tex
         bytes.extend_from_slice(format!("data: {data}\n\n").as_bytes());
         ends.push(bytes.len());
     }
-    let (known, text, finished) = (ends[0], ends[text], ends[finished]);
+    let (first_event_end, text_end, reply_end) = (ends[0], ends[text_end], ends[reply_end]);
     let content_type = "text/event-stream; charset=utf-8";
-    Sample { name, content_type, streamed: true, tool, bytes, known, text, finished, anthropic }
+    Sample { name, content_type, streamed: true, tool, bytes, first_event_end, text_end, reply_end, anthropic }
 }
 
-fn whole(name: &'static str, anthropic: bool, tool: bool, body: &Value) -> Sample {
+fn json_body(name: &'static str, anthropic: bool, tool: bool, body: &Value) -> Sample {
     let bytes = body.to_string().into_bytes();
     let end = bytes.len();
     let content_type = "application/json";
-    Sample { name, content_type, streamed: false, tool, bytes, known: 2, text: 1, finished: end, anthropic }
+    Sample {
+        name,
+        content_type,
+        streamed: false,
+        tool,
+        bytes,
+        first_event_end: 2,
+        text_end: 1,
+        reply_end: end,
+        anthropic,
+    }
 }
 
 fn samples() -> Vec<Sample> {
@@ -164,9 +181,9 @@ fn samples() -> Vec<Sample> {
             json!({ "type": "message_stop" }),
         ]
     };
-    let said = |text: &str| json!({ "type": "text_delta", "text": text });
+    let text_delta = |text: &str| json!({ "type": "text_delta", "text": text });
     let input = |text: &str| json!({ "type": "input_json_delta", "partial_json": text });
-    let text_message = message(json!({ "type": "text", "text": "" }), said(first), said(rest));
+    let text_message = message(json!({ "type": "text", "text": "" }), text_delta(first), text_delta(rest));
     let tool_message = message(json!({ "type": "tool_use", "name": "reply", "input": {} }), input(first), input(rest));
     let answer = json!({ "choices": [{ "message": { "content": TEXT }, "finish_reason": "stop" }] });
     let block = json!({ "type": "message", "content": [{ "type": "text", "text": TEXT }], "stop_reason": "end_turn" });
@@ -175,26 +192,26 @@ fn samples() -> Vec<Sample> {
         stream("chat, tool", false, true, &called, 1, 3),
         stream("messages", true, false, &text_message, 3, 6),
         stream("messages, tool", true, true, &tool_message, 3, 6),
-        whole("chat, whole", false, false, &answer),
-        whole("messages, whole", true, false, &block),
+        json_body("chat, whole", false, false, &answer),
+        json_body("messages, whole", true, false, &block),
     ]
 }
 
-/// Every sample and every place in it, the end included.
-fn everywhere() -> Vec<(Sample, Vec<usize>)> {
+/// Every sample and every position in it, including the end.
+fn samples_with_positions() -> Vec<(Sample, Vec<usize>)> {
     samples()
         .into_iter()
         .map(|sample| {
-            let places = (0..=sample.bytes.len()).collect();
-            (sample, places)
+            let positions = (0..=sample.bytes.len()).collect();
+            (sample, positions)
         })
         .collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_does_not_matter_where_the_pieces_end_or_how_slowly_they_drip() {
-    for (sample, places) in everywhere() {
-        for at in places {
+async fn piece_boundaries_and_slow_bytes_do_not_matter() {
+    for (sample, positions) in samples_with_positions() {
+        for at in positions {
             let read = sample.read(vec![sample.head(at), sample.tail(at)]).await;
             assert_eq!(read.as_deref(), Ok(TEXT), "{} in two at {at}", sample.name);
         }
@@ -206,31 +223,31 @@ async fn it_does_not_matter_where_the_pieces_end_or_how_slowly_they_drip() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_cut_anywhere_is_cut_off_or_was_whole_already() {
-    for (sample, places) in everywhere() {
-        for at in places {
+async fn a_truncated_response_is_an_error_unless_the_reply_is_complete() {
+    for (sample, positions) in samples_with_positions() {
+        for at in positions {
             let broken = sample.read(vec![sample.head(at), Step::Break]).await;
-            // A body of its own has its end only when the connection says so.
-            let whole = sample.streamed && at >= sample.finished;
-            let expected = if whole { Ok(TEXT.to_owned()) } else { Err("cut_off".to_owned()) };
+            // A JSON body ends only with the connection.
+            let complete = sample.streamed && at >= sample.reply_end;
+            let expected = if complete { Ok(TEXT.to_owned()) } else { Err("cut_off".to_owned()) };
             assert_eq!(broken, expected, "{} breaks at {at}", sample.name);
             let ended = sample.read(vec![sample.head(at)]).await;
             // The blank line after the last event may be missing.
             let slack = if sample.streamed { 2 } else { 0 };
-            let expected = if at + slack >= sample.finished { Ok(TEXT.to_owned()) } else { Err("cut_off".to_owned()) };
+            let expected = if at + slack >= sample.reply_end { Ok(TEXT.to_owned()) } else { Err("cut_off".to_owned()) };
             assert_eq!(ended, expected, "{} ends at {at}", sample.name);
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_anywhere_ends_by_the_limit_that_holds_there() {
-    for (sample, places) in everywhere() {
-        for at in places {
+async fn silence_at_any_position_ends_with_the_current_limit() {
+    for (sample, positions) in samples_with_positions() {
+        for at in positions {
             let read = sample.read(vec![sample.head(at), Step::Stall]).await;
             let expected = match at {
-                at if sample.streamed && at >= sample.finished => Ok(TEXT.to_owned()),
-                at if at >= sample.text => Err("idle".to_owned()),
+                at if sample.streamed && at >= sample.reply_end => Ok(TEXT.to_owned()),
+                at if at >= sample.text_end => Err("idle".to_owned()),
                 _ => Err("first".to_owned()),
             };
             assert_eq!(read, expected, "{} falls silent at {at}", sample.name);
@@ -239,23 +256,23 @@ async fn silence_anywhere_ends_by_the_limit_that_holds_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bytes_that_are_no_text_never_pass_for_a_reply() {
-    for (sample, places) in everywhere() {
-        for at in places {
-            // In one piece with all that follows, the end of the reply included.
+async fn invalid_bytes_are_never_accepted_as_a_reply() {
+    for (sample, positions) in samples_with_positions() {
+        for at in positions {
+            // In one piece with the rest of the response, including the end of the reply.
             let bytes = [&sample.bytes[..at], b"\xFF\x00", &sample.bytes[at..]].concat();
             let read = sample.read(vec![Step::Bytes(bytes)]).await;
-            let whole = sample.streamed && at >= sample.finished;
-            assert_eq!(read.is_ok(), whole, "{} at {at}: {read:?}", sample.name);
+            let complete = sample.streamed && at >= sample.reply_end;
+            assert_eq!(read.is_ok(), complete, "{} at {at}: {read:?}", sample.name);
             for garbage in [&b"\xFF\x00"[..], b"\x00", b"\x00{}\n\n\xFE"] {
                 let read = sample.read(vec![sample.head(at), Step::Bytes(garbage.to_vec()), sample.tail(at)]).await;
                 let good = || Ok(TEXT.to_owned());
                 let garbled = || Err("garbled".to_owned());
                 let expected: &[Outcome] = match at {
-                    at if sample.streamed && at >= sample.finished => &[good()],
+                    at if sample.streamed && at >= sample.reply_end => &[good()],
                     // A blank line inside the garbage may end the last event that counts.
-                    at if sample.streamed && at + 2 >= sample.finished => &[good(), garbled()],
-                    at if at >= sample.known => &[garbled()],
+                    at if sample.streamed && at + 2 >= sample.reply_end => &[good(), garbled()],
+                    at if at >= sample.first_event_end => &[garbled()],
                     _ => &[Err("protocol".to_owned()), garbled()],
                 };
                 assert!(expected.contains(&read), "{} with {garbage:?} at {at}: {read:?}", sample.name);
@@ -265,7 +282,7 @@ async fn bytes_that_are_no_text_never_pass_for_a_reply() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_character_of_which_bytes_are_missing_never_passes_for_a_reply() {
+async fn incomplete_characters_are_never_accepted_as_a_reply() {
     for sample in samples() {
         let inside: Vec<usize> = (0..sample.bytes.len()).filter(|at| sample.bytes[*at] >= 0x80).collect();
         assert!(inside.len() >= 13, "{}", sample.name);
@@ -279,16 +296,16 @@ async fn a_character_of_which_bytes_are_missing_never_passes_for_a_reply() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_without_end_is_given_up() {
+async fn an_endless_response_is_aborted() {
     let fillings: [&[u8]; 4] = [b": keepalive\n", b"data: endless ", b" ", b"{\"a\":"];
     for sample in samples() {
         for filling in fillings {
-            for at in [0, sample.known] {
+            for at in [0, sample.first_event_end] {
                 let block = filling.repeat(100_000 / filling.len());
                 let mut steps = vec![sample.head(at)];
                 steps.extend(std::iter::repeat_n(Step::Bytes(block), MAX_REPLY_BYTES / 90_000));
                 let read = sample.read(steps).await;
-                // Some fillings are no part of a stream, which is found out sooner.
+                // Some fillings are invalid in a stream, which is detected earlier.
                 let kinds = ["too_large", "garbled", "protocol"];
                 assert!(read.as_ref().is_err_and(|kind| kinds.contains(&kind.as_str())), "{}: {read:?}", sample.name);
             }
@@ -297,7 +314,7 @@ async fn an_answer_without_end_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_that_come_twice_say_their_words_twice_and_break_nothing() {
+async fn repeated_events_repeat_the_text_without_errors() {
     for sample in samples().into_iter().filter(|sample| sample.streamed) {
         let text = String::from_utf8(sample.bytes.clone()).unwrap();
         let twice: String = text.split_inclusive("\n\n").map(|event| event.repeat(2)).collect();
@@ -308,21 +325,21 @@ async fn events_that_come_twice_say_their_words_twice_and_break_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_inside_a_stream_is_reported_unless_the_reply_is_whole() {
+async fn an_error_inside_a_stream_is_reported_unless_the_reply_is_complete() {
     let error = b"data: {\"type\": \"error\", \"error\": {\"type\": \"overloaded_error\", \"message\": \"m\"}}\n\n";
     for sample in samples().into_iter().filter(|sample| sample.streamed) {
         let ends: Vec<usize> = (0..sample.bytes.len()).filter(|at| sample.bytes[..*at].ends_with(b"\n\n")).collect();
         for at in std::iter::once(0).chain(ends) {
             let read = sample.read(vec![sample.head(at), Step::Bytes(error.to_vec())]).await;
             let expected =
-                if at >= sample.finished { Ok(TEXT.to_owned()) } else { Err("reported Some(529)".to_owned()) };
+                if at >= sample.reply_end { Ok(TEXT.to_owned()) } else { Err("reported Some(529)".to_owned()) };
             assert_eq!(read, expected, "{} at {at}", sample.name);
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn words_beside_the_call_of_a_tool_are_not_the_reply() {
+async fn text_next_to_a_tool_call_is_not_part_of_the_reply() {
     let events = [
         json!({ "choices": [{ "delta": { "content": "好的，" } }] }),
         json!({ "choices": [{ "delta": { "tool_calls": [{ "function": { "arguments": "{}" } }] } }] }),
@@ -330,9 +347,9 @@ async fn words_beside_the_call_of_a_tool_are_not_the_reply() {
     ];
     let called = stream("chat, tool", false, true, &events, 0, 2);
     assert_eq!(called.read(vec![called.tail(0)]).await.as_deref(), Ok("{}"));
-    // A model that does not call it says the reply in words; and nobody asked this one for a call.
-    let said = stream("chat, tool", false, true, &[events[0].clone(), events[2].clone()], 0, 1);
-    assert_eq!(said.read(vec![said.tail(0)]).await.as_deref(), Ok("好的，完成"));
+    // A model that does not call the tool replies with text; the last request contains no tool.
+    let without_call = stream("chat, tool", false, true, &[events[0].clone(), events[2].clone()], 0, 1);
+    assert_eq!(without_call.read(vec![without_call.tail(0)]).await.as_deref(), Ok("好的，完成"));
     let unasked = stream("chat", false, false, &events, 0, 2);
     assert_eq!(unasked.read(vec![unasked.tail(0)]).await.as_deref(), Ok("好的，完成"));
 }

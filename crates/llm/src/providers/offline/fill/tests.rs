@@ -1,4 +1,4 @@
-//! What is filled from an answer: never the contrary of what a person said, and in doubt nothing.
+//! Tests of filling outputs: never the opposite of the answer, and nothing if it is unclear.
 
 use super::fill;
 use crate::model::request::WantedOutput;
@@ -10,17 +10,17 @@ fn filled(declared: Option<DeclaredType>, choices: &Value, text: &str) -> Value 
     fill(&WantedOutput { declared, choices, ..WantedOutput::default() }, text)
 }
 
-/// Answers that contain a choice, a yes, a no or a number, and do not say it.
-const IN_DOUBT: &str = "不好|不太好|没那么好|不是很好|不是很开心|不开心|好什么好|没问题|不错|还不错|没关系|不要茶|不想喝茶|茶就算了|\
+/// Answers that contain a choice, yes, no or a number, but do not mean it.
+const UNCLEAR: &str = "不好|不太好|没那么好|不是很好|不是很开心|不开心|好什么好|没问题|不错|还不错|没关系|不要茶|不想喝茶|茶就算了|\
     not good|not bad|not really|no problem|No problem!|never good|isn't good|It isn’t good|\
     I don't have any problem|good for nothing|yes and no|对不起|不过|也许|不是 3|没有 3 次|not 3|\
     I don't think it was 3";
 
 #[test]
-fn what_is_denied_or_doubtful_fills_nothing() {
+fn negations_and_unclear_answers_fill_nothing() {
     let choices = json!(["好", "good", "bad", "开心", "问题", "problem", "茶", "错", "really", "关系"]);
     let numbers = json!([1, 2, 3]);
-    for text in IN_DOUBT.split('|') {
+    for text in UNCLEAR.split('|') {
         assert_eq!(filled(Some(Boolean), &Value::Null, text), Value::Null, "{text}");
         for declared in [None, Some(String), Some(List)] {
             assert_eq!(filled(declared, &choices, text), Value::Null, "{text}");
@@ -33,7 +33,7 @@ fn what_is_denied_or_doubtful_fills_nothing() {
 }
 
 #[test]
-fn yes_and_no_are_whole_answers() {
+fn yes_and_no_must_be_complete_answers() {
     let table = [
         (json!(true), "是|对|好啊|嗯|没错|yes|Yes, sure|Y|TRUE|愿意。| 可以！ |有"),
         (json!(false), "不是|没有|不|否|无|no|N|false|不愿意|没有。|No!"),
@@ -50,7 +50,7 @@ fn yes_and_no_are_whole_answers() {
 }
 
 #[test]
-fn a_number_is_the_only_one_of_the_answer() {
+fn a_number_must_be_the_only_one_in_the_answer() {
     let table = [
         ("35", json!(35)),
         ("３５岁", json!(35)),
@@ -88,10 +88,10 @@ fn a_number_is_the_only_one_of_the_answer() {
 }
 
 #[test]
-fn a_date_is_the_whole_answer() {
-    let written =
+fn a_date_must_be_the_complete_answer() {
+    let formats =
         "2026-11-21|2026/11/21|2026.11.21|2026年11月21日|2026 年 11 月 21 号|２０２６年１１月２１日|2026-11-21。";
-    for text in written.split('|') {
+    for text in formats.split('|') {
         assert_eq!(filled(Some(Date), &Value::Null, text), "2026-11-21", "{text:?}");
     }
     assert_eq!(filled(Some(Date), &Value::Null, "1990.1.5"), "1990-01-05");
@@ -104,7 +104,7 @@ fn a_date_is_the_whole_answer() {
 }
 
 #[test]
-fn each_type_takes_what_fits_it() {
+fn each_type_accepts_matching_values() {
     let table = [
         (None, " 我叫小林 ", json!("我叫小林")),
         (Some(String), "{{ x }}", json!("{{ x }}")),
@@ -124,7 +124,7 @@ fn each_type_takes_what_fits_it() {
 }
 
 #[test]
-fn with_choices_only_a_choice_is_given() {
+fn with_choices_only_a_choice_is_returned() {
     let table = [
         (None, json!(["焦虑", "重度焦虑"]), "我有重度焦虑", json!("重度焦虑")),
         (None, json!(["茶", "咖啡", "白水"]), "来杯白水", json!("白水")),
@@ -159,7 +159,7 @@ fn with_choices_only_a_choice_is_given() {
 
 proptest::proptest! {
     #[test]
-    fn whatever_a_person_writes_a_value_fits_its_type_or_is_null(
+    fn a_value_always_fits_its_type_or_is_null(
         text in "[一二三十百千万亿零点负两半年月日是不没有0-9０-９.,，、/:a-z \\-]{0,24}|\\PC{0,40}",
     ) {
         for declared in DeclaredType::ALL {

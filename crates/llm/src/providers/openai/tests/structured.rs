@@ -1,4 +1,4 @@
-//! What a server is asked for, and how it is asked for less: structured output, the limit's newer name, added fields.
+//! Tests of optional request features: structured output, the newer name of the token limit, and configured fields.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ fn structured() -> ModelRequest {
     ModelRequest { schema: Some(Arc::new(schema())), ..request() }
 }
 
-fn refuse(status: u16, message: &str) -> Vec<Step> {
+fn reject(status: u16, message: &str) -> Vec<Step> {
     let body = json!({ "error": { "message": message } }).to_string();
     vec![Step::Send(plain(status, "application/json", "", &body))]
 }
@@ -49,7 +49,7 @@ fn provider(server: &FakeServer, structured: Structured) -> Caller {
 }
 
 #[tokio::test]
-async fn each_form_is_written_as_the_api_has_it() {
+async fn each_form_has_the_format_of_the_api() {
     let tool = json!({ "type": "function", "function": { "name": "reply", "parameters": schema() } });
     let table = [
         (
@@ -75,28 +75,28 @@ async fn each_form_is_written_as_the_api_has_it() {
             .filter_map(|key| Some(((*key).to_owned(), bodies[0].get(*key)?.clone())))
             .collect();
         assert_eq!(Value::Object(sent), expected, "{form:?}");
-        // Without a schema there is nothing to ask for.
+        // Without a schema no form is requested.
         assert_eq!(forms(&server)[1], "off", "{form:?}");
     }
 }
 
 #[tokio::test]
-async fn what_a_tool_is_called_with_is_the_reply() {
+async fn the_arguments_of_a_tool_call_are_the_reply() {
     let call = |arguments: &str| {
         json!({ "choices": [{ "delta": { "tool_calls": [{ "index": 0, "function": { "arguments": arguments } }] } }] })
             .to_string()
     };
     let server =
         FakeServer::start([stream(&[&call("{\"content\": "), &call("\"您好\"}"), &end("tool_calls"), "[DONE]"])]).await;
-    let mut heard = CapturedDeltas::default();
-    let reply = provider(&server, Structured::Tool).complete(&structured(), &mut heard).await.unwrap();
+    let mut captured = CapturedDeltas::default();
+    let reply = provider(&server, Structured::Tool).complete(&structured(), &mut captured).await.unwrap();
     assert_eq!(reply.text, "{\"content\": \"您好\"}");
-    assert_eq!(heard.0.concat(), reply.text);
+    assert_eq!(captured.0.concat(), reply.text);
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_a_form_is_asked_for_a_simpler_one_and_that_is_remembered() {
-    // The words of servers that are in use, each with the forms that are asked for until it answers.
+async fn after_a_rejection_a_simpler_form_is_used_and_stored() {
+    // Error messages of real servers, each with the forms that are requested until a reply.
     let table: [(u16, &str, &[&str]); 9] = [
         (400, "This response_format type is unavailable now", &["json_schema", "json_object"]),
         (
@@ -117,11 +117,11 @@ async fn a_server_that_refuses_a_form_is_asked_for_a_simpler_one_and_that_is_rem
         (400, "", &["json_schema", "off"]),
     ];
     for (status, message, expected) in table {
-        let server = FakeServer::start([refuse(status, message), good("一"), good("二"), good("三")]).await;
+        let server = FakeServer::start([reject(status, message), good("一"), good("二"), good("三")]).await;
         let provider = provider(&server, Structured::Auto);
         let reply = provider.complete(&structured(), &mut NoLiveOutput).await;
         let reply = reply.unwrap_or_else(|error| panic!("{message}: {error}"));
-        // It is asked once, and again; what was refused is no failed attempt, or there would have been no second.
+        // A rejection does not count as a failed attempt; otherwise there would be no second request.
         assert_eq!((reply.text.as_str(), reply.attempts), ("一", 2), "{message}");
         provider.complete(&structured(), &mut NoLiveOutput).await.unwrap();
         assert_eq!(forms(&server)[..2], *expected, "{message}");
@@ -130,9 +130,9 @@ async fn a_server_that_refuses_a_form_is_asked_for_a_simpler_one_and_that_is_rem
 }
 
 #[tokio::test]
-async fn a_server_that_knows_no_form_at_all_is_asked_for_none() {
+async fn without_a_supported_form_none_is_requested() {
     let unknown = "Unrecognized request argument supplied: response_format";
-    let server = FakeServer::start([refuse(400, unknown), refuse(400, unknown), good("一"), good("二")]).await;
+    let server = FakeServer::start([reject(400, unknown), reject(400, unknown), good("一"), good("二")]).await;
     let provider = provider(&server, Structured::Auto);
     assert_eq!(provider.complete(&structured(), &mut NoLiveOutput).await.unwrap().text, "一");
     provider.complete(&structured(), &mut NoLiveOutput).await.unwrap();
@@ -140,7 +140,7 @@ async fn a_server_that_knows_no_form_at_all_is_asked_for_none() {
 }
 
 #[tokio::test]
-async fn a_complaint_inside_a_stream_counts_as_well() {
+async fn an_error_inside_a_stream_counts_as_a_rejection() {
     let error = json!({ "error": { "code": 400, "message": "response_format: json_schema is not supported" } });
     let stream = stream(&[&error.to_string()]);
     let server = FakeServer::start([stream, good("一")]).await;
@@ -150,7 +150,7 @@ async fn a_complaint_inside_a_stream_counts_as_well() {
 }
 
 #[tokio::test]
-async fn an_unrelated_refusal_is_told_as_itself_and_costs_at_most_one_request_more() {
+async fn an_unrelated_error_is_returned_after_at_most_one_more_request() {
     let table = [
         (400, "This model's maximum context length is 4096 tokens", 1),
         (400, "max_tokens is too large: 90000. This model supports at most 4096 completion tokens", 1),
@@ -158,20 +158,22 @@ async fn an_unrelated_refusal_is_told_as_itself_and_costs_at_most_one_request_mo
         (401, "response_format needs a better key", 1),
         (403, "", 1),
         (404, "", 1),
-        // Words that might be about it, and nothing that says so.
+        // Messages that may be about the form, but do not name it.
         (400, "the schema of your account is wrong", 2),
         (400, "Bad Request", 2),
         (422, "", 2),
     ];
     for (status, message, requests) in table {
-        let answers: Vec<Vec<Step>> = (0..8).map(|_| refuse(status, message)).collect();
+        let answers: Vec<Vec<Step>> = (0..8).map(|_| reject(status, message)).collect();
         let server = FakeServer::start(answers).await;
         let provider = provider(&server, Structured::Auto);
         for call in 1..=2 {
             let error = provider.complete(&structured(), &mut NoLiveOutput).await.unwrap_err();
-            let ModelError::Http { status: told, message: said, attempts, .. } = error else { panic!("{error:?}") };
-            assert_eq!((told, said.as_str(), attempts), (status, message, requests), "{message}");
-            // What was given up in vain is not remembered.
+            let ModelError::Http { status: actual, message: reported, attempts, .. } = error else {
+                panic!("{error:?}")
+            };
+            assert_eq!((actual, reported.as_str(), attempts), (status, message, requests), "{message}");
+            // Features that were removed without success are not stored.
             assert_eq!(forms(&server)[(call - 1) * requests as usize], "json_schema", "{message}");
         }
         assert_eq!(server.requests().len(), 2 * requests as usize, "{message}");
@@ -179,33 +181,33 @@ async fn an_unrelated_refusal_is_told_as_itself_and_costs_at_most_one_request_mo
 }
 
 #[tokio::test]
-async fn a_form_that_the_settings_name_is_not_changed() {
+async fn a_configured_form_is_not_changed() {
     for form in [Structured::JsonSchema, Structured::JsonObject, Structured::Tool] {
-        let server = FakeServer::start([refuse(400, "response_format and tools are not supported"), good("x")]).await;
+        let server = FakeServer::start([reject(400, "response_format and tools are not supported"), good("x")]).await;
         let error = provider(&server, form).complete(&structured(), &mut NoLiveOutput).await.unwrap_err();
         assert!(matches!(error, ModelError::Http { status: 400, attempts: 1, .. }), "{error:?}");
     }
 }
 
 #[tokio::test]
-async fn faults_and_refusals_in_one_call_are_counted_apart() {
-    let busy = || refuse(503, "busy");
-    let answers = [busy(), refuse(400, "response_format?"), busy(), refuse(400, "json_object?"), busy(), good("一")];
+async fn failures_and_rejections_in_a_call_are_counted_separately() {
+    let busy = || reject(503, "busy");
+    let answers = [busy(), reject(400, "response_format?"), busy(), reject(400, "json_object?"), busy(), good("一")];
     let server = FakeServer::start(answers).await;
     let provider =
         Caller::new(&CHAT_COMPLETIONS, ServerConfig { max_attempts: 4, ..config(&server.base_url) }).unwrap();
-    let mut heard = CapturedDeltas::default();
-    let reply = provider.complete(&structured(), &mut heard).await.unwrap();
+    let mut captured = CapturedDeltas::default();
+    let reply = provider.complete(&structured(), &mut captured).await.unwrap();
     assert_eq!((reply.text.as_str(), reply.attempts), ("一", 6));
     assert_eq!(forms(&server), ["json_schema", "json_schema", "json_object", "json_object", "off", "off"]);
-    assert_eq!(heard.0.last().map(String::as_str), Some("一"));
+    assert_eq!(captured.0.last().map(String::as_str), Some("一"));
 }
 
 #[tokio::test]
-async fn a_server_that_wants_the_limit_under_its_newer_name_gets_it_from_then_on() {
-    let refusal =
+async fn the_newer_name_of_the_token_limit_is_used_after_a_rejection() {
+    let rejection =
         "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
-    let server = FakeServer::start([refuse(400, refusal), good("一"), good("二")]).await;
+    let server = FakeServer::start([reject(400, rejection), good("一"), good("二")]).await;
     let config = ServerConfig { max_tokens: Some(50), max_attempts: 1, ..config(&server.base_url) };
     let provider = Caller::new(&CHAT_COMPLETIONS, config).unwrap();
     for _ in 0..2 {
@@ -220,7 +222,7 @@ async fn a_server_that_wants_the_limit_under_its_newer_name_gets_it_from_then_on
 }
 
 #[tokio::test]
-async fn a_reply_that_reached_its_limit_says_so() {
+async fn a_reply_at_the_token_limit_is_marked_as_truncated() {
     for (reason, cut_off) in [("length", true), ("stop", false)] {
         let stream = events(&[&piece("您"), &end(reason), "[DONE]"]);
         let server = FakeServer::start([vec![Step::Send(head("text/event-stream")), Step::Send(stream)]]).await;
@@ -230,7 +232,7 @@ async fn a_reply_that_reached_its_limit_says_so() {
 }
 
 #[tokio::test]
-async fn fields_and_headers_of_the_settings_are_sent_along() {
+async fn configured_fields_and_headers_are_sent() {
     let server = FakeServer::start([good("x")]).await;
     let mut config = config(&server.base_url);
     config.extra = Map::from_iter([
@@ -245,7 +247,7 @@ async fn fields_and_headers_of_the_settings_are_sent_along() {
 }
 
 #[test]
-fn fields_that_are_not_the_settings_are_refused() {
+fn reserved_fields_are_rejected() {
     for key in ["model", "messages", "stream", "temperature", "max_tokens", "response_format", "tools"] {
         let mut config = config("http://127.0.0.1:1/v1");
         config.extra = Map::from_iter([(key.to_owned(), json!("geheim"))]);
@@ -257,7 +259,7 @@ fn fields_that_are_not_the_settings_are_refused() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_named_is_asked_in_place_of_the_server() {
+async fn a_configured_proxy_is_used() {
     let proxy = FakeServer::start([good("via")]).await;
     let named = ServerConfig { proxy: Some(format!("http://{}", proxy.host)), ..config("http://models.invalid/v1") };
     let reply = Caller::new(&CHAT_COMPLETIONS, named).unwrap().complete(&request(), &mut NoLiveOutput).await.unwrap();
@@ -273,10 +275,10 @@ async fn a_proxy_that_is_named_is_asked_in_place_of_the_server() {
 }
 
 #[tokio::test]
-async fn no_secret_of_the_settings_is_shown_even_when_the_server_repeats_it() {
-    let said = format!("denied: {KEY}, team-geheim, query-geheim, basic-geheim, proxy-geheim");
+async fn secrets_are_masked_even_if_the_server_repeats_them() {
+    let reported = format!("denied: {KEY}, team-geheim, query-geheim, basic-geheim, proxy-geheim");
     for status in [400, 407, 429] {
-        let server = FakeServer::start([refuse(status, &said)]).await;
+        let server = FakeServer::start([reject(status, &reported)]).await;
         let mut config = config("http://models.invalid/v1?key=query-geheim");
         config.headers =
             vec![("x-team".to_owned(), "team-geheim".into()), ("x-auth".to_owned(), "Basic basic-geheim".into())];
@@ -294,8 +296,8 @@ async fn no_secret_of_the_settings_is_shown_even_when_the_server_repeats_it() {
 }
 
 #[tokio::test]
-async fn one_connection_serves_many_calls() {
-    // Chunked, kept open, and the end of the body comes later than the end of the reply.
+async fn a_connection_is_reused() {
+    // Chunked and kept open; the end of the body arrives after the end of the reply.
     let chunk =
         |bytes: &[u8]| [format!("{:x}\r\n", bytes.len()).into_bytes(), bytes.to_vec(), b"\r\n".to_vec()].concat();
     let answer = [
@@ -309,7 +311,7 @@ async fn one_connection_serves_many_calls() {
         Caller::new(&CHAT_COMPLETIONS, ServerConfig { max_attempts: 1, ..config(&server.base_url) }).unwrap();
     for _ in 0..4 {
         assert_eq!(provider.complete(&request(), &mut NoLiveOutput).await.unwrap().text, "好");
-        // The rest of the answer is read beside this task.
+        // The rest of the response is read in the background.
         while !server.is_waiting() {
             tokio::task::yield_now().await;
         }
@@ -317,10 +319,10 @@ async fn one_connection_serves_many_calls() {
     assert_eq!(server.requests().len(), 4);
 }
 
-/// A listener that says when it has heard something.
-struct Began(Arc<AtomicBool>);
+/// Records whether any text was received.
+struct TextObserver(Arc<AtomicBool>);
 
-impl LiveObserver for Began {
+impl LiveObserver for TextObserver {
     fn text(&mut self, _piece: &str) {
         self.0.store(true, Ordering::SeqCst);
     }
@@ -329,27 +331,27 @@ impl LiveObserver for Began {
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_closes_its_connection() {
-    let speaks = stream(&[&piece("您")]);
-    for (steps, is_heard) in [(vec![], false), (speaks, true)] {
+async fn a_canceled_call_closes_its_connection() {
+    let with_text = stream(&[&piece("您")]);
+    for (steps, has_text) in [(vec![], false), (with_text, true)] {
         let server = FakeServer::start([[steps, vec![Step::AwaitClose]].concat()]).await;
         let provider = Caller::new(&CHAT_COMPLETIONS, config(&server.base_url)).unwrap();
         let request = request();
-        let heard = Arc::new(AtomicBool::new(false));
-        let mut live = Began(Arc::clone(&heard));
+        let captured = Arc::new(AtomicBool::new(false));
+        let mut live = TextObserver(Arc::clone(&captured));
         {
             let call = provider.complete(&request, &mut live);
             tokio::pin!(call);
-            while server.requests().is_empty() || heard.load(Ordering::SeqCst) != is_heard {
+            while server.requests().is_empty() || captured.load(Ordering::SeqCst) != has_text {
                 tokio::select! {
                     result = &mut call => panic!("{result:?}"),
                     () = tokio::task::yield_now() => {}
                 }
             }
-            assert!(!server.saw_close());
+            assert!(!server.is_closed());
         }
-        // Without the drop above, this would go on for as long as the test may take.
-        while !server.saw_close() {
+        // Without the drop above, this loop would not end.
+        while !server.is_closed() {
             tokio::task::yield_now().await;
         }
     }

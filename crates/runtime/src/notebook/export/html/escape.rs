@@ -1,12 +1,12 @@
-//! Text of others inside of HTML.
+//! Escapes text for HTML.
 
 use crate::notebook::export::ansi::visible;
 use bcc_lang::source::render::html;
 
-/// A text as it may stand anywhere in a page, in attributes too: what HTML would read as its own is escaped, and control
-/// characters other than line ends and tabs are visible ones.
+/// Escapes a text for any place in a page, including attributes. Control characters other than line ends and tabs become
+/// visible characters.
 pub fn escaped(text: &str) -> String {
-    html::escaped(&text.chars().map(visible).collect::<String>())
+    html::escape(&text.chars().map(visible).collect::<String>())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A notebook as one page of HTML, without scripts and without anything that is loaded from elsewhere.
+//! A notebook as a single HTML page, without scripts and external resources.
 
 pub mod escape;
 pub mod outputs;

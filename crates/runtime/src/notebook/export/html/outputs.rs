@@ -1,71 +1,70 @@
-//! Outputs of code inside of a page.
+//! Outputs of code in an HTML page.
 
 use serde_json::{Map, Value};
 
 use crate::notebook::export::ansi::{Style, spans};
 use crate::notebook::export::html::escape::escaped;
-use crate::notebook::export::html::rendered::rendered;
+use crate::notebook::export::html::rendered::markdown_html;
 use crate::notebook::export::image::{Picture, drawing, picture};
-use crate::notebook::export::markdown::{alternative, left_out, only_types};
+use crate::notebook::export::markdown::{alt_text, mime_types, omitted_image};
 use crate::notebook::export::output::CellOutput;
 use bcc_lang::message::language::Language;
 
-/// The most bytes of HTML that an output may show in a frame of its own; a larger one is shown by its plain text.
-const MOST_HTML_BYTES: usize = 1024 * 1024;
+/// The maximum size of an HTML output that is shown in a frame, in bytes; a larger one is shown as its plain text.
+const MAX_HTML_BYTES: usize = 1024 * 1024;
 
-/// What stands before the HTML of an output. Its frame may run nothing anyway; this keeps it from loading anything.
+/// The prefix of the HTML of an output. The frame cannot run scripts anyway; this prevents it from loading resources.
 const FRAME: &str = "<!DOCTYPE html><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" \
 content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\"><style>:root{color-scheme:light dark}\
 body{margin:0;font:14px/1.5 system-ui,sans-serif}table{border-collapse:collapse}table,th,td{border:0}th,td{padding:.2em .6em;text-align:right;\
 border-bottom:1px solid #8884}</style>";
 
-/// Heights of such a frame, in lines: it cannot grow with what it holds, because that would take a script.
+/// The height of such a frame, in lines: it cannot adapt to its content without a script.
 const LINES: std::ops::RangeInclusive<usize> = 3..=24;
 
-/// An output as HTML; empty for one that shows nothing.
-pub fn shown(output: &CellOutput, language: Language) -> String {
+/// An output as HTML; empty if it shows nothing.
+pub fn output_html(output: &CellOutput, language: Language) -> String {
     match output {
         CellOutput::Stream { name, text } => preformatted(text, name),
         CellOutput::Error { name, value, traceback } => {
             let lines = if traceback.is_empty() { format!("{name}: {value}") } else { traceback.join("\n") };
             preformatted(&lines, "error")
         }
-        CellOutput::Data { data, .. } => data_shown(data, language),
+        CellOutput::Data { data, .. } => data_html(data, language),
     }
 }
 
-fn data_shown(data: &Map<String, Value>, language: Language) -> String {
+fn data_html(data: &Map<String, Value>, language: Language) -> String {
     let text = |mime: &str| data.get(mime).and_then(Value::as_str);
     let image =
-        |address: &str| format!("<img class=\"picture\" src=\"{address}\" alt=\"{}\">\n", escaped(&alternative(data)));
+        |address: &str| format!("<img class=\"picture\" src=\"{address}\" alt=\"{}\">\n", escaped(&alt_text(data)));
     match picture(data) {
         Some(Picture::Shown(address)) => return image(&address),
         Some(Picture::LeftOut(mime, bytes)) => {
-            return format!("<p class=\"note\">{}</p>\n", escaped(&left_out(mime, bytes, language)));
+            return format!("<p class=\"note\">{}</p>\n", escaped(&omitted_image(mime, bytes, language)));
         }
         None => {}
     }
     if let Some(address) = drawing(data) {
         return image(&address);
     }
-    // What only a script could show is better seen as its plain text.
+    // An output that needs a script is shown as its plain text.
     let is_static = |html: &&str| {
-        html.len() <= MOST_HTML_BYTES
-            && (!html.to_ascii_lowercase().contains("<script") || text("text/plain").is_none())
+        html.len() <= MAX_HTML_BYTES && (!html.to_ascii_lowercase().contains("<script") || text("text/plain").is_none())
     };
     if let Some(html) = text("text/html").filter(is_static) {
         return frame(html);
     }
     if let Some(markdown) = text("text/markdown") {
-        return format!("<div class=\"words\">{}</div>\n", rendered(markdown));
+        return format!("<div class=\"words\">{}</div>\n", markdown_html(markdown));
     }
     let json = || data.get("application/json").map(|value| format!("{value:#}"));
     let plain = text("text/plain").or_else(|| text("text/latex")).map(str::to_owned).or_else(json);
     let plain = plain.or_else(|| text("text/html").map(str::to_owned));
-    preformatted(&plain.unwrap_or_else(|| only_types(data)), "result")
+    preformatted(&plain.unwrap_or_else(|| mime_types(data)), "result")
 }
 
-/// HTML that somebody else wrote, in a frame that may do nothing.
+/// Untrusted HTML in a sandboxed frame.
 fn frame(html: &str) -> String {
     let lower = html.to_ascii_lowercase();
     let lines = lower.matches("<tr").count().max(lower.matches("<p").count() + lower.matches("<br").count()) + 2;
@@ -76,7 +75,7 @@ fn frame(html: &str) -> String {
     )
 }
 
-/// Text of a terminal with its colours.
+/// Terminal text with its colors.
 fn preformatted(text: &str, class: &str) -> String {
     let mut inner = String::new();
     for (style, piece) in spans(text) {

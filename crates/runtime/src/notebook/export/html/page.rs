@@ -1,25 +1,28 @@
-//! The page: a heading, the cells, and a table of contents that stands behind them in the text and before them on the screen.
+//! The HTML page: a heading, the cells, and a table of contents, which follows the cells in the source and precedes them on the
+//! screen.
 
 use crate::notebook::cell::{Cell, CellKind};
-use crate::notebook::export::brief::Brief;
+use crate::notebook::export::brief::NotebookMetadata;
 use crate::notebook::export::html::escape::escaped;
-use crate::notebook::export::html::outputs::shown;
-use crate::notebook::export::html::rendered::rendered;
+use crate::notebook::export::html::outputs::output_html;
+use crate::notebook::export::html::rendered::markdown_html;
 use crate::notebook::export::output::read;
-use crate::notebook::export::text::{contents, counted, cut_short, heading, one_line, thinker, thought};
+use crate::notebook::export::text::{
+    contents, counted, heading, incomplete_run_text, one_line, thinking_text, thinking_title,
+};
 use bcc_lang::message::language::Language;
 
-/// How the page looks. It stands in the page itself.
+/// The style sheet, which is embedded in the page.
 const STYLE: &str = include_str!("page.css");
 
 /// The name of the `meta` element that holds the id of the session.
 pub const SESSION: &str = "bcc-script-session";
 
-/// What the page may do: be looked at.
+/// The content security policy: nothing is loaded or run.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
-/// The most headings of a table of contents.
-const MOST_HEADINGS: usize = 2_000;
+/// The maximum number of headings in the table of contents.
+const MAX_HEADINGS: usize = 2_000;
 
 #[derive(Debug, Default)]
 pub struct HtmlPage {
@@ -35,7 +38,7 @@ struct Heading {
 }
 
 impl HtmlPage {
-    pub fn head(&self, brief: &Brief) -> String {
+    pub fn head(&self, brief: &NotebookMetadata) -> String {
         let lang = if brief.language == Language::Chinese { "zh" } else { "en" };
         let mut page = format!("<!DOCTYPE html>\n<html lang=\"{lang}\">\n<head>\n<meta charset=\"utf-8\">\n");
         page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
@@ -55,33 +58,34 @@ impl HtmlPage {
         page
     }
 
-    pub fn cell(&mut self, cell: &Cell, brief: &Brief) -> String {
+    pub fn cell(&mut self, cell: &Cell, brief: &NotebookMetadata) -> String {
         self.cells += 1;
         let metadata = &cell.metadata;
         let is_heading = cell.kind == CellKind::Markdown && (metadata.is_chapter || metadata.is_section);
-        if is_heading && self.headings.len() < MOST_HEADINGS {
+        if is_heading && self.headings.len() < MAX_HEADINGS {
             let text = heading(&cell.content);
             self.headings.push(Heading { number: cell.number, is_chapter: metadata.is_chapter, text });
         }
         let id = format!("c{}", cell.number);
         match cell.kind {
             CellKind::Markdown => {
-                format!("<section class=\"words\" id=\"{id}\">\n{}</section>\n", rendered(&cell.content))
+                format!("<section class=\"words\" id=\"{id}\">\n{}</section>\n", markdown_html(&cell.content))
             }
             CellKind::Thinking => {
-                let (who, thought) = (escaped(&thinker(cell, brief.language)), rendered(&thought(cell)));
+                let (agent, thought) =
+                    (escaped(&thinking_title(cell, brief.language)), markdown_html(&thinking_text(cell)));
                 format!(
-                    "<details class=\"thought\" id=\"{id}\"><summary>{who}</summary>\n<div class=\"words\">\n{thought}</div></details>\n"
+                    "<details class=\"thought\" id=\"{id}\"><summary>{agent}</summary>\n<div class=\"words\">\n{thought}</div></details>\n"
                 )
             }
             CellKind::Code => code(cell, &id, brief.language),
         }
     }
 
-    pub fn tail(&self, brief: &Brief) -> String {
-        let told = counted(self.cells, brief.language);
-        let about = [brief.script.as_str(), brief.session.as_str(), &told].map(|part| escaped(&one_line(part)));
-        format!("<footer>{}</footer>\n</main>\n{}</body>\n</html>\n", about.join(" · "), self.contents(brief.language))
+    pub fn tail(&self, brief: &NotebookMetadata) -> String {
+        let cell_count = counted(self.cells, brief.language);
+        let parts = [brief.script.as_str(), brief.session.as_str(), &cell_count].map(|part| escaped(&one_line(part)));
+        format!("<footer>{}</footer>\n</main>\n{}</body>\n</html>\n", parts.join(" · "), self.contents(brief.language))
     }
 
     fn contents(&self, language: Language) -> String {
@@ -101,9 +105,9 @@ impl HtmlPage {
 
 fn code(cell: &Cell, id: &str, language: Language) -> String {
     let count = cell.execution_count.map_or_else(|| " ".to_owned(), |count| count.to_string());
-    let mut outputs: String = cell.outputs.iter().map(|output| shown(&read(output), language)).collect();
-    if let Some(told) = cut_short(cell, language) {
-        outputs += &format!("<p class=\"note\">{}</p>\n", escaped(&told));
+    let mut outputs: String = cell.outputs.iter().map(|output| output_html(&read(output), language)).collect();
+    if let Some(message) = incomplete_run_text(cell, language) {
+        outputs += &format!("<p class=\"note\">{}</p>\n", escaped(&message));
     }
     let outputs = if outputs.is_empty() { outputs } else { format!("<div class=\"outputs\">\n{outputs}</div>\n") };
     format!(

@@ -1,5 +1,5 @@
-//! Markdown as HTML. What a model or a person wrote is data: HTML in it is shown as text, links lead to the web or to a
-//! mail address or are no links, and no image is loaded from anywhere.
+//! Converts markdown to HTML. Text of models and persons is untrusted: HTML in it is shown as text, only links to web and mail
+//! addresses are kept, and no image is loaded.
 
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
@@ -7,28 +7,28 @@ use crate::notebook::export::ansi::visible;
 use crate::notebook::export::html::escape::escaped;
 use crate::notebook::export::image::is_picture_address;
 
-/// The longest text that is read as markdown; a longer one is shown as it is.
-pub const MOST_MARKDOWN_BYTES: usize = 1024 * 1024;
+/// The maximum size of text that is read as markdown, in bytes; longer text is shown as is.
+pub const MAX_MARKDOWN_BYTES: usize = 1024 * 1024;
 
-/// The addresses that a link may have.
+/// The allowed prefixes of link addresses.
 const SCHEMES: [&str; 3] = ["http://", "https://", "mailto:"];
 
 /// `text`, read as markdown, as HTML.
-pub fn rendered(text: &str) -> String {
-    if text.len() > MOST_MARKDOWN_BYTES {
+pub fn markdown_html(text: &str) -> String {
+    if text.len() > MAX_MARKDOWN_BYTES {
         return format!("<pre class=\"raw\">{}</pre>\n", escaped(text));
     }
     let text: String = text.replace("\r\n", "\n").chars().map(|c| if c == '\r' { '\n' } else { visible(c) }).collect();
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut links = Vec::new();
-    let events = Parser::new_ext(&text, options).map(|event| safe(event, &mut links));
+    let events = Parser::new_ext(&text, options).map(|event| sanitize(event, &mut links));
     let mut page = String::with_capacity(text.len() * 2);
     html::push_html(&mut page, events);
     page
 }
 
-/// The event, or what stands in its place. `links` holds, of the links that are open, which are shown as links.
-fn safe<'t>(event: Event<'t>, links: &mut Vec<bool>) -> Event<'t> {
+/// The event or its replacement. `links` holds for each open link whether it is shown as a link.
+fn sanitize<'t>(event: Event<'t>, links: &mut Vec<bool>) -> Event<'t> {
     match event {
         Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
         Event::Start(Tag::HtmlBlock) => Event::Start(Tag::Paragraph),
@@ -36,38 +36,39 @@ fn safe<'t>(event: Event<'t>, links: &mut Vec<bool>) -> Event<'t> {
         Event::Start(Tag::Link { dest_url, title, .. }) => {
             let shown = is_link(&dest_url);
             links.push(shown);
-            written(if shown { opened(&dest_url, &title) } else { String::new() })
+            inline_html(if shown { link_start(&dest_url, &title) } else { String::new() })
         }
-        Event::End(TagEnd::Link) => written(if links.pop() == Some(true) { "</a>".into() } else { String::new() }),
-        // A picture that stands in the text itself is shown; of any other, what it is called and where it is.
+        Event::End(TagEnd::Link) => inline_html(if links.pop() == Some(true) { "</a>".into() } else { String::new() }),
+        // An embedded image is shown; for any other, its description and address are shown.
         Event::Start(Tag::Image { ref dest_url, .. }) if is_picture_address(dest_url) => event,
         Event::Start(Tag::Image { dest_url, title, .. }) => {
             let shown = is_link(&dest_url);
             links.push(shown);
-            let link = if shown { opened(&dest_url, &title) } else { "<span class=\"absent\">".into() };
-            written(format!("{link}🖼 "))
+            let link = if shown { link_start(&dest_url, &title) } else { "<span class=\"absent\">".into() };
+            inline_html(format!("{link}🖼 "))
         }
         Event::End(TagEnd::Image) => match links.pop() {
-            Some(true) => written("</a>".into()),
-            Some(false) => written("</span>".into()),
+            Some(true) => inline_html("</a>".into()),
+            Some(false) => inline_html("</span>".into()),
             None => Event::End(TagEnd::Image),
         },
         other => other,
     }
 }
 
-fn written(html: String) -> Event<'static> {
+fn inline_html(html: String) -> Event<'static> {
     Event::InlineHtml(CowStr::from(html))
 }
 
-fn opened(address: &str, title: &str) -> String {
+fn link_start(address: &str, title: &str) -> String {
     let title = if title.is_empty() { String::new() } else { format!(" title=\"{}\"", escaped(title)) };
     format!("<a href=\"{}\"{title} rel=\"noopener noreferrer\">", escaped(address))
 }
 
 fn is_link(address: &str) -> bool {
-    let begins = |scheme: &&str| address.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
-    SCHEMES.iter().any(begins)
+    let has_scheme =
+        |scheme: &&str| address.get(..scheme.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(scheme));
+    SCHEMES.iter().any(has_scheme)
 }
 
 #[cfg(test)]
@@ -107,13 +108,13 @@ mod tests {
             ("a\u{0}\u{1b}[31m", "<p>a␀␛[31m</p>\n"),
         ];
         for (text, expected) in table {
-            assert_eq!(rendered(text), expected, "{text:?}");
+            assert_eq!(markdown_html(text), expected, "{text:?}");
         }
     }
 
     #[test]
     fn a_text_that_is_too_long_to_read_is_shown_as_it_is() {
-        let page = rendered(&"*".repeat(MOST_MARKDOWN_BYTES + 1));
+        let page = markdown_html(&"*".repeat(MAX_MARKDOWN_BYTES + 1));
         assert!(page.starts_with("<pre class=\"raw\">***"));
     }
 }

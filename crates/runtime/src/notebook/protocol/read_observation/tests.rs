@@ -1,11 +1,11 @@
-//! Both forms of one state are read as the same.
+//! Tests that both forms of a state are read as the same.
 
 use serde_json::{Value, json};
 
 use crate::notebook::cell::{Cell, CellKind, Metadata};
 use crate::notebook::effects::Effects;
 use crate::notebook::protocol::feedback::Feedback;
-use crate::notebook::protocol::observation::{ObservationSource, observation, older_observation};
+use crate::notebook::protocol::observation::{ObservationSource, legacy_observation, observation};
 use crate::notebook::protocol::read_observation::{ObservedProgress, read_observation};
 use crate::notebook::state::{BEHAVIOR_RUNNING, NotebookState};
 
@@ -54,10 +54,10 @@ fn cells() -> Vec<Cell> {
 }
 
 #[test]
-fn the_older_and_the_newer_form_of_a_state_are_read_as_the_same() {
+fn both_forms_of_a_state_are_read_as_the_same() {
     let (state, cells) = (state(), cells());
     let feedback = Feedback { behavior_id: "gauges_b1".into(), actions_executed: 3, ..Feedback::default() };
-    let seen = ObservationSource {
+    let source = ObservationSource {
         notebook_id: "n-1",
         state: &state,
         cells: &cells,
@@ -66,22 +66,22 @@ fn the_older_and_the_newer_form_of_a_state_are_read_as_the_same() {
         stream: true,
         include_progress: true,
     };
-    let newer = read_observation(&observation(&seen)).unwrap();
-    let older = read_observation(&older_observation(&seen)).unwrap();
-    assert_eq!(newer.observed, older.observed);
-    assert_eq!((newer.feedback.as_ref(), older.feedback.as_ref()), (Some(&feedback), Some(&feedback)));
-    assert_eq!((newer.stream, older.stream, newer.include_progress), (true, true, true));
-    assert_eq!(older.notebook_id.as_deref(), Some("n-1"));
+    let newer = read_observation(&observation(&source)).unwrap();
+    let legacy = read_observation(&legacy_observation(&source)).unwrap();
+    assert_eq!(newer.observed, legacy.observed);
+    assert_eq!((newer.feedback.as_ref(), legacy.feedback.as_ref()), (Some(&feedback), Some(&feedback)));
+    assert_eq!((newer.stream, legacy.stream, newer.include_progress), (true, true, true));
+    assert_eq!(legacy.notebook_id.as_deref(), Some("n-1"));
     let observed = newer.observed;
     assert_eq!((observed.title.as_deref(), observed.cell_count, observed.cells.len()), (Some("Rivers"), 40, 2));
     assert_eq!(observed.steps.completed, ["begin"]);
     assert_eq!(observed.step_goal.as_deref(), Some("to count"));
     assert_eq!(observed.fsm.unwrap(), state.fsm);
     assert!(newer.notes.is_empty(), "{:?}", newer.notes);
-    assert!(older.notes.iter().any(|note| note == "`state` is a deprecated name of `context`"), "{:?}", older.notes);
+    assert!(legacy.notes.iter().any(|note| note == "`state` is a deprecated name of `context`"), "{:?}", legacy.notes);
 }
 
-/// One state in the shapes that are about.
+/// One state in all forms that exist.
 fn shapes() -> [Value; 4] {
     let context = json!({
         "variables": {"files": ["./rivers.csv"]},
@@ -109,7 +109,7 @@ fn shapes() -> [Value; 4] {
 }
 
 #[test]
-fn a_state_reads_the_same_wherever_it_stands_and_whatever_it_is_called() {
+fn a_state_is_read_the_same_in_every_place_and_with_every_name() {
     let [first, others @ ..] = shapes();
     let first = read_observation(&first).unwrap().observed;
     assert_eq!(first.location.step_id.as_deref(), Some("gauges"));
@@ -120,7 +120,7 @@ fn a_state_reads_the_same_wherever_it_stands_and_whatever_it_is_called() {
 }
 
 #[test]
-fn progress_is_read_by_ids_and_whole_and_one_goal_is_of_the_innermost_thing() {
+fn progress_is_read_from_ids_and_objects_and_a_single_goal_is_that_of_the_innermost_item() {
     let progress = json!({
         "stages": {"completed": ["begin"], "current": {"stage_id": "read", "title": "Read"}, "remaining": [{"stage_id": "tell"}, 7]},
         "steps": {"completed": [], "current": "gauges", "remaining": []},
@@ -144,14 +144,14 @@ fn progress_is_read_by_ids_and_whole_and_one_goal_is_of_the_innermost_thing() {
 }
 
 #[test]
-fn rubbish_is_refused_and_wrong_types_cost_their_field() {
-    for rubbish in [json!(null), json!([]), json!("secret"), json!({}), json!({"observation": "secret"})] {
-        assert!(!read_observation(&rubbish).unwrap_err().message.to_string().contains("secret"), "{rubbish}");
+fn invalid_values_are_rejected_and_fields_of_wrong_types_are_omitted() {
+    for invalid in [json!(null), json!([]), json!("secret"), json!({}), json!({"observation": "secret"})] {
+        assert!(!read_observation(&invalid).unwrap_err().message.to_string().contains("secret"), "{invalid}");
     }
-    let bent = json!({"observation": {"location": {"current_step_id": [], "progress": 7, "goals": 8}},
+    let mistyped = json!({"observation": {"location": {"current_step_id": [], "progress": 7, "goals": 8}},
         "context": {"variables": "secret", "todo_list": {}, "effects": [], "notebook": {"cells": {}, "cell_count": -1}},
         "behavior_feedback": {"actions_executed": "secret"}});
-    let read = read_observation(&bent).unwrap();
+    let read = read_observation(&mistyped).unwrap();
     assert_eq!(read.feedback, None);
     assert!(read.notes.len() >= 7 && read.notes.iter().all(|note| !note.contains("secret")), "{:?}", read.notes);
 }

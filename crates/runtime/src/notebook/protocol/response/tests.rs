@@ -1,10 +1,10 @@
-//! Responses and judgements in every form.
+//! Tests of responses and reflections in every form.
 
 use serde_json::{Value, json};
 
 use crate::notebook::protocol::context::TodoUpdate;
 use crate::notebook::protocol::response::{
-    MOST_ACTION_BYTES, MOST_ACTIONS, MOST_VARIABLE_BYTES, MOST_VARIABLES, reflection, response,
+    MAX_ACTION_BYTES, MAX_ACTIONS, MAX_VARIABLE_BYTES, MAX_VARIABLES, reflection, response,
 };
 
 fn add(content: &str) -> Value {
@@ -12,7 +12,7 @@ fn add(content: &str) -> Value {
 }
 
 #[test]
-fn the_form_of_001_is_read_whole() {
+fn the_form_of_the_protocol_is_read_completely() {
     let read = response(&json!({
         "behavior": {"id": "behavior_004", "iteration": 4, "target": "Finish the gauges", "priority": "high"},
         "actions": [add("one"), add("two")],
@@ -44,7 +44,7 @@ fn the_form_of_001_is_read_whole() {
 }
 
 #[test]
-fn every_older_form_of_a_response_gives_the_same_actions() {
+fn every_legacy_form_of_a_response_gives_the_same_actions() {
     let list = json!([{"action": add("one")}, {"action": add("two")}]);
     for form in [
         list.clone(),
@@ -61,15 +61,15 @@ fn every_older_form_of_a_response_gives_the_same_actions() {
 }
 
 #[test]
-fn older_names_are_read_wherever_they_stand() {
-    let older = response(&json!({
+fn legacy_names_are_read_in_every_place() {
+    let legacy = response(&json!({
         "actions": [], "targetAchieved": true, "nextStageId": "tell", "continueBehaviors": false,
         "updated_workflow": {"name": "w", "stages": [{"stage_id": "tell", "title": "Tell", "steps": [{"step_id": "s"}]}]},
         "toDoListUpdate": {"operation": "add", "items": "one more"},
         "sectionProgress": {"currentSectionId": "x"},
     }))
     .unwrap();
-    let newer = response(&json!({
+    let current = response(&json!({
         "actions": [],
         "transition": {
             "target_achieved": true, "next_stage_id": "tell", "continue_behaviors": false,
@@ -81,19 +81,19 @@ fn older_names_are_read_wherever_they_stand() {
         },
     }))
     .unwrap();
-    assert_eq!((&older.transition, &older.context_update), (&newer.transition, &newer.context_update));
-    assert_eq!(older.notes.len(), 7, "{:?}", older.notes);
-    assert!(newer.notes.is_empty());
+    assert_eq!((&legacy.transition, &legacy.context_update), (&current.transition, &current.context_update));
+    assert_eq!(legacy.notes.len(), 7, "{:?}", legacy.notes);
+    assert!(current.notes.is_empty());
 }
 
 #[test]
 fn every_operation_on_the_todo_list_is_read() {
     let todo = |update: Value| response(&json!({"context_update": {"todo_list_update": update}})).unwrap();
-    let of = |operation: &str| todo(json!({"operation": operation, "items": ["a"]})).context_update.todo;
+    let update_of = |operation: &str| todo(json!({"operation": operation, "items": ["a"]})).context_update.todo;
     let one = || vec!["a".to_owned()];
-    assert_eq!(of("add"), Some(TodoUpdate::Add(one())));
-    assert_eq!(of("remove"), Some(TodoUpdate::Remove(one())));
-    assert_eq!(of("replace"), Some(TodoUpdate::Replace(one())));
+    assert_eq!(update_of("add"), Some(TodoUpdate::Add(one())));
+    assert_eq!(update_of("remove"), Some(TodoUpdate::Remove(one())));
+    assert_eq!(update_of("replace"), Some(TodoUpdate::Replace(one())));
     assert_eq!(todo(json!({"operation": "clear"})).context_update.todo, Some(TodoUpdate::Clear));
     assert_eq!(todo(json!(["a"])).context_update.todo, Some(TodoUpdate::Replace(one())));
     for wrong in [json!({"operation": "burn", "items": ["a"]}), json!({"operation": "add"}), json!(7)] {
@@ -103,7 +103,7 @@ fn every_operation_on_the_todo_list_is_read() {
 }
 
 #[test]
-fn the_judgement_decides_else_its_transition_and_metadata_never() {
+fn the_reflection_decides_else_its_transition_and_never_the_metadata() {
     for (form, decides) in [
         (json!({"target_achieved": true, "transition": {"target_achieved": false}}), Some(true)),
         (json!({"targetAchieved": false}), Some(false)),
@@ -115,7 +115,7 @@ fn the_judgement_decides_else_its_transition_and_metadata_never() {
         (json!({"actions": [], "transition": {"target_achieved": true}}), Some(true)),
         (json!(true), Some(true)),
     ] {
-        assert_eq!(reflection(&form).unwrap().decides(), decides, "{form}");
+        assert_eq!(reflection(&form).unwrap().is_target_achieved(), decides, "{form}");
     }
     let metadata = json!({"actions": [], "metadata": {"target_achieved": true}});
     let read = response(&metadata).unwrap();
@@ -125,9 +125,9 @@ fn the_judgement_decides_else_its_transition_and_metadata_never() {
 }
 
 #[test]
-fn rubbish_is_refused_without_repeating_it() {
+fn invalid_responses_are_rejected_without_repeating_them() {
     let error = |value: Value| response(&value).unwrap_err().message;
-    for rubbish in [
+    for invalid in [
         json!(null),
         json!("secret"),
         json!(7),
@@ -137,16 +137,16 @@ fn rubbish_is_refused_without_repeating_it() {
         json!({"actions": "secret"}),
         json!({"behavior": 7, "actions": 12, "transition": "on", "context_update": []}),
     ] {
-        assert!(!error(rubbish.clone()).to_string().contains("secret"), "{rubbish}");
+        assert!(!error(invalid.clone()).to_string().contains("secret"), "{invalid}");
     }
-    for rubbish in [json!(null), json!([]), json!("yes"), json!({"ok": 1})] {
-        assert!(reflection(&rubbish).is_err(), "{rubbish}");
+    for invalid in [json!(null), json!([]), json!("yes"), json!({"ok": 1})] {
+        assert!(reflection(&invalid).is_err(), "{invalid}");
     }
     assert_eq!(error(json!({"error": "secret"})), "the server reports an error");
 }
 
 #[test]
-fn wrong_types_cost_the_field_and_a_note_and_nothing_else() {
+fn a_field_of_a_wrong_type_is_omitted_with_a_note() {
     let read = response(&json!({
         "behavior": "secret", "actions": [add("kept"), 7, "secret"],
         "transition": {"next_step_id": {}, "continue_behaviors": "maybe", "workflow_update": {"stages": "secret"}},
@@ -160,15 +160,15 @@ fn wrong_types_cost_the_field_and_a_note_and_nothing_else() {
 }
 
 #[test]
-fn what_is_too_much_is_left_out() {
-    let read = response(&Value::Array(vec![add("x"); MOST_ACTIONS + 1])).unwrap();
-    assert_eq!((read.actions.len(), read.notes.len()), (MOST_ACTIONS, 1));
-    let read = response(&json!([add(&"x".repeat(MOST_ACTION_BYTES)), add("kept")])).unwrap();
+fn parts_beyond_the_limits_are_omitted() {
+    let read = response(&Value::Array(vec![add("x"); MAX_ACTIONS + 1])).unwrap();
+    assert_eq!((read.actions.len(), read.notes.len()), (MAX_ACTIONS, 1));
+    let read = response(&json!([add(&"x".repeat(MAX_ACTION_BYTES)), add("kept")])).unwrap();
     assert_eq!((read.actions.len(), read.notes.len()), (1, 1));
-    let many: serde_json::Map<String, Value> = (0..=MOST_VARIABLES).map(|n| (format!("v{n}"), json!(1))).collect();
+    let many: serde_json::Map<String, Value> = (0..=MAX_VARIABLES).map(|n| (format!("v{n}"), json!(1))).collect();
     let read = response(&json!({"context_update": {"variables": many}})).unwrap();
-    assert_eq!((read.context_update.variables.len(), read.notes.len()), (MOST_VARIABLES, 1));
-    let read = response(&json!({"context_update": {"variables": {"v": "x".repeat(MOST_VARIABLE_BYTES)}}})).unwrap();
+    assert_eq!((read.context_update.variables.len(), read.notes.len()), (MAX_VARIABLES, 1));
+    let read = response(&json!({"context_update": {"variables": {"v": "x".repeat(MAX_VARIABLE_BYTES)}}})).unwrap();
     assert!(read.context_update.variables.is_empty());
     let notes = response(&Value::Array(vec![json!(1); 900])).unwrap().notes;
     assert_eq!(notes.len(), 50);
