@@ -216,7 +216,7 @@ fn why_where_and_plan_explain_decisions_and_notices_show_only_moves() {
     terminal.until("user_engagement: 很低，提到***");
     terminal.until("set          father_info = \"未完成\"");
     terminal.until("route        user_blocked → insert: comfort, then: resume   (on_exit of the action `ask_mood`)");
-    terminal.until("begins       start/ask_mood/comfort/breathe (ai_ask)");
+    terminal.until("started      start/ask_mood/comfort/breathe (ai_ask)");
     terminal.answers("/where");
     terminal.until("family › start › breathe, round 1 of 1   (path start/ask_mood/comfort/breathe, session t)");
     terminal.until("outside    ask_mood (ai_ask), round 1 of 3; waiting for the actions inside it");
@@ -246,7 +246,7 @@ fn why_where_and_plan_explain_decisions_and_notices_show_only_moves() {
     terminal.until("▸ ask_story (ai_ask)");
     terminal.until("no plan was made for this topic");
     terminal.answers("/why all");
-    terminal.until("enters       the phase 家庭 [family]");
+    terminal.until("entered      the phase 家庭 [family]");
     terminal.until("── your answer at start/ask_secret, round 1: \"***\" ──");
     terminal.answers("/why nonsense");
     terminal.until("/why does not accept `nonsense`");

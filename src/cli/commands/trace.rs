@@ -46,12 +46,12 @@ impl Trace<'_> {
                 vec![filled("── your answer at {place}: {answer} ──", &by_name(&values))]
             }
             "session_resumed" => one("resumed", &translated("by another process or at another time")),
-            "phase_entered" => one("enters", &filled("the phase {name}", &[("name", &named(event, "phase_id"))])),
+            "phase_entered" => one("entered", &filled("the phase {name}", &[("name", &named(event, "phase_id"))])),
             "topic_entered" => {
                 let values = [("name", named(event, "topic_id")), ("place", location())];
-                one("enters", &filled("the topic {name} ({place})", &by_name(&values)))
+                one("entered", &filled("the topic {name} ({place})", &by_name(&values)))
             }
-            "action_started" => one("begins", &format!("{} ({})", location(), get("name"))),
+            "action_started" => one("started", &format!("{} ({})", location(), get("name"))),
             // The decision about the budget already contains this.
             "skipped" if self.before(number).is_some_and(|before| is_same_decision(before, event)) => Vec::new(),
             "skipped" => one("skipped", &format!("{}: {}", get("name"), message(event, "/why"))),
@@ -82,9 +82,9 @@ impl Trace<'_> {
                 lines
             }
             "waiting" if get("for") == "interrupted_effect" => {
-                one("waits", &translated("for your decision on what was interrupted"))
+                one("waiting", &translated("for your decision on what was interrupted"))
             }
-            "waiting" => one("waits", &translated("for your answer")),
+            "waiting" => one("waiting", &translated("for your answer")),
             "effect_started" | "effect_finished" | "notebook_action" | "cell" | "behavior" => effect_lines(event),
             "session_completed" => one("ended", &translated("the session is complete")),
             "session_failed" => one("ended", &translated("the session failed")),
@@ -139,7 +139,7 @@ impl Trace<'_> {
         let mut lines = vec![label("monitor", &filled("{of}: {reason}, suggests {what}", &values))];
         for name in ["feedback_for_action", "modified_approach", "example_suggestion", "orchestration_reason"] {
             if let Some(text) = analysis(name).filter(|text| !text.is_empty()) {
-                lines.push(label("  says", &format!("{text} ({name})")));
+                lines.push(label("  feedback", &format!("{text} ({name})")));
             }
         }
         let seq = event.get("seq").and_then(Value::as_u64).unwrap_or_default();

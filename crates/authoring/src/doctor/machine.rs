@@ -24,11 +24,13 @@ pub fn surroundings(terminals: &Terminals, language: Language, environment: &Env
 fn clock() -> DoctorFinding {
     let time = now();
     let zone = TimeZone::system();
-    let zone = zone.iana_name().unwrap_or("of this machine").to_owned();
-    let message = msg!("{} (time zone {zone})", stamp(time));
+    let message = match zone.iana_name() {
+        Some(zone) => msg!("{} (time zone {zone})", stamp(time)),
+        None => msg!("{} (the time zone of this computer)", stamp(time)),
+    };
     if time.as_second() < EARLIEST_TIME {
         let problem = DoctorFinding::problem("clock", msg!("{message} cannot be right"));
-        return problem.with_help("set the clock of this machine: sessions store times, and servers reject wrong ones");
+        return problem.with_help("set the clock of this computer: sessions store times, and servers reject wrong ones");
     }
     DoctorFinding::ok("clock", message)
 }

@@ -1,7 +1,7 @@
-//! Orchestration (docs/monitors.md, "Path 2"): if a monitor reports that rephrasing is not enough, a model replans the remaining
+//! Orchestration (docs/orchestration.md): if a monitor reports that rephrasing is not enough, a model replans the remaining
 //! topic, for this session only.
 //!
-//! Three operations, as docs/monitors.md names them under "TopicActionOrchestrator": [`should_orchestrate`] decides from booleans
+//! Three operations, described in docs/orchestration.md: [`should_orchestrate`] decides from booleans
 //! and counts, [`generate_orchestration_plan`] calls a model, [`execute_orchestration`] is a pure function from one list of
 //! actions to another. The result is checked like a script ([`crate::program::recheck::Recheck`]) before it counts.
 

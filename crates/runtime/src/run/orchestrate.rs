@@ -91,7 +91,7 @@ impl Session {
         draft.event(place, Event::Warning { code: "plan-failed", message, help: None });
     }
 
-    /// Applies a plan, or reports why not (`execute_orchestration` of docs/monitors.md).
+    /// Applies a plan, or reports why not (docs/orchestration.md).
     pub(crate) fn apply_finished_plan(&mut self, planned: FinishedPlan, draft: &mut CommitDraft) {
         let FinishedPlan { asked, generated } = planned;
         let mut place = self.place_of(&asked.home);

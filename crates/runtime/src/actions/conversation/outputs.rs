@@ -60,7 +60,7 @@ pub fn read_outputs(
             outputs.push(output);
         }
         Some((name, output)) if outputs.iter().all(|other| other.get != output.get) => {
-            let message = "`target_variable` and `output` are two spellings of `output`, with different values";
+            let message = "`target_variable` is the legacy spelling of `output`, and the two have different values";
             let help = "keep `output`, with one item for each variable";
             fields
                 .findings()

@@ -230,11 +230,18 @@ impl Channels {
     }
 }
 
-/// Connects as soon as the port is open. The caller limits the time.
+/// Connects as soon as the port is open. The caller limits the time. Until the kernel listens, the port is closed or still reserved by
+/// the listener of this process, which resets a connection when it is closed.
 async fn connect_with_retry(port: u16, role: ZmtpRole) -> Result<(Sending, Receiving)> {
+    use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, NotConnected};
     loop {
         match connect(port, role).await {
-            Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ConnectionRefused | ConnectionReset | ConnectionAborted | NotConnected | BrokenPipe
+                ) =>
+            {
                 sleep(Duration::from_millis(10)).await;
             }
             connected => return connected,
