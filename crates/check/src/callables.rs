@@ -11,7 +11,7 @@ use bcc_lang::source::span::Spanned;
 use bcc_lang::source::text::SourceFile;
 
 #[derive(Debug)]
-pub struct Callables<'a> {
+pub(crate) struct Callables<'a> {
     own: BTreeMap<String, SkillOutline>,
     actions: BTreeMap<String, usize>,
     library: &'a SkillLibrary,
@@ -19,7 +19,7 @@ pub struct Callables<'a> {
 }
 
 impl<'a> Callables<'a> {
-    pub fn of(
+    pub(crate) fn of(
         file: &Arc<SourceFile>,
         script: Option<&Script>,
         skills: &[&WrittenSkill],
@@ -39,20 +39,20 @@ impl<'a> Callables<'a> {
     }
 
     /// Whether all skills are known, so that a missing skill does not exist.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.complete
     }
 
     /// The skill with this id; the document takes precedence over the project.
-    pub fn skill(&self, id: &str) -> Option<&SkillOutline> {
+    pub(crate) fn skill(&self, id: &str) -> Option<&SkillOutline> {
         self.own.get(id).or_else(|| self.library.skill(id))
     }
 
-    pub fn action(&self, id: &str) -> Option<usize> {
+    pub(crate) fn action(&self, id: &str) -> Option<usize> {
         self.actions.get(id).copied()
     }
 
-    pub fn skills(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn skills(&self) -> impl Iterator<Item = &str> {
         let project_skills = self.library.ids().filter(|id| !self.own.contains_key(*id));
         self.own.keys().map(String::as_str).chain(project_skills)
     }
@@ -67,7 +67,7 @@ pub fn paths(script: &Script) -> impl Iterator<Item = &Spanned<String>> {
 }
 
 /// Whether an action can be inserted in the part `from`: a skill can insert only its own actions, and only it can insert them.
-pub fn can_insert(from: CalleeBody, action: &CollectedAction) -> bool {
+pub(crate) fn can_insert(from: CalleeBody, action: &CollectedAction) -> bool {
     let skill = |body| matches!(body, CalleeBody::Skill(_));
     from == action.body || !skill(from) && !skill(action.body)
 }

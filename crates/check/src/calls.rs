@@ -111,7 +111,7 @@ impl<'f, 'a> Calls<'f, 'a> {
     }
 
     /// Also follows these ids if they are skills.
-    pub fn follow_ids(&mut self, ids: impl Iterator<Item = &'f Spanned<String>>) {
+    pub(crate) fn follow_ids(&mut self, ids: impl Iterator<Item = &'f Spanned<String>>) {
         for id in ids {
             let _ = self.skill(&id.value);
         }
@@ -119,7 +119,7 @@ impl<'f, 'a> Calls<'f, 'a> {
     }
 
     /// The skills of the project that were found, with their nodes.
-    pub fn project_skills(&self) -> impl Iterator<Item = (usize, &'f SkillOutline)> {
+    pub(crate) fn project_skills(&self) -> impl Iterator<Item = (usize, &'f SkillOutline)> {
         self.project_skills.values().map(|(node, skill)| (*node, *skill))
     }
 

@@ -45,7 +45,7 @@ pub const LATER_KINDS: [&str; 6] = ["parallel", "approval", "command", "read_fil
 const MAX_SUGGESTIONS: usize = 1_000;
 
 /// The names that a template expects from the author, each with whether it is required.
-pub type RequestedNames = Arc<[(String, bool)]>;
+pub(crate) type RequestedNames = Arc<[(String, bool)]>;
 
 pub struct Checker<'a> {
     pub file: &'a Arc<SourceFile>,

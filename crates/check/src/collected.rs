@@ -46,7 +46,7 @@ pub struct Collected {
 }
 
 impl Collected {
-    pub fn tick(&mut self) -> usize {
+    pub(crate) fn tick(&mut self) -> usize {
         self.clock += 1;
         self.clock
     }
@@ -223,7 +223,7 @@ pub enum ExpressionRole {
 }
 
 /// The declaration of a name: its type, and its allowed values.
-pub type DeclaredAs = (Option<DeclaredType>, Vec<Value>);
+pub(crate) type DeclaredAs = (Option<DeclaredType>, Vec<Value>);
 
 #[derive(Clone, Debug)]
 pub struct CollectedExpression {

@@ -50,7 +50,7 @@ pub fn collect(
 }
 
 /// Reports declarations that could never be read: in a scope narrower than that of their list, or with a name of the engine.
-pub fn check_list(list: &[Declared], place: Scope, file: &Arc<SourceFile>, findings: &Findings) {
+pub(crate) fn check_list(list: &[Declared], place: Scope, file: &Arc<SourceFile>, findings: &Findings) {
     for declared in list {
         let name = &declared.declaration.name;
         if let Some(scope) = declared.scope.filter(|scope| *scope > place) {
@@ -66,7 +66,7 @@ pub fn check_list(list: &[Declared], place: Scope, file: &Arc<SourceFile>, findi
     }
 }
 
-pub fn check_reserved(name: &str, span: Span, file: &Arc<SourceFile>, findings: &Findings) {
+pub(crate) fn check_reserved(name: &str, span: Span, file: &Arc<SourceFile>, findings: &Findings) {
     if ENGINE_NAMES.contains(&name) {
         let message =
             msg!("the name `{name}` is provided by the engine, so a variable with that name could never be read");

@@ -19,7 +19,7 @@ pub enum DocumentPathError {
 impl DocumentPathError {
     /// The error message for the path shown as `shown`, and the help text. `what` is the kind of its target, `from` the
     /// document whose folder it is relative to, `example` a valid path.
-    pub fn message_and_help(
+    pub(crate) fn message_and_help(
         &self,
         shown: &str,
         what: &'static str,

@@ -8,14 +8,14 @@ use crate::semantic_model::SemanticModel;
 use bcc_lang::source::span::Spanned;
 
 /// The exits of everything that may be called.
-pub struct EscapeAnalysis<'f, 'a> {
+pub(crate) struct EscapeAnalysis<'f, 'a> {
     calls: Calls<'f, 'a>,
     /// The exits by node of the call graph.
     exits: Vec<SkillExits>,
 }
 
 impl<'f, 'a> EscapeAnalysis<'f, 'a> {
-    pub fn of(model: &'f SemanticModel<'a>) -> Self {
+    pub(crate) fn of(model: &'f SemanticModel<'a>) -> Self {
         let mut calls = Calls::of(model);
         // Skills that only tables or triggers insert are not called by any action.
         calls.follow_ids(model.inserts().into_iter().map(|(id, _)| id));
@@ -51,12 +51,12 @@ impl<'f, 'a> EscapeAnalysis<'f, 'a> {
         Self { calls, exits }
     }
 
-    pub fn action(&self, number: usize) -> SkillExits {
+    pub(crate) fn action(&self, number: usize) -> SkillExits {
         self.exits.get(number).copied().unwrap_or_default()
     }
 
     /// The exits of an `insert` in the part `from`. An unknown target may leave everything.
-    pub fn inserted(&self, id: &Spanned<String>, from: CalleeBody) -> SkillExits {
+    pub(crate) fn inserted(&self, id: &Spanned<String>, from: CalleeBody) -> SkillExits {
         let known = self.calls.known(id, from).and_then(|node| self.exits.get(node).copied());
         known.unwrap_or(SkillExits { topic: true, phase: true, session: true })
     }

@@ -11,7 +11,7 @@ use bcc_lang::script::script::WrittenPhase;
 use bcc_lang::source::span::Span;
 
 /// The number of a node.
-pub type NodeId = usize;
+pub(crate) type NodeId = usize;
 
 /// The nodes of a document, numbered in the order of the file.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ impl NodeSet {
     /// The start of the session.
     pub const START: NodeId = 0;
     pub const END: NodeId = 1;
-    pub const FAIL: NodeId = 2;
+    pub(crate) const FAIL: NodeId = 2;
 
     /// The nodes of a document with these phases and these numbers of skills and actions.
     pub fn of(phases: &[WrittenPhase], skills: usize, actions: usize) -> Self {
@@ -42,40 +42,40 @@ impl NodeSet {
         Self { phases, skills, actions, count }
     }
 
-    pub fn phase_in(&self, phase: usize) -> NodeId {
+    pub(crate) fn phase_in(&self, phase: usize) -> NodeId {
         self.phases.get(phase).map_or(Self::END, |(node, _)| *node)
     }
 
     /// The node after a phase.
-    pub fn phase_out(&self, phase: usize) -> NodeId {
+    pub(crate) fn phase_out(&self, phase: usize) -> NodeId {
         self.phases.get(phase).map_or(Self::END, |(node, _)| node + 1)
     }
 
-    pub fn topic_in(&self, phase: usize, topic: usize) -> NodeId {
+    pub(crate) fn topic_in(&self, phase: usize, topic: usize) -> NodeId {
         self.phases.get(phase).and_then(|(_, topics)| topics.get(topic)).copied().unwrap_or(Self::END)
     }
 
     /// The node after a topic.
-    pub fn topic_out(&self, phase: usize, topic: usize) -> NodeId {
+    pub(crate) fn topic_out(&self, phase: usize, topic: usize) -> NodeId {
         self.topic_in(phase, topic) + 1
     }
 
     /// The node before the first action of a topic, for each element of its list.
-    pub fn topic_body(&self, phase: usize, topic: usize) -> NodeId {
+    pub(crate) fn topic_body(&self, phase: usize, topic: usize) -> NodeId {
         self.topic_in(phase, topic) + 2
     }
 
     /// The node after the last action of a topic.
-    pub fn topic_last(&self, phase: usize, topic: usize) -> NodeId {
+    pub(crate) fn topic_last(&self, phase: usize, topic: usize) -> NodeId {
         self.topic_in(phase, topic) + 3
     }
 
-    pub fn skill_in(&self, skill: usize) -> NodeId {
+    pub(crate) fn skill_in(&self, skill: usize) -> NodeId {
         self.skills + 2 * skill
     }
 
     /// The end of a skill.
-    pub fn skill_out(&self, skill: usize) -> NodeId {
+    pub(crate) fn skill_out(&self, skill: usize) -> NodeId {
         self.skills + 2 * skill + 1
     }
 
@@ -97,7 +97,7 @@ impl NodeSet {
         self.actions + 4 * action + 3
     }
 
-    pub fn start_of(&self, body: CalleeBody) -> NodeId {
+    pub(crate) fn start_of(&self, body: CalleeBody) -> NodeId {
         match body {
             CalleeBody::Session => Self::START,
             CalleeBody::Phase(phase) => self.phase_in(phase),
@@ -162,7 +162,7 @@ impl ControlFlowGraph {
         graph
     }
 
-    pub fn edges_from(&self, node: NodeId) -> &[ControlEdge] {
+    pub(crate) fn edges_from(&self, node: NodeId) -> &[ControlEdge] {
         let (Some(from), Some(to)) = (self.first.get(node), self.first.get(node + 1)) else { return &[] };
         self.edges.get(*from..*to).unwrap_or_default()
     }
@@ -195,7 +195,7 @@ impl ControlFlowGraph {
     }
 
     /// The only edge of a node, except for errors; `None` if there are several, or if it is not certain.
-    pub fn only_edge(&self, node: NodeId) -> Option<&ControlEdge> {
+    pub(crate) fn only_edge(&self, node: NodeId) -> Option<&ControlEdge> {
         let mut edges = self.edges_from(node).iter().filter(|edge| edge.sure != Certainty::OnError);
         let only = edges.next()?;
         (only.sure == Certainty::Yes && edges.all(|edge| edge.sure == Certainty::Yes && edge.to == only.to))

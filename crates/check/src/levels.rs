@@ -9,7 +9,7 @@ use crate::diagnostics::{near, page};
 use bcc_lang::source::diagnostic::{Diagnostic, Severity};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RuleLevel {
+pub(crate) enum RuleLevel {
     Off,
     Warn,
     Error,
@@ -17,7 +17,7 @@ pub enum RuleLevel {
 
 impl RuleLevel {
     /// The level of this name: `off`, `warn`, `error`.
-    pub fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         match name {
             "off" => Some(Self::Off),
             "warn" => Some(Self::Warn),

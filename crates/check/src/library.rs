@@ -163,7 +163,7 @@ impl SkillLibrary {
     }
 
     /// The target of a path in the script's `skills`, if it was set.
-    pub fn path_target(&self, path: &str) -> Option<&SkillPathTarget> {
+    pub(crate) fn path_target(&self, path: &str) -> Option<&SkillPathTarget> {
         self.paths.get(path)
     }
 }
@@ -190,7 +190,7 @@ impl SkillOutline {
     }
 
     /// Whether its id is at this place.
-    pub fn is_at(&self, file: &SourceFile, span: Span) -> bool {
+    pub(crate) fn is_at(&self, file: &SourceFile, span: Span) -> bool {
         self.span == span && self.file.name() == file.name()
     }
 }

@@ -66,19 +66,19 @@ impl NameOccurrences {
 
 /// A cache for lookups of the declarations of many names: those of each name are collected once.
 #[derive(Debug)]
-pub struct NearestDeclarations<'s> {
+pub(crate) struct NearestDeclarations<'s> {
     names: &'s NameTable,
     collected: &'s Collected,
     of_name: BTreeMap<&'s str, DeclarationTable<'s>>,
 }
 
 impl<'s> NearestDeclarations<'s> {
-    pub fn of(names: &'s NameTable, collected: &'s Collected) -> Self {
+    pub(crate) fn of(names: &'s NameTable, collected: &'s Collected) -> Self {
         Self { names, collected, of_name: BTreeMap::new() }
     }
 
     /// The declaration that applies to a name in a part of the document.
-    pub fn nearest(&mut self, name: &str, body: CalleeBody) -> Option<&'s Definition> {
+    pub(crate) fn nearest(&mut self, name: &str, body: CalleeBody) -> Option<&'s Definition> {
         let (name, places) = self.names.by_name.get_key_value(name)?;
         let declarations = self.of_name.entry(name).or_insert_with(|| places.declarations(self.collected));
         declarations.visible_from(body).next()
@@ -92,7 +92,7 @@ pub struct DeclarationTable<'s> {
 
 impl<'s> DeclarationTable<'s> {
     /// The declarations that are visible in a part of the document, nearest first.
-    pub fn visible_from(&self, body: CalleeBody) -> impl Iterator<Item = &'s Definition> {
+    pub(crate) fn visible_from(&self, body: CalleeBody) -> impl Iterator<Item = &'s Definition> {
         let places = match body {
             CalleeBody::Skill(_) => [Some((body, Scope::Topic)), None, None, None],
             _ => [
@@ -108,7 +108,7 @@ impl<'s> DeclarationTable<'s> {
 
 impl CalleeBody {
     /// Whether both belong to the session, or to the same skill.
-    pub fn shares_names_with(self, other: Self) -> bool {
+    pub(crate) fn shares_names_with(self, other: Self) -> bool {
         match (self, other) {
             (Self::Skill(one), Self::Skill(two)) => one == two,
             (Self::Skill(_), _) | (_, Self::Skill(_)) => false,
@@ -137,7 +137,7 @@ impl Definition {
     }
 
     /// Whether the defined name is visible in this part of the document.
-    pub fn visible_from(&self, body: CalleeBody) -> bool {
+    pub(crate) fn visible_from(&self, body: CalleeBody) -> bool {
         match self.holder() {
             CalleeBody::Session => CalleeBody::Session.shares_names_with(body),
             CalleeBody::Phase(phase) => body.phase() == Some(phase),
@@ -151,7 +151,7 @@ impl Definition {
     }
 
     /// The earliest tick at which it may happen: a table of routes of a part applies to each of its actions.
-    pub fn earliest(&self, collected: &Collected) -> usize {
+    pub(crate) fn earliest(&self, collected: &Collected) -> usize {
         if self.at.action.is_none() && self.how == AssignmentKind::Written {
             start_tick(collected, self.at)
         } else {
@@ -169,7 +169,7 @@ impl Use {
 }
 
 /// The tick at which the walk entered a part or an action.
-pub fn start_tick(collected: &Collected, at: ActionPosition) -> usize {
+pub(crate) fn start_tick(collected: &Collected, at: ActionPosition) -> usize {
     match at.action.and_then(|number| collected.actions.get(number)) {
         Some(action) => action.order.start,
         None => collected.parts.get(&at.body).map_or(0, |part| part.start),
@@ -177,7 +177,7 @@ pub fn start_tick(collected: &Collected, at: ActionPosition) -> usize {
 }
 
 /// The tick at which the walk left a part or an action.
-pub fn end_tick(collected: &Collected, at: ActionPosition) -> usize {
+pub(crate) fn end_tick(collected: &Collected, at: ActionPosition) -> usize {
     match at.action.and_then(|number| collected.actions.get(number)) {
         Some(action) => action.order.end.min(collected.clock),
         None => collected.parts.get(&at.body).map_or(collected.clock, |part| part.end.min(collected.clock)),

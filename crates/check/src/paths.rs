@@ -41,7 +41,7 @@ impl DocumentPaths {
     }
 
     /// The first tick that may happen after the tick `from`. All later ticks may happen as well.
-    pub fn first_reachable(&self, from: usize) -> usize {
+    pub(crate) fn first_reachable(&self, from: usize) -> usize {
         self.reach.get(from).copied().unwrap_or(from)
     }
 }

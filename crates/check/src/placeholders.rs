@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// A text whose legacy placeholders are replaced, with a mapping from its bytes to those of the original.
 #[derive(Debug, Default)]
-pub struct ConvertedText {
+pub(crate) struct ConvertedText {
     /// The text in the current syntax.
     pub text: String,
     /// The legacy placeholders: their ranges in the original, and their replacements.
@@ -16,12 +16,12 @@ pub struct ConvertedText {
 
 impl ConvertedText {
     /// A text that is not converted.
-    pub fn unchanged(text: &str) -> Self {
+    pub(crate) fn unchanged(text: &str) -> Self {
         Self { text: text.to_owned(), ..Self::default() }
     }
 
     /// The range of the original for the range `within` of the new text.
-    pub fn original(&self, within: &Range<usize>) -> Range<usize> {
+    pub(crate) fn original(&self, within: &Range<usize>) -> Range<usize> {
         if self.replaced.is_empty() {
             return within.clone();
         }
@@ -64,7 +64,7 @@ impl ConvertedText {
 }
 
 /// Converts the legacy placeholders of `text`. The content of `{{ }}`, `{% %}` and `{# #}` is not changed.
-pub fn convert_legacy(text: &str, known: impl Fn(&str) -> bool) -> ConvertedText {
+pub(crate) fn convert_legacy(text: &str, known: impl Fn(&str) -> bool) -> ConvertedText {
     let mut converted = ConvertedText::default();
     let mut copied = 0;
     let mut at = 0;

@@ -5,7 +5,7 @@ use crate::semantic_model::SemanticModel;
 use bcc_lang::script::routes::{OnExit, WrittenRoute};
 
 /// All exit reasons.
-pub const REASONS: [&str; 10] = [
+pub(crate) const REASONS: [&str; 10] = [
     "exit_criteria_met",
     "max_rounds_reached",
     "user_blocked",
@@ -39,7 +39,10 @@ pub fn default_route(reason: &str) -> DefaultRoute {
 }
 
 /// The exit reasons of an action with its config, including `error`; all reasons for an action of an unknown kind.
-pub fn possible_reasons(model: &SemanticModel<'_>, action: &CollectedAction) -> impl Iterator<Item = &'static str> {
+pub(crate) fn possible_reasons(
+    model: &SemanticModel<'_>,
+    action: &CollectedAction,
+) -> impl Iterator<Item = &'static str> {
     let own = action.described.as_ref().and_then(|described| described.exits);
     let given = own.or_else(|| model.kind_of(action).map(|kind| kind.exits()));
     REASONS.into_iter().filter(move |reason| *reason == ERROR || given.is_none_or(|given| given.contains(reason)))
@@ -47,11 +50,11 @@ pub fn possible_reasons(model: &SemanticModel<'_>, action: &CollectedAction) -> 
 
 /// The routes of a table, indexed like [`REASONS`]. A table is queried for each action below it, so it is indexed once.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ReasonTable<'a>([Option<&'a WrittenRoute>; REASONS.len()]);
+pub(crate) struct ReasonTable<'a>([Option<&'a WrittenRoute>; REASONS.len()]);
 
 impl<'a> ReasonTable<'a> {
     /// The routes of a table, if there is one.
-    pub fn of(on_exit: Option<&'a OnExit>) -> Self {
+    pub(crate) fn of(on_exit: Option<&'a OnExit>) -> Self {
         let mut table = Self::default();
         for route in on_exit.into_iter().flat_map(|on_exit| &on_exit.routes) {
             let slots = REASONS.iter().zip(&mut table.0);
@@ -60,7 +63,7 @@ impl<'a> ReasonTable<'a> {
         table
     }
 
-    pub fn route(&self, reason: &str) -> Option<&'a WrittenRoute> {
+    pub(crate) fn route(&self, reason: &str) -> Option<&'a WrittenRoute> {
         REASONS.iter().zip(&self.0).find(|(known, _)| **known == reason).and_then(|(_, route)| *route)
     }
 }

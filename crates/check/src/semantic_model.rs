@@ -69,7 +69,7 @@ impl<'a> SemanticModel<'a> {
     }
 
     /// The skills and actions that `insert` and `use_skill` may name.
-    pub fn callables(&self) -> &Callables<'a> {
+    pub(crate) fn callables(&self) -> &Callables<'a> {
         self.callables
             .get_or_init(|| Callables::of(self.file, self.script, self.skills, self.library, &self.collected.actions))
     }
@@ -93,7 +93,7 @@ impl SemanticModel<'_> {
     }
 
     /// The description of a part of the document in a message: "the topic `greeting`".
-    pub fn part_name(&self, body: CalleeBody) -> Message {
+    pub(crate) fn part_name(&self, body: CalleeBody) -> Message {
         let phase = |number: usize| self.script.and_then(|script| script.phases.get(number));
         let named = match body {
             CalleeBody::Session => return msg!("the session"),

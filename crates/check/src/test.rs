@@ -222,7 +222,7 @@ fn check_names(
 }
 
 /// The name of a variable without an optional scope prefix.
-pub fn without_scope(name: &str) -> &str {
+pub(crate) fn without_scope(name: &str) -> &str {
     match name.split_once('.') {
         Some((scope, rest)) if Scope::parse(scope).is_some() => rest,
         _ => name,

@@ -19,7 +19,7 @@ use bcc_lang::source::yaml::ScalarStyle;
 use bcc_lang::template::unknown::SourceRepair;
 use bcc_lang::value::scopes::Scope;
 
-pub fn unknown_names(model: &SemanticModel<'_>, findings: &Findings) {
+pub(crate) fn unknown_names(model: &SemanticModel<'_>, findings: &Findings) {
     let collected = &model.collected;
     let mut of_name: BTreeMap<&str, NameDefinitions<'_>> = BTreeMap::new();
     for unknown in &collected.unknown {

@@ -21,7 +21,7 @@ use bcc_runtime::program::host_services::BehaviorServers;
 /// The limit on the size of a token file, in bytes.
 const MAX_TOKEN_BYTES: u64 = 64 * 1024;
 
-pub struct ConfiguredServers {
+pub(crate) struct ConfiguredServers {
     project: Project,
     environment: Environment,
     clients: Mutex<BTreeMap<String, Arc<dyn BehaviorServer>>>,
@@ -33,7 +33,7 @@ fn server_error(code: &'static str, message: Message, help: Message) -> ServerEr
 
 impl ConfiguredServers {
     /// The servers in the configuration of `project`. Tokens are read from `environment` and from files.
-    pub fn new(project: &Project, environment: &Environment) -> Self {
+    pub(crate) fn new(project: &Project, environment: &Environment) -> Self {
         Self { project: project.clone(), environment: environment.clone(), clients: Mutex::default() }
     }
 

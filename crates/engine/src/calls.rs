@@ -49,7 +49,7 @@ impl Usage {
     }
 
     /// The cost for people: `0.12 CNY + 0.003 USD`; empty if no cost is known.
-    pub fn cost_text(&self) -> String {
+    pub(crate) fn cost_text(&self) -> String {
         let text = |(currency, amount): (&String, &f64)| format!("{} {currency}", format_amount(*amount));
         self.cost.iter().map(text).collect::<Vec<_>>().join(" + ")
     }

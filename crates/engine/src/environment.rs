@@ -28,7 +28,7 @@ impl Environment {
     }
 
     /// Whether a switch is on: set to anything but `0`, `false`, `no` or `off`.
-    pub fn is_on(&self, name: &str) -> bool {
+    pub(crate) fn is_on(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| !matches!(value.to_ascii_lowercase().as_str(), "0" | "false" | "no" | "off"))
     }
 
@@ -43,7 +43,7 @@ impl Environment {
     }
 
     /// The configuration directory of `bcc-script` for this user: in `$XDG_CONFIG_HOME` or the default of the platform.
-    pub fn config_directory(&self) -> Option<PathBuf> {
+    pub(crate) fn config_directory(&self) -> Option<PathBuf> {
         if let Some(home) = self.get("XDG_CONFIG_HOME") {
             return Some(PathBuf::from(home).join("bcc-script"));
         }

@@ -46,7 +46,7 @@ pub async fn notebook(archive: &dyn Store, id: &str, rows: &[VariableRow]) -> Re
 }
 
 /// Masks sensitive values in an exported notebook, except for numbers and ids of cells.
-pub fn mask_notebook(notebook: &mut Value, masker: &Masker) {
+pub(crate) fn mask_notebook(notebook: &mut Value, masker: &Masker) {
     for (part, value) in notebook.as_object_mut().into_iter().flatten() {
         match part.as_str() {
             "cells" => value.as_array_mut().into_iter().flatten().for_each(|cell| mask_cell(cell, masker)),
@@ -56,7 +56,7 @@ pub fn mask_notebook(notebook: &mut Value, masker: &Masker) {
 }
 
 /// The external effects that were announced and are not known to have ended.
-pub async fn open_effects(archive: &dyn Store, id: &str) -> Result<Vec<Value>, EngineError> {
+pub(crate) async fn open_effects(archive: &dyn Store, id: &str) -> Result<Vec<Value>, EngineError> {
     let mut open = Vec::new();
     for row in archive.frames(id).await? {
         let frame = parse(&row.state, "frame")?;

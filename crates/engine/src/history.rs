@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 /// Whether an event records that feedback of a monitor was received. Its use is another event of the same type.
-pub fn is_received_feedback(event: &Value) -> bool {
+pub(crate) fn is_received_feedback(event: &Value) -> bool {
     is_feedback(event) && used_feedback(event).is_none()
 }
 

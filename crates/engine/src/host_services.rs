@@ -43,7 +43,7 @@ pub fn host_services(project: &Project, environment: &Environment) -> HostServic
 
 /// The host services without commands, for a session whose custom kinds were never trusted: it was started without commands, and
 /// the kinds that the project has now are different ones.
-pub fn without_commands(host: HostServices) -> HostServices {
+pub(crate) fn without_commands(host: HostServices) -> HostServices {
     let mut permissions = (*host.permissions).clone();
     permissions.allowed.remove("command");
     HostServices { permissions: Arc::new(permissions), ..host }

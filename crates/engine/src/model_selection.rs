@@ -14,7 +14,7 @@ use bcc_runtime::program::models::ModelProviders;
 
 /// The requested model. A recording has priority.
 #[derive(Clone, Copy)]
-pub struct ModelRequested<'a> {
+pub(crate) struct ModelRequested<'a> {
     pub model: Option<&'a str>,
     /// The model that a stored session was started with.
     pub stored: Option<&'a str>,
@@ -22,7 +22,7 @@ pub struct ModelRequested<'a> {
 }
 
 /// The models of a session.
-pub struct ModelSelection {
+pub(crate) struct ModelSelection {
     pub models: Arc<dyn ModelProviders>,
     /// The name of the session's model in events.
     pub name: String,
@@ -34,7 +34,7 @@ pub struct ModelSelection {
 }
 
 /// The models of a session. `script` is the model that the script names.
-pub fn select_models(
+pub(crate) fn select_models(
     project: &Project,
     environment: &Environment,
     shared: &Arc<SharedModels>,

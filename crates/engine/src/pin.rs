@@ -94,12 +94,12 @@ impl Pinned {
 
     /// The same texts with the custom kinds of the project.
     #[must_use]
-    pub fn with_kinds(self, kinds: BTreeMap<String, CustomKind>) -> Self {
+    pub(crate) fn with_kinds(self, kinds: BTreeMap<String, CustomKind>) -> Self {
         Self { kinds, ..self }
     }
 
     /// Adds the files of the skills that the checked script uses.
-    pub fn add_skills(&mut self, program: &Program) {
+    pub(crate) fn add_skills(&mut self, program: &Program) {
         self.skills = program.skills.values().filter_map(|skill| skill.file.clone()).collect();
     }
 
@@ -169,7 +169,7 @@ impl Pinned {
     }
 
     /// [`Pinned::check`] with all current skills of the project, before it is known which of them the script uses.
-    pub fn check_with(
+    pub(crate) fn check_with(
         &self,
         parsed: ParsedYaml,
         library: &SkillLibrary,
@@ -185,7 +185,7 @@ impl Pinned {
     }
 
     /// [`Pinned::check_with`] with compiled templates.
-    pub fn check_against(
+    pub(crate) fn check_against(
         &self,
         templates: Templates,
         parsed: ParsedYaml,

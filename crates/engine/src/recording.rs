@@ -25,7 +25,7 @@ use bcc_store::rows::SessionRow;
 const FORMAT_VERSION: u64 = 1;
 
 /// The size limit of a recording that is continued or replayed, in bytes.
-pub const MAX_RECORDING_BYTES: u64 = 256 * 1024 * 1024;
+pub(crate) const MAX_RECORDING_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Fields whose values control the engine. They are not masked, because they contain no input of people.
 const CONTROL_FIELDS: [&str; 7] =
@@ -35,7 +35,7 @@ const CONTROL_FIELDS: [&str; 7] =
 const PAGE: usize = 64;
 
 #[derive(Debug)]
-pub struct FileRecorder {
+pub(crate) struct FileRecorder {
     path: PathBuf,
     state: Mutex<State>,
 }
@@ -49,7 +49,7 @@ struct State {
 }
 
 #[derive(Clone, Debug)]
-pub struct Header<'a> {
+pub(crate) struct Header<'a> {
     pub session_id: &'a str,
     pub script: &'a str,
     pub script_sha256: &'a str,
@@ -62,7 +62,7 @@ impl FileRecorder {
     ///
     /// # Errors
     /// When the file exists and is not empty, or cannot be created.
-    pub fn create(path: &Path) -> Result<Self, EngineError> {
+    pub(crate) fn create(path: &Path) -> Result<Self, EngineError> {
         let path = absolute(path);
         let shown = path.display();
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
@@ -83,12 +83,12 @@ impl FileRecorder {
     }
 
     /// Writes the first line of a new recording.
-    pub fn write_header(&self, header: &Header<'_>) -> Result<(), EngineError> {
+    pub(crate) fn write_header(&self, header: &Header<'_>) -> Result<(), EngineError> {
         std::fs::write(&self.path, header.line()).map_err(|error| unwritable(&self.path, &error))
     }
 
     /// Removes the file of a session that was not started.
-    pub fn discard(&self) {
+    pub(crate) fn discard(&self) {
         let _ = std::fs::remove_file(&self.path);
     }
 
@@ -97,7 +97,7 @@ impl FileRecorder {
     ///
     /// # Errors
     /// When the file is not a recording of this session, or cannot be read or written.
-    pub async fn resume(
+    pub(crate) async fn resume(
         path: &Path,
         header: &Header<'_>,
         row: &SessionRow,

@@ -45,7 +45,7 @@ fn load(path: &Path) -> Result<Trusted, EngineError> {
 }
 
 /// Whether the user trusts the configuration `text` of the project `directory`.
-pub fn is_trusted(environment: &Environment, directory: &Path, text: &[u8]) -> Result<bool, EngineError> {
+pub(crate) fn is_trusted(environment: &Environment, directory: &Path, text: &[u8]) -> Result<bool, EngineError> {
     let Ok(path) = file(environment) else { return Ok(false) };
     let trusted = load(&path)?;
     Ok(trusted.directories.get(&directory.to_string_lossy().into_owned()) == Some(&sha256(text)))

@@ -18,7 +18,7 @@ const MAX_BYTES: u64 = 8 * 1024 * 1024;
 ///
 /// # Errors
 /// When a name is declared neither for the session nor globally, or a value does not match its declaration.
-pub fn variable_values(
+pub(crate) fn variable_values(
     program: &Program,
     file: Option<&Path>,
     pairs: &[String],

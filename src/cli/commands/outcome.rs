@@ -123,7 +123,8 @@ fn parsing(outcome: &Value, call: &Value) -> Vec<String> {
         kinds.dedup();
         let places = translated(if repairs == 1 { "one place" } else { "several places" });
         let values = [("places", &*places), ("kinds", &kinds.join(", "))];
-        lines.push(label("repaired", &filled("the reply was near-JSON and was repaired in {places}: {kinds}", &values)));
+        lines
+            .push(label("repaired", &filled("the reply was near-JSON and was repaired in {places}: {kinds}", &values)));
     }
     for coercion in call.get("bent").and_then(Value::as_array).into_iter().flatten() {
         let field = |name: &str| coercion.get(name).and_then(Value::as_str).unwrap_or_default();

@@ -50,7 +50,7 @@ impl DoctorFinding {
 
     /// Sets the help text, if there is one.
     #[must_use]
-    pub fn with_any_help(self, help: Option<Message>) -> Self {
+    pub(crate) fn with_any_help(self, help: Option<Message>) -> Self {
         Self { help, ..self }
     }
 

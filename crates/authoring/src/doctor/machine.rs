@@ -30,7 +30,8 @@ fn clock() -> DoctorFinding {
     };
     if time.as_second() < EARLIEST_TIME {
         let problem = DoctorFinding::problem("clock", msg!("{message} cannot be right"));
-        return problem.with_help("set the clock of this computer: sessions store times, and servers reject wrong ones");
+        return problem
+            .with_help("set the clock of this computer: sessions store times, and servers reject wrong ones");
     }
     DoctorFinding::ok("clock", message)
 }

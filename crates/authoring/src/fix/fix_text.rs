@@ -19,7 +19,7 @@ const MAX_PASSES: usize = 100;
 const MAX_TRIES: usize = 400;
 
 #[derive(Clone, Debug)]
-pub struct PassInput {
+pub(crate) struct PassInput {
     pub file: Arc<SourceFile>,
     pub findings: Vec<Diagnostic>,
     /// The number of errors that prevent the text from being read. While there are any, other findings are unknown.
@@ -32,7 +32,7 @@ pub struct PassInput {
 }
 
 impl PassInput {
-    pub fn of_document(file: &Arc<SourceFile>, findings: Vec<Diagnostic>) -> Self {
+    pub(crate) fn of_document(file: &Arc<SourceFile>, findings: Vec<Diagnostic>) -> Self {
         let parsed = parse(file);
         let broken = || parsed.diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
         let has_no_root_key = parsed.root.as_deref().is_none_or(|root| root_key(root).is_none());
@@ -50,7 +50,7 @@ impl PassInput {
     }
 
     /// A template, which can always be read.
-    pub fn of_template(file: &Arc<SourceFile>, findings: Vec<Diagnostic>) -> Self {
+    pub(crate) fn of_template(file: &Arc<SourceFile>, findings: Vec<Diagnostic>) -> Self {
         Self {
             file: Arc::clone(file),
             findings,
@@ -94,7 +94,7 @@ impl PassInput {
 }
 
 #[derive(Clone, Debug)]
-pub struct FixedText {
+pub(crate) struct FixedText {
     /// The last state of the text, with the remaining findings.
     pub input: PassInput,
     /// The rules of the fixed findings, in the order of the fixes; empty if the text is unchanged.
@@ -110,7 +110,11 @@ struct State {
 }
 
 /// Fixes the text of `first`, whose findings are known. `examine` checks a replacement text.
-pub fn apply_fixes(first: PassInput, rules: Rules, examine: impl Fn(&Arc<SourceFile>) -> PassInput) -> FixedText {
+pub(crate) fn apply_fixes(
+    first: PassInput,
+    rules: Rules,
+    examine: impl Fn(&Arc<SourceFile>) -> PassInput,
+) -> FixedText {
     // The last acceptable state, and the current state derived from it.
     let mut accepted = State { input: first, made: Vec::new() };
     let mut current = accepted.clone();

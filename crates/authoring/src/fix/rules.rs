@@ -6,10 +6,10 @@ pub const LEGACY_FORMS: [&str; 5] =
     ["conflicting-spellings", "deprecated-field", "deprecated-placeholder", "older-skill-form", OLDEST_NESTING];
 
 /// The rule for files in the oldest nesting. Other findings of such a file are unknown until it is fixed.
-pub const OLDEST_NESTING: &str = "oldest-nesting";
+pub(crate) const OLDEST_NESTING: &str = "oldest-nesting";
 
 /// The rules whose fixes rewrite the whole document: its other errors were hidden before, or have moved.
-pub const WHOLE_DOCUMENTS: [&str; 2] = ["older-skill-form", OLDEST_NESTING];
+pub(crate) const WHOLE_DOCUMENTS: [&str; 2] = ["older-skill-form", OLDEST_NESTING];
 
 /// The rules whose safe fixes are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -50,7 +50,7 @@ impl From<io::Error> for WriteError {
 /// its target is replaced. Readers see either the old or the new text, even if the disk is full or the process is
 /// killed.
 /// Errors: why the file was not changed.
-pub fn replace_file(path: &Path, before: &str, after: &str) -> Result<(), WriteError> {
+pub(crate) fn replace_file(path: &Path, before: &str, after: &str) -> Result<(), WriteError> {
     let real = std::fs::canonicalize(path)?;
     let metadata = writable(&real)?;
     let temporary = TemporaryFile::with_private_permissions(&real)?;

@@ -3,7 +3,7 @@
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The maximum width of a line, in columns; a CJK character takes two.
-pub const WIDEST: usize = 44;
+pub(crate) const WIDEST: usize = 44;
 
 /// The text on one line: whitespace is collapsed; invisible characters and bidirectional controls are removed.
 pub fn one_line(text: &str) -> String {

@@ -6,7 +6,7 @@ use crate::graph::drawing::{Arrow, Drawing, DrawingItem, DrawingNode, Group};
 use crate::graph::script_graph::{EdgeKind, GraphNodeKind};
 
 /// The maximum number of arrows with Mermaid's default settings (`maxEdges`).
-pub const MAX_ARROWS: usize = 500;
+pub(crate) const MAX_ARROWS: usize = 500;
 
 /// The maximum length of the text with Mermaid's default settings (`maxTextSize`).
 pub const MAX_CHARACTERS: usize = 50_000;

@@ -11,7 +11,7 @@ use crate::graph::script_graph::{GraphNodeKind, ScriptGraph, ScriptPart};
 const FEW_BOXES: usize = 40;
 
 /// Replaces long arrows by references, if the drawing is large.
-pub fn add_references(drawing: Drawing, graph: &ScriptGraph) -> Drawing {
+pub(crate) fn add_references(drawing: Drawing, graph: &ScriptGraph) -> Drawing {
     if drawing.boxes() <= FEW_BOXES {
         return drawing;
     }

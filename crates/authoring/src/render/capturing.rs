@@ -17,17 +17,17 @@ use bcc_runtime::program::host_services::BehaviorServers;
 use bcc_runtime::program::models::ModelProviders;
 
 #[derive(Clone, Debug)]
-pub struct CapturedPrompt {
+pub(crate) struct CapturedPrompt {
     /// The requested model; `None` for that of the session.
     pub model: Option<String>,
     pub request: ModelRequest,
 }
 
 #[derive(Clone, Default)]
-pub struct CapturingModels(Arc<Mutex<Vec<CapturedPrompt>>>);
+pub(crate) struct CapturingModels(Arc<Mutex<Vec<CapturedPrompt>>>);
 
 impl CapturingModels {
-    pub fn take(&self) -> Vec<CapturedPrompt> {
+    pub(crate) fn take(&self) -> Vec<CapturedPrompt> {
         std::mem::take(&mut *self.captured())
     }
 
@@ -79,17 +79,17 @@ fn default_reply(schema: Option<&Value>) -> Map<String, Value> {
 }
 
 /// A placeholder for the reply in which the model evaluated the answer of a round.
-pub fn reply_placeholder(round: u32) -> String {
+pub(crate) fn reply_placeholder(round: u32) -> String {
     format!("⟦reply of round {round}⟧")
 }
 
 /// A placeholder for an answer that was not given.
-pub fn answer_placeholder(round: u32) -> String {
+pub(crate) fn answer_placeholder(round: u32) -> String {
     format!("⟦answer of round {round}⟧")
 }
 
 /// Behavior servers that reject all requests, because they have no prompt.
-pub struct NoPrompt;
+pub(crate) struct NoPrompt;
 
 impl BehaviorServers for NoPrompt {
     fn server(&self, name: &str) -> Result<Arc<dyn BehaviorServer>, ServerError> {
@@ -101,7 +101,7 @@ impl BehaviorServers for NoPrompt {
     }
 }
 
-pub struct IgnoreEvents;
+pub(crate) struct IgnoreEvents;
 
 impl Observer for IgnoreEvents {
     fn delta(&self, _delta: &Delta<'_>) {}

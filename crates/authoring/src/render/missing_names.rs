@@ -85,7 +85,7 @@ pub fn note(prompt: &mut Prompt, templates: &Templates, marks: &Marks) {
 }
 
 /// Adds the unknown names that were looked up before an error: one of them may be its cause.
-pub fn with_unknown_names(reason: Message, marks: &Marks) -> Message {
+pub(crate) fn with_unknown_names(reason: Message, marks: &Marks) -> Message {
     let english = reason.to_string();
     let unknown: Vec<String> =
         marks.unknown().into_iter().filter(|name| !english.contains(&format!("`{name}`"))).collect();

@@ -41,7 +41,7 @@ pub struct Prompt {
 
 impl Prompt {
     /// A captured prompt of the template `loaded`, masked.
-    pub fn from_captured(captured: CapturedPrompt, loaded: &LoadedTemplate, masker: &Masker) -> Self {
+    pub(crate) fn from_captured(captured: CapturedPrompt, loaded: &LoadedTemplate, masker: &Masker) -> Self {
         let CapturedPrompt { model, request: ModelRequest { messages, temperature, max_tokens, task, .. } } = captured;
         let messages = messages.into_iter().map(|message| masked(message, masker)).collect();
         let round = task.round;

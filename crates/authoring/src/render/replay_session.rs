@@ -46,7 +46,7 @@ const UNLIMITED: u64 = 1_000_000_000;
 
 /// The position of a call in a stored session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CallPosition {
+pub(crate) struct CallPosition {
     /// The index of the turn among the steps.
     pub step: usize,
     /// The index of the call in its turn.
@@ -54,7 +54,7 @@ pub struct CallPosition {
 }
 
 /// The prompts of the selected call when its session is repeated.
-pub struct RepeatedCall {
+pub(crate) struct RepeatedCall {
     /// With the templates of the session.
     pub original: Vec<ChatMessage>,
     /// With the current templates.
@@ -63,7 +63,7 @@ pub struct RepeatedCall {
     pub current: Result<CapturedPrompt, Message>,
 }
 
-pub struct SessionRepeater<'a> {
+pub(crate) struct SessionRepeater<'a> {
     /// The store of the session; only read.
     pub archive: &'a dyn Store,
     pub row: &'a SessionRow,
@@ -77,7 +77,7 @@ impl SessionRepeater<'_> {
     /// Repeats the session up to the selected call. `is_original` compares a prompt with the original one; it selects
     /// among the possible times of the call. Names that are missing in the templates `now` are recorded in `marks`.
     /// Errors: a message if the session does not reach the call again; an [`EngineError`] if the stored data cannot be read.
-    pub async fn repeat_to(
+    pub(crate) async fn repeat_to(
         &self,
         wanted: CallPosition,
         (now, marks): (Templates, &Arc<Marks>),

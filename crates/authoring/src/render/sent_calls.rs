@@ -72,7 +72,7 @@ pub async fn steps(archive: &dyn Store, id: &str) -> Result<Vec<SentStep>, Engin
 
 /// Restores masked parts of replies as far as they are known: the current values of the session's variables, and the
 /// messages that were sent. Prompts stay as stored.
-pub fn unmask(steps: &mut [SentStep], variables: &[VariableRow]) {
+pub(crate) fn unmask(steps: &mut [SentStep], variables: &[VariableRow]) {
     let mut replies: Vec<Masked<'_>> = Vec::new();
     for step in steps {
         let SentStep::Turn(SentTurn { path, action, round, calls, message, .. }) = step else { continue };

@@ -64,7 +64,7 @@ pub fn scopes(
 }
 
 /// Whether the list of the action's topic is empty or not set, so that the action would not run.
-pub fn is_empty_list(program: &Program, found: &FoundAction<'_>, scopes: &Scopes) -> bool {
+pub(crate) fn is_empty_list(program: &Program, found: &FoundAction<'_>, scopes: &Scopes) -> bool {
     let Some(each) = found.topic.for_each.as_ref().filter(|_| found.skill.is_none()) else { return false };
     let names = base_names(program, Some(found.phase), Some(found.topic), &RecentTranscript::new(0, 0), scopes.clone());
     match each.list.eval(&names) {
@@ -75,7 +75,7 @@ pub fn is_empty_list(program: &Program, found: &FoundAction<'_>, scopes: &Scopes
 }
 
 /// Only the given variables.
-pub fn only_given(file: Option<&Path>, pairs: &[String]) -> Result<Scopes, EngineError> {
+pub(crate) fn only_given(file: Option<&Path>, pairs: &[String]) -> Result<Scopes, EngineError> {
     let mut layer = ScopeLayer::new(Scope::Session, "", Arc::new(DeclarationMap::new()));
     if let Some(path) = file {
         read_variables_file(path)?.into_iter().for_each(|(name, value)| layer.put(name, stored(value)));

@@ -24,7 +24,7 @@ impl FileDraft {
 
 /// The paths below `base` that conflict with `drafts`: existing files, and paths that must be folders inside `base` but
 /// are not. Without duplicates, in the order of the drafts.
-pub fn conflicts(base: &Path, drafts: &[FileDraft]) -> io::Result<Vec<String>> {
+pub(crate) fn conflicts(base: &Path, drafts: &[FileDraft]) -> io::Result<Vec<String>> {
     let real = base.canonicalize().unwrap_or_else(|_| base.to_path_buf());
     let mut found: Vec<String> = Vec::new();
     for draft in drafts {

@@ -17,7 +17,7 @@ use bcc_engine::trust::trust;
 use bcc_lang::message::language::Language;
 
 /// The default name of the scheme of a new project.
-pub const USUAL_SCHEME: &str = "own";
+pub(crate) const USUAL_SCHEME: &str = "own";
 
 /// At most this number of conflicting files are listed; the others are counted.
 const MAX_LISTED: usize = 10;

@@ -13,7 +13,7 @@ const SAMPLE_TEMPLATE: &str = "ai_ask_v1.md";
 const MAX_CHARACTERS_PER_HAN: usize = 10;
 
 /// The language of the project's default prompts; `None` if they cannot be read.
-pub fn of_prompts(project: &Project) -> Option<Language> {
+pub(crate) fn of_prompts(project: &Project) -> Option<Language> {
     let scheme = project.config.project.scheme.as_deref();
     let files = collect(&TemplateFolders::of(&project.directory), scheme).ok()?;
     let text = &files.iter().find(|file| file.name == SAMPLE_TEMPLATE)?.text;

@@ -10,7 +10,7 @@ use bcc_engine::project::{CONFIG_FILE, absolute};
 /// The absolute path of the directory of a new project; links are resolved as far as the path exists.
 /// Errors: `Usage` if it is not a directory, is a broken link, or has a name that is not UTF-8; `Failed` if it cannot
 /// be accessed.
-pub fn project_directory(directory: &Path) -> Result<PathBuf, EngineError> {
+pub(crate) fn project_directory(directory: &Path) -> Result<PathBuf, EngineError> {
     let shown = directory.display();
     if directory.as_os_str().is_empty() {
         return Err(EngineError::usage("the directory name is empty").with_help("`.` is the current directory"));
@@ -62,7 +62,7 @@ fn resolved(path: &Path) -> PathBuf {
 }
 
 /// The project that contains a directory.
-pub fn project_above(real: &Path) -> Option<&Path> {
+pub(crate) fn project_above(real: &Path) -> Option<&Path> {
     real.ancestors().skip(1).find(|above| above.join(CONFIG_FILE).is_file())
 }
 

@@ -6,7 +6,7 @@ use bcc_lang::message::language::Language;
 use bcc_lang::template::builtin::BUILTINS;
 
 /// The schemas that a new project gets for editors, by their names in `schema`.
-pub const SCHEMAS: [&str; 6] = ["script", "skill", "test", "document", "template", "config"];
+pub(crate) const SCHEMAS: [&str; 6] = ["script", "skill", "test", "document", "template", "config"];
 
 #[derive(Debug)]
 pub struct ScaffoldTexts {

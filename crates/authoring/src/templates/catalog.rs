@@ -187,7 +187,7 @@ impl TemplateCatalog {
         std::iter::once(DEFAULT_SCHEME.to_owned()).chain(named).collect()
     }
 
-    pub fn is_of_project(&self, scheme: &str) -> bool {
+    pub(crate) fn is_of_project(&self, scheme: &str) -> bool {
         match own_scheme(Some(scheme)) {
             Some(scheme) => self.project_schemes.contains(scheme),
             None => self.files.iter().any(|file| file.place == DEFAULT_SCHEME),
@@ -196,7 +196,7 @@ impl TemplateCatalog {
 
     /// Checks that a scheme exists.
     /// Errors: `Usage`, with similar names and the searched locations.
-    pub fn check_scheme(&self, scheme: &str) -> Result<(), EngineError> {
+    pub(crate) fn check_scheme(&self, scheme: &str) -> Result<(), EngineError> {
         if self.schemes().iter().any(|known| known == scheme) {
             return Ok(());
         }
@@ -210,7 +210,7 @@ impl TemplateCatalog {
 
     /// The templates of a scheme by file name: the file that is used, followed by the files that it overrides, in
     /// lookup order. An unknown scheme has the templates of the default one.
-    pub fn served(&self, scheme: &str) -> BTreeMap<&str, Vec<&CatalogEntry>> {
+    pub(crate) fn served(&self, scheme: &str) -> BTreeMap<&str, Vec<&CatalogEntry>> {
         let mut served: BTreeMap<&str, Vec<&CatalogEntry>> = BTreeMap::new();
         for place in order(Some(scheme)) {
             for file in self.files.iter().filter(|file| file.place == place) {

@@ -12,7 +12,7 @@ use bcc_lang::template::templates::Templates;
 pub const MARK: &str = "00000000000000000000000000000000";
 
 #[derive(Clone, Debug, Default)]
-pub struct IncludeGraph {
+pub(crate) struct IncludeGraph {
     /// For each used file, the names that it includes, with `default:` if it skips the scheme.
     pub includes: BTreeMap<String, BTreeSet<String>>,
     /// For each included file, by place and name, the names of the files that include it.
@@ -26,7 +26,7 @@ pub struct IncludeGraph {
 impl IncludeGraph {
     /// The include graph of a scheme. An unreadable file has no includes.
     /// Errors: `Usage` if no session could use these files.
-    pub fn of(catalog: &TemplateCatalog, scheme: &str) -> Result<Self, EngineError> {
+    pub(crate) fn of(catalog: &TemplateCatalog, scheme: &str) -> Result<Self, EngineError> {
         let templates = Templates::new(&catalog.pinned(scheme), MARK)?;
         let served = catalog.served(scheme);
         let unreadable = served.values().filter_map(|files| files.first()).any(|file| file.text.is_err());

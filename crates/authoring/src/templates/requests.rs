@@ -17,7 +17,7 @@ use bcc_lang::source::yaml::YamlNode;
 const MAX_NODES: usize = 500_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TemplateRequests {
+pub(crate) struct TemplateRequests {
     pub versions: BTreeSet<(String, u32)>,
     /// The values of `template_scheme`.
     pub schemes: BTreeSet<String>,
@@ -29,7 +29,7 @@ pub struct TemplateRequests {
 impl TemplateRequests {
     /// Reads all documents in the project directory, with the same walk as `validate`. [`complete`](Self::complete) is
     /// false if some of them could not be read.
-    pub fn of_project(project: &Path) -> Self {
+    pub(crate) fn of_project(project: &Path) -> Self {
         let walked = walk(&[project.to_path_buf()], &PathNames::relative_to(project.to_path_buf()));
         let mut requests = Self { complete: walked.diagnostics.is_empty(), ..Self::default() };
         for found in walked.found.iter().filter(|found| found.role == FileRole::Document) {
@@ -43,7 +43,7 @@ impl TemplateRequests {
     }
 
     /// Whether an action of this type uses this version; `None` if not all documents could be read, or if there are none.
-    pub fn asks(&self, kind: &str, version: u32) -> Option<bool> {
+    pub(crate) fn asks(&self, kind: &str, version: u32) -> Option<bool> {
         let known = self.versions.contains(&(kind.to_owned(), version));
         (known || self.complete && self.documents > 0).then_some(known)
     }

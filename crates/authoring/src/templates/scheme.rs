@@ -9,7 +9,7 @@ use bcc_lang::template::layers::{DEFAULT_SCHEME, MAX_SCHEME_BYTES, is_scheme_nam
 const RULE: &str = "the name of a scheme consists of letters, digits, `_` and `-`, as in `gentle` or `访谈_2`";
 
 /// Errors: `Usage`, with the reason: the name is empty, a path, too long, reserved, or contains other characters.
-pub fn check_new_name(name: &str) -> Result<(), EngineError> {
+pub(crate) fn check_new_name(name: &str) -> Result<(), EngineError> {
     let reject = |reason: Message| Err(EngineError::usage(reason).with_help(RULE));
     let shown = name.escape_debug();
     if name.is_empty() {

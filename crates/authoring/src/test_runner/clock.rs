@@ -12,14 +12,14 @@ use bcc_runtime::program::clock::Clock;
 const USUAL_START: Timestamp = Timestamp::constant(1_767_258_000, 0);
 
 #[derive(Debug)]
-pub struct TestClock {
+pub(crate) struct TestClock {
     start: Timestamp,
     time: Arc<VirtualTime>,
 }
 
 impl TestClock {
     /// A clock that starts at `start`, by default on 2026-01-01 at 09:00.
-    pub fn new(start: Option<Timestamp>, time: Arc<VirtualTime>) -> Self {
+    pub(crate) fn new(start: Option<Timestamp>, time: Arc<VirtualTime>) -> Self {
         Self { start: start.unwrap_or(USUAL_START), time }
     }
 

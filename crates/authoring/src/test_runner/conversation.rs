@@ -46,7 +46,7 @@ const MAX_PROBLEMS: usize = 10;
 /// How often other tasks are given a chance to run before virtual time advances: one task may wake another.
 const MAX_YIELDS: u32 = 8;
 
-pub struct TestSetting<'t> {
+pub(crate) struct TestSetting<'t> {
     pub test: &'t WrittenTest,
     pub file: &'t Arc<SourceFile>,
     pub script: &'t LoadedScript,
@@ -60,7 +60,7 @@ pub struct TestSetting<'t> {
 }
 
 /// A running conversation and its results.
-pub struct TestConversation<'t> {
+pub(crate) struct TestConversation<'t> {
     pub(crate) setting: TestSetting<'t>,
     archive: Arc<MemoryStore>,
     pub(crate) log: Arc<Log>,
@@ -85,7 +85,7 @@ pub struct TestConversation<'t> {
     answers: u32,
 }
 
-pub enum ConversationEnd {
+pub(crate) enum ConversationEnd {
     Failed,
     Broken(Message),
 }
@@ -98,7 +98,7 @@ impl From<RunError> for ConversationEnd {
 
 impl<'t> TestConversation<'t> {
     /// A conversation that has not started.
-    pub fn new(setting: TestSetting<'t>) -> Self {
+    pub(crate) fn new(setting: TestSetting<'t>) -> Self {
         let log = Arc::new(Log::default());
         let services = Services {
             models: Arc::clone(&setting.models) as Arc<_>,
@@ -132,7 +132,7 @@ impl<'t> TestConversation<'t> {
     }
 
     /// Errors: if an expectation fails (see [`TestConversation::failures`]), or if the interpreter cannot continue.
-    pub async fn run(&mut self) -> Result<(), ConversationEnd> {
+    pub(crate) async fn run(&mut self) -> Result<(), ConversationEnd> {
         self.start().await?;
         self.advance().await?;
         let test = self.setting.test;
@@ -277,7 +277,7 @@ impl<'t> TestConversation<'t> {
     }
 
     /// The masker for the sensitive values of the session.
-    pub fn masker(&self) -> &Masker {
+    pub(crate) fn masker(&self) -> &Masker {
         self.session.as_ref().map_or(&self.masker, |session| &session.masker)
     }
 
@@ -416,16 +416,16 @@ impl<'t> TestConversation<'t> {
         stop_reasons::check_end(self)
     }
 
-    pub fn turns(&self) -> u64 {
+    pub(crate) fn turns(&self) -> u64 {
         self.session.as_ref().map_or(0, |session| session.totals().turns)
     }
 
-    pub fn model_calls(&self) -> u64 {
+    pub(crate) fn model_calls(&self) -> u64 {
         self.session.as_ref().map_or(0, |session| session.totals().model_calls)
     }
 
     /// The errors and warnings of the models, for the report of a failure.
-    pub fn problems(&self, status: crate::test_runner::result::TestStatus) -> Vec<Message> {
+    pub(crate) fn problems(&self, status: crate::test_runner::result::TestStatus) -> Vec<Message> {
         if status == crate::test_runner::result::TestStatus::Passed {
             return vec![];
         }

@@ -25,7 +25,7 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::YamlNode;
 
 /// The folder of a project whose tests are run by default.
-pub const USUAL_FOLDER: &str = "tests";
+pub(crate) const USUAL_FOLDER: &str = "tests";
 
 #[derive(Clone, Debug)]
 pub struct TestFile {

@@ -11,7 +11,7 @@ use bcc_runtime::notebook::kernel::contract::{Execution, Kernel, KernelError, Ke
 
 /// A kernel that accepts code and runs none of it.
 #[derive(Debug, Default)]
-pub struct TestKernel {
+pub(crate) struct TestKernel {
     count: AtomicU64,
 }
 

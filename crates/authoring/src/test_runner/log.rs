@@ -56,7 +56,7 @@ impl Log {
     }
 
     /// The message of the newest error.
-    pub fn newest_error(&self) -> Option<Message> {
+    pub(crate) fn newest_error(&self) -> Option<Message> {
         self.newest(|row| match &row.event {
             Event::Error { message, .. } => Some(message.clone()),
             _ => None,

@@ -104,7 +104,7 @@ pub fn models(
 }
 
 #[derive(Debug, Default)]
-pub struct PersonaCost {
+pub(crate) struct PersonaCost {
     calls: u64,
     tokens_in: u64,
     tokens_out: u64,

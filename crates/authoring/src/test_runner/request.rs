@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The time limit of a conversation with scripted replies only, and of one with a real model.
-pub const USUAL_LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const USUAL_LIMIT: Duration = Duration::from_secs(60);
 /// See [`USUAL_LIMIT`].
-pub const LIMIT_OF_REAL_MODELS: Duration = Duration::from_secs(900);
+pub(crate) const LIMIT_OF_REAL_MODELS: Duration = Duration::from_secs(900);
 
 #[derive(Clone, Debug, Default)]
 pub struct TestRequest {

@@ -44,7 +44,7 @@ pub struct CachedCheck {
 
 impl CheckCache {
     /// The result for the file at `real`, if its text and the stamp of the project are unchanged.
-    pub fn recall(&self, real: &Path, file: &SourceFile, stamp: u64) -> Option<CachedCheck> {
+    pub(crate) fn recall(&self, real: &Path, file: &SourceFile, stamp: u64) -> Option<CachedCheck> {
         let scripts = self.scripts.lock().unwrap_or_else(PoisonError::into_inner);
         let known = scripts.get(real).filter(|known| known.stamp == stamp && known.file.name() == file.name())?;
         (known.file.text() == file.text()).then(|| known.check.clone())

@@ -35,7 +35,7 @@ use bcc_lang::template::templates::Templates;
 use bcc_runtime::program::custom::CustomKind;
 
 #[derive(Debug)]
-pub struct CheckedProject {
+pub(crate) struct CheckedProject {
     /// The directory, absolute.
     pub directory: PathBuf,
     /// Its configuration; the default one if there is none or it cannot be read.
@@ -71,7 +71,7 @@ pub struct Scheme {
 
 impl CheckedProject {
     /// The project in `directory`. `rules` are applied after those of its configuration; `stamp` was computed before.
-    pub fn of(directory: PathBuf, names: &PathNames, rules: &[(String, String)], stamp: Option<u64>) -> Self {
+    pub(crate) fn of(directory: PathBuf, names: &PathNames, rules: &[(String, String)], stamp: Option<u64>) -> Self {
         let mut diagnostics = Vec::new();
         let (config, config_file) = configuration(&directory, names, &mut diagnostics);
         let models = diagnostics.is_empty().then(|| config.models.keys().cloned().collect());
@@ -105,7 +105,7 @@ impl CheckedProject {
     }
 
     /// The templates of a scheme; `None` is the default one.
-    pub fn scheme(&self, scheme: Option<&str>) -> Arc<Scheme> {
+    pub(crate) fn scheme(&self, scheme: Option<&str>) -> Arc<Scheme> {
         // The lock is held while loading, so that each scheme is loaded once.
         let mut schemes = self.schemes.lock().unwrap_or_else(PoisonError::into_inner);
         let made = schemes.entry(scheme.map(str::to_owned)).or_insert_with(|| Arc::new(self.load(scheme)));
@@ -114,27 +114,27 @@ impl CheckedProject {
 
     /// The hash of everything that its scripts depend on ([`stamp`](crate::validate::cache::stamp)), computed before
     /// any of it was read; `None` without a cache.
-    pub fn stamp(&self) -> Option<u64> {
+    pub(crate) fn stamp(&self) -> Option<u64> {
         self.stamp
     }
 
     /// Whether its documents may refer to this file, whose path is absolute.
-    pub fn may_hold(&self, file: &Path) -> bool {
+    pub(crate) fn may_hold(&self, file: &Path) -> bool {
         // Without a project marker, the directory is just the folder of a document, and other files may be next to it.
         !is_marked(&self.directory) || file.starts_with(absolute(&self.directory))
     }
 
-    pub fn library(&self) -> &SkillLibrary {
+    pub(crate) fn library(&self) -> &SkillLibrary {
         self.library.get_or_init(|| skills::library(&self.directory, &self.names))
     }
 
     /// Its skills, after those that the script at `real` names by these paths.
-    pub fn library_with<'p>(&self, paths: impl Iterator<Item = &'p str>, real: &Path) -> SkillLibrary {
+    pub(crate) fn library_with<'p>(&self, paths: impl Iterator<Item = &'p str>, real: &Path) -> SkillLibrary {
         skills::with_paths(self.library(), paths, (real, &self.directory), &self.names)
     }
 
     /// The script that the test at `test` names by this path ([`TestedScripts::get`]).
-    pub fn tested(
+    pub(crate) fn tested(
         &self,
         path: &str,
         test: &Path,
@@ -147,12 +147,12 @@ impl CheckedProject {
         }
     }
 
-    pub fn schemes(&self) -> Vec<Arc<Scheme>> {
+    pub(crate) fn schemes(&self) -> Vec<Arc<Scheme>> {
         self.schemes.lock().unwrap_or_else(PoisonError::into_inner).values().map(Arc::clone).collect()
     }
 
     /// The finding for an unknown scheme in the configuration.
-    pub fn wrong_scheme_of_config(&self, message: Message, help: Message) -> Option<Diagnostic> {
+    pub(crate) fn wrong_scheme_of_config(&self, message: Message, help: Message) -> Option<Diagnostic> {
         let file = self.config_file.as_ref()?;
         let place = place_in(file.text(), "project", "scheme")?;
         let span = Span::new(place.start, place.end);
@@ -259,7 +259,7 @@ fn schemas(directory: &Path, names: &PathNames, diagnostics: &mut Vec<Diagnostic
 }
 
 /// The finding for an unknown scheme in a script.
-pub fn wrong_scheme_of_script(
+pub(crate) fn wrong_scheme_of_script(
     message: &Message,
     help: &Message,
     file: &Arc<SourceFile>,

@@ -10,7 +10,7 @@ use bcc_engine::discovery::names::PathNames;
 use bcc_engine::project::nearest;
 
 #[derive(Debug)]
-pub struct CheckedProjects {
+pub(crate) struct CheckedProjects {
     /// The project of all files, if it was given.
     given: Option<PathBuf>,
     names: PathNames,
@@ -29,21 +29,21 @@ struct Loaded {
 
 impl CheckedProjects {
     /// No projects yet. All files belong to `given`, if it is set; `rules` apply to each project.
-    pub fn new(given: Option<PathBuf>, names: PathNames, rules: Vec<(String, String)>) -> Self {
+    pub(crate) fn new(given: Option<PathBuf>, names: PathNames, rules: Vec<(String, String)>) -> Self {
         Self { given, names, rules, stamped: false, loaded: Mutex::default() }
     }
 
     /// Sets whether projects get a stamp ([`CheckedProject::stamp`]).
-    pub fn stamped(self, stamped: bool) -> Self {
+    pub(crate) fn stamped(self, stamped: bool) -> Self {
         Self { stamped, ..self }
     }
 
-    pub fn names(&self) -> &PathNames {
+    pub(crate) fn names(&self) -> &PathNames {
         &self.names
     }
 
     /// The project of a file, whose path is absolute.
-    pub fn of_file(&self, real: &Path) -> Arc<CheckedProject> {
+    pub(crate) fn of_file(&self, real: &Path) -> Arc<CheckedProject> {
         let folder = real.parent().unwrap_or(real);
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(project) = loaded.folders.get(folder) {
@@ -55,13 +55,13 @@ impl CheckedProjects {
         project
     }
 
-    pub fn of_directory(&self, directory: &Path) -> Arc<CheckedProject> {
+    pub(crate) fn of_directory(&self, directory: &Path) -> Arc<CheckedProject> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         self.load(&mut loaded, directory.to_path_buf())
     }
 
     /// All loaded projects, by directory.
-    pub fn all(&self) -> Vec<Arc<CheckedProject>> {
+    pub(crate) fn all(&self) -> Vec<Arc<CheckedProject>> {
         let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         let mut projects: Vec<Arc<CheckedProject>> = loaded.projects.values().map(Arc::clone).collect();
         projects.sort_by(|a, b| a.directory.cmp(&b.directory));

@@ -46,7 +46,7 @@ pub fn absent(found: &FoundFile) -> Option<Diagnostic> {
 }
 
 /// The finding for a template or a schema that could not be read; `why` is the original error.
-pub fn read_failure(path: &Path, shown: &str, reason: impl Into<Message>) -> Diagnostic {
+pub(crate) fn read_failure(path: &Path, shown: &str, reason: impl Into<Message>) -> Diagnostic {
     let reason = reason.into();
     match read_bounded(path, MAX_TEMPLATE_BYTES) {
         Ok(bytes) if bytes.len() as u64 > MAX_TEMPLATE_BYTES => {

@@ -18,13 +18,13 @@ use bcc_lang::source::yaml::YamlNode;
 
 /// The scripts by their real paths.
 #[derive(Debug, Default)]
-pub struct TestedScripts {
+pub(crate) struct TestedScripts {
     known: Mutex<HashMap<PathBuf, TestedScript>>,
 }
 
 impl TestedScripts {
     /// The script at `real`. `outline` extracts what tests need from a parsed script.
-    pub fn get(
+    pub(crate) fn get(
         &self,
         real: &Path,
         names: &PathNames,

@@ -11,7 +11,7 @@ const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 /// Applies `work` to each of `things` in parallel, with one thread per processor. Results are in order.
 /// Errors: if threads cannot be started, or one panicked.
-pub fn on_threads<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Result<Vec<R>, EngineError> {
+pub(crate) fn on_threads<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Result<Vec<R>, EngineError> {
     let workers = thread::available_parallelism().map_or(1, usize::from).min(things.len());
     let next = AtomicUsize::new(0);
     let work = || {

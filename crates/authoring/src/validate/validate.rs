@@ -114,7 +114,7 @@ enum Checked {
 
 /// What is known of a request before any document is read: the files and their projects.
 #[derive(Debug)]
-pub struct PreparedValidation {
+pub(crate) struct PreparedValidation {
     /// The projects, each loaded on first use.
     pub projects: CheckedProjects,
     pub found: Vec<FoundFile>,
@@ -127,7 +127,7 @@ pub struct PreparedValidation {
 
 impl PreparedValidation {
     /// Finds the requested files. `stamped`: whether projects get stamps ([`CheckedProject::stamp`]).
-    pub fn of(request: &ValidateRequest, environment: &Environment, stamped: bool) -> Result<Self, EngineError> {
+    pub(crate) fn of(request: &ValidateRequest, environment: &Environment, stamped: bool) -> Result<Self, EngineError> {
         let rules = rules(&request.rules)?;
         let here = current_directory()?;
         let names = PathNames::relative_to(here.clone());
@@ -141,7 +141,7 @@ impl PreparedValidation {
 
     /// The findings for a text at the path `real`, whether it is stored there or not. Needs a deep stack: call it
     /// inside [`on_threads`].
-    pub fn findings(&self, file: &Arc<SourceFile>, real: &Path) -> Vec<Diagnostic> {
+    pub(crate) fn findings(&self, file: &Arc<SourceFile>, real: &Path) -> Vec<Diagnostic> {
         let project = self.projects.of_file(real);
         Check { prepared: self, cache: None }.document(file, real, &project).findings
     }

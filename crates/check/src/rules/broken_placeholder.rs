@@ -98,7 +98,7 @@ fn known(model: &SemanticModel<'_>, name: &str) -> bool {
 
 /// The form of braces around a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BraceForm {
+pub(crate) enum BraceForm {
     /// `{x}`, which is a placeholder where `x` is known.
     Legacy,
     /// `｛x｝`, `{ x }`, `{ { x } }`.
@@ -111,7 +111,7 @@ pub enum BraceForm {
 
 /// A name in braces that are not a placeholder of the current syntax.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Braced<'t> {
+pub(crate) struct Braced<'t> {
     pub name: &'t str,
     /// Its range with the braces, in bytes.
     pub range: Range<usize>,
@@ -119,7 +119,7 @@ pub struct Braced<'t> {
 }
 
 /// The names in braces outside `{{ }}`, `{% %}` and `{# #}`, in order.
-pub fn braced(text: &str) -> Vec<Braced<'_>> {
+pub(crate) fn braced(text: &str) -> Vec<Braced<'_>> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(open) = text.get(at..).and_then(|rest| rest.find(['{', '｛', '【'])).map(|length| at + length) {

@@ -16,7 +16,7 @@ use bcc_lang::value::scopes::Scope;
 use bcc_runtime::program::exchange::PROMPT_NAMES;
 
 /// Whether prompts of all kinds have a value with this name.
-pub fn is_prompt_name(name: &str) -> bool {
+pub(crate) fn is_prompt_name(name: &str) -> bool {
     PROMPT_NAMES.contains(&name)
 }
 

@@ -69,7 +69,7 @@ fn is_about_schema(found: &Diagnostic, requested: &str) -> bool {
 }
 
 /// Adds the place of `error` in the template's file as a related place, if it has one.
-pub fn at_mistake(diagnostic: Diagnostic, templates: &Templates, error: &TemplateError) -> Diagnostic {
+pub(crate) fn at_mistake(diagnostic: Diagnostic, templates: &Templates, error: &TemplateError) -> Diagnostic {
     let (Some(name), Some(mistake)) = (error.file.as_deref(), error.mistake.as_deref()) else { return diagnostic };
     match templates.files().iter().find(|loaded| loaded.source().name() == name) {
         Some(loaded) => diagnostic.with_related(IN_TEMPLATE, loaded.source(), loaded.span(&mistake.range)),
@@ -78,7 +78,12 @@ pub fn at_mistake(diagnostic: Diagnostic, templates: &Templates, error: &Templat
 }
 
 /// Adds a related place where `template`, or else a template that it may include, needs `name`.
-pub fn at_name(diagnostic: Diagnostic, templates: &Templates, template: &Template<'_>, name: &str) -> Diagnostic {
+pub(crate) fn at_name(
+    diagnostic: Diagnostic,
+    templates: &Templates,
+    template: &Template<'_>,
+    name: &str,
+) -> Diagnostic {
     if let Some(used) = template.names().iter().find(|used| used.name == name && !used.optional) {
         return diagnostic.with_related(IN_TEMPLATE, template.source(), Span::new(used.range.start, used.range.end));
     }
@@ -91,7 +96,7 @@ pub fn at_name(diagnostic: Diagnostic, templates: &Templates, template: &Templat
 }
 
 /// Adds the place of `output_schema` in `template` as a related place.
-pub fn at_schema(diagnostic: Diagnostic, template: Option<&Template<'_>>) -> Diagnostic {
+pub(crate) fn at_schema(diagnostic: Diagnostic, template: Option<&Template<'_>>) -> Diagnostic {
     match template.and_then(|template| Some((template.source(), template.written("output_schema")?))) {
         Some((file, span)) => diagnostic.with_related(IN_TEMPLATE, file, span),
         None => diagnostic,

@@ -23,13 +23,13 @@ const MAX_OTHER_PERCENT: usize = 10;
 const MAX_OTHER_PERCENT_IN_TEMPLATES: usize = 35;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum WritingSystem {
+pub(crate) enum WritingSystem {
     Han,
     Latin,
 }
 
 impl WritingSystem {
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Han => "Chinese",
             Self::Latin => "Latin letters",
@@ -39,7 +39,7 @@ impl WritingSystem {
 
 /// The numbers of words in texts, by writing system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WordCounts {
+pub(crate) struct WordCounts {
     han: usize,
     latin: usize,
     others: usize,
@@ -48,7 +48,7 @@ pub struct WordCounts {
 impl WordCounts {
     /// Counts the words of an author text or a template. Does not count the content of `{{ }}`, `{% %}` and `{# #}`, words
     /// with `_` or digits (names of fields), and words in capitals.
-    pub fn add(&mut self, text: &str) {
+    pub(crate) fn add(&mut self, text: &str) {
         let mut rest = text;
         while let Some(open) = rest.find(['{']) {
             let (before, tag) = rest.split_at_checked(open).unwrap_or((rest, ""));
@@ -94,12 +94,12 @@ impl WordCounts {
     }
 
     /// The main writing system of a script's texts; `None` if they are few or mixed.
-    pub fn of_script(self) -> Option<WritingSystem> {
+    pub(crate) fn of_script(self) -> Option<WritingSystem> {
         self.main_system(MAX_OTHER_PERCENT)
     }
 
     /// The same for templates.
-    pub fn of_templates(self) -> Option<WritingSystem> {
+    pub(crate) fn of_templates(self) -> Option<WritingSystem> {
         self.main_system(MAX_OTHER_PERCENT_IN_TEMPLATES)
     }
 

@@ -60,7 +60,7 @@ impl<'a> Layout<'a> {
 }
 
 /// Whether a file is in a folder of templates, regardless of its name.
-pub fn is_in_layer(path: &str) -> bool {
+pub(crate) fn is_in_layer(path: &str) -> bool {
     path.strip_prefix(CONFIG).and_then(|path| path.rsplit_once('/')).is_some_and(|(place, _)| is_layer(place))
 }
 

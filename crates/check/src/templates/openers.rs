@@ -8,7 +8,7 @@ use minijinja::syntax::SyntaxConfig;
 use bcc_lang::template::limits::bytes;
 
 /// The tags that need an end. (`set` only if it has no `=`.)
-pub const STATEMENTS: [&str; 9] = ["if", "for", "block", "macro", "filter", "with", "call", "set", "raw"];
+pub(crate) const STATEMENTS: [&str; 9] = ["if", "for", "block", "macro", "filter", "with", "call", "set", "raw"];
 
 /// The innermost tag that is open at the end of `source`, with the range of its keyword.
 pub fn innermost(source: &str) -> Option<(&'static str, Range<usize>)> {

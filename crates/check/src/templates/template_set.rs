@@ -53,7 +53,7 @@ impl TemplateSet<'_> {
     }
 
     /// Whether a template cannot be read or contains a mistake, so that its content is uncertain.
-    pub fn is_broken(&self, number: usize) -> bool {
+    pub(crate) fn is_broken(&self, number: usize) -> bool {
         self.sources.get(number).is_some_and(|file| file.as_ref().is_some_and(|file| !file.readable))
             || !self.templates.mistakes(number).is_empty()
     }

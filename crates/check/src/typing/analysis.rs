@@ -21,7 +21,11 @@ use bcc_lang::template::unknown::SourceRepair;
 use bcc_lang::value::compare::{Family, ValueShape};
 
 /// Finds the type errors in an expression.
-pub fn analyse(expression: &Expr, role: ExpressionRole, declared: &BTreeMap<String, DeclaredAs>) -> Vec<TypeFinding> {
+pub(crate) fn analyse(
+    expression: &Expr,
+    role: ExpressionRole,
+    declared: &BTreeMap<String, DeclaredAs>,
+) -> Vec<TypeFinding> {
     let mut analysis = Analysis { source: expression.source(), declared, found: vec![], constants: vec![] };
     let root = expression.root();
     match role {

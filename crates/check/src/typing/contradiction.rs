@@ -10,13 +10,13 @@ use bcc_lang::expr::tree::{ExprKind, ExprNode};
 
 /// The operator that joins conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JoinedComparisons {
+pub(crate) enum JoinedComparisons {
     And,
     Or,
 }
 
 impl JoinedComparisons {
-    pub const fn word(self) -> &'static str {
+    pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::And => "`and`",
             Self::Or => "`or`",
@@ -36,7 +36,7 @@ struct Comparison<'a> {
 
 /// Whether two parts of an `and` chain are never true together, or one of two parts of an `or` chain is always true. Null
 /// is ignored, since most comparisons with it are errors.
-pub fn exclude_one_another(node: &ExprNode, how: JoinedComparisons) -> bool {
+pub(crate) fn exclude_one_another(node: &ExprNode, how: JoinedComparisons) -> bool {
     let mut parts = Vec::new();
     comparisons(node, how, &mut parts);
     let compared: Vec<Comparison<'_>> = parts

@@ -6,7 +6,7 @@ use std::ops::Range;
 use bcc_lang::template::unknown::SourceRepair;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TypeMistake {
+pub(crate) enum TypeMistake {
     /// Values of types that an operator cannot combine.
     Mismatch,
     /// Values that are compared but never equal.
@@ -18,7 +18,7 @@ pub enum TypeMistake {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TypeFinding {
+pub(crate) struct TypeFinding {
     pub mistake: TypeMistake,
     /// The place, in bytes of the source.
     pub range: Range<usize>,

@@ -21,7 +21,7 @@ use bcc_lang::value::compare::{Family, ValueShape};
 use bcc_lang::value::declared::DeclaredType;
 
 /// A help text and, if possible, the change.
-pub type Suggestion = (Message, Option<SourceRepair>);
+pub(crate) type Suggestion = (Message, Option<SourceRepair>);
 
 /// Describes the type of a part: "`age` is a number (declared as `integer`)".
 pub fn is(analysis: &Analysis<'_>, node: &ExprNode, types: &TypeSet) -> Message {
@@ -130,7 +130,11 @@ pub fn attribute(
     (msg!("only an object has fields: remove the `.` and what follows it, or declare it with `type: object`"), None)
 }
 
-pub fn out_of_range(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: (&ExprNode, &TypeSet)) -> Message {
+pub(crate) fn out_of_range(
+    analysis: &Analysis<'_>,
+    left: (&ExprNode, &TypeSet),
+    right: (&ExprNode, &TypeSet),
+) -> Message {
     let (name, constant) = if matches!(right.0.kind, ExprKind::Constant(_)) { (left, right) } else { (right, left) };
     let (of, text) = (shortened(analysis.text(name.0)), shortened(analysis.text(constant.0)));
     match name.1.declared {
@@ -142,7 +146,11 @@ pub fn out_of_range(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right:
 }
 
 /// The suggestion for two operands that are never equal.
-pub fn never_equal(analysis: &Analysis<'_>, left: (&ExprNode, &TypeSet), right: (&ExprNode, &TypeSet)) -> Suggestion {
+pub(crate) fn never_equal(
+    analysis: &Analysis<'_>,
+    left: (&ExprNode, &TypeSet),
+    right: (&ExprNode, &TypeSet),
+) -> Suggestion {
     let (name, constant) = if matches!(right.0.kind, ExprKind::Constant(_)) { (left, right) } else { (right, left) };
     let ExprKind::Constant(value) = &constant.0.kind else {
         return (msg!("declare both with the same `type`, or compare something else"), None);
@@ -203,7 +211,7 @@ fn truth_in(value: &Value) -> Option<&'static str> {
 }
 
 /// The suggestion for a condition that is not a boolean. `after` is the operand to its left in `and` or `or`.
-pub fn not_boolean(
+pub(crate) fn not_boolean(
     analysis: &Analysis<'_>,
     node: &ExprNode,
     types: &TypeSet,
@@ -253,7 +261,12 @@ pub fn not_boolean(
 }
 
 /// The suggestion for `x or '…'`, which gives a default value in other languages.
-pub fn or_as_default(analysis: &Analysis<'_>, left: &ExprNode, right: &ExprNode, range: &Range<usize>) -> Suggestion {
+pub(crate) fn or_as_default(
+    analysis: &Analysis<'_>,
+    left: &ExprNode,
+    right: &ExprNode,
+    range: &Range<usize>,
+) -> Suggestion {
     let text = format!("{} | default({})", analysis.text(left), analysis.text(right));
     if matches!(left.kind, ExprKind::Name(_) | ExprKind::Attribute(..) | ExprKind::Item(..)) {
         return (msg!("to use another value if it is missing, write `{text}`"), replace_with(&text, range));
@@ -280,7 +293,7 @@ fn compared(node: &ExprNode) -> Option<(Operator, &ExprNode)> {
 }
 
 /// The reason why a condition is constant, as `: …`; empty if it is unknown.
-pub fn why_constant(analysis: &Analysis<'_>, node: &ExprNode) -> Message {
+pub(crate) fn why_constant(analysis: &Analysis<'_>, node: &ExprNode) -> Message {
     match tested_name(node) {
         Some((name, _)) => msg!(": `{name}` is declared, so it is defined even before it has a value"),
         None => match &node.kind {

@@ -47,12 +47,12 @@ impl TypeSet {
     }
 
     /// A boolean; `truth` is its value if it is certain.
-    pub fn truth_of(truth: Option<bool>) -> Self {
+    pub(crate) fn truth_of(truth: Option<bool>) -> Self {
         Self { values: truth.map(|truth| vec![Value::from(truth)]), ..Self::of(&[ValueShape::Boolean]) }
     }
 
     /// A variable with this declaration. It may be null until it is set.
-    pub fn declared_as((declared, choices): &DeclaredAs) -> Self {
+    pub(crate) fn declared_as((declared, choices): &DeclaredAs) -> Self {
         let shape_of = |declared: DeclaredType| match declared {
             DeclaredType::String | DeclaredType::Date => ValueShape::String,
             DeclaredType::Number | DeclaredType::Integer => ValueShape::Number,
@@ -81,7 +81,7 @@ impl TypeSet {
         types
     }
 
-    pub fn may_be(&self, shape: ValueShape) -> bool {
+    pub(crate) fn may_be(&self, shape: ValueShape) -> bool {
         self.shapes & bit(shape) != 0
     }
 
@@ -97,7 +97,7 @@ impl TypeSet {
     }
 
     /// Whether it certainly has none of these shapes if it is not null.
-    pub fn is_none_of(&self, wanted: &[ValueShape]) -> bool {
+    pub(crate) fn is_none_of(&self, wanted: &[ValueShape]) -> bool {
         !self.is_null() && !self.shapes().any(|shape| shape == ValueShape::Other || wanted.contains(&shape))
     }
 
@@ -129,12 +129,12 @@ impl TypeSet {
     }
 
     /// The same set without null, as after `| default(…)`.
-    pub fn without_null(&self) -> Self {
+    pub(crate) fn without_null(&self) -> Self {
         Self { shapes: self.shapes & !bit(ValueShape::Null), values: None, declared: None }
     }
 
     /// Whether an operator of this family can combine no two values of these sets.
-    pub fn never_fits(&self, family: Family, other: &Self) -> bool {
+    pub(crate) fn never_fits(&self, family: Family, other: &Self) -> bool {
         let fits = |left: ValueShape, right: ValueShape| {
             left == ValueShape::Other || right == ValueShape::Other || check_operands(family, "", left, right).is_ok()
         };
@@ -142,7 +142,7 @@ impl TypeSet {
     }
 
     /// Whether no value of this set equals a value of the other, except that both may be null.
-    pub fn never_equals(&self, other: &Self) -> bool {
+    pub(crate) fn never_equals(&self, other: &Self) -> bool {
         if self.is_null() || other.is_null() {
             return false;
         }

@@ -45,7 +45,7 @@ impl ProviderKind {
     }
 
     /// The server if `base_url` is not set.
-    pub const fn default_server(self) -> Option<&'static str> {
+    pub(crate) const fn default_server(self) -> Option<&'static str> {
         match self {
             Self::OpenAi => Some("https://api.openai.com/v1"),
             Self::Anthropic => Some(ANTHROPIC_BASE_URL),

@@ -23,7 +23,7 @@ impl ConfigError {
 }
 
 /// The header of a table, such as `[models.main]`. A name with other characters than ASCII letters, digits, `_` and `-` is quoted.
-pub fn table_header(parent: &str, name: &str) -> String {
+pub(crate) fn table_header(parent: &str, name: &str) -> String {
     let bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
     if bare { format!("[{parent}.{name}]") } else { format!("[{parent}.\"{name}\"]") }
 }

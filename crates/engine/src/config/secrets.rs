@@ -12,14 +12,14 @@ const PARTS: [&str; 8] = ["key", "token", "secret", "passw", "authorization", "c
 const HARMLESS_SUFFIXES: [&str; 4] = ["_env", "_file", "_timeout", "_per_minute"];
 
 /// Whether a key or a header of this name contains a secret.
-pub fn is_secret(name: &str) -> bool {
+pub(crate) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let named = PARTS.iter().any(|part| name.contains(part));
     named && !HARMLESS_SUFFIXES.iter().any(|end| name.ends_with(end)) && !name.starts_with("max")
 }
 
 /// The byte ranges of secrets in `text`; they may overlap.
-pub fn secret_ranges(text: &str) -> Vec<Range<usize>> {
+pub(crate) fn secret_ranges(text: &str) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -53,7 +53,7 @@ fn names_variable(key: &str) -> bool {
 
 /// Whether a text can be the name of an environment variable, and does not look like a key that was written instead of a name:
 /// upper-case letters, lower-case letters and digits together.
-pub fn is_variable(text: &str) -> bool {
+pub(crate) fn is_variable(text: &str) -> bool {
     const MAX_LENGTH: usize = 64;
     let has = |of: fn(&char) -> bool| text.chars().any(|c| of(&c));
     let name = has(|_| true) && text.chars().all(|c| c.is_alphanumeric() || c == '_') && text.len() <= MAX_LENGTH;
@@ -67,7 +67,7 @@ pub fn is_key(text: &str) -> bool {
 }
 
 /// The part of a URL before the `@`, which contains a user name or a password.
-pub fn user_info(address: &str) -> Option<&str> {
+pub(crate) fn user_info(address: &str) -> Option<&str> {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next()?;
     let (user, _) = authority.rsplit_once('@')?;

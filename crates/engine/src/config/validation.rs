@@ -25,7 +25,7 @@ pub const OFFLINE: &str = "offline";
 const OWN_HEADERS: [&str; 5] = ["connection", "content-length", "content-type", "host", "transfer-encoding"];
 
 /// The permissions that `allow` can list.
-pub const ALLOWABLE: [&str; 2] = ["exec", "command"];
+pub(crate) const ALLOWABLE: [&str; 2] = ["exec", "command"];
 
 /// All errors: of models in the order of their names, then of action types, permissions and servers.
 pub fn errors(config: &Config) -> Vec<ConfigError> {

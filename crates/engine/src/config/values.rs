@@ -48,7 +48,7 @@ pub fn custom<E: Error>(message: &Message) -> E {
 }
 
 /// The message in an error text of the deserializer; none if the library wrote the text.
-pub fn message_of(text: &str) -> Option<Message> {
+pub(crate) fn message_of(text: &str) -> Option<Message> {
     let stored = text.strip_prefix(MARK)?;
     serde_json::from_str::<StoredMessage>(stored).ok().map(|stored| stored.0)
 }
@@ -91,7 +91,7 @@ pub fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Erro
 }
 
 /// An optional non-negative number.
-pub fn some_amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+pub(crate) fn some_amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     amount(deserializer).map(Some)
 }
 

@@ -20,10 +20,10 @@ use bcc_lang::template::layers::{is_own_scheme, is_template_name};
 pub const USUAL_FOLDERS: [&str; 4] = ["scripts", "skills", "tests", "_system"];
 
 /// The depth to which folders are searched.
-pub const MAX_WALK_DEPTH: usize = 64;
+pub(crate) const MAX_WALK_DEPTH: usize = 64;
 
 /// The number of directory entries that one walk visits.
-pub const MAX_WALK_ENTRIES: usize = 200_000;
+pub(crate) const MAX_WALK_ENTRIES: usize = 200_000;
 
 /// Folders of generated files, which are skipped, like hidden folders.
 const GENERATED_FOLDERS: [&str; 2] = ["target", "node_modules"];
@@ -185,7 +185,7 @@ pub fn current_directory() -> Result<PathBuf, EngineError> {
 }
 
 /// The project and the scheme of a prompt template; `None` for any other file. `path` is absolute.
-pub fn template_place(path: &Path) -> Option<(PathBuf, Option<String>)> {
+pub(crate) fn template_place(path: &Path) -> Option<(PathBuf, Option<String>)> {
     let folder = path.parent().filter(|_| path.file_name().and_then(OsStr::to_str).is_some_and(is_template_name))?;
     let (config, scheme) = if folder.file_name() == Some(OsStr::new("default")) {
         (folder.parent()?, None)

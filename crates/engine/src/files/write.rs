@@ -37,7 +37,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// [`replace`] in pieces, for contents that need not be in memory completely. If it is dropped before
 /// [`FileReplacement::finish`], the file stays unchanged.
 #[derive(Debug)]
-pub struct FileReplacement {
+pub(crate) struct FileReplacement {
     target: Target,
 }
 
@@ -54,7 +54,7 @@ enum Target {
 
 impl FileReplacement {
     /// Starts to write the new contents of `path`.
-    pub fn start(path: &Path) -> io::Result<Self> {
+    pub(crate) fn start(path: &Path) -> io::Result<Self> {
         let target = match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => {
                 return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
@@ -83,7 +83,7 @@ impl FileReplacement {
     }
 
     /// Puts the new contents in place.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub(crate) fn finish(mut self) -> io::Result<()> {
         self.flush()?;
         match self.target {
             Target::Direct(_) => Ok(()),
@@ -184,7 +184,7 @@ impl TemporaryFile {
     }
 
     /// Creates an empty file next to `real`, with the permissions of a new file. It opens no existing file and follows no link.
-    pub fn with_default_permissions(real: &Path) -> io::Result<Self> {
+    pub(crate) fn with_default_permissions(real: &Path) -> io::Result<Self> {
         Self::new(real, DEFAULT_MODE)
     }
 

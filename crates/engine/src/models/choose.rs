@@ -20,7 +20,7 @@ use bcc_llm::model::request::Purpose;
 use bcc_runtime::program::models::ModelProviders;
 
 /// The name under which a project configures the model of its monitors (docs/monitors.md).
-pub const MONITOR: &str = "monitor";
+pub(crate) const MONITOR: &str = "monitor";
 
 pub struct ModelSet {
     project: Project,
@@ -106,7 +106,7 @@ pub fn choose(
 const NOTHING_CONFIGURED: &str = "no model is configured: the built-in offline responder answers (no AI); to use a model, set BCC_MODEL and an API key such as OPENAI_API_KEY";
 
 /// Whether this is the name of a model.
-pub fn names_a_model(project: &Project, name: &str) -> bool {
+pub(crate) fn names_a_model(project: &Project, name: &str) -> bool {
     name == OFFLINE || name.starts_with("replay:") || project.config.models.contains_key(name)
 }
 

@@ -30,7 +30,7 @@ const MAX_REPLAY_BYTES: u64 = 64 * 1024 * 1024;
 
 const MAX_KEY_BYTES: u64 = 64 * 1024;
 
-pub struct ModelFactory<'a> {
+pub(crate) struct ModelFactory<'a> {
     /// The project with the configuration.
     pub project: &'a Project,
     /// The environment, which may contain keys.
@@ -44,7 +44,7 @@ impl ModelFactory<'_> {
     ///
     /// # Errors
     /// When there is none, one of them cannot be created, or must not be used because the project is not trusted.
-    pub fn make(&self, name: &str) -> Result<Arc<dyn Provider>, EngineError> {
+    pub(crate) fn make(&self, name: &str) -> Result<Arc<dyn Provider>, EngineError> {
         let first = self.single(name)?;
         let fallbacks = chain(&self.project.config, name).into_iter().skip(1).map(|other| {
             self.single(other).map_err(|error| {
@@ -75,7 +75,7 @@ impl ModelFactory<'_> {
         }
     }
 
-    pub fn unknown(&self, name: &str) -> EngineError {
+    pub(crate) fn unknown(&self, name: &str) -> EngineError {
         let known = self.project.config.models.keys().map(String::as_str).chain([OFFLINE]);
         let help = match near_miss(name, known.clone()) {
             Some(near) => msg!("did you mean `{near}`?"),
@@ -113,7 +113,7 @@ impl ModelFactory<'_> {
     ///
     /// # Errors
     /// When they cannot be read, or are outside a project that is not trusted.
-    pub fn replay(&self, name: &str, table: &ModelTable) -> Result<Replay, EngineError> {
+    pub(crate) fn replay(&self, name: &str, table: &ModelTable) -> Result<Replay, EngineError> {
         let place = table_header("models", name);
         let missing = || EngineError::usage(msg!("{place} in {CONFIG_FILE} needs `file`"));
         let path = absolute(&self.project.directory.join(table.file.as_deref().ok_or_else(missing)?));
@@ -130,7 +130,7 @@ impl ModelFactory<'_> {
     ///
     /// # Errors
     /// When the project is not trusted, or a setting or a key is missing.
-    pub fn server(&self, name: &str, table: &ModelTable) -> Result<ServerConfig, EngineError> {
+    pub(crate) fn server(&self, name: &str, table: &ModelTable) -> Result<ServerConfig, EngineError> {
         let place = table_header("models", name);
         if !self.project.trusted {
             return Err(self.untrusted(name));
@@ -155,7 +155,7 @@ impl ModelFactory<'_> {
     }
 
     /// The error for a model of an untrusted project.
-    pub fn untrusted(&self, name: &str) -> EngineError {
+    pub(crate) fn untrusted(&self, name: &str) -> EngineError {
         let place = table_header("models", name);
         let directory = self.project.directory.display();
         EngineError::usage(msg!(

@@ -22,7 +22,8 @@ use crate::template::names::{MAX_VALUE_BYTES, TemplateNames};
 use crate::value::compare::ValueShape;
 
 /// The filters, tests and functions of all expressions in the process.
-pub static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| environment(UndefinedBehavior::Strict));
+pub(crate) static ENVIRONMENT: LazyLock<Environment<'static>> =
+    LazyLock::new(|| environment(UndefinedBehavior::Strict));
 
 impl Expr {
     /// Evaluates the expression with these names.

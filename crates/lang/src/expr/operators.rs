@@ -139,7 +139,7 @@ pub fn apply(operator: Operator, left: &Value, right: &Value) -> Result<Value, O
 
 /// Evaluates `-value`.
 /// Errors: A mismatch if it is not a number; too large if the result exceeds 64 bits.
-pub fn negate(value: &Value) -> Result<Value, OperatorError> {
+pub(crate) fn negate(value: &Value) -> Result<Value, OperatorError> {
     match number(value) {
         Some(Number::Integer(integer)) => integer_value("-", integer.checked_neg()),
         Some(Number::Float(float)) => Ok(Value::from(-float)),

@@ -28,13 +28,13 @@ use crate::template::uses::NameUse;
 mod tests;
 
 /// The maximum length of an expression, in bytes.
-pub const MAX_EXPRESSION_BYTES: usize = 4 * 1024;
+pub(crate) const MAX_EXPRESSION_BYTES: usize = 4 * 1024;
 
 /// The maximum nesting depth of an expression; in `a or b or c` each operator adds a level.
 pub const MAX_DEPTH: usize = 64;
 
 /// The functions that an expression may call.
-pub const CALLABLE: &[&str] = &["range", "dict"];
+pub(crate) const CALLABLE: &[&str] = &["range", "dict"];
 
 /// An error in an expression, at parse time or at evaluation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
@@ -63,14 +63,14 @@ impl ExprError {
     }
 
     #[must_use]
-    pub fn with_repair(mut self, repair: Option<SourceRepair>) -> Self {
+    pub(crate) fn with_repair(mut self, repair: Option<SourceRepair>) -> Self {
         self.repair = repair.map(Box::new);
         self
     }
 
     /// Marks the error as one of an unknown filter, test or function.
     #[must_use]
-    pub fn with_unknown(mut self, unknown: FeatureKind) -> Self {
+    pub(crate) fn with_unknown(mut self, unknown: FeatureKind) -> Self {
         self.unknown = Some(unknown);
         self
     }

@@ -5,7 +5,7 @@ use crate::template::uses::NameUse;
 
 /// The names under `root`. A name is optional if it, or an expression `a.b.c` of which it is the root, is only tested
 /// (`is defined`) or has a default (`| default`).
-pub fn free_names(root: &ExprNode) -> Vec<NameUse> {
+pub(crate) fn free_names(root: &ExprNode) -> Vec<NameUse> {
     let mut names = Vec::new();
     walk(root, false, &mut names);
     names.sort_by_key(|found: &NameUse| found.range.start);
@@ -27,11 +27,11 @@ fn walk(node: &ExprNode, optional: bool, names: &mut Vec<NameUse>) {
 }
 
 /// Whether a filter replaces undefined values.
-pub fn is_default_filter(filter: &str) -> bool {
+pub(crate) fn is_default_filter(filter: &str) -> bool {
     matches!(filter, "default" | "d")
 }
 
 /// Whether a test checks only for existence.
-pub fn is_defined_test(test: &str) -> bool {
+pub(crate) fn is_defined_test(test: &str) -> bool {
     matches!(test, "defined" | "undefined")
 }

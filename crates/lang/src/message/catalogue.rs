@@ -7,18 +7,18 @@ use crate::message::chinese;
 
 /// The translations of a language. Loaded once, when the first text is requested.
 #[derive(Debug, Default)]
-pub struct Catalogue {
+pub(crate) struct Catalogue {
     literals: HashMap<String, String>,
 }
 
 impl Catalogue {
-    pub fn chinese() -> &'static Self {
+    pub(crate) fn chinese() -> &'static Self {
         static CHINESE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::from_entries(chinese::entries()));
         &CHINESE
     }
 
     /// Creates a catalogue of literals and their translations. If a literal occurs twice, the first translation is used.
-    pub fn from_entries(entries: impl IntoIterator<Item = (String, String)>) -> Self {
+    pub(crate) fn from_entries(entries: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut literals = HashMap::new();
         for (english, translation) in entries {
             literals.entry(english).or_insert(translation);
@@ -26,7 +26,7 @@ impl Catalogue {
         Self { literals }
     }
 
-    pub fn literal(&self, english: &str) -> Option<&str> {
+    pub(crate) fn literal(&self, english: &str) -> Option<&str> {
         self.literals.get(english).map(String::as_str)
     }
 }

@@ -11,7 +11,7 @@ use jsonschema::{Draft, ValidationError, Validator};
 use serde_json::Value;
 
 /// The maximum number of reported violations of one value: a value with a million wrong items must not produce a million messages.
-pub const MAX_VIOLATIONS: usize = 100;
+pub(crate) const MAX_VIOLATIONS: usize = 100;
 
 /// The text in messages that replaces the invalid value.
 const VALUE: &str = "the value";

@@ -21,7 +21,7 @@ const OUTPUTS: [(&str, &str); 2] = [
 
 /// Adds legacy spellings to the mapping of fields that `schema` describes.
 /// Only mappings of fields have them: those that allow custom `x-` keys and no other additional keys.
-pub fn add_legacy_spellings(schema: &mut Map<String, Value>) {
+pub(crate) fn add_legacy_spellings(schema: &mut Map<String, Value>) {
     let takes_custom_keys = schema.get("patternProperties").is_some_and(|patterns| patterns.get("^x-").is_some());
     if !takes_custom_keys || schema.get("additionalProperties") != Some(&Value::Bool(false)) {
         return;

@@ -45,7 +45,7 @@ pub fn declare(fields: &Fields<'_>) -> Vec<Declared> {
 }
 
 /// Like [`declare`], for a list with another name, such as the `inputs` of a skill.
-pub fn declare_list(fields: &Fields<'_>, name: &'static str) -> Vec<Declared> {
+pub(crate) fn declare_list(fields: &Fields<'_>, name: &'static str) -> Vec<Declared> {
     let Some(items) = fields.list(name) else { return vec![] };
     items
         .iter()

@@ -6,7 +6,7 @@ use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Span;
 
 /// The rule of features that this release cannot run yet.
-pub const NOT_SUPPORTED_YET: &str = "not-supported-yet";
+pub(crate) const NOT_SUPPORTED_YET: &str = "not-supported-yet";
 
 /// Diagnostics in the order in which they were found. Shared by reference between all readers of a script.
 #[derive(Debug, Default)]

@@ -32,7 +32,11 @@ pub fn budget(fields: &Fields<'_>) -> Option<WrittenBudget> {
     Some(budget)
 }
 
-pub fn spanned(fields: &Fields<'_>, name: &'static str, range: std::ops::RangeInclusive<u32>) -> Option<Spanned<u32>> {
+pub(crate) fn spanned(
+    fields: &Fields<'_>,
+    name: &'static str,
+    range: std::ops::RangeInclusive<u32>,
+) -> Option<Spanned<u32>> {
     let value = fields.integer(name, range)?;
     fields.take(name).map(|node| Spanned { value, span: node.span })
 }

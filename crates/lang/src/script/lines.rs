@@ -41,7 +41,7 @@ pub fn renamed(file: &SourceFile, key: &Spanned<String>, name: &str) -> Edit {
 
 /// The edit that removes an entry from the mapping at `mapping`: its lines, or its part between commas. Comments in its lines
 /// are kept. `None` if its lines contain anything else.
-pub fn removal(file: &SourceFile, mapping: Span, entry: &YamlEntry) -> Option<Edit> {
+pub(crate) fn removal(file: &SourceFile, mapping: Span, entry: &YamlEntry) -> Option<Edit> {
     let end = end(file, entry);
     if file.slice(mapping).starts_with('{') {
         return between_commas(file, Span::new(entry.key.span.start, end));

@@ -19,7 +19,7 @@ const ROOTS: [(&str, &str, &[&str]); 2] =
     [("session", "a script", &["session_id", "phases"]), ("skill", "a skill", &["skill_id"])];
 
 /// The diagnostic of a file without a root key, if its content shows which one is missing.
-pub fn missing_root_key(file: &Arc<SourceFile>, root: &YamlNode) -> Option<Diagnostic> {
+pub(crate) fn missing_root_key(file: &Arc<SourceFile>, root: &YamlNode) -> Option<Diagnostic> {
     let entries = root.as_mapping()?;
     absent(file, entries).or_else(|| indented(file, entries)).or_else(|| misspelled(file, entries))
 }

@@ -48,18 +48,18 @@ const OTHER_NAMES: [(&str, &[&str]); 36] = [
 ];
 
 /// Whether `key` is another name of any field.
-pub fn is_other_name(key: &str) -> bool {
+pub(crate) fn is_other_name(key: &str) -> bool {
     OTHER_NAMES.iter().any(|(other, _)| *other == key)
 }
 
 /// The fields that `key` may stand for.
-pub fn other_name_of(key: &str) -> &'static [&'static str] {
+pub(crate) fn other_name_of(key: &str) -> &'static [&'static str] {
     OTHER_NAMES.iter().find(|(other, _)| *other == key).map_or(&[], |(_, fields)| fields)
 }
 
 /// The field of this mapping that `key` with this value stands for. `free`: whether the mapping has such a field and it is
 /// not set. `None` if the value fits none of them.
-pub fn field_for(key: &str, value: &YamlNode, free: impl Fn(&str) -> bool) -> Option<&'static str> {
+pub(crate) fn field_for(key: &str, value: &YamlNode, free: impl Fn(&str) -> bool) -> Option<&'static str> {
     other_name_of(key).iter().copied().find(|field| free(field) && fits(field, value))
 }
 

@@ -16,8 +16,8 @@ use crate::source::yaml::{NodeKind, ScalarStyle, YamlNode};
 const MAX_KEY_CHARS: usize = 40;
 
 /// The message about a `：` where YAML needs an ASCII colon.
-pub const FULL_WIDTH_COLON: &str = "this colon is a full-width `：`, which YAML treats as part of the text";
-pub const FULL_WIDTH_COLON_HELP: &str = "write an ASCII `:` and a space after it";
+pub(crate) const FULL_WIDTH_COLON: &str = "this colon is a full-width `：`, which YAML treats as part of the text";
+pub(crate) const FULL_WIDTH_COLON_HELP: &str = "write an ASCII `:` and a space after it";
 
 /// Text that was misread: a diagnostic without its rule.
 pub(crate) struct Misreading {
@@ -231,7 +231,7 @@ pub(crate) fn full_width_colon_help() -> Message {
 
 /// The reason why a node has the wrong kind, as help for "expected a mapping, found text" and the like: a full-width colon or a
 /// missing space in what was meant as a mapping, or a `{x}` that was meant as text. `None` if the text does not show it.
-pub fn help_for(file: &SourceFile, node: &YamlNode) -> Option<Message> {
+pub(crate) fn help_for(file: &SourceFile, node: &YamlNode) -> Option<Message> {
     match &node.kind {
         NodeKind::Scalar(scalar) if scalar.style == ScalarStyle::Plain => {
             let line = SourceLine::at(file, node.span.start);

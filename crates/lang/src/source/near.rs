@@ -66,7 +66,7 @@ pub fn distance(one: &str, other: &str) -> usize {
 /// Whether `typed` is `name` with a typing error, and not another word: two adjacent letters exchanged, one doubled, one inside
 /// left out, in a word of at least five letters; or case, `-` and `_`, and full-width letters. A replaced letter makes other
 /// words (`context`, `zone`), and so does one at the end (`types`).
-pub fn is_typing_error(typed: &str, name: &str) -> bool {
+pub(crate) fn is_typing_error(typed: &str, name: &str) -> bool {
     const MIN_CHARS: usize = 5;
     let (Some(plain), Some(other)) = (plain_form(typed), plain_form(name)) else { return false };
     let (a, b): (Vec<char>, Vec<char>) = (plain.chars().collect(), other.chars().collect());
@@ -90,7 +90,7 @@ pub fn is_typing_error(typed: &str, name: &str) -> bool {
 }
 
 /// Whether `name` is the plural of `typed`.
-pub fn is_plural(typed: &str, name: &str) -> bool {
+pub(crate) fn is_plural(typed: &str, name: &str) -> bool {
     name.strip_suffix('s') == Some(typed)
 }
 

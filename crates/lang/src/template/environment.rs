@@ -179,23 +179,23 @@ const INITIAL_CAPACITY: usize = 8 * 1024;
 
 /// A buffer with a maximum size.
 #[derive(Debug)]
-pub struct Bounded {
+pub(crate) struct Bounded {
     buffer: Vec<u8>,
     bound: usize,
     overflowed: bool,
 }
 
 impl Bounded {
-    pub fn new(bound: usize) -> Self {
+    pub(crate) fn new(bound: usize) -> Self {
         Self { buffer: Vec::with_capacity(bound.min(INITIAL_CAPACITY)), bound, overflowed: false }
     }
 
-    pub fn overflowed(&self) -> bool {
+    pub(crate) fn overflowed(&self) -> bool {
         self.overflowed
     }
 
     /// The written text. minijinja and `serde_json` write only UTF-8; invalid bytes would be replaced.
-    pub fn text(&self) -> Cow<'_, str> {
+    pub(crate) fn text(&self) -> Cow<'_, str> {
         // With the standard library this check takes half of the rendering time of a Chinese text.
         match simdutf8::basic::from_utf8(&self.buffer) {
             Ok(text) => Cow::Borrowed(text),

@@ -13,7 +13,7 @@ use crate::template::features::{FUEL, MAX_NESTING, MAX_OUTPUT};
 
 /// An error of minijinja.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RenderError {
+pub(crate) struct RenderError {
     /// The error message, without values.
     pub message: Message,
     /// The undefined name or attribute chain, if that is the error.
@@ -28,7 +28,7 @@ impl RenderError {
     /// Moves the range into `source` and to character boundaries: the tokenizer of minijinja marks one byte, which can be in the
     /// middle of a character or after the end.
     #[must_use]
-    pub fn within(mut self, source: &str) -> Self {
+    pub(crate) fn within(mut self, source: &str) -> Self {
         self.range = self.range.map(|range| {
             let start = source.floor_char_boundary(range.start.min(source.len()));
             let end = source.ceil_char_boundary(range.end.min(source.len()));
@@ -90,7 +90,7 @@ impl TemplateError {
 
     /// Adds the suggested replacement.
     #[must_use]
-    pub fn with_instead(mut self, instead: Option<&str>) -> Self {
+    pub(crate) fn with_instead(mut self, instead: Option<&str>) -> Self {
         if let Some(mistake) = &mut self.mistake {
             mistake.instead = instead.map(str::to_owned);
         }
@@ -137,7 +137,7 @@ pub(crate) fn error_with_message(kind: ErrorKind, message: impl Into<Message>) -
 }
 
 /// Converts the innermost error of minijinja that has a position.
-pub fn render_error(error: &Error) -> RenderError {
+pub(crate) fn render_error(error: &Error) -> RenderError {
     let mut reported = error;
     let mut next: Option<&(dyn std::error::Error + 'static)> = error.source();
     while let Some(inner) = next {

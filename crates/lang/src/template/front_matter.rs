@@ -16,7 +16,7 @@ use crate::source::text::SourceFile;
 use crate::source::yaml::{YamlEntry, YamlNode};
 
 /// The maximum length of a front matter, in bytes.
-pub const MAX_FRONT_BYTES: usize = 16 * 1024;
+pub(crate) const MAX_FRONT_BYTES: usize = 16 * 1024;
 
 /// The valid keys of a front matter.
 pub const KEYS: &[&str] =

@@ -11,10 +11,10 @@ use minijinja::syntax::SyntaxConfig;
 use crate::template::features::FeatureKind;
 
 /// The maximum number of operators, names and brackets in one `{{ … }}` or `{% … %}`; constants are not counted.
-pub const MAX_OPERATORS: usize = 200;
+pub(crate) const MAX_OPERATORS: usize = 200;
 
 /// The maximum number of `{% elif %}` in one text.
-pub const MAX_ELIFS: usize = 100;
+pub(crate) const MAX_ELIFS: usize = 100;
 
 /// The help for an expression that is too large.
 const ADVICE: &str = "split it into several steps with `{% set %}`";
@@ -35,7 +35,7 @@ pub struct RejectedSyntax {
 /// Checks that the parser of minijinja can parse `source` without a stack overflow.
 /// Errors: The first expression that is too large, or the first `{% elif %}` over the limit. A source with lexical errors is accepted:
 /// the parser reports them.
-pub fn check_limits(source: &str, in_expression: bool) -> Result<(), RejectedSyntax> {
+pub(crate) fn check_limits(source: &str, in_expression: bool) -> Result<(), RejectedSyntax> {
     let mut operators = 0_usize;
     let mut elifs = 0_usize;
     let mut opened = false;

@@ -42,7 +42,7 @@ pub struct Member<'a, L> {
 
 impl<'a, L: TemplateLibrary> Member<'a, L> {
     /// Whether it extends no other template, so that its output outside blocks counts.
-    pub fn is_base(&self) -> bool {
+    pub(crate) fn is_base(&self) -> bool {
         self.position + 1 == self.chain.len()
     }
 

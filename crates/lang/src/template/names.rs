@@ -18,7 +18,7 @@ pub const MAX_VALUE_BYTES: usize = 2 * 1024 * 1024;
 /// A value that is too long to be rendered. Contains the name, never the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
 #[error("the value of `{name}` is longer than {MAX_VALUE_BYTES} bytes")]
-pub struct Oversize {
+pub(crate) struct Oversize {
     pub name: String,
 }
 
@@ -74,7 +74,7 @@ impl TemplateNames {
 
     /// The value of `name`; `None` if the name is unknown. A name that is declared and was never set is null.
     /// Errors: [`Oversize`] if the value is longer than [`MAX_VALUE_BYTES`].
-    pub fn look_up(&self, name: &str) -> Option<Result<Value, Oversize>> {
+    pub(crate) fn look_up(&self, name: &str) -> Option<Result<Value, Oversize>> {
         let oversize = || Oversize { name: name.to_owned() };
         if let Some(given) = self.given.get(name) {
             return Some(match given {

@@ -11,7 +11,7 @@ use minijinja::{Error, ErrorKind};
 use regex::{Regex, RegexBuilder};
 
 /// The maximum length of a pattern, in bytes.
-pub const MAX_PATTERN_BYTES: usize = 2_048;
+pub(crate) const MAX_PATTERN_BYTES: usize = 2_048;
 
 /// The maximum size of a compiled pattern, in bytes.
 const MAX_COMPILED_BYTES: usize = 1024 * 1024;
@@ -21,14 +21,14 @@ const MAX_CACHED: usize = 128;
 
 /// A cache of compiled patterns.
 #[derive(Debug, Default)]
-pub struct Patterns {
+pub(crate) struct Patterns {
     compiled: Mutex<HashMap<String, Regex>>,
 }
 
 impl Patterns {
     /// Whether `pattern` matches anywhere in `value`. It never matches null.
     /// Errors: A value that is neither text nor null, and a pattern that [`compile`] rejects.
-    pub fn is_match(&self, value: &Value, pattern: &str) -> Result<bool, Error> {
+    pub(crate) fn is_match(&self, value: &Value, pattern: &str) -> Result<bool, Error> {
         let Some(text) = value.as_str() else {
             return match value.kind() {
                 ValueKind::None => Ok(false),

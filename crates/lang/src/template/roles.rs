@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The minimum length of the caller's mark, in bytes: 128 bits as hexadecimal digits.
-pub const MIN_MARK_BYTES: usize = 32;
+pub(crate) const MIN_MARK_BYTES: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -42,19 +42,19 @@ pub struct Rendered {
 
 /// The sentinels that replace the role markers in one set of templates.
 #[derive(Clone, Debug)]
-pub struct Sentinels {
+pub(crate) struct Sentinels {
     opening: String,
 }
 
 impl Sentinels {
     /// Sentinels with `mark`; `None` unless it has at least [`MIN_MARK_BYTES`] ASCII letters and digits and nothing else.
-    pub fn new(mark: &str) -> Option<Self> {
+    pub(crate) fn new(mark: &str) -> Option<Self> {
         let is_valid = mark.len() >= MIN_MARK_BYTES && mark.bytes().all(|byte| byte.is_ascii_alphanumeric());
         is_valid.then(|| Self { opening: format!("<!-- {mark} ") })
     }
 
     /// Replaces each marker line of `source` by a sentinel line. The number of lines does not change.
-    pub fn insert(&self, source: &str) -> String {
+    pub(crate) fn insert(&self, source: &str) -> String {
         let mut output = String::with_capacity(source.len());
         for line in source.split_inclusive('\n') {
             match PromptRole::from_line(line) {
@@ -77,7 +77,7 @@ impl Sentinels {
     }
 
     /// Splits a rendered text into messages. The text before the first sentinel, or a text without sentinels, has the user role.
-    pub fn split(&self, rendered: &str) -> Vec<Rendered> {
+    pub(crate) fn split(&self, rendered: &str) -> Vec<Rendered> {
         let mut messages = Vec::new();
         let mut push = |role: PromptRole, content: &str| {
             let content = content.trim();

@@ -25,7 +25,7 @@ impl SourceRepair {
     }
 
     /// Marks the change as needing no confirmation.
-    pub fn surely(mut self) -> Self {
+    pub(crate) fn surely(mut self) -> Self {
         self.sure = true;
         self
     }
@@ -170,7 +170,7 @@ pub fn unknown(kind: FeatureKind, name: &str, functions: &'static [&'static str]
 }
 
 /// The message for a call of an unknown function `name`.
-pub fn unknown_function(name: &str, functions: &'static [&'static str]) -> Unknown {
+pub(crate) fn unknown_function(name: &str, functions: &'static [&'static str]) -> Unknown {
     let mut result = unknown(FeatureKind::Function, name, functions);
     if let Some(filter) = filter_called(name).filter(|_| result.instead.is_none()) {
         result.help = msg!("`{filter}` is a filter: write `x | {filter}`");
@@ -179,7 +179,7 @@ pub fn unknown_function(name: &str, functions: &'static [&'static str]) -> Unkno
 }
 
 /// The filter that is probably meant by a function or method call of `name`.
-pub fn filter_called(name: &str) -> Option<&'static str> {
+pub(crate) fn filter_called(name: &str) -> Option<&'static str> {
     let lower = name.to_lowercase();
     let own = FILTERS.split('|').find(|filter| *filter == name);
     own.or_else(|| OTHER_FILTERS.iter().find(|(other, _)| *other == lower).map(|(_, builtin)| *builtin))

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use reqwest::Url;
 
 /// The host, and the port if the address has one. Errors show no other part of an address.
-pub fn host_of(url: &Url) -> String {
+pub(crate) fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port() {
         Some(port) => format!("{host}:{port}"),

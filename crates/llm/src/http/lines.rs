@@ -6,7 +6,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The lines of a stream. It buffers one line, whose length the caller limits.
 #[derive(Debug, Default)]
-pub struct LineBuffer {
+pub(crate) struct LineBuffer {
     line: Vec<u8>,
     /// Whether `line` is complete and is cleared by the next [`LineBuffer::take`].
     complete: bool,
@@ -17,7 +17,7 @@ pub struct LineBuffer {
 
 impl LineBuffer {
     /// Consumes bytes up to the next line end; true when [`LineBuffer::line`] is complete.
-    pub fn take(&mut self, bytes: &mut &[u8]) -> bool {
+    pub(crate) fn take(&mut self, bytes: &mut &[u8]) -> bool {
         if mem::take(&mut self.complete) {
             // Keeps the allocation for the next line.
             self.line.clear();
@@ -39,13 +39,13 @@ impl LineBuffer {
     }
 
     /// The current line, without its line end and without a byte order mark before the first line.
-    pub fn line(&self) -> &[u8] {
+    pub(crate) fn line(&self) -> &[u8] {
         let mark = if self.past_first_line { None } else { self.line.strip_prefix(BYTE_ORDER_MARK) };
         mark.unwrap_or(&self.line)
     }
 
     /// The number of bytes of the incomplete line.
-    pub const fn pending(&self) -> usize {
+    pub(crate) const fn pending(&self) -> usize {
         if self.complete { 0 } else { self.line.len() }
     }
 }

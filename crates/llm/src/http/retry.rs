@@ -11,10 +11,10 @@ use jiff::fmt::rfc2822::DateTimeParser;
 use crate::model::error::{ModelError, TimeoutPhase};
 
 /// The longest `Retry-After` that is honored. Longer ones end the call.
-pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// The longest pause between two attempts if the server does not specify one.
-pub const MAX_BACKOFF: Duration = Duration::from_secs(15);
+pub(crate) const MAX_BACKOFF: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]
 pub struct Retries {
@@ -36,12 +36,12 @@ impl Retries {
         self.sent
     }
 
-    pub fn add_attempt(&mut self) {
+    pub(crate) fn add_attempt(&mut self) {
         self.max_attempts = self.max_attempts.saturating_add(1);
     }
 
     /// How long to wait before the next request; `None` to give up.
-    pub fn pause_after(&mut self, error: &ModelError) -> Option<Duration> {
+    pub(crate) fn pause_after(&mut self, error: &ModelError) -> Option<Duration> {
         let server_wait = if let ModelError::Http { retry_after, .. } = error { *retry_after } else { None };
         self.pause(is_transient(error), server_wait)
     }

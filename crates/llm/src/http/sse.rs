@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use crate::http::lines::LineBuffer;
 
 #[derive(Debug, Default)]
-pub struct SseDecoder {
+pub(crate) struct SseDecoder {
     lines: LineBuffer,
     /// The data of the incomplete event; `None` without a `data` line.
     data: Option<Vec<u8>>,
@@ -18,7 +18,7 @@ pub struct SseDecoder {
 
 impl SseDecoder {
     /// Decodes the next bytes, which may end inside a line or a UTF-8 character.
-    pub fn feed(&mut self, mut bytes: &[u8]) {
+    pub(crate) fn feed(&mut self, mut bytes: &[u8]) {
         while self.lines.take(&mut bytes) {
             self.end_line();
         }
@@ -26,12 +26,12 @@ impl SseDecoder {
 
     /// The data of the next complete event, its lines joined by `\n`. It is empty only for a line that is not text: the
     /// standard ignores unknown fields, but invalid bytes mean that other bytes may be missing.
-    pub fn next_data(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn next_data(&mut self) -> Option<Vec<u8>> {
         self.ready.pop_front()
     }
 
     /// The data of a last event without a closing blank line. The standard discards it, but many servers omit the blank line.
-    pub fn finish(mut self) -> Option<Vec<u8>> {
+    pub(crate) fn finish(mut self) -> Option<Vec<u8>> {
         if self.lines.pending() > 0 {
             self.end_line();
         }

@@ -82,7 +82,7 @@ pub enum ModelError {
     },
 }
 
-pub const MAX_SERVER_MESSAGE_CHARS: usize = 300;
+pub(crate) const MAX_SERVER_MESSAGE_CHARS: usize = 300;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeoutPhase {

@@ -19,10 +19,10 @@ use bcc_lang::value::declared::DeclaredType;
 pub const NAME: &str = "offline";
 
 /// The placeholder for an assessment, which requires a model.
-pub const NOT_ASSESSED: &str = "离线模式不作评估";
+pub(crate) const NOT_ASSESSED: &str = "离线模式不作评估";
 
 /// The placeholder for a text, which requires a model.
-pub const NOT_WRITTEN: &str = "（离线模式：这里由模型来写。 / Offline: a model would write this.）";
+pub(crate) const NOT_WRITTEN: &str = "（离线模式：这里由模型来写。 / Offline: a model would write this.）";
 
 const ASK_METRICS: [&str; 4] =
     ["information_completeness", "user_engagement", "emotional_intensity", "reply_relevance"];
@@ -61,7 +61,7 @@ impl Provider for Offline {
 }
 
 /// The reply to `task`, with its fields in the order of the templates. The outputs are last and never replace a field.
-pub fn respond(task: &Task) -> Value {
+pub(crate) fn respond(task: &Task) -> Value {
     match task.kind.as_str() {
         "ai_say" => conversation(task, &SAY_METRICS),
         "ai_ask" => conversation(task, &ASK_METRICS),

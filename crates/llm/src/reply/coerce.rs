@@ -48,7 +48,10 @@ const NOTHING: &str = "nothing";
 
 /// Coerces `object` to `shape` and returns it with the coercions. The result is valid under [`ReplyShape::schema`]. Keys that are
 /// not in the schema are unchanged, unless it forbids them.
-pub fn coerce_object(mut object: Map<String, Value>, shape: &ReplyShape) -> (Map<String, Value>, Vec<CoercionRecord>) {
+pub(crate) fn coerce_object(
+    mut object: Map<String, Value>,
+    shape: &ReplyShape,
+) -> (Map<String, Value>, Vec<CoercionRecord>) {
     let mut records = coerce_properties(shape.root().properties(), &mut object);
     if shape.validator().is_some() {
         object = enforce_schema(object, shape, &mut records);

@@ -7,7 +7,7 @@ const THINK_TAGS: [&str; 2] = ["<think>", "</think>"];
 
 /// Searches for the first `{` followed by a quoted key or `}`, outside `<think>…</think>` and other braces of the prose (`{name}`).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ObjectStart {
+pub(crate) struct ObjectStart {
     state: State,
     tag: usize,
 }
@@ -29,7 +29,7 @@ enum State {
 impl ObjectStart {
     /// Processes the next character. True if it is the first one inside the object, a quote or the closing brace; the caller reads
     /// the object from there.
-    pub fn take(&mut self, c: char) -> bool {
+    pub(crate) fn take(&mut self, c: char) -> bool {
         match self.state {
             State::Prose if c == '{' => *self = Self { state: State::Brace, tag: 0 },
             State::Prose => {

@@ -1,7 +1,7 @@
 //! Decodes the content of a JSON string character by character.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnescapeStep {
+pub(crate) enum UnescapeStep {
     Char(char),
     More,
     End,
@@ -11,7 +11,7 @@ pub enum UnescapeStep {
 
 /// The decoder state between two characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unescape {
+pub(crate) struct Unescape {
     /// The incomplete escape, or two escapes if the first is the first half of a surrogate pair.
     escape: [u8; 12],
     length: usize,
@@ -19,7 +19,7 @@ pub struct Unescape {
 
 impl Unescape {
     /// Processes the next character after the opening quote.
-    pub fn step(&mut self, c: char) -> UnescapeStep {
+    pub(crate) fn step(&mut self, c: char) -> UnescapeStep {
         if self.length == 0 && c != '\\' {
             return match c {
                 '"' => UnescapeStep::End,

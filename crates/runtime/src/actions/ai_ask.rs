@@ -13,7 +13,7 @@ use bcc_lang::source::span::Span;
 
 const PROMPT: PromptNames = PromptNames { common: &PROMPT_NAMES, names: &[], outputs: true };
 
-pub struct AiAsk;
+pub(crate) struct AiAsk;
 
 impl Kind for AiAsk {
     fn about(&self) -> KindInfo {

@@ -12,7 +12,7 @@ use bcc_lang::script::fields::Fields;
 
 const PROMPT: PromptNames = PromptNames { common: &PROMPT_NAMES, names: &["goal"], outputs: false };
 
-pub struct AiSay;
+pub(crate) struct AiSay;
 
 impl Kind for AiSay {
     fn about(&self) -> KindInfo {

@@ -22,7 +22,7 @@ use bcc_lang::template::text::Text;
 
 const PROMPT: PromptNames = PromptNames { common: &PROMPT_NAMES, names: &["goal", "inputs"], outputs: true };
 
-pub struct AiThink;
+pub(crate) struct AiThink;
 
 struct Think {
     model: ModelConfig,

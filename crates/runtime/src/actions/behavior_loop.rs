@@ -7,7 +7,7 @@ use crate::program::kind::{ActionProperties, Kind, KindChecker, KindInfo};
 use crate::program::prompt::PromptNames;
 use bcc_lang::script::fields::Fields;
 
-pub struct BehaviorLoop;
+pub(crate) struct BehaviorLoop;
 
 impl Kind for BehaviorLoop {
     fn about(&self) -> KindInfo {

@@ -17,7 +17,7 @@ use bcc_lang::source::span::Spanned;
 use bcc_lang::source::yaml::{NodeKind, YamlEntry, YamlNode};
 
 /// The entries of a mapping as skill arguments, as written.
-pub fn skill_arguments<'e>(entries: impl IntoIterator<Item = &'e YamlEntry>) -> Vec<SkillArgument> {
+pub(crate) fn skill_arguments<'e>(entries: impl IntoIterator<Item = &'e YamlEntry>) -> Vec<SkillArgument> {
     let argument = |entry: &YamlEntry| SkillArgument { name: entry.key.clone(), value: Arc::clone(&entry.value) };
     entries.into_iter().map(argument).collect()
 }
@@ -49,7 +49,7 @@ pub fn outputs(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Vec<(Spanned<String
 
 /// Sets our variables to the outputs; each pair has our name first. Returns the values that were set, in the form that may be
 /// shown.
-pub fn set_outputs(
+pub(crate) fn set_outputs(
     turn: &Turn<'_>,
     outputs: &[(String, String)],
     values: &Map<String, Value>,
@@ -69,7 +69,7 @@ const FAILED: &str = "the skill `{skill}` ended with an error";
 const FAILED_WITH: &str = "the skill `{skill}` ended with an error: {inner}";
 
 /// The error of a skill with this outcome; `None` when it did not fail.
-pub fn failure_of(skill: &str, outcome: &Outcome) -> Option<Message> {
+pub(crate) fn failure_of(skill: &str, outcome: &Outcome) -> Option<Message> {
     if outcome.exit_reason != Some(ExitReason::Error) {
         return None;
     }

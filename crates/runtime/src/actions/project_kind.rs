@@ -25,13 +25,13 @@ use bcc_lang::source::yaml::{NodeKind, YamlEntry, YamlNode};
 /// The field of `config` that is not an input.
 const OUTPUT: &str = "output";
 
-pub struct ProjectKind {
+pub(crate) struct ProjectKind {
     name: &'static str,
     custom: Arc<CustomKind>,
 }
 
 impl ProjectKind {
-    pub fn new(custom: &CustomKind) -> Self {
+    pub(crate) fn new(custom: &CustomKind) -> Self {
         Self { name: intern(&custom.name), custom: Arc::new(custom.clone()) }
     }
 }

@@ -11,7 +11,7 @@ use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::Fields;
 
-pub struct SetKind;
+pub(crate) struct SetKind;
 
 struct SetValues(Vec<Assignment>);
 

@@ -19,7 +19,7 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::yaml::{NodeKind, YamlNode};
 
-pub struct UseSkill;
+pub(crate) struct UseSkill;
 
 struct SkillCall {
     skill: String,

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 /// The maximum stored size of the standard output and of the standard error, in bytes each. Further output is read and dropped,
 /// so that a program that prints without end is stopped by its timeout and not by a full pipe.
-pub const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
+pub(crate) const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
 
 /// The time between SIGTERM and SIGKILL.
 const TERM_TIMEOUT: Duration = Duration::from_secs(2);

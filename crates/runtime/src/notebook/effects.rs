@@ -22,7 +22,7 @@ pub struct Effects {
 
 impl Effects {
     /// Sets the effects of the next action; the current ones become history.
-    pub fn set_current(&mut self, effects: Vec<String>) {
+    pub(crate) fn set_current(&mut self, effects: Vec<String>) {
         self.history.extend(std::mem::replace(&mut self.current, effects));
         let excess = self.history.len().saturating_sub(MAX_HISTORY);
         self.history.drain(..excess);

@@ -11,7 +11,7 @@ use crate::notebook::state::{
 use crate::notebook::workflow::{PlanStep, Stage, Workflow, is_id};
 
 impl NotebookState {
-    pub fn current_stage(&self) -> Option<&Stage> {
+    pub(crate) fn current_stage(&self) -> Option<&Stage> {
         self.workflow.as_ref()?.stage(self.location.stage_id.as_deref()?)
     }
 

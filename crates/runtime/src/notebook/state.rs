@@ -33,7 +33,7 @@ pub const MAX_TODO_ITEM_BYTES: usize = 1_000;
 pub const MAX_COMPLETED_SECTIONS: usize = 200;
 
 /// The maximum number of stored completed steps; those of the plan are removed last.
-pub const MAX_COMPLETED_STEPS: usize = 1_000;
+pub(crate) const MAX_COMPLETED_STEPS: usize = 1_000;
 
 /// The maximum number of undeclared variables.
 pub const MAX_VARIABLES: usize = 200;
@@ -42,15 +42,15 @@ pub const MAX_VARIABLES: usize = 200;
 pub const MAX_VARIABLES_BYTES: usize = 64 * 1024;
 
 /// The maximum number of ids of the form `cell-{number}` that may be given to cells before that number is reached.
-pub const MAX_IDS_AHEAD: usize = 200;
+pub(crate) const MAX_IDS_AHEAD: usize = 200;
 
 /// The initial state of the state machine.
-pub const IDLE: &str = "IDLE";
+pub(crate) const IDLE: &str = "IDLE";
 pub const STEP_RUNNING: &str = "STEP_RUNNING";
 pub const BEHAVIOR_RUNNING: &str = "BEHAVIOR_RUNNING";
 pub const STEP_COMPLETED: &str = "STEP_COMPLETED";
 /// A plan becomes active when the behavior ends.
-pub const WORKFLOW_UPDATE_PENDING: &str = "WORKFLOW_UPDATE_PENDING";
+pub(crate) const WORKFLOW_UPDATE_PENDING: &str = "WORKFLOW_UPDATE_PENDING";
 
 /// The state of a notebook without its cells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

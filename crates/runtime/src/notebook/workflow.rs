@@ -21,10 +21,10 @@ pub const MAX_STEPS: usize = 500;
 pub const MAX_PLAN_BYTES: usize = 256 * 1024;
 
 /// The maximum length of an id or a name, in characters.
-pub const MAX_NAME: usize = 200;
+pub(crate) const MAX_NAME: usize = 200;
 
 /// The maximum size of the goal of a stage or a step, in bytes.
-pub const MAX_GOAL_BYTES: usize = 8 * 1024;
+pub(crate) const MAX_GOAL_BYTES: usize = 8 * 1024;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workflow {
@@ -74,7 +74,7 @@ impl Workflow {
     }
 
     /// The stage of the step with this id.
-    pub fn stage_of(&self, step: &str) -> Option<&Stage> {
+    pub(crate) fn stage_of(&self, step: &str) -> Option<&Stage> {
         self.stages.iter().find(|stage| stage.step(step).is_some())
     }
 
@@ -183,7 +183,7 @@ impl Stage {
 }
 
 /// Reads the steps of a stage, like [`Workflow::read`].
-pub fn read_steps(value: &Value) -> Result<Vec<PlanStep>, ActionFieldError> {
+pub(crate) fn read_steps(value: &Value) -> Result<Vec<PlanStep>, ActionFieldError> {
     let Some(list) = value.as_array() else {
         return Err(ActionFieldError {
             field: Some("steps"),
@@ -209,7 +209,7 @@ pub fn read_steps(value: &Value) -> Result<Vec<PlanStep>, ActionFieldError> {
 }
 
 /// Checks that the steps of one stage are valid.
-pub fn check_steps(steps: &[PlanStep]) -> Result<(), ActionRejection> {
+pub(crate) fn check_steps(steps: &[PlanStep]) -> Result<(), ActionRejection> {
     if steps.len() > MAX_STEPS {
         return Err(bad_plan(msg!("it has more than {MAX_STEPS} steps")));
     }

@@ -10,7 +10,7 @@ use crate::program::outcome::{ExitReason, ProgressSuggestion};
 use bcc_lang::template::front_matter::FeedbackTexts;
 
 /// How many of the newest metrics form a trend (docs/monitors.md).
-pub const TREND: usize = 3;
+pub(crate) const TREND: usize = 3;
 
 /// The input of an analysis that a resumed session cannot look up again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

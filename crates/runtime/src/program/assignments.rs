@@ -57,7 +57,7 @@ pub fn read_values(
 }
 
 /// Reads one value: an expression, a text or a literal.
-pub fn read_value(node: &Arc<YamlNode>, checker: &mut dyn KindChecker) -> Option<Assigned> {
+pub(crate) fn read_value(node: &Arc<YamlNode>, checker: &mut dyn KindChecker) -> Option<Assigned> {
     match node.as_scalar() {
         Some(scalar) if node.to_json().is_string() => {
             let field = TextField { text: scalar.text.clone(), node: Arc::clone(node) };

@@ -21,7 +21,7 @@ use bcc_llm::providers::limit::within;
 use bcc_llm::reply::read::{Reply, UnreadableReply};
 use bcc_llm::reply::shape::ReplyShape;
 
-pub struct BackgroundCall<'a> {
+pub(crate) struct BackgroundCall<'a> {
     pub provider: &'a dyn Provider,
     /// The first request.
     pub request: ModelRequest,
@@ -36,7 +36,7 @@ pub struct BackgroundCall<'a> {
 }
 
 #[derive(Debug, Default)]
-pub struct BackgroundReply {
+pub(crate) struct BackgroundReply {
     pub calls: Vec<ModelCall>,
     /// The reply; if there are several, the last readable one. `None` if a call failed before there was any.
     pub reading: Option<Result<Reply, UnreadableReply>>,
@@ -45,7 +45,7 @@ pub struct BackgroundReply {
 
 /// Why there is no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BackgroundError {
+pub(crate) struct BackgroundError {
     /// The kind for logs and recordings, as in [`ModelError::summary`]; it contains no text of a person or a model.
     pub kind: String,
     /// A message for events, which are masked: it may contain what a model's server returned, and so what was sent to it.
@@ -60,7 +60,7 @@ impl From<&ModelError> for BackgroundError {
 
 impl BackgroundReply {
     /// The result of one call for which no model is available.
-    pub fn failed(call_id: String, purpose: Purpose, cause: BackgroundError) -> Self {
+    pub(crate) fn failed(call_id: String, purpose: Purpose, cause: BackgroundError) -> Self {
         let (purpose, error) = (purpose.name(), Some(cause.message.clone()));
         let call = ModelCall { call_id, purpose, error, coercions: json!([]), ..ModelCall::default() };
         Self { calls: vec![call], reading: None, error: Some(cause) }
@@ -70,7 +70,7 @@ impl BackgroundReply {
 impl BackgroundCall<'_> {
     /// Calls the model until the reply can be used, as often as its reply policy allows. If a later call fails, an earlier readable
     /// reply is kept.
-    pub async fn ask(self) -> BackgroundReply {
+    pub(crate) async fn ask(self) -> BackgroundReply {
         let Self { provider, mut request, shape, call_id, limit, clock, program, recording } = self;
         let policy = provider.reply_policy_for(&request.task);
         let mut result = BackgroundReply::default();

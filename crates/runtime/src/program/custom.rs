@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub const COMMAND: &str = "command";
 
 /// The timeout of a command if the project sets none.
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The maximum number of names of kinds that one process stores. They are never freed; a project has at most
 /// [`MOST_KINDS`] of them.
@@ -69,7 +69,7 @@ impl CustomKind {
 
 /// The name with a static lifetime, as kinds, events and outcomes need it. Each name is stored once; beyond `MAX_NAMES`
 /// names, which only many projects in one process can reach, all further ones are called `custom`.
-pub fn intern(name: &str) -> &'static str {
+pub(crate) fn intern(name: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(interned) = names.get(name) {

@@ -293,7 +293,7 @@ pub struct Summary {
 
 /// An event with its number, time and location: one line of the journal.
 #[derive(Serialize)]
-pub struct StampedEvent<'a> {
+pub(crate) struct StampedEvent<'a> {
     /// Counts from 1, without gaps.
     pub seq: u64,
     /// RFC 3339, UTC.

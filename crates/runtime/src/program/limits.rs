@@ -8,7 +8,7 @@ use bcc_lang::source::span::Spanned;
 use bcc_lang::template::text::Text;
 
 /// How often `retry` restarts an action if its topic's strategy does not set it.
-pub const DEFAULT_RETRIES: u32 = 2;
+pub(crate) const DEFAULT_RETRIES: u32 = 2;
 
 /// The budget of a session; each limit is optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,9 +18,3 @@ pub struct EventLocation {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub path: String,
 }
-
-impl EventLocation {
-    pub fn in_round(&self, round: u32) -> Self {
-        Self { round: Some(round), ..self.clone() }
-    }
-}

@@ -39,7 +39,7 @@ pub fn request(template: &Template<'_>, messages: Vec<ChatMessage>, shape: &Repl
 }
 
 /// Adds `text` to the last user message; a prompt without one gets a new message.
-pub fn append_to_last_user(messages: &mut Vec<ChatMessage>, text: &str) {
+pub(crate) fn append_to_last_user(messages: &mut Vec<ChatMessage>, text: &str) {
     match messages.iter_mut().rev().find(|message| message.role == Role::User) {
         Some(message) => {
             message.content.push_str("\n\n");
@@ -50,7 +50,7 @@ pub fn append_to_last_user(messages: &mut Vec<ChatMessage>, text: &str) {
 }
 
 /// Parses a model's reply, and notes the cost and the parse result in `call`.
-pub fn read_and_note(
+pub(crate) fn read_and_note(
     reply: &ModelReply,
     shape: &ReplyShape,
     repair: bool,
@@ -111,7 +111,7 @@ pub fn debug_info(
 }
 
 /// The messages behind the texts about an unreadable reply in an outcome, by JSON pointer.
-pub fn parse_messages(unreadable: &UnreadableReply) -> BTreeMap<String, StoredMessage> {
+pub(crate) fn parse_messages(unreadable: &UnreadableReply) -> BTreeMap<String, StoredMessage> {
     let errors = unreadable.failures.iter().enumerate();
     let mut messages: BTreeMap<String, StoredMessage> = errors
         .map(|(number, failure)| {

@@ -28,7 +28,7 @@ impl Turn<'_> {
     }
 
     /// The last `count` cells, in order, with the changes of this turn.
-    pub async fn last_cells(&self, count: usize) -> Result<Vec<Cell>, ActionError> {
+    pub(crate) async fn last_cells(&self, count: usize) -> Result<Vec<Cell>, ActionError> {
         let mut cells = self.cells.tail(count).await.map_err(|error| unreadable(&error))?;
         let work = self.work();
         for cell in &mut cells {
@@ -44,7 +44,7 @@ impl Turn<'_> {
     }
 
     /// At most `limit` cells after number `after`, in order, as they were when the turn started.
-    pub async fn cells_after(&self, after: u64, limit: usize) -> Result<Vec<Cell>, ActionError> {
+    pub(crate) async fn cells_after(&self, after: u64, limit: usize) -> Result<Vec<Cell>, ActionError> {
         self.cells.cells(after, limit).await.map_err(|error| unreadable(&error))
     }
 
@@ -53,7 +53,7 @@ impl Turn<'_> {
         self.work().cells.insert(cell.number, cell);
     }
 
-    pub fn emit_notebook_event(&self, event: Event) {
+    pub(crate) fn emit_notebook_event(&self, event: Event) {
         self.emit(event);
     }
 

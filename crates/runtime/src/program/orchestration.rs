@@ -31,14 +31,14 @@ pub const ORCHESTRATOR: &str = "topic_orchestrator";
 pub const VERSION: u32 = 1;
 
 /// The maximum number of plans that may change one visit of a topic.
-pub const MAX_PLANS: u32 = 5;
+pub(crate) const MAX_PLANS: u32 = 5;
 
 /// How often a model may be asked for a plan in one visit of a topic, whether or not its plans are accepted.
 pub const MAX_PLAN_REQUESTS: u32 = 10;
 
 /// The state that a plan is executed on.
 #[derive(Clone, Copy, Debug)]
-pub struct ExecutionState<'a> {
+pub(crate) struct ExecutionState<'a> {
     /// The current actions of the topic in this visit, in the format of [`crate::program::recheck::Recheck::actions`].
     pub actions: &'a [Value],
     pub cursor: Cursor,
@@ -135,7 +135,10 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
 /// exit of the current one. The check decides whether the result is a valid script.
 /// Errors: [`PlanError`], without any change: the plan exceeds the limit, was made for another state, is too late, names unknown
 /// actions, would empty the topic, is too large, is incomplete, or changes nothing.
-pub fn execute_orchestration(plan: &OrchestrationPlan, state: &ExecutionState<'_>) -> Result<Vec<Value>, PlanError> {
+pub(crate) fn execute_orchestration(
+    plan: &OrchestrationPlan,
+    state: &ExecutionState<'_>,
+) -> Result<Vec<Value>, PlanError> {
     if state.plans >= MAX_PLANS {
         let why = msg!("this visit to the topic has already been changed {MAX_PLANS} times, which is the maximum");
         return Err(PlanError::new("too-many-plans", why));

@@ -45,7 +45,7 @@ impl Outputs {
         Self { items, lines, values }
     }
 
-    pub fn into_required(self) -> Self {
+    pub(crate) fn into_required(self) -> Self {
         Self::new(self.items.into_iter().map(|item| OutputVariable { required: true, ..item }).collect())
     }
 
@@ -97,7 +97,7 @@ impl OutputVariable {
 
     /// The value to record instead of `value`, which was coerced to `read`: it parses in the same way. A value too short to be masked
     /// in prompts stays, because a replay must send the same prompt.
-    pub fn recorded_placeholder(&self, value: &Value, coercion: Option<&CoercionRecord>, read: &Value) -> Value {
+    pub(crate) fn recorded_placeholder(&self, value: &Value, coercion: Option<&CoercionRecord>, read: &Value) -> Value {
         match coercion.map(|coercion| coercion.kind) {
             Some(Coercion::Coerced) => self.recorded_placeholder(read, None, read),
             // The replacement must not fit the type either.

@@ -56,7 +56,7 @@ pub struct Program {
 }
 
 impl Program {
-    pub fn has_sensitive(&self) -> bool {
+    pub(crate) fn has_sensitive(&self) -> bool {
         let topics = self.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.declarations);
         let phases = self.phases.iter().map(|phase| &phase.declarations);
         let skills = self.skills.values().map(|skill| &skill.inputs);

@@ -11,14 +11,14 @@ use bcc_llm::reply::shape::ReplyShape;
 const MAX_PROBLEMS: usize = 20;
 
 /// The maximum number of characters of its own reply that a model is shown again.
-pub const MAX_REPLY_CHARS: usize = 20_000;
+pub(crate) const MAX_REPLY_CHARS: usize = 20_000;
 
 /// The problems that prevent a reply from being used as it is, one line each: field names and what is expected there, never a
 /// value. Empty if the reply can be used.
 ///
 /// A reply has a problem if it cannot be read, or if a default had to be used for a required field: one of the kind's own, or
 /// a requested output. Lossless coercions and optional fields are not problems; nor are fields under one of the keys `unused`.
-pub fn reply_problems(
+pub(crate) fn reply_problems(
     reading: &Result<Reply, UnreadableReply>,
     cut_off: bool,
     shape: &ReplyShape,
@@ -67,7 +67,7 @@ fn is_required(root: &Field, path: &str) -> bool {
 }
 
 /// Adds the reply and the note to a prompt; returns the index of the reply among the messages.
-pub fn ask_again(messages: &mut Vec<ChatMessage>, reply: &str, note: String) -> Option<usize> {
+pub(crate) fn ask_again(messages: &mut Vec<ChatMessage>, reply: &str, note: String) -> Option<usize> {
     // Some servers reject empty messages.
     let place = (!reply.trim().is_empty()).then_some(messages.len());
     if place.is_some() {
@@ -78,7 +78,7 @@ pub fn ask_again(messages: &mut Vec<ChatMessage>, reply: &str, note: String) -> 
 }
 
 /// The note to a model about a reply with these problems.
-pub fn problems_note(problems: &[String]) -> String {
+pub(crate) fn problems_note(problems: &[String]) -> String {
     format!(
         "上面的回复不能使用。请按原来的要求重新给出完整的 JSON，不要写别的内容。\n\
          (The reply above cannot be used. Give the whole JSON again, as it was asked for, and nothing else.)\n- {}",
@@ -87,7 +87,7 @@ pub fn problems_note(problems: &[String]) -> String {
 }
 
 /// The note to a model about a reply that marked itself as unsafe.
-pub fn risk_note(reason: &str) -> String {
+pub(crate) fn risk_note(reason: &str) -> String {
     format!(
         "上面的回复没有发送，因为它自称存在安全风险。请换一种安全的说法，重新给出完整的 JSON。\n\
          (The reply above was not sent, because it called itself unsafe. Give the whole JSON again, in safe words.)\n{reason}"

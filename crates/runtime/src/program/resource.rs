@@ -5,7 +5,7 @@ use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 
-pub const MINUTE_MS: u64 = 60_000;
+pub(crate) const MINUTE_MS: u64 = 60_000;
 
 /// A resource that a session uses. Amounts are whole numbers; those of [`Resource::Minutes`] are milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub struct ResourceUse {
 
 impl ResourceUse {
     /// Whether the limit is reached.
-    pub fn is_used_up(&self) -> bool {
+    pub(crate) fn is_used_up(&self) -> bool {
         self.limit.is_some_and(|limit| self.used >= limit)
     }
 

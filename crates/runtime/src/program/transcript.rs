@@ -110,7 +110,7 @@ impl RecentTranscript {
 }
 
 /// `text` with its middle left out if it has more than `chars` characters.
-pub fn cut_in_the_middle(text: &str, chars: usize) -> String {
+pub(crate) fn cut_in_the_middle(text: &str, chars: usize) -> String {
     const GAP: &str = " […] ";
     let half = chars / 2;
     // The byte length is an upper bound, so short texts need no counting of characters.

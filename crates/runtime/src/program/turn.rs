@@ -134,7 +134,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Sets the round that subsequent events belong to.
-    pub fn in_round(&self, round: u32) {
+    pub(crate) fn in_round(&self, round: u32) {
         self.work().round = Some(round);
     }
 
@@ -178,7 +178,7 @@ impl<'a> Turn<'a> {
     }
 
     /// The value of a variable in the layer that a write would go to.
-    pub fn written_variable(&self, name: &str, scope: Option<Scope>) -> Option<Value> {
+    pub(crate) fn written_variable(&self, name: &str, scope: Option<Scope>) -> Option<Value> {
         let work = self.work();
         Some(work.scopes.target(name, scope)?.get(name)?.value.clone())
     }
@@ -215,7 +215,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Sends a message to the person. An empty text sends nothing.
-    pub fn send_message(&self, message_id: Option<String>, text: &str) {
+    pub(crate) fn send_message(&self, message_id: Option<String>, text: &str) {
         if text.trim().is_empty() {
             return;
         }
@@ -232,7 +232,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Reports the outcome of a turn that does not end its action; the outcome of one that does is reported with the flow.
-    pub fn report_outcome(&self, outcome: Outcome) {
+    pub(crate) fn report_outcome(&self, outcome: Outcome) {
         self.emit(Event::Outcome { action_type: self.kind, outcome: Box::new(outcome) });
     }
 
@@ -278,7 +278,7 @@ pub fn base_names(
 
 /// Converts `value` to what the variable `name` of `layer` can hold.
 /// Errors: The value does not fit the declared type or the declared choices.
-pub fn fitting(layer: Option<&ScopeLayer>, name: &str, value: Value) -> Result<Value, ActionError> {
+pub(crate) fn fitting(layer: Option<&ScopeLayer>, name: &str, value: Value) -> Result<Value, ActionError> {
     let declaration = layer.and_then(|layer| layer.declaration(name));
     let Some(declaration) = declaration.filter(|_| !value.is_null()) else { return Ok(value) };
     let value = match declaration.declared {

@@ -10,7 +10,7 @@ use bcc_store::rows::{CellRow, VariableRow};
 
 /// Events and rows that are not committed yet.
 #[derive(Debug, Default)]
-pub struct CommitDraft {
+pub(crate) struct CommitDraft {
     pub events: Vec<(Arc<EventLocation>, Event)>,
     pub variables: Vec<VariableRow>,
     pub user_variables: Vec<VariableRow>,
@@ -21,7 +21,7 @@ pub struct CommitDraft {
 
 impl CommitDraft {
     /// Adds an event. Consecutive events with the same location share it.
-    pub fn event(&mut self, place: &EventLocation, event: Event) {
+    pub(crate) fn event(&mut self, place: &EventLocation, event: Event) {
         let place = match self.events.last() {
             Some((last, _)) if last.as_ref() == place => Arc::clone(last),
             _ => Arc::new(place.clone()),
@@ -30,7 +30,7 @@ impl CommitDraft {
     }
 
     /// Adds an event before the one that reports the end of the session, if the draft has one.
-    pub fn event_before_end(&mut self, place: &EventLocation, event: Event) {
+    pub(crate) fn event_before_end(&mut self, place: &EventLocation, event: Event) {
         let is_end = |event: &Event| {
             matches!(event, Event::SessionCompleted { .. } | Event::SessionFailed { .. } | Event::SessionStopped { .. })
         };
@@ -38,11 +38,11 @@ impl CommitDraft {
         self.events.insert(end, (Arc::new(place.clone()), event));
     }
 
-    pub fn write(&mut self, write: &VariableWrite) -> Result<(), serde_json::Error> {
+    pub(crate) fn write(&mut self, write: &VariableWrite) -> Result<(), serde_json::Error> {
         self.variable(write.written.scope, &write.written.path, &write.name, &write.stored, write.written.sensitive)
     }
 
-    pub fn variable(
+    pub(crate) fn variable(
         &mut self,
         scope: Scope,
         path: &str,

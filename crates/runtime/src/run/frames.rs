@@ -31,7 +31,7 @@ pub const ELEMENT: char = '@';
 /// What a frame represents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FrameTarget {
+pub(crate) enum FrameTarget {
     /// The session: its children are phases.
     #[default]
     Session,
@@ -49,7 +49,7 @@ pub enum FrameTarget {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Frame {
+pub(crate) struct Frame {
     pub at: FrameTarget,
     /// The index of the next or running child, if it has children.
     #[serde(default)]
@@ -109,7 +109,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    pub fn triggered(&self) -> bool {
+    pub(crate) fn triggered(&self) -> bool {
         matches!(self.insertion, Some(Insertion::Triggered { .. }))
     }
 }
@@ -117,7 +117,7 @@ impl Frame {
 /// The reason for inserting a skill or a single action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Insertion {
+pub(crate) enum Insertion {
     /// The parent action called it, and receives its outputs in its next turn.
     Called,
     /// A route of the parent action inserted it.
@@ -152,7 +152,7 @@ fn is_zero(count: &u32) -> bool {
 
 /// All frames of a session, and which of them changed since they were last stored.
 #[derive(Debug, Default)]
-pub struct Frames {
+pub(crate) struct Frames {
     frames: BTreeMap<String, Frame>,
     changed: BTreeSet<String>,
     removed: BTreeSet<String>,
@@ -161,7 +161,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut frames = Self::default();
         frames.put(ROOT.to_owned(), Frame::default());
         frames
@@ -169,7 +169,7 @@ impl Frames {
 
     /// Reads stored frames.
     /// Errors: A message with the key of the row that cannot be read.
-    pub fn from_rows(rows: &[FrameRow]) -> Result<Self, Message> {
+    pub(crate) fn from_rows(rows: &[FrameRow]) -> Result<Self, Message> {
         let mut frames = Self::default();
         for row in rows {
             let frame = serde_json::from_str(&row.state).map_err(|error| msg!("frame `{}`: {error}", row.key))?;
@@ -178,24 +178,24 @@ impl Frames {
         Ok(frames)
     }
 
-    pub fn get(&self, key: &str) -> Option<&Frame> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Frame> {
         self.frames.get(key)
     }
 
-    pub fn change(&mut self, key: &str) -> Option<&mut Frame> {
+    pub(crate) fn change(&mut self, key: &str) -> Option<&mut Frame> {
         let frame = self.frames.get_mut(key)?;
         self.changed.insert(key.to_owned());
         Some(frame)
     }
 
-    pub fn put(&mut self, key: String, frame: Frame) {
+    pub(crate) fn put(&mut self, key: String, frame: Frame) {
         self.removed.remove(&key);
         self.changed.insert(key.clone());
         let replaced = self.frames.insert(key, frame);
         self.abandoned.extend(replaced.and_then(|frame| frame.effect));
     }
 
-    pub fn remove(&mut self, key: &str) -> Option<Frame> {
+    pub(crate) fn remove(&mut self, key: &str) -> Option<Frame> {
         self.changed.remove(key);
         self.removed.insert(key.to_owned());
         let frame = self.frames.remove(key)?;
@@ -204,12 +204,12 @@ impl Frames {
     }
 
     /// Takes the external effects that were open when their frames were removed or replaced since the last call.
-    pub fn take_abandoned(&mut self) -> Vec<OpenEffect> {
+    pub(crate) fn take_abandoned(&mut self) -> Vec<OpenEffect> {
         std::mem::take(&mut self.abandoned)
     }
 
     /// Takes all open external effects.
-    pub fn take_open(&mut self) -> Vec<OpenEffect> {
+    pub(crate) fn take_open(&mut self) -> Vec<OpenEffect> {
         let open = self.frames.iter_mut().filter_map(|(key, frame)| Some((key, frame.effect.take()?)));
         open.map(|(key, effect)| {
             self.changed.insert(key.clone());
@@ -219,19 +219,19 @@ impl Frames {
     }
 
     /// The keys of all frames below `key`, innermost first.
-    pub fn below(&self, key: &str) -> Vec<String> {
+    pub(crate) fn below(&self, key: &str) -> Vec<String> {
         let is_inside = |other: &&String| is_below(other, key);
         self.frames.keys().rev().filter(is_inside).cloned().collect()
     }
 
     /// The key of the innermost frame. This release has no parallel branches, so the frames form one chain, in which the longest key is
     /// also the last.
-    pub fn leaf(&self) -> String {
+    pub(crate) fn leaf(&self) -> String {
         self.frames.keys().next_back().cloned().unwrap_or_default()
     }
 
     /// The changes since the last call, as rows.
-    pub fn take_changes(&mut self) -> Result<(Vec<FrameRow>, Vec<String>), serde_json::Error> {
+    pub(crate) fn take_changes(&mut self) -> Result<(Vec<FrameRow>, Vec<String>), serde_json::Error> {
         let mut put = Vec::with_capacity(self.changed.len());
         for key in std::mem::take(&mut self.changed) {
             if let Some(frame) = self.frames.get(&key) {
@@ -247,7 +247,7 @@ pub fn child(parent: &str, component: &str) -> String {
 }
 
 /// The keys of the frames from the phase down to the frame `key` itself; none for the root.
-pub fn lineage(key: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn lineage(key: &str) -> impl Iterator<Item = &str> {
     let ends = key.match_indices('/').map(|(end, _)| end).chain([key.len()]);
     ends.filter_map(|end| key.get(..end)).filter(|key| *key != ROOT)
 }
@@ -256,17 +256,17 @@ pub fn component(key: &str) -> &str {
     key.rsplit_once('/').map_or(key, |(_, component)| component)
 }
 
-pub fn block_component(block: &str) -> String {
+pub(crate) fn block_component(block: &str) -> String {
     format!("{BLOCK}{block}")
 }
 
 /// The component of an insertion: its id, and the number of the visit if it is not the first.
-pub fn inserted_component(id: &str, visit: u64) -> String {
+pub(crate) fn inserted_component(id: &str, visit: u64) -> String {
     if visit <= 1 { format!("{INSERTED}{id}") } else { format!("{INSERTED}{id}#{visit}") }
 }
 
 /// The component of a topic that runs for one element of a list.
-pub fn element_component(topic: &str, element: &str) -> String {
+pub(crate) fn element_component(topic: &str, element: &str) -> String {
     format!("{topic}{ELEMENT}{element}")
 }
 
@@ -276,7 +276,7 @@ pub fn id_of(component: &str) -> &str {
 }
 
 /// Whether the frame `key` is a descendant of the frame `above`.
-pub fn is_below(key: &str, above: &str) -> bool {
+pub(crate) fn is_below(key: &str, above: &str) -> bool {
     if above == ROOT {
         return key != ROOT;
     }
@@ -289,7 +289,7 @@ pub fn parent(key: &str) -> &str {
 }
 
 /// The instance path in events: without the phase and the names of blocks.
-pub fn public_path(key: &str) -> String {
+pub(crate) fn public_path(key: &str) -> String {
     // An insertion after the last phase belongs to no phase.
     let phases = usize::from(!key.starts_with(INSERTED));
     let parts = key.split('/').skip(phases).filter(|part| !part.starts_with(BLOCK));
@@ -297,13 +297,13 @@ pub fn public_path(key: &str) -> String {
 }
 
 /// A key for messages, without list elements, which may contain text of a person.
-pub fn redacted_key(key: &str) -> String {
+pub(crate) fn redacted_key(key: &str) -> String {
     let parts = key.split('/').map(|part| part.split_once(ELEMENT).map_or(part, |(id, _)| id));
     parts.collect::<Vec<_>>().join("/")
 }
 
 /// The path of the variables of a skill. After the last phase a skill could have the name of a topic.
-pub fn skill_path(key: &str) -> String {
+pub(crate) fn skill_path(key: &str) -> String {
     if key.starts_with(INSERTED) { key.to_owned() } else { public_path(key) }
 }
 

@@ -26,14 +26,14 @@ pub struct RequestedPlan {
 
 /// A finished plan, or why there is none.
 #[derive(Debug)]
-pub struct FinishedPlan {
+pub(crate) struct FinishedPlan {
     pub asked: RequestedPlan,
     pub generated: Generated,
 }
 
 /// The plan in progress of one session.
 #[derive(Default)]
-pub struct Planner {
+pub(crate) struct Planner {
     shared: Arc<Shared>,
     task: Option<AbortHandle>,
 }
@@ -52,7 +52,7 @@ struct State {
 
 impl Planner {
     /// Requests a plan, unless one is being made or was not taken yet. Returns whether it did. Must be called inside a tokio runtime.
-    pub fn start(&mut self, asked: RequestedPlan, context: OrchestrationContext) -> bool {
+    pub(crate) fn start(&mut self, asked: RequestedPlan, context: OrchestrationContext) -> bool {
         let Ok(runtime) = Handle::try_current() else { return false };
         {
             let mut state = self.shared.state();
@@ -72,19 +72,19 @@ impl Planner {
     }
 
     /// Stores why a requested plan is not made, unless there is a finished plan.
-    pub fn failed(&self, asked: RequestedPlan, failure: Message) {
+    pub(crate) fn failed(&self, asked: RequestedPlan, failure: Message) {
         let generated = Generated { error: Some(failure), ..Generated::default() };
         self.shared.state().planned.get_or_insert(FinishedPlan { asked, generated });
         self.shared.arrived.notify_one();
     }
 
     /// Takes the finished plan since the last call.
-    pub fn take(&self) -> Option<FinishedPlan> {
+    pub(crate) fn take(&self) -> Option<FinishedPlan> {
         self.shared.state().planned.take()
     }
 
     /// Waits until there is a finished plan. Dropping the future loses nothing.
-    pub async fn arrived(&self) {
+    pub(crate) async fn arrived(&self) {
         loop {
             if self.shared.state().planned.is_some() {
                 return;
@@ -94,7 +94,7 @@ impl Planner {
     }
 
     /// The request whose result was not taken yet.
-    pub fn pending(&self) -> Option<RequestedPlan> {
+    pub(crate) fn pending(&self) -> Option<RequestedPlan> {
         let state = self.shared.state();
         state.asked.clone().or_else(|| state.planned.as_ref().map(|planned| planned.asked.clone()))
     }

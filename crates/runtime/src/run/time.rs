@@ -17,7 +17,7 @@ use crate::run::session::Session;
 /// The time of a phase's current topic, stored in the phase's frame: a topic with a list has a frame for each element, but one
 /// time for all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TopicTime {
+pub(crate) struct TopicTime {
     /// The active milliseconds of the session when the topic was entered.
     pub since: u64,
     /// Whether each of its actions has one round.

@@ -34,7 +34,7 @@ pub struct Figure {
 
 impl Figure {
     /// The share that ran, in tenths of a percent, never rounded up to 100%; `None` if the total is zero.
-    pub fn permille(self) -> Option<u64> {
+    pub(crate) fn permille(self) -> Option<u64> {
         (self.covered * 1000).checked_div(self.total)
     }
 
@@ -129,7 +129,7 @@ impl Coverage {
         Self { files: self.files.into_iter().map(renamed).collect() }
     }
 
-    pub fn figure(&self, what: ItemKind) -> Figure {
+    pub(crate) fn figure(&self, what: ItemKind) -> Figure {
         self.files().fold(Figure::default(), |sum, file| sum.plus(file.figure(what)))
     }
 }
@@ -139,7 +139,7 @@ impl Covered {
         self.outline.items.iter().flat_map(CoverageItem::all).collect()
     }
 
-    pub fn tally(&self, item: &CoverageItem) -> Tally {
+    pub(crate) fn tally(&self, item: &CoverageItem) -> Tally {
         self.counts.tallies.get(&item.key).copied().unwrap_or_default()
     }
 
@@ -147,13 +147,13 @@ impl Covered {
         self.counts.exits.get(&(action.to_owned(), reason.to_owned())).copied().unwrap_or(0)
     }
 
-    pub fn figure_of<'i>(&self, items: impl IntoIterator<Item = &'i CoverageItem>) -> Figure {
+    pub(crate) fn figure_of<'i>(&self, items: impl IntoIterator<Item = &'i CoverageItem>) -> Figure {
         items.into_iter().fold(Figure::default(), |sum, item| {
             sum.plus(Figure { covered: u64::from(self.tally(item).ran > 0), total: 1 })
         })
     }
 
-    pub fn figure(&self, what: ItemKind) -> Figure {
+    pub(crate) fn figure(&self, what: ItemKind) -> Figure {
         self.figure_of(self.items().into_iter().filter(|item| item.key.what() == what))
     }
 

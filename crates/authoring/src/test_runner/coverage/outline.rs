@@ -20,7 +20,7 @@ pub struct CoverageOutline {
 }
 
 /// The files of a program, the script first. Each skill counts under the file that contains it.
-pub fn outlines(program: &Program) -> Vec<CoverageOutline> {
+pub(crate) fn outlines(program: &Program) -> Vec<CoverageOutline> {
     let written = Written::of(&program.file);
     let mut items = written.routes(RouteLevel::Session, &program.id, &program.routes);
     items.extend(program.triggers.iter().map(|trigger| {

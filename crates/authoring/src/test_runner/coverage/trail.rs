@@ -9,7 +9,7 @@ use bcc_runtime::program::program::{Program, ProgramStep, ProgramSteps, Skill};
 use bcc_runtime::run::frames::id_of;
 
 #[derive(Clone, Copy)]
-pub enum TrailPart<'p> {
+pub(crate) enum TrailPart<'p> {
     Action(&'p ProgramStep),
     /// A called or inserted skill.
     Skill(&'p Skill),
@@ -20,7 +20,7 @@ pub enum TrailPart<'p> {
 }
 
 /// A part, with its file and its instance path.
-pub struct TrailStep<'p> {
+pub(crate) struct TrailStep<'p> {
     pub part: TrailPart<'p>,
     pub file: &'p Arc<SourceFile>,
     /// The path up to it, which identifies the visit.
@@ -29,7 +29,7 @@ pub struct TrailStep<'p> {
 
 /// The parts on the path of an event's `location` below the topic, ending with the action of the event; `None` for an
 /// event without an action.
-pub fn trail<'p>(program: &'p Program, location: &Value) -> Option<Vec<TrailStep<'p>>> {
+pub(crate) fn trail<'p>(program: &'p Program, location: &Value) -> Option<Vec<TrailStep<'p>>> {
     let text = |key: &str| location.get(key).and_then(Value::as_str);
     let (action, path) = (text("action_id")?, text("path")?);
     let components: Vec<&str> = path.split('/').collect();

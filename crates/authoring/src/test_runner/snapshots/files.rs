@@ -29,7 +29,7 @@ pub fn place(test: &Path, case: Option<&str>) -> PathBuf {
 }
 
 /// The base name of the files of a test: its name without `.yaml`; other extensions are kept.
-pub fn test_name(test: &Path) -> String {
+pub(crate) fn test_name(test: &Path) -> String {
     let name = test.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     name.strip_suffix(".yaml").map_or(name.clone(), str::to_owned)
 }

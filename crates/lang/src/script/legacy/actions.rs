@@ -35,11 +35,11 @@ const ACTION_LEVEL: [&str; 12] = [
 const INDENT: usize = 2;
 
 /// The number of actions of each kind so far in a topic.
-pub type KindCounts = BTreeMap<String, usize>;
+pub(crate) type KindCounts = BTreeMap<String, usize>;
 
 impl NestingRewriter<'_> {
     /// Rewrites the actions of a list at `list`, in the topic with the id `topic`.
-    pub fn actions(
+    pub(crate) fn actions(
         &mut self,
         items: &[Arc<YamlNode>],
         list: Span,

@@ -14,7 +14,7 @@ pub struct Ids {
 
 impl Ids {
     /// Reserves an id that the author wrote.
-    pub fn reserve(&mut self, id: &str) {
+    pub(crate) fn reserve(&mut self, id: &str) {
         self.taken.insert(id.to_owned());
     }
 
@@ -28,7 +28,7 @@ impl Ids {
     }
 
     /// Reserves this id as it is, if no other part has it.
-    pub fn try_take(&mut self, id: &str) -> bool {
+    pub(crate) fn try_take(&mut self, id: &str) -> bool {
         self.taken.insert(id.to_owned())
     }
 

@@ -10,7 +10,7 @@ const MAX_SHOWN: usize = 8;
 
 /// The kind of a part, as far as routes are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartKind {
+pub(crate) enum PartKind {
     /// A phase or a topic, which `goto` can name.
     Place,
     /// An action, which `insert` can name.
@@ -27,7 +27,7 @@ struct NamedPart {
 
 /// The parts, by all names that they had.
 #[derive(Debug, Default)]
-pub struct PartNames {
+pub(crate) struct PartNames {
     parts: Vec<NamedPart>,
     /// Names and written ids, each with the indexes of its parts.
     by_name: BTreeMap<String, Vec<usize>>,
@@ -37,7 +37,7 @@ pub struct PartNames {
 
 /// What a route refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RouteMeaning {
+pub(crate) enum RouteMeaning {
     /// What is written already, or something outside this script.
     AsWritten,
     Id(String),
@@ -51,7 +51,13 @@ pub enum RouteMeaning {
 
 impl PartNames {
     /// Adds a part at `span` that now has the id `id`, with all names that the author used for it.
-    pub fn note<'n>(&mut self, kind: PartKind, id: &str, span: Span, former_names: impl IntoIterator<Item = &'n str>) {
+    pub(crate) fn note<'n>(
+        &mut self,
+        kind: PartKind,
+        id: &str,
+        span: Span,
+        former_names: impl IntoIterator<Item = &'n str>,
+    ) {
         let part = self.parts.len();
         self.parts.push(NamedPart { kind, id: id.to_owned(), span });
         for name in former_names {
@@ -65,7 +71,7 @@ impl PartNames {
 
     /// What `goto: name` refers to. Now only phases and topics can be targets, but the legacy format had only names, so a name
     /// that any two parts share is ambiguous.
-    pub fn goto(&self, name: &str) -> RouteMeaning {
+    pub(crate) fn goto(&self, name: &str) -> RouteMeaning {
         let matches = self.find(name, None);
         match matches.as_slice() {
             [] => self.coincidence(name, PartKind::Place),
@@ -76,7 +82,7 @@ impl PartNames {
     }
 
     /// What `insert: name` refers to: an action, or else a skill, which may be in another file.
-    pub fn insert(&self, name: &str, may_be_skill: bool) -> RouteMeaning {
+    pub(crate) fn insert(&self, name: &str, may_be_skill: bool) -> RouteMeaning {
         let matches = self.find(name, Some(PartKind::Action));
         match matches.as_slice() {
             [] => self.coincidence(name, PartKind::Action),

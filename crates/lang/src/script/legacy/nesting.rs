@@ -82,7 +82,7 @@ fn rewritten(
 }
 
 /// Rewrites the file while walking over it.
-pub struct NestingRewriter<'f> {
+pub(crate) struct NestingRewriter<'f> {
     pub rewrite: Rewrite<'f>,
     pub ids: Ids,
     pub names: PartNames,
@@ -247,14 +247,14 @@ impl<'f> NestingRewriter<'f> {
     }
 
     /// Renames every key to the name at its index in `keys`.
-    pub fn rename(&mut self, entries: &[YamlEntry], keys: &[String]) {
+    pub(crate) fn rename(&mut self, entries: &[YamlEntry], keys: &[String]) {
         for (entry, key) in entries.iter().zip(keys).filter(|(entry, key)| entry.key.value != **key) {
             self.rewrite.rename(entry.key.span, key);
         }
     }
 
     /// Inserts a field with an id before another field.
-    pub fn add_before(
+    pub(crate) fn add_before(
         &mut self,
         node: &YamlNode,
         entry: &YamlEntry,
@@ -276,7 +276,7 @@ impl<'f> NestingRewriter<'f> {
     }
 
     /// Replaces a text by an id and keeps its quotes.
-    pub fn write_id(&mut self, node: &YamlNode, id: &str) {
+    pub(crate) fn write_id(&mut self, node: &YamlNode, id: &str) {
         let text = match self.rewrite.file().slice(node.span).chars().next() {
             Some(quote @ ('"' | '\'')) => format!("{quote}{id}{quote}"),
             _ => as_scalar(id),
@@ -285,7 +285,7 @@ impl<'f> NestingRewriter<'f> {
     }
 
     /// Rewrites routes that name a part to use its id.
-    pub fn routes(&mut self, node: &YamlNode) -> Result<Value, AmbiguousRewrite> {
+    pub(crate) fn routes(&mut self, node: &YamlNode) -> Result<Value, AmbiguousRewrite> {
         match &node.kind {
             NodeKind::Scalar(_) => Ok(node.to_json()),
             NodeKind::Sequence(items) => items.iter().map(|item| self.routes(item)).collect(),
@@ -304,7 +304,7 @@ impl<'f> NestingRewriter<'f> {
     }
 
     /// Rewrites a route that names `name`.
-    pub fn route(&mut self, key: &str, node: &YamlNode, name: &str) -> Result<Value, AmbiguousRewrite> {
+    pub(crate) fn route(&mut self, key: &str, node: &YamlNode, name: &str) -> Result<Value, AmbiguousRewrite> {
         let Some(known) = self.known else { return Ok(node.to_json()) };
         let meaning = if key == "goto" { known.goto(name) } else { known.insert(name, is_id(name)) };
         let name = shortened(name);
@@ -340,7 +340,7 @@ impl<'f> NestingRewriter<'f> {
 }
 
 /// A field of a flow mapping, quoted if the other keys are.
-pub fn flow_field(written: &str, key: &str, id: &str) -> String {
+pub(crate) fn flow_field(written: &str, key: &str, id: &str) -> String {
     let value = if written.starts_with('"') { format!("\"{id}\"") } else { as_scalar(id) };
     format!("{}: {value}", in_quotes_of(written, key))
 }

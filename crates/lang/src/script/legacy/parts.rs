@@ -60,7 +60,7 @@ static TOPIC: LegacyPart = LegacyPart {
 };
 
 /// The current spelling of an entry's key.
-pub fn current_key(entry: &YamlEntry) -> String {
+pub(crate) fn current_key(entry: &YamlEntry) -> String {
     current_spelling(&entry.key.value).unwrap_or_else(|| entry.key.value.clone())
 }
 
@@ -70,6 +70,6 @@ pub fn find(entries: &[YamlEntry], key: &str, others: &[&str]) -> Option<usize> 
     found.or_else(|| entries.iter().position(|entry| others.contains(&entry.key.value.as_str())))
 }
 
-pub fn scalar_of(entry: &YamlEntry) -> Option<&Scalar> {
+pub(crate) fn scalar_of(entry: &YamlEntry) -> Option<&Scalar> {
     entry.value.as_scalar().filter(|scalar| !scalar.value().is_null() && !scalar.text.trim().is_empty())
 }

@@ -26,7 +26,7 @@ pub fn verify(file: &SourceFile, edits: &[Edit], expected: &Value) -> bool {
 /// Whether the edits turn a mapping with these entries into one that parses as `expected` and keeps the comments of its
 /// lines. Only its own lines are parsed again, because a file may have thousands of such mappings. If these lines alone do
 /// not parse as they do in the file, as with an alias of something above, the result is `false`.
-pub fn verify_within(
+pub(crate) fn verify_within(
     file: &SourceFile,
     mapping: Span,
     entries: &[YamlEntry],

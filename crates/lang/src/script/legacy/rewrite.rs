@@ -34,7 +34,12 @@ impl AmbiguousRewrite {
     }
 
     /// Adds this to a diagnostic. `manual_help` is the help if there is no specific one.
-    pub fn add_to(self, diagnostic: Diagnostic, file: &Arc<SourceFile>, manual_help: &'static str) -> Diagnostic {
+    pub(crate) fn add_to(
+        self,
+        diagnostic: Diagnostic,
+        file: &Arc<SourceFile>,
+        manual_help: &'static str,
+    ) -> Diagnostic {
         let diagnostic =
             diagnostic.with_help(self.help.unwrap_or(manual_help)).with_related(self.reason, file, self.span);
         self.others.into_iter().fold(diagnostic, |diagnostic, (span, label)| diagnostic.with_related(label, file, span))
@@ -42,7 +47,7 @@ impl AmbiguousRewrite {
 }
 
 /// The edits of one file, not sorted yet.
-pub struct Rewrite<'f> {
+pub(crate) struct Rewrite<'f> {
     file: &'f SourceFile,
     comments: Vec<Span>,
     /// Multi-line texts, each with its indentation.
@@ -57,7 +62,7 @@ pub struct Rewrite<'f> {
 
 impl<'f> Rewrite<'f> {
     /// For a file that is valid YAML.
-    pub fn of(file: &'f SourceFile) -> Self {
+    pub(crate) fn of(file: &'f SourceFile) -> Self {
         let found = comments(file);
         let texts = found.texts.into_iter().map(|text| (text, margin(file, &text))).collect();
         Self {
@@ -70,22 +75,22 @@ impl<'f> Rewrite<'f> {
         }
     }
 
-    pub fn file(&self) -> &'f SourceFile {
+    pub(crate) fn file(&self) -> &'f SourceFile {
         self.file
     }
 
-    pub fn replace(&mut self, span: Span, text: impl Into<String>) {
+    pub(crate) fn replace(&mut self, span: Span, text: impl Into<String>) {
         self.edit_count += 1;
         self.edits.insert((span.start, self.edit_count), Edit::replace(span, text));
     }
 
     /// Inserts text at `byte`. Several texts at the same byte keep their order.
-    pub fn insert(&mut self, byte: usize, text: impl Into<String>) {
+    pub(crate) fn insert(&mut self, byte: usize, text: impl Into<String>) {
         self.replace(Span::point(byte), text);
     }
 
     /// Renames a key and keeps its quotes.
-    pub fn rename(&mut self, key: Span, name: &str) {
+    pub(crate) fn rename(&mut self, key: Span, name: &str) {
         let name = match self.file.slice(key).chars().next() {
             Some(quote @ ('"' | '\'')) => format!("{quote}{name}{quote}"),
             _ => name.to_owned(),
@@ -94,18 +99,18 @@ impl<'f> Rewrite<'f> {
     }
 
     /// Indents a line by `by` more columns.
-    pub fn indent_line(&mut self, line: usize, by: usize) {
+    pub(crate) fn indent_line(&mut self, line: usize, by: usize) {
         *self.added_indents.entry(line).or_default() += by;
     }
 
     /// The number of columns added to a line.
-    pub fn added_indent(&self, line: usize) -> usize {
+    pub(crate) fn added_indent(&self, line: usize) -> usize {
         self.added_indents.get(&line).copied().unwrap_or(0)
     }
 
     /// The column of a key in block style, and whether it is the first in its line. `None` if anything but white space and the
     /// dashes of lists is before it.
-    pub fn column(&self, key: Span) -> Option<(usize, bool)> {
+    pub(crate) fn column(&self, key: Span) -> Option<(usize, bool)> {
         let line = self.file.line_span(self.file.line(key.start))?;
         let before = self.file.slice(Span::new(line.start, key.start));
         let blank = before.chars().all(|c| c == ' ');
@@ -113,7 +118,7 @@ impl<'f> Rewrite<'f> {
     }
 
     /// The column of the comment, if the line contains nothing else.
-    pub fn comment_line(&self, line: usize) -> Option<usize> {
+    pub(crate) fn comment_line(&self, line: usize) -> Option<usize> {
         let span = self.file.line_span(line)?;
         let text = self.file.slice(span);
         let column = text.len() - text.trim_start_matches([' ', '\t']).len();
@@ -123,7 +128,7 @@ impl<'f> Rewrite<'f> {
     }
 
     /// Whether the line is blank in YAML: inside a text block, spaces beyond the margin are part of the text.
-    pub fn is_blank(&self, line: usize) -> bool {
+    pub(crate) fn is_blank(&self, line: usize) -> bool {
         let text = |line| self.file.line_span(line).map_or("", |span| self.file.slice(span));
         let current = text(line);
         if !current.trim().is_empty() {
@@ -138,7 +143,7 @@ impl<'f> Rewrite<'f> {
     }
 
     /// Removes and returns the text of `span` with the edits made so far, to insert it elsewhere.
-    pub fn take(&mut self, span: Span) -> String {
+    pub(crate) fn take(&mut self, span: Span) -> String {
         let lines = self.file.line(span.start)..=self.file.line(span.end);
         let lines: Vec<(usize, usize)> = self.added_indents.range(lines).map(|(line, by)| (*line, *by)).collect();
         let mut taken: Vec<Edit> = Vec::new();
@@ -162,7 +167,7 @@ impl<'f> Rewrite<'f> {
         text + self.file.slice(Span::new(at, span.end))
     }
 
-    pub fn finish(self) -> Vec<Edit> {
+    pub(crate) fn finish(self) -> Vec<Edit> {
         let start = |line: usize| self.file.line_span(line).map(|span| span.start);
         let moved =
             self.added_indents.iter().filter_map(|(line, by)| Some(Edit::insert(start(*line)?, " ".repeat(*by))));
@@ -196,7 +201,7 @@ fn merged(mut edits: Vec<Edit>) -> Vec<Edit> {
 }
 
 /// Whether a collection is in flow style.
-pub fn is_flow(file: &SourceFile, node: &YamlNode) -> bool {
+pub(crate) fn is_flow(file: &SourceFile, node: &YamlNode) -> bool {
     file.slice(node.span).starts_with(['{', '['])
 }
 

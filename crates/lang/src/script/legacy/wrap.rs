@@ -9,14 +9,14 @@ use crate::source::yaml::{YamlEntry, YamlNode};
 
 /// Where a field of the mapping goes, relative to the new key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
+pub(crate) enum Placement {
     Sibling,
     Nested,
     Either,
 }
 
 /// A new key around fields.
-pub struct Wrap<'w> {
+pub(crate) struct Wrap<'w> {
     pub key: &'w str,
     /// How many columns the fields are indented.
     pub indent: usize,
@@ -28,7 +28,7 @@ impl Wrap<'_> {
     /// Inserts the new key above the fields that belong below it. Fields between them that belong next to the new key move
     /// above it, with the comments directly above them. Nothing changes if no field belongs below it.
     /// Errors: [`AmbiguousRewrite`] if the layout does not allow lines to be moved.
-    pub fn around(
+    pub(crate) fn around(
         &self,
         rewrite: &mut Rewrite<'_>,
         node: &YamlNode,
@@ -161,6 +161,6 @@ impl Wrap<'_> {
 }
 
 /// A new key or id with the quotes of the key `written`: JSON needs quotes everywhere.
-pub fn in_quotes_of(written: &str, text: &str) -> String {
+pub(crate) fn in_quotes_of(written: &str, text: &str) -> String {
     if written.starts_with('"') { format!("\"{text}\"") } else { text.to_owned() }
 }

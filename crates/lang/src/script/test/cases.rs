@@ -13,7 +13,7 @@ use crate::source::text::SourceFile;
 use crate::source::yaml::{NodeKind, Scalar, ScalarStyle, YamlEntry, YamlNode};
 
 /// The maximum number of cases of one test.
-pub const MAX_CASES: usize = 10_000;
+pub(crate) const MAX_CASES: usize = 10_000;
 
 /// The maximum length of a case name that is built from its values, in characters.
 const MAX_NAME_CHARS: usize = 80;

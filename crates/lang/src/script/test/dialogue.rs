@@ -12,7 +12,7 @@ use crate::source::span::Span;
 use crate::source::yaml::{NodeKind, YamlNode};
 
 /// The default number of turns of a simulated person.
-pub const DEFAULT_TURNS: u32 = 20;
+pub(crate) const DEFAULT_TURNS: u32 = 20;
 
 /// One message, operation or expectation.
 #[derive(Clone, Debug)]

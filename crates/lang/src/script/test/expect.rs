@@ -73,12 +73,12 @@ pub struct Codes {
 }
 
 /// The statuses of a session.
-pub const STATUSES: [&str; 5] = ["running", "waiting_input", "stopped", "completed", "failed"];
+pub(crate) const STATUSES: [&str; 5] = ["running", "waiting_input", "stopped", "completed", "failed"];
 
 /// The valid suggestions.
 const SUGGESTIONS: [&str; 4] = ["continue_needed", "completed", "blocked", "off_topic"];
 
-pub const EVENTS: [&str; 27] = [
+pub(crate) const EVENTS: [&str; 27] = [
     "session_started",
     "session_resumed",
     "phase_entered",

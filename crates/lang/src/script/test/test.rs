@@ -24,7 +24,7 @@ use crate::source::yaml::{NodeKind, YamlNode};
 pub const MAX_CHECKED_CASES: usize = 200;
 
 /// The default number of turns of a conversation.
-pub const DEFAULT_TURNS: u32 = 200;
+pub(crate) const DEFAULT_TURNS: u32 = 200;
 
 /// The fields at the root of a test.
 const FIELDS: [&str; 16] = [

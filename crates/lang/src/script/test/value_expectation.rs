@@ -88,7 +88,7 @@ impl ValueExpectation {
     }
 
     /// The exact value that is expected, if nothing else is.
-    pub fn exact_value(&self) -> Option<&Value> {
+    pub(crate) fn exact_value(&self) -> Option<&Value> {
         match self.tests.as_slice() {
             [ValueTest::Equals(value)] => Some(value),
             _ => None,

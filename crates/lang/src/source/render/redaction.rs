@@ -35,7 +35,7 @@ pub fn mask(file: &SourceFile, span: Span) -> Cow<'_, str> {
 }
 
 /// The diagnostics without the secrets of the files that they are about.
-pub fn without_secrets(diagnostics: &[Diagnostic]) -> Cow<'_, [Diagnostic]> {
+pub(crate) fn without_secrets(diagnostics: &[Diagnostic]) -> Cow<'_, [Diagnostic]> {
     let mut searchers: BTreeMap<*const SourceFile, Option<AhoCorasick>> = BTreeMap::new();
     for diagnostic in diagnostics {
         for file in files(diagnostic) {

@@ -12,7 +12,7 @@ use crate::providers::http::config::{ServerConfig, Structured};
 use crate::providers::http::request_features::RequestFeatures;
 
 /// The default token limit of a reply. The oldest models support no more.
-pub const DEFAULT_MAX_TOKENS: u32 = 4096;
+pub(crate) const DEFAULT_MAX_TOKENS: u32 = 4096;
 
 const TOOL_NAME: &str = "reply";
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// One event of a stream, or a complete response.
 #[derive(Debug, Default, PartialEq)]
-pub struct Chunk {
+pub(crate) struct Chunk {
     pub(crate) model: Option<String>,
     /// The next piece of the reply's text; empty for other parts.
     pub(crate) text: String,

@@ -15,7 +15,7 @@ use crate::providers::http::dialect::Dialect;
 use crate::providers::http::draft::{Draft, HttpAnswer};
 
 /// The maximum number of bytes that are read of a response, including reasoning and comments.
-pub const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
+pub(crate) const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Debug)]
 pub(crate) enum ReadError {

@@ -24,7 +24,7 @@ const fn error_phrases(form: Structured) -> (&'static [&'static str], &'static [
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestFeatures {
+pub(crate) struct RequestFeatures {
     /// Token counts at the end of a stream.
     pub(crate) usage: bool,
     /// The limit of the reply as `max_completion_tokens` instead of `max_tokens`.

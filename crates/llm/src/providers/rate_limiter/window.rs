@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-pub const MINUTE: Duration = Duration::from_secs(60);
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
 /// Usage within this interval is stored as one entry, which bounds the number of entries. An entry expires with the last usage
 /// that it may contain.
@@ -28,20 +28,20 @@ impl Usage {
 
 /// The usage of one limit in the last minute.
 #[derive(Debug)]
-pub struct Window {
+pub(crate) struct Window {
     limit: u64,
     used: u64,
     entries: VecDeque<Usage>,
 }
 
 impl Window {
-    pub const fn new(limit: u64) -> Self {
+    pub(crate) const fn new(limit: u64) -> Self {
         Self { limit, used: 0, entries: VecDeque::new() }
     }
 
     /// The time at which `amount` is available; `None` means now. An amount above the limit is allowed when nothing else is in use,
     /// because otherwise it would wait forever.
-    pub fn available_at(&mut self, now: Instant, amount: u64) -> Option<Instant> {
+    pub(crate) fn available_at(&mut self, now: Instant, amount: u64) -> Option<Instant> {
         self.remove_expired(now);
         let max_other = self.limit.saturating_sub(amount);
         let mut remaining = self.used;
@@ -58,7 +58,7 @@ impl Window {
     }
 
     /// Counts `amount` and returns its key for [`Window::release`].
-    pub fn take(&mut self, now: Instant, amount: u64) -> Instant {
+    pub(crate) fn take(&mut self, now: Instant, amount: u64) -> Instant {
         self.remove_expired(now);
         self.used = self.used.saturating_add(amount);
         match self.entries.back_mut().filter(|last| now < last.start + RESOLUTION) {
@@ -74,7 +74,7 @@ impl Window {
     }
 
     /// Subtracts `amount` from the usage at `used_at`; does nothing if it has expired.
-    pub fn release(&mut self, used_at: Instant, amount: u64) {
+    pub(crate) fn release(&mut self, used_at: Instant, amount: u64) {
         if let Some(used) = self.entries.iter_mut().find(|used| used.start == used_at) {
             let released = amount.min(used.amount);
             used.amount -= released;

@@ -114,7 +114,7 @@ pub(crate) fn lines(text: &str) -> Result<Vec<Line>, Message> {
     Ok(lines)
 }
 
-pub fn is_header(line: &str) -> bool {
+pub(crate) fn is_header(line: &str) -> bool {
     matches!(serde_json::from_str::<Value>(line), Ok(Value::Object(fields)) if fields.contains_key(HEADER_KEY))
 }
 

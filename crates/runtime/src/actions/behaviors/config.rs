@@ -19,25 +19,25 @@ use bcc_lang::template::text::Text;
 use bcc_llm::reply::shape::ReplyShape;
 
 /// The name of the template that asks for actions.
-pub const BEHAVIOR: &str = "behavior";
+pub(crate) const BEHAVIOR: &str = "behavior";
 
 /// The name of the template that asks for a reflection.
-pub const REFLECTION: &str = "reflection";
+pub(crate) const REFLECTION: &str = "reflection";
 
-pub const BEHAVIOR_PROMPT: PromptNames = PromptNames {
+pub(crate) const BEHAVIOR_PROMPT: PromptNames = PromptNames {
     common: &PROMPT_NAMES,
     names: &["observation", "target", "todo_list", "actions", "feedback", "iteration", "behaviors_left", "max_actions"],
     outputs: false,
 };
 
-pub const REFLECTION_PROMPT: PromptNames = PromptNames {
+pub(crate) const REFLECTION_PROMPT: PromptNames = PromptNames {
     common: &PROMPT_NAMES,
     names: &["observation", "target", "todo_list", "behavior", "feedback", "iteration", "behaviors_left"],
     outputs: false,
 };
 
 /// Both prompts, in the form that a kind returns.
-pub const PROMPTS: [(&str, PromptNames); 2] = [(BEHAVIOR, BEHAVIOR_PROMPT), (REFLECTION, REFLECTION_PROMPT)];
+pub(crate) const PROMPTS: [(&str, PromptNames); 2] = [(BEHAVIOR, BEHAVIOR_PROMPT), (REFLECTION, REFLECTION_PROMPT)];
 
 /// The maximum number of items of a todo list in a configuration.
 const MAX_ITEMS: usize = 200;
@@ -48,7 +48,7 @@ const DEFAULT_MAX_BEHAVIORS: u32 = 10;
 /// The default number of actions of a behavior.
 const DEFAULT_MAX_ACTIONS: u32 = 50;
 
-pub struct LoopConfig {
+pub(crate) struct LoopConfig {
     /// The target of the step; without it, the goal of the topic.
     pub target: Option<Text>,
     pub source: BehaviorSource,
@@ -70,12 +70,12 @@ pub struct LoopConfig {
     pub timeout: Option<Duration>,
 }
 
-pub enum BehaviorSource {
+pub(crate) enum BehaviorSource {
     Model(Box<ServerRequest>),
     Server(String),
 }
 
-pub struct ServerRequest {
+pub(crate) struct ServerRequest {
     /// The `N` of `behavior_v<N>.md`.
     pub version: u32,
     /// The `N` of `reflection_v<N>.md`: the same as `version` if that template exists, else 1.
@@ -92,7 +92,7 @@ pub struct ServerRequest {
 
 impl LoopConfig {
     /// Reads the configuration and reports all errors. Returns `None` if there are any.
-    pub fn read(fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Self> {
+    pub(crate) fn read(fields: &Fields<'_>, checker: &mut dyn KindChecker) -> Option<Self> {
         let before = fields.findings().author_errors();
         let config = Self {
             target: fields.text("target").and_then(|field| checker.text(&field)),

@@ -43,7 +43,7 @@ enum AfterBehavior {
 
 impl LoopConfig {
     /// Called when all actions of a behavior are done: applies the changes of the response, and continues with the reflection.
-    pub async fn finish_actions(
+    pub(crate) async fn finish_actions(
         &self,
         turn: &Turn<'_>,
         mut frame: LoopFrame,
@@ -67,7 +67,7 @@ impl LoopConfig {
     }
 
     /// Asks for the reflection and ends the behavior with it.
-    pub async fn reflect(&self, turn: &Turn<'_>, mut frame: LoopFrame) -> Result<Flow, ActionError> {
+    pub(crate) async fn reflect(&self, turn: &Turn<'_>, mut frame: LoopFrame) -> Result<Flow, ActionError> {
         turn.in_round(frame.behaviors);
         let Some(current) = frame.current.clone() else {
             return Err(ActionError::failed("frame-unreadable", "the stored state of this action has no behavior"));
@@ -228,7 +228,7 @@ impl LoopConfig {
     }
 
     /// The number of the last behavior that is allowed.
-    pub fn last_behavior(&self, turn: &Turn<'_>) -> u32 {
+    pub(crate) fn last_behavior(&self, turn: &Turn<'_>) -> u32 {
         turn.last_round(self.max_behaviors)
     }
 

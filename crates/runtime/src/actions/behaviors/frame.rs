@@ -12,7 +12,7 @@ use crate::notebook::protocol::feedback::Feedback;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LoopPoint {
+pub(crate) enum LoopPoint {
     #[default]
     #[serde(rename = "begin")]
     Start,
@@ -25,7 +25,7 @@ pub enum LoopPoint {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct LoopFrame {
+pub(crate) struct LoopFrame {
     pub at: LoopPoint,
     pub behaviors: u32,
     /// The number of unusable answers in a row.
@@ -92,4 +92,4 @@ pub enum ActionInProgress {
 
 /// The maximum size of the actions in a frame, in bytes. The actions of a larger response stay in memory and are read like a
 /// stream, so that they are not written again in each turn.
-pub const MAX_STORED_BYTES: usize = 128 * 1024;
+pub(crate) const MAX_STORED_BYTES: usize = 128 * 1024;

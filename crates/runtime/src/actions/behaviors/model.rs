@@ -32,7 +32,7 @@ struct ModelRequest<'a> {
 }
 
 impl LoopConfig {
-    pub async fn ask_model(
+    pub(crate) async fn ask_model(
         &self,
         turn: &Turn<'_>,
         frame: &LoopFrame,
@@ -55,7 +55,7 @@ impl LoopConfig {
         Ok(reply.map(|response| (FirstPiece { response: Some(response), ..FirstPiece::default() }, None)))
     }
 
-    pub async fn reflect_by_model(
+    pub(crate) async fn reflect_by_model(
         &self,
         turn: &Turn<'_>,
         frame: &LoopFrame,
@@ -76,7 +76,7 @@ impl LoopConfig {
     }
 
     /// The target of the step: that of the author in the topic of the script, that of the plan in any other step.
-    pub fn target_of(&self, turn: &Turn<'_>, state: &NotebookState) -> Result<String, ActionError> {
+    pub(crate) fn target_of(&self, turn: &Turn<'_>, state: &NotebookState) -> Result<String, ActionError> {
         let planned = plan::goal(state);
         if state.location.step_id.as_deref().is_some_and(|step| step != turn.topic.id) && !planned.is_empty() {
             return Ok(planned);

@@ -20,10 +20,10 @@ use crate::program::turn::Turn;
 use bcc_lang::script::fields::shortened;
 
 /// `last_action_result` after a successful action.
-pub const SUCCESS: &str = "success";
+pub(crate) const SUCCESS: &str = "success";
 
 /// `last_action_result` of a behavior that ended before all of its actions were received.
-pub const INTERRUPTED: &str = "interrupted";
+pub(crate) const INTERRUPTED: &str = "interrupted";
 
 /// The next part of a behavior.
 enum Next {
@@ -36,7 +36,7 @@ enum Next {
 
 impl LoopConfig {
     /// Performs the next action, or ends the behavior if there is none.
-    pub async fn perform_next(&self, turn: &Turn<'_>, mut frame: LoopFrame) -> Result<Flow, ActionError> {
+    pub(crate) async fn perform_next(&self, turn: &Turn<'_>, mut frame: LoopFrame) -> Result<Flow, ActionError> {
         turn.in_round(frame.behaviors);
         let Some(mut current) = frame.current.take() else {
             return Err(ActionError::failed("frame-unreadable", "the stored state of this action has no behavior"));
@@ -212,7 +212,7 @@ impl LoopConfig {
     }
 
     /// The origin of the actions.
-    pub fn by(&self) -> ActionOrigin {
+    pub(crate) fn by(&self) -> ActionOrigin {
         match self.source {
             BehaviorSource::Model(_) => ActionOrigin::Model,
             BehaviorSource::Server(_) => ActionOrigin::Server,

@@ -15,7 +15,7 @@ pub struct PlanTarget {
 
 /// How often the sources of one session may move it to a topic of its script. Each move restarts a topic, so two servers could
 /// otherwise move a session back and forth without end.
-pub const MAX_MOVES: u32 = 50;
+pub(crate) const MAX_MOVES: u32 = 50;
 
 pub fn current(state: &NotebookState) -> Option<PlanTarget> {
     Some(PlanTarget { stage: state.location.stage_id.clone()?, step: state.location.step_id.clone()? })
@@ -37,7 +37,7 @@ pub fn resolve(
 }
 
 /// Whether a step is a topic of the script. The script itself then continues there.
-pub fn is_topic(program: &Program, target: &PlanTarget) -> bool {
+pub(crate) fn is_topic(program: &Program, target: &PlanTarget) -> bool {
     program.phases.iter().any(|phase| phase.topics.iter().any(|topic| topic.id == target.step))
 }
 

@@ -20,7 +20,7 @@ use crate::program::turn::Turn;
 use bcc_lang::value::mask::Masker;
 
 /// How often in a row a source is asked again after an unusable answer.
-pub const MAX_RETRIES: u32 = 3;
+pub(crate) const MAX_RETRIES: u32 = 3;
 
 /// The maximum number of variables in an observation.
 const MAX_VARIABLES: usize = 200;
@@ -58,7 +58,7 @@ impl ResponseStream for ReceivedActions {
 
 impl LoopConfig {
     /// Starts a behavior: sends an observation to the source and stores its answer.
-    pub async fn ask(
+    pub(crate) async fn ask(
         &self,
         turn: &Turn<'_>,
         mut frame: LoopFrame,
@@ -104,7 +104,7 @@ impl LoopConfig {
     }
 
     /// Handles an unusable answer: the source is asked again in the next turn, up to [`MAX_RETRIES`] times; then the session stops.
-    pub fn retry(&self, turn: &Turn<'_>, mut frame: LoopFrame, error: &Message) -> Result<Flow, ActionError> {
+    pub(crate) fn retry(&self, turn: &Turn<'_>, mut frame: LoopFrame, error: &Message) -> Result<Flow, ActionError> {
         frame.unusable_answers += 1;
         let source = self.source_name();
         if frame.unusable_answers > MAX_RETRIES {
@@ -128,7 +128,7 @@ impl LoopConfig {
     }
 
     /// The name of the source in messages.
-    pub fn source_name(&self) -> Message {
+    pub(crate) fn source_name(&self) -> Message {
         match &self.source {
             BehaviorSource::Model(_) => Message::word("the model"),
             BehaviorSource::Server(name) => msg!("the behavior server `{name}`"),
@@ -156,13 +156,13 @@ impl LoopConfig {
         }
     }
 
-    pub fn warn_too_many_actions(&self, turn: &Turn<'_>) {
+    pub(crate) fn warn_too_many_actions(&self, turn: &Turn<'_>) {
         let message = msg!("a behavior had more than {} actions; the rest were not carried out", self.max_actions);
         turn.warn("too-many-actions", message, Some(Message::word("`max_actions` of the loop sets the maximum")));
     }
 
     /// The observation for the source.
-    pub async fn observe(
+    pub(crate) async fn observe(
         &self,
         turn: &Turn<'_>,
         state: &NotebookState,
@@ -230,14 +230,14 @@ pub fn masker(turn: &Turn<'_>) -> Masker {
 
 /// The first part of an answer.
 #[derive(Default)]
-pub struct FirstPiece {
+pub(crate) struct FirstPiece {
     pub actions: Vec<Value>,
     /// The response, if it was already received.
     pub response: Option<Value>,
 }
 
 /// The first part of an answer and the stream of the remaining actions, or why the answer cannot be used.
-pub type SourceAnswer = Result<(FirstPiece, Option<Box<dyn ResponseStream>>), Message>;
+pub(crate) type SourceAnswer = Result<(FirstPiece, Option<Box<dyn ResponseStream>>), Message>;
 
 /// Asks a server and waits for the first part of its answer.
 async fn first_pieces(server: &dyn BehaviorServer, observation: &Value) -> Result<SourceAnswer, ActionError> {
@@ -275,7 +275,7 @@ pub fn unusable<T>(error: ServerError) -> Result<Result<T, Message>, ActionError
 impl Current {
     /// Stores a response: its id and target now, the remaining fields when the behavior ends.
     /// Errors: Why it cannot be read.
-    pub fn set_response(&mut self, state: &mut NotebookState, value: Value) -> Result<(), Message> {
+    pub(crate) fn set_response(&mut self, state: &mut NotebookState, value: Value) -> Result<(), Message> {
         let Response { behavior_id, iteration, target, actions, notes, .. } =
             response(&value).map_err(|error| error.message)?;
         for note in notes {

@@ -41,7 +41,7 @@ pub struct ModelConfig {
 
 /// Reads `version`, `fallback`, `repair`, `reask`, `monitor`, and `output` if the kind has outputs; checks the template against
 /// the names that the kind provides.
-pub fn model_config(
+pub(crate) fn model_config(
     kind: &'static str,
     prompt: PromptNames,
     monitor: Option<&'static dyn Monitor>,

@@ -24,7 +24,7 @@ const MAX_ELEMENTS: usize = 1000;
 
 /// Reads `output`, or the deprecated `target_variable` with `extraction_prompt`. `reserved` are the fields of the reply of the
 /// kind.
-pub fn read_outputs(
+pub(crate) fn read_outputs(
     fields: &Fields<'_>,
     reserved: &[String],
     checker: &mut dyn KindChecker,
@@ -199,7 +199,11 @@ fn is_equivalent(output: &YamlNode, target: &YamlEntry, define: Option<&YamlEntr
 ///
 /// A value that does not fit the declaration of its variable is omitted with a warning: a mistake of the model does not stop
 /// the session.
-pub fn write_outputs(turn: &Turn<'_>, outputs: &[OutputVariable], reply: &Map<String, Value>) -> Map<String, Value> {
+pub(crate) fn write_outputs(
+    turn: &Turn<'_>,
+    outputs: &[OutputVariable],
+    reply: &Map<String, Value>,
+) -> Map<String, Value> {
     let mut extracted = Map::new();
     for output in outputs {
         let Some(value) = reply.get(&output.get).filter(|value| !value.is_null()) else { continue };
@@ -236,7 +240,7 @@ pub fn write_outputs(turn: &Turn<'_>, outputs: &[OutputVariable], reply: &Map<St
 
 /// Removes the values of sensitive outputs from the parts of the reply that the outcome stores. They may be too short to be
 /// found by their text, or be written with escapes.
-pub fn hide_sensitive(turn: &Turn<'_>, outputs: &[OutputVariable], exchange: &mut Exchange) {
+pub(crate) fn hide_sensitive(turn: &Turn<'_>, outputs: &[OutputVariable], exchange: &mut Exchange) {
     let sensitive: Vec<&str> =
         outputs.iter().map(|output| output.get.as_str()).filter(|name| turn.is_sensitive(name)).collect();
     if sensitive.is_empty() {
@@ -259,7 +263,7 @@ pub fn hide_sensitive(turn: &Turn<'_>, outputs: &[OutputVariable], exchange: &mu
 }
 
 /// The names of required outputs that are still null.
-pub fn still_missing(turn: &Turn<'_>, outputs: &[OutputVariable]) -> Vec<String> {
+pub(crate) fn still_missing(turn: &Turn<'_>, outputs: &[OutputVariable]) -> Vec<String> {
     outputs
         .iter()
         .filter(|output| output.required)

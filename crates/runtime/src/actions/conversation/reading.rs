@@ -9,7 +9,7 @@ use bcc_llm::reply::read::Reply;
 use bcc_llm::reply::shape::ReplyShape;
 
 /// The value of each metric if the reply could not be read (docs/monitors.md).
-pub const UNREADABLE_METRIC: &str = "LLM输出解析失败,无法评估";
+pub(crate) const UNREADABLE_METRIC: &str = "LLM输出解析失败,无法评估";
 
 /// The evaluation of an action in a reply.
 pub struct Judged {

@@ -26,7 +26,7 @@ const MAX_ADVICE_CHARS: usize = 2000;
 const NOT_AVAILABLE: &str = "信息不可用";
 
 /// The metrics with these names, each a text. `None` if there is nothing to analyze.
-pub fn known_metrics(outcome: &Outcome, names: &[&str]) -> Option<Map<String, Value>> {
+pub(crate) fn known_metrics(outcome: &Outcome, names: &[&str]) -> Option<Map<String, Value>> {
     let unreadable = outcome.metadata.get("parse_error") == Some(&Value::Bool(true));
     if unreadable || outcome.metrics.is_empty() {
         return None;

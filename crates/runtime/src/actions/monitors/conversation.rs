@@ -12,7 +12,7 @@ use crate::program::prompt::PromptNames;
 use bcc_lang::template::front_matter::FeedbackTexts;
 
 /// The differences between the two monitors.
-pub struct ConversationMonitor {
+pub(crate) struct ConversationMonitor {
     name: &'static str,
     /// The names of its template in addition to [`MONITOR_NAMES`].
     names: &'static [&'static str],
@@ -23,7 +23,7 @@ pub struct ConversationMonitor {
     details: fn(&MonitorAnalysis) -> &Option<String>,
 }
 
-pub static AI_ASK: ConversationMonitor = ConversationMonitor {
+pub(crate) static AI_ASK: ConversationMonitor = ConversationMonitor {
     name: "ai_ask_monitor",
     names: &[],
     texts: ["【Topic层策略建议】", "【建议调整方式】", "请根据以上建议调整你的提问方式。"],
@@ -31,7 +31,7 @@ pub static AI_ASK: ConversationMonitor = ConversationMonitor {
     details: |analysis| &analysis.modified_approach,
 };
 
-pub static AI_SAY: ConversationMonitor = ConversationMonitor {
+pub(crate) static AI_SAY: ConversationMonitor = ConversationMonitor {
     name: "ai_say_monitor",
     names: &["user_feedback_history"],
     texts: ["【表达优化建议】", "【具体例子】", "请调整你的表达方式，确保用户能够理解。"],

@@ -23,7 +23,7 @@ use bcc_lang::template::text::Text;
 const MAX_NUMBER: u32 = 100_000;
 
 /// A value that may contain texts of the author.
-pub enum AuthorValue {
+pub(crate) enum AuthorValue {
     /// A text, rendered when the action runs.
     Text(Text),
     Value(Value),
@@ -46,7 +46,7 @@ impl AuthorValue {
 }
 
 /// An action that was read and checked.
-pub struct AuthorAction {
+pub(crate) struct AuthorAction {
     kind: &'static str,
     /// The action itself, if no text in it must be rendered.
     read: Option<Box<NotebookAction>>,
@@ -56,7 +56,7 @@ pub struct AuthorAction {
 impl AuthorAction {
     /// The action with its texts rendered.
     /// Errors: A text cannot be rendered, or the result is not a valid action: an empty id, for example.
-    pub fn action(&self, turn: &Turn<'_>) -> Result<NotebookAction, ActionError> {
+    pub(crate) fn action(&self, turn: &Turn<'_>) -> Result<NotebookAction, ActionError> {
         if let Some(read) = &self.read {
             return Ok(NotebookAction::clone(read));
         }
@@ -82,7 +82,7 @@ impl AuthorAction {
     }
 }
 
-pub struct ActionReader<'r, 'f> {
+pub(crate) struct ActionReader<'r, 'f> {
     pub fields: &'r Fields<'f>,
     pub checker: &'r mut dyn KindChecker,
     parts: Vec<(String, AuthorValue)>,
@@ -92,7 +92,7 @@ pub struct ActionReader<'r, 'f> {
 }
 
 impl<'r, 'f> ActionReader<'r, 'f> {
-    pub fn new(fields: &'r Fields<'f>, checker: &'r mut dyn KindChecker) -> Self {
+    pub(crate) fn new(fields: &'r Fields<'f>, checker: &'r mut dyn KindChecker) -> Self {
         let mistakes = fields.findings().author_errors();
         Self { fields, checker, parts: vec![], mistakes, is_incomplete: false }
     }
@@ -101,12 +101,12 @@ impl<'r, 'f> ActionReader<'r, 'f> {
         self.parts.extend(part.map(|part| (name.to_owned(), part)));
     }
 
-    pub fn text(&mut self, name: &'static str) {
+    pub(crate) fn text(&mut self, name: &'static str) {
         let text = self.fields.text(name).and_then(|field| self.checker.text(&field));
         self.put(name, text.map(AuthorValue::Text));
     }
 
-    pub fn required_text(&mut self, name: &'static str) {
+    pub(crate) fn required_text(&mut self, name: &'static str) {
         let field = self.fields.required_text(name).and_then(|field| self.not_empty(name, field));
         let text = field.and_then(|field| self.checker.text(&field));
         self.is_incomplete |= text.is_none();
@@ -114,7 +114,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
     }
 
     /// A required text. If `code` is set, it is code, and single braces belong to its language.
-    pub fn required_content(&mut self, name: &'static str, code: bool) {
+    pub(crate) fn required_content(&mut self, name: &'static str, code: bool) {
         if !code {
             return self.required_text(name);
         }
@@ -136,20 +136,20 @@ impl<'r, 'f> ActionReader<'r, 'f> {
     }
 
     /// Reads one of `choices` and returns it.
-    pub fn choice(&mut self, name: &'static str, choices: &[&'static str]) -> Option<&'static str> {
+    pub(crate) fn choice(&mut self, name: &'static str, choices: &[&'static str]) -> Option<&'static str> {
         let choice = self.fields.choice(name, choices);
         self.put(name, choice.map(|choice| AuthorValue::Value(Value::from(choice))));
         choice
     }
 
     /// Reads `true` or `false` and returns it.
-    pub fn boolean(&mut self, name: &'static str) -> Option<bool> {
+    pub(crate) fn boolean(&mut self, name: &'static str) -> Option<bool> {
         let boolean = self.fields.boolean(name);
         self.put(name, boolean.map(|boolean| AuthorValue::Value(Value::from(boolean))));
         boolean
     }
 
-    pub fn texts(&mut self, name: &'static str) {
+    pub(crate) fn texts(&mut self, name: &'static str) {
         let Some(items) = self.fields.list(name) else { return };
         let mut texts = Vec::new();
         for node in items {
@@ -167,7 +167,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
 
     /// Reads `metadata`: the data of a cell other than its text (docs/notebook.md, docs/protocol.md). `runs`: whether it may
     /// contain `should_execute`. Returns whether `should_execute` is true.
-    pub fn metadata(&mut self, runs: bool) -> bool {
+    pub(crate) fn metadata(&mut self, runs: bool) -> bool {
         let Some(node) = self.fields.take("metadata") else { return false };
         let mut executes = false;
         let part = self.inner(node, msg!("`metadata` of {}", self.fields.subject()), |inner| {
@@ -203,7 +203,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
     }
 
     /// Reads a complete plan: `{ name, stages: [{ id, name, goal, description, steps }] }`.
-    pub fn plan(&mut self, name: &'static str) {
+    pub(crate) fn plan(&mut self, name: &'static str) {
         let Some(node) = self.fields.required(name) else {
             self.is_incomplete = true;
             return;
@@ -218,7 +218,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
         self.put(name, part);
     }
 
-    pub fn steps(&mut self, name: &'static str) {
+    pub(crate) fn steps(&mut self, name: &'static str) {
         self.required_items(name, "step", |step| step.id_and_texts());
     }
 
@@ -283,7 +283,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
     }
 
     /// The action, if there were no errors. Errors of the general action reader are reported at the field that they concern.
-    pub fn finish(self, kind: &'static str) -> Option<AuthorAction> {
+    pub(crate) fn finish(self, kind: &'static str) -> Option<AuthorAction> {
         let Self { fields, parts, mistakes, is_incomplete, .. } = self;
         if is_incomplete || fields.findings().author_errors() > mistakes {
             return None;

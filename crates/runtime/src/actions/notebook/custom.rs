@@ -19,7 +19,7 @@ use crate::program::turn::{Turn, fitting};
 use bcc_lang::value::scopes::{Scope, ScopeLayer};
 
 /// The maximum size of the stored output of a command, in bytes: it becomes part of the session.
-pub const MAX_RESULT_BYTES: usize = 256 * 1024;
+pub(crate) const MAX_RESULT_BYTES: usize = 256 * 1024;
 
 /// The length of the end of the standard error that is logged (`--log debug`), in bytes.
 const MAX_LOGGED_BYTES: usize = 2_000;

@@ -27,7 +27,7 @@ pub const TEMPLATE: &str = "exec";
 
 pub const VERSION: u32 = 1;
 
-pub const PROMPT: PromptNames = PromptNames {
+pub(crate) const PROMPT: PromptNames = PromptNames {
     common: &PROMPT_NAMES,
     names: &["code", "failure", "earlier_code", "attempt", "most_attempts"],
     outputs: false,

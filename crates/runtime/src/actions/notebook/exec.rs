@@ -9,7 +9,7 @@ use crate::program::prompt::PromptNames;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::script::time::{ONE_DAY, time};
 
-pub struct ExecKind;
+pub(crate) struct ExecKind;
 
 impl Kind for ExecKind {
     fn about(&self) -> KindInfo {

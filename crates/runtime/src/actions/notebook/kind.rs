@@ -16,10 +16,10 @@ use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
 
 /// The name of the permission to run code in bcc-script.toml.
-pub const NEEDS_EXEC: &str = "exec";
+pub(crate) const NEEDS_EXEC: &str = "exec";
 
 /// A notebook action of a script.
-pub struct NotebookKind {
+pub(crate) struct NotebookKind {
     pub action: AuthorAction,
     /// How long its code may run.
     pub timeout: Option<Duration>,

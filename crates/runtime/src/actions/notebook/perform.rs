@@ -22,7 +22,7 @@ use crate::program::flow::{ActionError, EffectAnnouncement, Flow};
 use crate::program::turn::Turn;
 
 /// The kind of the effect that runs code.
-pub const EXEC: &str = "exec";
+pub(crate) const EXEC: &str = "exec";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -148,7 +148,7 @@ impl RunningAction {
     }
 
     /// Announces that the code will run. The turn in which the effect is due runs it.
-    pub fn announce(self) -> PerformStep {
+    pub(crate) fn announce(self) -> PerformStep {
         PerformStep::Continue(Flow::Effect(self.announcement()), Box::new(self))
     }
 }

@@ -37,7 +37,7 @@ pub static ADD: PlainKind = PlainKind {
 };
 
 /// Starts the thinking of an agent, in its own cell (docs/notebook.md).
-pub static IS_THINKING: PlainKind = PlainKind {
+pub(crate) static IS_THINKING: PlainKind = PlainKind {
     name: "is_thinking",
     schema: include_str!("../../../../../schemas/actions/is_thinking.json"),
     page: include_str!("../../../../../docs/actions/is_thinking.md"),
@@ -50,7 +50,7 @@ pub static IS_THINKING: PlainKind = PlainKind {
 };
 
 /// Ends the current thinking (docs/notebook.md).
-pub static FINISH_THINKING: PlainKind = PlainKind {
+pub(crate) static FINISH_THINKING: PlainKind = PlainKind {
     name: "finish_thinking",
     schema: include_str!("../../../../../schemas/actions/finish_thinking.json"),
     page: include_str!("../../../../../docs/actions/finish_thinking.md"),
@@ -58,7 +58,7 @@ pub static FINISH_THINKING: PlainKind = PlainKind {
 };
 
 /// Starts a chapter of the notebook (docs/notebook.md).
-pub static NEW_CHAPTER: PlainKind = PlainKind {
+pub(crate) static NEW_CHAPTER: PlainKind = PlainKind {
     name: "new_chapter",
     schema: include_str!("../../../../../schemas/actions/new_chapter.json"),
     page: include_str!("../../../../../docs/actions/new_chapter.md"),
@@ -66,7 +66,7 @@ pub static NEW_CHAPTER: PlainKind = PlainKind {
 };
 
 /// Starts a section of the notebook (docs/notebook.md).
-pub static NEW_SECTION: PlainKind = PlainKind {
+pub(crate) static NEW_SECTION: PlainKind = PlainKind {
     name: "new_section",
     schema: include_str!("../../../../../schemas/actions/new_section.json"),
     page: include_str!("../../../../../docs/actions/new_section.md"),
@@ -74,7 +74,7 @@ pub static NEW_SECTION: PlainKind = PlainKind {
 };
 
 /// Sets the title of the notebook (docs/notebook.md).
-pub static UPDATE_TITLE: PlainKind = PlainKind {
+pub(crate) static UPDATE_TITLE: PlainKind = PlainKind {
     name: "update_title",
     schema: include_str!("../../../../../schemas/actions/update_title.json"),
     page: include_str!("../../../../../docs/actions/update_title.md"),
@@ -82,7 +82,7 @@ pub static UPDATE_TITLE: PlainKind = PlainKind {
 };
 
 /// Replaces the plan of the session (docs/notebook.md).
-pub static UPDATE_WORKFLOW: PlainKind = PlainKind {
+pub(crate) static UPDATE_WORKFLOW: PlainKind = PlainKind {
     name: "update_workflow",
     schema: include_str!("../../../../../schemas/actions/update_workflow.json"),
     page: include_str!("../../../../../docs/actions/update_workflow.md"),
@@ -90,7 +90,7 @@ pub static UPDATE_WORKFLOW: PlainKind = PlainKind {
 };
 
 /// Replaces the steps of a stage of the plan (docs/notebook.md).
-pub static UPDATE_STAGE_STEPS: PlainKind = PlainKind {
+pub(crate) static UPDATE_STAGE_STEPS: PlainKind = PlainKind {
     name: "update_stage_steps",
     schema: include_str!("../../../../../schemas/actions/update_stage_steps.json"),
     page: include_str!("../../../../../docs/actions/update_stage_steps.md"),
@@ -98,7 +98,7 @@ pub static UPDATE_STAGE_STEPS: PlainKind = PlainKind {
 };
 
 /// Completes a step of the plan (docs/notebook.md).
-pub static END_PHASE: PlainKind = PlainKind {
+pub(crate) static END_PHASE: PlainKind = PlainKind {
     name: "end_phase",
     schema: include_str!("../../../../../schemas/actions/end_phase.json"),
     page: include_str!("../../../../../docs/actions/end_phase.md"),
@@ -106,7 +106,7 @@ pub static END_PHASE: PlainKind = PlainKind {
 };
 
 /// Changes the state of the state machine of the notebook by an event of the author (docs/notebook.md).
-pub static NEXT_EVENT: PlainKind = PlainKind {
+pub(crate) static NEXT_EVENT: PlainKind = PlainKind {
     name: "next_event",
     schema: include_str!("../../../../../schemas/actions/next_event.json"),
     page: include_str!("../../../../../docs/actions/next_event.md"),

@@ -15,7 +15,7 @@ const MAX_CELLS: usize = 500;
 const PAGE: usize = 100;
 
 /// Called before `next` runs: handles a lost memory. Returns the effect of it as text.
-pub async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Option<String>, ActionError> {
+pub(crate) async fn restore_memory(turn: &Turn<'_>, next: &Cell) -> Result<Option<String>, ActionError> {
     let kernel = &turn.services.host.kernel;
     if turn.notebook_state().executed == 0 || kernel.executed_cells() > 0 {
         return Ok(None);

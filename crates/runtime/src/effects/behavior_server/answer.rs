@@ -8,7 +8,7 @@ use crate::effects::behaviors::{BehaviorPiece, ResponseStream, ServerError};
 use bcc_llm::http::body::ResponseBody;
 
 /// An answer that is parsed while it is received.
-pub struct ServerAnswer {
+pub(crate) struct ServerAnswer {
     name: String,
     /// `None` once it has ended or failed.
     body: Option<ResponseBody>,
@@ -19,7 +19,7 @@ pub struct ServerAnswer {
 
 impl ServerAnswer {
     /// Starts with the first bytes of an answer; without any, the answer is empty.
-    pub fn new(name: &str, body: ResponseBody, first: Option<&[u8]>) -> Self {
+    pub(crate) fn new(name: &str, body: ResponseBody, first: Option<&[u8]>) -> Self {
         let mut answer = Self { name: name.to_owned(), body: Some(body), pieces: AnswerPieces::default(), error: None };
         answer.feed(first);
         answer

@@ -9,7 +9,7 @@ use bcc_llm::http::body::BodyError;
 use bcc_llm::model::error::TimeoutPhase;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BehaviorServerError {
+pub(crate) enum BehaviorServerError {
     Unreachable,
     /// A response with this status, and the pause that the server requests.
     Status(u16, Option<Duration>),
@@ -25,11 +25,11 @@ impl From<BodyError> for BehaviorServerError {
 
 impl BehaviorServerError {
     /// Whether the same request may succeed a little later.
-    pub const fn is_transient(&self) -> bool {
+    pub(crate) const fn is_transient(&self) -> bool {
         matches!(self, Self::Unreachable | Self::Broken(BodyError::CutOff) | Self::Status(429 | 500..=599, _))
     }
 
-    pub fn to_server_error(&self, name: &str) -> ServerError {
+    pub(crate) fn to_server_error(&self, name: &str) -> ServerError {
         let (code, message, help) = match self {
             Self::Unreachable => (
                 "server-unreachable",

@@ -10,7 +10,7 @@ use bcc_llm::http::body::BodyError;
 use bcc_llm::http::value_stream::{StreamItem, ValueStream};
 
 #[derive(Debug, Default)]
-pub struct AnswerPieces {
+pub(crate) struct AnswerPieces {
     values: ValueStream,
     response: Option<Map<String, Value>>,
     streamed: bool,
@@ -22,14 +22,14 @@ impl AnswerPieces {
     ///
     /// # Errors
     /// Those of [`ValueStream::feed`], and errors that the server reports. The pieces before an error can still be taken.
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), BehaviorServerError> {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<(), BehaviorServerError> {
         let result = self.values.feed(bytes);
         self.process_values()?;
         Ok(result?)
     }
 
     /// Called when there are no more bytes: the remaining pieces become available.
-    pub fn end(&mut self) -> Result<(), BehaviorServerError> {
+    pub(crate) fn end(&mut self) -> Result<(), BehaviorServerError> {
         let result = self.values.end();
         self.process_values()?;
         result?;
@@ -51,11 +51,11 @@ impl AnswerPieces {
         Ok(())
     }
 
-    pub fn take(&mut self) -> Option<BehaviorPiece> {
+    pub(crate) fn take(&mut self) -> Option<BehaviorPiece> {
         self.ready.pop_front()
     }
 
-    pub const fn is_done(&self) -> bool {
+    pub(crate) const fn is_done(&self) -> bool {
         self.values.is_done()
     }
 

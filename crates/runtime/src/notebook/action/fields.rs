@@ -11,7 +11,7 @@ use crate::notebook::workflow::{MAX_NAME, is_id};
 pub const MAX_CONTENT_BYTES: usize = 1024 * 1024;
 
 /// The maximum number of pieces of a thought.
-pub const MAX_PIECES: usize = 200;
+pub(crate) const MAX_PIECES: usize = 200;
 
 /// The maximum size of the extra metadata of a cell as JSON, in bytes.
 pub const MAX_EXTRA_BYTES: usize = 64 * 1024;

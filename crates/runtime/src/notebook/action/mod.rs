@@ -12,7 +12,7 @@ mod forms;
 pub mod reader;
 
 /// The id that refers to the last added code cell.
-pub const LAST_ADDED: &str = "lastAddedCellId";
+pub(crate) const LAST_ADDED: &str = "lastAddedCellId";
 
 /// The names of the actions in docs/notebook.md.
 pub const NAMES: [&str; 11] = [

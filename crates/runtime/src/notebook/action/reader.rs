@@ -12,7 +12,7 @@ use crate::notebook::error::field_error;
 use crate::notebook::workflow::{Workflow, check_steps, read_steps};
 
 /// The maximum length of a cell id according to nbformat, in characters.
-pub const MAX_CELL_ID: usize = 64;
+pub(crate) const MAX_CELL_ID: usize = 64;
 
 /// The metadata fields with their own members; other fields are stored in `extra`.
 const METADATA: [&str; 11] = [

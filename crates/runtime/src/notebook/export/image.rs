@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// The maximum size of an embedded image in markdown or HTML, as base64 in bytes. The `.ipynb` file contains all images.
-pub const MAX_IMAGE_BYTES: usize = 8 * 1024 * 1024;
+pub(crate) const MAX_IMAGE_BYTES: usize = 8 * 1024 * 1024;
 
 /// The image types that are shown.
 const PICTURES: [&str; 3] = ["image/png", "image/jpeg", "image/gif"];
@@ -31,7 +31,7 @@ pub fn picture(data: &Map<String, Value>) -> Option<Picture> {
 }
 
 /// Whether an address is an embedded image, as markdown may contain.
-pub fn is_picture_address(address: &str) -> bool {
+pub(crate) fn is_picture_address(address: &str) -> bool {
     address.len() <= MAX_IMAGE_BYTES
         && PICTURES.iter().any(|mime| {
             let data = address.strip_prefix("data:").and_then(|rest| rest.strip_prefix(mime));

@@ -87,7 +87,7 @@ fn output(output: &CellOutput, language: Language) -> String {
 }
 
 /// The text for an image that is not shown.
-pub fn omitted_image(mime: &str, bytes: usize, language: Language) -> String {
+pub(crate) fn omitted_image(mime: &str, bytes: usize, language: Language) -> String {
     let bytes = bytes.to_string();
     language.format(
         "omitted here: {mime}, {bytes} bytes; the .ipynb file contains it",
@@ -96,12 +96,12 @@ pub fn omitted_image(mime: &str, bytes: usize, language: Language) -> String {
 }
 
 /// The types of data that no format can show.
-pub fn mime_types(data: &Map<String, Value>) -> String {
+pub(crate) fn mime_types(data: &Map<String, Value>) -> String {
     data.keys().map(|mime| one_line(mime)).collect::<Vec<_>>().join(", ")
 }
 
 /// The alternative text of an image.
-pub fn alt_text(data: &Map<String, Value>) -> String {
+pub(crate) fn alt_text(data: &Map<String, Value>) -> String {
     let text = data.get("text/plain").and_then(Value::as_str).unwrap_or("image");
     one_line(text).chars().take(100).collect()
 }

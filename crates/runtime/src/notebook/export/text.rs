@@ -4,7 +4,7 @@ use crate::notebook::cell::{Cell, CellEnd};
 use bcc_lang::message::language::Language;
 
 /// The maximum length of a heading in a table of contents, in characters.
-pub const MAX_HEADING: usize = 120;
+pub(crate) const MAX_HEADING: usize = 120;
 
 /// The heading of a thinking cell, on one line.
 pub fn thinking_title(cell: &Cell, language: Language) -> String {
@@ -78,7 +78,7 @@ pub fn quoted(text: &str) -> String {
 }
 
 /// `text` escaped so that it has no markdown syntax.
-pub fn escape_markdown(text: &str) -> String {
+pub(crate) fn escape_markdown(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_ascii_punctuation() {

@@ -8,16 +8,16 @@ use crate::notebook::cell::Cell;
 pub const MAX_CONTENT_BYTES: usize = 4_000;
 
 /// The maximum size of the text of one output, in bytes.
-pub const MAX_OUTPUT_BYTES: usize = 1_000;
+pub(crate) const MAX_OUTPUT_BYTES: usize = 1_000;
 
 /// The maximum number of outputs of one cell. The last ones are sent, because an error comes last.
-pub const MAX_OUTPUTS: usize = 5;
+pub(crate) const MAX_OUTPUTS: usize = 5;
 
 /// The maximum size of an id or of one text in the metadata of a cell, in bytes.
 pub const MAX_NAME_BYTES: usize = 200;
 
 /// The maximum size of one variable, in bytes.
-pub const MAX_VARIABLE_BYTES: usize = 2_000;
+pub(crate) const MAX_VARIABLE_BYTES: usize = 2_000;
 
 /// The mark at the end of a cut text.
 const ELLIPSIS: &str = "…";
@@ -49,7 +49,7 @@ pub fn first<'a>(items: impl Iterator<Item = &'a String>, factor: usize, max: us
 }
 
 /// The first items that fit into `max` bytes in total.
-pub fn fitting(items: impl Iterator<Item = Value>, max: usize) -> Vec<Value> {
+pub(crate) fn fitting(items: impl Iterator<Item = Value>, max: usize) -> Vec<Value> {
     let mut available = max;
     items
         .map_while(|item| {

@@ -101,11 +101,15 @@ pub const RENAMED: [Renamed; 64] = [
 
 /// The context fields that were removed from the protocol (docs/protocol.md). They are ignored and never sent. (`updated_steps`
 /// is also a parameter of `update_stage_steps`, which still exists.)
-pub const REMOVED: [&str; 5] = ["stageStatus", "stage_status", "checklist", "thinking", "updated_steps"];
+pub(crate) const REMOVED: [&str; 5] = ["stageStatus", "stage_status", "checklist", "thinking", "updated_steps"];
 
 /// `object` with current names. Adds a note to `notes` for each renamed or ignored field. If both names are present, the
 /// current one is used.
-pub fn current_names(place: PayloadObject, object: &Map<String, Value>, notes: &mut Vec<String>) -> Map<String, Value> {
+pub(crate) fn current_names(
+    place: PayloadObject,
+    object: &Map<String, Value>,
+    notes: &mut Vec<String>,
+) -> Map<String, Value> {
     let mut renewed = Map::new();
     for (name, value) in object {
         if matches!(place, PayloadObject::Request | PayloadObject::Context) && REMOVED.contains(&name.as_str()) {
@@ -128,7 +132,7 @@ pub fn current_names(place: PayloadObject, object: &Map<String, Value>, notes: &
 }
 
 /// The legacy name of a current name, for servers of the legacy form; the same name if it was never changed.
-pub fn legacy_name(place: PayloadObject, current: &'static str) -> &'static str {
+pub(crate) fn legacy_name(place: PayloadObject, current: &'static str) -> &'static str {
     RENAMED
         .iter()
         .find(|renamed| renamed.place == place && renamed.current == current)

@@ -11,7 +11,7 @@ use crate::notebook::protocol::response::UnreadableResponse;
 use crate::notebook::state::{Fsm, SectionProgress};
 
 /// The maximum number of cells of an observation that are read.
-pub const MAX_READ_CELLS: usize = 1_000;
+pub(crate) const MAX_READ_CELLS: usize = 1_000;
 
 /// The state of a session according to an observation, independent of its form.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -10,16 +10,16 @@ use crate::notebook::protocol::read::{boolean, count, object, text, texts};
 use crate::notebook::workflow::Workflow;
 
 /// The maximum number of actions of one response; further ones are omitted.
-pub const MAX_ACTIONS: usize = 1_000;
+pub(crate) const MAX_ACTIONS: usize = 1_000;
 
 /// The maximum size of one action as JSON, in bytes; larger ones are omitted.
-pub const MAX_ACTION_BYTES: usize = 1024 * 1024;
+pub(crate) const MAX_ACTION_BYTES: usize = 1024 * 1024;
 
 /// The maximum number of variables of one update.
 pub const MAX_VARIABLES: usize = 200;
 
 /// The maximum size of one variable of an update as JSON, in bytes; larger ones are omitted.
-pub const MAX_VARIABLE_BYTES: usize = 16 * 1024;
+pub(crate) const MAX_VARIABLE_BYTES: usize = 16 * 1024;
 
 /// The maximum size of a plan as JSON, in bytes.
 pub const MAX_PLAN_BYTES: usize = 1024 * 1024;

@@ -10,7 +10,7 @@ use bcc_lang::script::legacy_fields::{current_spelling, is_legacy_output};
 use bcc_lang::value::depth::is_deeper_than;
 
 /// The condition of an action that a plan skips. The action stays in the list, so that references to it stay valid.
-pub const NEVER: &str = "false";
+pub(crate) const NEVER: &str = "false";
 
 /// The maximum size, in bytes of JSON, of new content in a plan.
 const MAX_BYTES: usize = 16 * 1024;
@@ -41,7 +41,7 @@ pub fn is_skipped(action: &Value) -> bool {
 }
 
 /// The list that a plan is applied to, with the current position of the visit and its position when the plan was requested.
-pub struct PlanEdit<'a> {
+pub(crate) struct PlanEdit<'a> {
     pub actions: &'a [Value],
     /// The current position of the visit.
     pub now: Cursor,
@@ -51,7 +51,7 @@ pub struct PlanEdit<'a> {
 
 impl PlanEdit<'_> {
     /// Rejects plans that would make the topic grow or nest without limit.
-    pub fn check_size(plan: &OrchestrationPlan) -> Result<(), PlanError> {
+    pub(crate) fn check_size(plan: &OrchestrationPlan) -> Result<(), PlanError> {
         let modifications = plan.modifications.clone().map(Value::Object);
         for part in plan.new_action.iter().chain(modifications.iter()) {
             if is_deeper_than(part, MAX_DEPTH) {
@@ -67,7 +67,7 @@ impl PlanEdit<'_> {
     }
 
     /// `insert`: the new action goes to the position, before the action that is there now.
-    pub fn insert(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanError> {
+    pub(crate) fn insert(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanError> {
         let new = plan.new_action.as_ref().and_then(Value::as_object);
         let new = new.ok_or_else(|| incomplete("insert", "new_action"))?;
         let new = Value::Object(with_current_names(new));
@@ -101,7 +101,7 @@ impl PlanEdit<'_> {
     }
 
     /// `modify`: fields of the config of one action.
-    pub fn modify(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanError> {
+    pub(crate) fn modify(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanError> {
         let changes = plan.modifications.as_ref().filter(|changes| !changes.is_empty());
         let changes = changes.ok_or_else(|| incomplete("modify", "modifications"))?;
         // Models write the fields with or without the `config` around them; both mean the same.
@@ -153,7 +153,7 @@ impl PlanEdit<'_> {
     }
 
     /// `skip`: one pending action does not run. The last remaining action of a topic cannot be skipped.
-    pub fn skip(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanError> {
+    pub(crate) fn skip(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanError> {
         let position = plan.target_position.as_ref().ok_or_else(|| incomplete("skip", "target_position"))?;
         let at = self.target(position)?;
         if self.now.started && at == self.now.at {
@@ -176,7 +176,7 @@ impl PlanEdit<'_> {
     }
 
     /// `reorder`: the pending actions that are not skipped, each once. Skipped ones keep their positions.
-    pub fn reorder(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanError> {
+    pub(crate) fn reorder(&self, plan: &OrchestrationPlan) -> Result<Vec<Value>, PlanError> {
         let order = plan.order.as_ref().filter(|order| !order.is_empty());
         let order = order.ok_or_else(|| incomplete("reorder", "order"))?;
         let mut chosen: Vec<&Value> = Vec::with_capacity(order.len());

@@ -60,7 +60,7 @@ pub struct Cursor {
 
 impl Cursor {
     /// The index of the first pending action.
-    pub fn first_pending(self) -> usize {
+    pub(crate) fn first_pending(self) -> usize {
         self.at + usize::from(self.started)
     }
 }

@@ -48,7 +48,7 @@ pub struct Accepted {
 
 impl Plans {
     /// Whether this visit has reached its limit of plans or of requests.
-    pub fn are_used_up(&self) -> bool {
+    pub(crate) fn are_used_up(&self) -> bool {
         self.count() >= MAX_PLANS || self.requests >= MAX_PLAN_REQUESTS
     }
 

@@ -23,7 +23,7 @@ border-bottom:1px solid #8884}</style>";
 const LINES: std::ops::RangeInclusive<usize> = 3..=24;
 
 /// An output as HTML; empty if it shows nothing.
-pub fn output_html(output: &CellOutput, language: Language) -> String {
+pub(crate) fn output_html(output: &CellOutput, language: Language) -> String {
     match output {
         CellOutput::Stream { name, text } => preformatted(text, name),
         CellOutput::Error { name, value, traceback } => {

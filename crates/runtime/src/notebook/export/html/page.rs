@@ -25,7 +25,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src dat
 const MAX_HEADINGS: usize = 2_000;
 
 #[derive(Debug, Default)]
-pub struct HtmlPage {
+pub(crate) struct HtmlPage {
     cells: u64,
     headings: Vec<Heading>,
 }
@@ -38,7 +38,7 @@ struct Heading {
 }
 
 impl HtmlPage {
-    pub fn head(&self, brief: &NotebookMetadata) -> String {
+    pub(crate) fn head(&self, brief: &NotebookMetadata) -> String {
         let lang = if brief.language == Language::Chinese { "zh" } else { "en" };
         let mut page = format!("<!DOCTYPE html>\n<html lang=\"{lang}\">\n<head>\n<meta charset=\"utf-8\">\n");
         page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
@@ -58,7 +58,7 @@ impl HtmlPage {
         page
     }
 
-    pub fn cell(&mut self, cell: &Cell, brief: &NotebookMetadata) -> String {
+    pub(crate) fn cell(&mut self, cell: &Cell, brief: &NotebookMetadata) -> String {
         self.cells += 1;
         let metadata = &cell.metadata;
         let is_heading = cell.kind == CellKind::Markdown && (metadata.is_chapter || metadata.is_section);
@@ -82,7 +82,7 @@ impl HtmlPage {
         }
     }
 
-    pub fn tail(&self, brief: &NotebookMetadata) -> String {
+    pub(crate) fn tail(&self, brief: &NotebookMetadata) -> String {
         let cell_count = counted(self.cells, brief.language);
         let parts = [brief.script.as_str(), brief.session.as_str(), &cell_count].map(|part| escaped(&one_line(part)));
         format!("<footer>{}</footer>\n</main>\n{}</body>\n</html>\n", parts.join(" · "), self.contents(brief.language))

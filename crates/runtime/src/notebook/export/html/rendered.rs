@@ -8,13 +8,13 @@ use crate::notebook::export::html::escape::escaped;
 use crate::notebook::export::image::is_picture_address;
 
 /// The maximum size of text that is read as markdown, in bytes; longer text is shown as is.
-pub const MAX_MARKDOWN_BYTES: usize = 1024 * 1024;
+pub(crate) const MAX_MARKDOWN_BYTES: usize = 1024 * 1024;
 
 /// The allowed prefixes of link addresses.
 const SCHEMES: [&str; 3] = ["http://", "https://", "mailto:"];
 
 /// `text`, read as markdown, as HTML.
-pub fn markdown_html(text: &str) -> String {
+pub(crate) fn markdown_html(text: &str) -> String {
     if text.len() > MAX_MARKDOWN_BYTES {
         return format!("<pre class=\"raw\">{}</pre>\n", escaped(text));
     }
