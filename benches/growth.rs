@@ -1,4 +1,4 @@
-//! Measures whether a long session stays as fast as a short one and its store grows linearly (the issue asks for turn 10,000 at most
+//! Measures whether a long session stays as fast as a short one and its store grows linearly (target: turn 10,000 at most
 //! 1.1 × turn 10).
 //!
 //! Two measurements: the tenth turn of new sessions compared with turns from the 10,000th on, alternately; and the size of the store

@@ -1,4 +1,4 @@
-//! Measures the time from the start of the program to its first output, and its peak memory (the issue asks for at most 15 ms and
+//! Measures the time from the start of the program to its first output, and its peak memory (target: at most 15 ms and
 //! 30 MB): the release build, run on `scripts/welcome.yaml` through a pipe.
 //!
 //! `BCC_BENCH_RUNS` sets the number of runs of each kind (60).

@@ -1,4 +1,4 @@
-//! Measures the time of conversation tests: 1,000 conversations of ten turns (the issue asks for at most 5 s on two processors).
+//! Measures the time of conversation tests: 1,000 conversations of ten turns (target: at most 5 s on two processors).
 //!
 //! `BCC_BENCH_TALKS` sets the number of conversations (1,000).
 

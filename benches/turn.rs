@@ -1,4 +1,4 @@
-//! Measures the cost of a turn: in memory, and on a disk compared with the bare commits that it makes (the issue asks for at most 60 µs
+//! Measures the cost of a turn: in memory, and on a disk compared with the bare commits that it makes (target: at most 60 µs
 //! and at most 1.3 ×).
 //!
 //! Both sides of the ratio are measured alternately on the same disk and in the same process, so that other disk load affects both.

@@ -1,5 +1,5 @@
 //! Measures the cost of checking scripts, in one thread and without a disk: the bare YAML parse, the tree, the reading, the check of `run`
-//! and the check of `validate`, for a script of 300 lines and one of 3 MB (the issue asks for at most 2.5 × the bare parse there).
+//! and the check of `validate`, for a script of 300 lines and one of 3 MB (target: at most 2.5 × the bare parse there).
 //!
 //! The stages alternate, so that other load affects all of them. `BCC_BENCH_RUNS` sets the number of runs (200 and 10).
 

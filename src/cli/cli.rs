@@ -32,7 +32,7 @@ pub struct Arguments {
 pub enum Command {
     /// Run a script in the terminal, through a pipe, or for another program (--json)
     Run(run::RunArgs),
-    /// Check scripts, skills, tests and templates, and fix what can be fixed safely
+    /// Check scripts, skills, tests and templates; --fix applies the safe fixes
     Validate(validate::ValidateArgs),
     /// Run conversation tests
     Test(test::TestArgs),
@@ -48,7 +48,7 @@ pub enum Command {
     Trust(trust::TrustArgs),
     /// Explain a diagnostic and how to fix it, or list all diagnostics
     Explain(explain::ExplainArgs),
-    /// Update scripts that use legacy syntax, without changing anything else
+    /// Show the changes that replace legacy syntax; --write applies them
     Migrate(migrate::MigrateArgs),
     /// List, show, render, diff, create and check prompt templates
     #[command(subcommand)]

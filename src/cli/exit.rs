@@ -1,4 +1,4 @@
-//! Exit codes (README.md).
+//! Exit codes (docs/sessions.md, "Exit codes").
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {

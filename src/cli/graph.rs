@@ -16,7 +16,7 @@ use bcc_engine::files::write::is_same_file;
 
 #[derive(Debug, Args)]
 pub struct GraphArgs {
-    /// Script to run
+    /// Script to draw
     pub file: PathBuf,
     /// Output format [default: mermaid, or dot if --output ends in .dot or .gv]
     #[arg(long, value_enum)]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
-use bcc_lang::message::message::Message;
+use bcc_lang::message::message::{Joint, Message};
 
 const OPTION: &str = "--lang";
 
@@ -87,6 +87,11 @@ impl<T: Translate + ?Sized> Translate for &T {
 /// A translated text of this program with values for its `{placeholders}` ([`Language::format`]).
 pub fn filled(literal: &str, values: &[(&str, &str)]) -> String {
     chosen().format(literal, values)
+}
+
+/// The parts of a line, separated by the comma of the language.
+pub fn listed(parts: &[String]) -> String {
+    Message::list(Joint::Comma, parts.iter().map(Message::text)).render(chosen())
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ pub struct RunArgs {
     /// Keep this file up to date with the notebook of the session (.ipynb, .md or .html)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub notebook: Option<PathBuf>,
-    /// Seed for all random choices
+    /// Seed, stored with the session; nothing in this release uses random values
     #[arg(long, value_name = "N", help_heading = "Reproducible runs")]
     pub seed: Option<u64>,
     /// Start the clock at this time and advance it 1 ms per event

@@ -19,7 +19,7 @@ use bcc_lang::source::near::near_miss;
 
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// What to describe: script, skill, test, document (any of the three), template, config (bcc-script.toml), or an
+    /// What to describe: script, skill, test, document (any of these), template, config (bcc-script.toml), or an
     /// action type such as ai_ask
     #[arg(value_name = "NAME", default_value = "script")]
     pub name: String,

@@ -108,7 +108,7 @@ pub struct ResumeArgs {
     /// as turns=400; can be repeated. Also applies to later resumes
     #[arg(long, value_name = "NAME=NUMBER[,…]")]
     pub budget: Vec<String>,
-    /// Use another model from now on
+    /// Use another model for this resume; later resumes use the model of the session again
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// Continue the recording of the session, or start one
@@ -206,9 +206,12 @@ async fn list(store: &StoreArgs, environment: &Environment) -> Result<Exit, Engi
     let archive = open_existing(store, environment, Access::Read)?;
     for row in archive.sessions().await? {
         let updated = row.updated_at.get(..19).unwrap_or(&row.updated_at).replace('T', " ");
-        let status = translated(row.status.as_str());
+        let status = row.status.as_str();
         let user = filled("user {user}", &[("user", &row.user)]);
-        let answers = filled("{answers} answers", &[("answers", &row.answers.to_string())]);
+        let answers = match row.answers {
+            1 => translated("1 answer").into_owned(),
+            count => filled("{answers} answers", &[("answers", &count.to_string())]),
+        };
         print(&format!(
             "{}\t{status}\t{}\t{user}\t{answers}\t{updated}\t{}",
             row.id,

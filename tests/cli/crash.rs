@@ -285,7 +285,7 @@ fn a_second_process_is_told_the_holder_of_a_session_and_a_kill_releases_it() {
     ] {
         let second = home.finish(&arguments, "an answer\n");
         assert_eq!(second.code, Some(1), "{arguments:?}: {}", second.err);
-        assert!(second.err.contains(&format!("process {}", holder.id())), "{}", second.err);
+        assert!(second.err.contains(&format!("pid {}", holder.id())), "{}", second.err);
         // With `--json` the output is an error event and nothing else: only the process that holds the session sees committed events.
         let output_events = second.events();
         let all_errors = output_events.iter().all(|event| event["type"] == "error" && event.get("seq").is_none());

@@ -1,5 +1,5 @@
-//! A monitor delays nothing: with one that takes five seconds, turns are as fast as with none (004, unit test 7 and
-//! "验证监控线程与主线程并行执行,性能无阻塞"). Time is virtual, so equal times are exactly equal.
+//! A monitor delays nothing: with one that takes five seconds, turns are as fast as with none (docs/acceptance-004.md, unit
+//! test 7). Time is virtual, so equal times are exactly equal.
 
 use crate::stage;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Background analyses: one at a time, never waited for, and ended with their session (004, unit test 7). Time is virtual.
+//! Background analyses: one at a time, never waited for, and ended with their session (docs/acceptance-004.md, unit
+//! test 7). Time is virtual.
 
 use crate::watching;
 use std::sync::Arc;

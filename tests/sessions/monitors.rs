@@ -1,5 +1,5 @@
-//! Monitors: 004's "监控处理器设计", its unit tests 8 and 9 and integration tests 4 to 6 as far as they concern what happens between a
-//! turn and the prompt of the next.
+//! Monitors (docs/monitors.md): what happens between a turn and the prompt of the next. Includes unit tests 8 and 9 and integration
+//! tests 4 to 6 of docs/acceptance-004.md, as far as they concern this.
 
 use crate::checking;
 use crate::stage;

@@ -1,5 +1,5 @@
-//! Notebooks: the eleven actions of docs/notebook.md as data: their forms, their effects, and what is rejected. The worked examples of
-//! 000 are in `tests/notebook/examples/`; examples of its other rules are in `more/`.
+//! Notebooks: the eleven actions of docs/notebook.md as data: their forms, their effects, and what is rejected. Worked examples
+//! of each action and of a sequence are in `tests/notebook/examples/`; examples of other rules are in `tests/notebook/more/`.
 
 mod book;
 mod bounds;

@@ -1,5 +1,5 @@
-//! Tests of the acceptance page of 004 (`docs/acceptance-004.md`): every test and page that it names exists, and every item has at least
-//! one.
+//! Tests of the acceptance page of requirements 004 (docs/acceptance-004.md): every test and page that it names exists, and every item
+//! has at least one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ fn every_item_of_004_names_tests_and_pages_that_exist() {
         }
     }
     assert_eq!(problems, Vec::<String>::new());
-    // The number of items that 004 has.
+    // The number of items in each list of requirements 004, which the page describes.
     let counts: Vec<(&str, usize)> = [
         ("数据结构验收", 4),
         ("Action主线程层验收", 10),

@@ -330,13 +330,16 @@ fn the_cycle_rule_finds_every_form_of_a_path() {
 #[test]
 fn the_path_rule_ignores_tests() {
     let tests = "fn f() {}\n#[cfg(test)]\nmod tests {\n    use super::*;\n    fn g() { super::f() }\n}\n";
-    assert!(violations(explicit_paths, "crates/runtime/src/run/load.rs", tests).is_empty());
+    assert!(violations(explicit_paths, "crates/runtime/src/run/resume.rs", tests).is_empty());
     assert_eq!(
-        violations(explicit_paths, "crates/runtime/src/run/load.rs", &format!("{tests}use super::head::Head;")).len(),
+        violations(explicit_paths, "crates/runtime/src/run/resume.rs", &format!("{tests}use super::head::Head;")).len(),
         1
     );
-    assert_eq!(violations(explicit_paths, "crates/runtime/src/run/load.rs", "use super::*;").len(), 1);
-    assert_eq!(violations(explicit_paths, "crates/runtime/src/run/load.rs", "fn f() { super::head::new() }").len(), 1);
+    assert_eq!(violations(explicit_paths, "crates/runtime/src/run/resume.rs", "use super::*;").len(), 1);
+    assert_eq!(
+        violations(explicit_paths, "crates/runtime/src/run/resume.rs", "fn f() { super::head::new() }").len(),
+        1
+    );
     assert_eq!(
         violations(explicit_paths, "crates/runtime/src/run/mod.rs", "pub mod head;\npub(crate) use head::Head;").len(),
         1
@@ -431,7 +434,7 @@ fn the_kinds_rule_finds_an_action_that_names_another() {
 #[test]
 fn the_shape_rule_checks_the_length_and_the_first_line() {
     let long = format!("//! A file.\n{}", "\n".repeat(MAX_LINES));
-    assert_eq!(violations(shape, "crates/runtime/src/run/load.rs", &long).len(), 1);
-    assert_eq!(violations(shape, "crates/runtime/src/run/load.rs", "use std::fmt;").len(), 1);
-    assert!(violations(shape, "crates/runtime/src/run/load.rs", &long[..long.len() - 1]).is_empty());
+    assert_eq!(violations(shape, "crates/runtime/src/run/resume.rs", &long).len(), 1);
+    assert_eq!(violations(shape, "crates/runtime/src/run/resume.rs", "use std::fmt;").len(), 1);
+    assert!(violations(shape, "crates/runtime/src/run/resume.rs", &long[..long.len() - 1]).is_empty());
 }

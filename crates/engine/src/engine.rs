@@ -388,7 +388,7 @@ fn services(
 
 /// Identifies the process that holds the lock of a session, for the error message of others.
 fn holder() -> String {
-    format!("process {} since {}", std::process::id(), crate::clock::stamp(now()))
+    format!("pid {} ({})", std::process::id(), crate::clock::stamp(now()))
 }
 
 /// A new id: the script, the day, and a random suffix.

@@ -43,7 +43,7 @@ pub enum StoreError {
     )]
     CellUnreadable { id: String, number: u64 },
     #[error(
-        "the session {id:?} in the store {store} is in use by {holder}; wait until it ends, or end it, and try again"
+        "the session `{id}` in the store {store} is in use by {holder}; wait until it ends, or end it, and try again"
     )]
     Held {
         store: String,

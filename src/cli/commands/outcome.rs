@@ -106,7 +106,7 @@ fn parsing(outcome: &Value, call: &Value) -> Vec<String> {
     let count = outcome.pointer("/metadata/parse_retry_count").and_then(Value::as_u64);
     if let (Some(count), None) = (count, error) {
         let strategy = ParseStrategy::ALL.into_iter().find(|strategy| u64::from(strategy.number()) == count);
-        let name = strategy.map(|strategy| format!(", {}", strategy.name())).unwrap_or_default();
+        let name = strategy.map(|strategy| format!(" ({})", strategy.name())).unwrap_or_default();
         let values = [("count", count.to_string()), ("name", name)];
         lines.push(label("reply read", &filled("by strategy {count}{name}", &by_name(&values))));
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::cli::commands::trace::{by_name, label, times};
-use crate::cli::language::{filled, translated};
+use crate::cli::language::{filled, listed, translated};
 use bcc_runtime::run::location::{LocationKind, LocationLevel};
 use bcc_runtime::run::session::Session;
 
@@ -42,7 +42,7 @@ fn budget(session: &Session) -> String {
             None => text,
         }
     });
-    filled("used: {told}", &[("told", &resources.join(", "))])
+    filled("used: {told}", &[("told", &listed(&resources))])
 }
 
 /// The maximum number of rounds of the action at `path`, if `outcome` is of this action.
@@ -102,5 +102,5 @@ fn level_line(level: &LocationLevel, innermost: bool) -> String {
     } else {
         "".into()
     };
-    label(name, &format!("{}{waits}", parts.join(", ")))
+    label(name, &format!("{}{waits}", listed(&parts)))
 }

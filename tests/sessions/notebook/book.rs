@@ -76,7 +76,7 @@ impl Book {
         Ok(change.result)
     }
 
-    /// The notebook in the structure of 000.
+    /// The notebook in the JSON structure of the examples in `tests/notebook/`.
     pub(crate) fn view(&self) -> Value {
         let state = &self.state;
         let ids = |steps: Vec<&bcc_runtime::notebook::workflow::PlanStep>| -> Vec<String> {

@@ -20,6 +20,7 @@ pub const NAME: &str = "offline";
 
 /// The placeholder for an assessment, which requires a model.
 pub(crate) const NOT_ASSESSED: &str = "离线模式不作评估";
+const NOT_ASSESSED_ENGLISH: &str = "not assessed offline";
 
 /// The placeholder for a text, which requires a model.
 pub(crate) const NOT_WRITTEN: &str = "（离线模式：这里由模型来写。 / Offline: a model would write this.）";
@@ -82,16 +83,17 @@ fn conversation(task: &Task, metrics: &[&str]) -> Value {
             (outputs, filled || task.kind == "ai_say")
         }
     };
-    let assessed = |metric: &&str| ((*metric).to_owned(), Value::from(NOT_ASSESSED));
+    let not_assessed = not_assessed(task);
+    let assessed = |metric: &&str| ((*metric).to_owned(), Value::from(not_assessed));
     let mut reply = Map::new();
     let mut field = |name: &str, value: Value| reply.insert(name.to_owned(), value);
-    field("safety_risk", json!({ "detected": false, "risk_type": null, "confidence": null, "reason": NOT_ASSESSED }));
+    field("safety_risk", json!({ "detected": false, "risk_type": null, "confidence": null, "reason": not_assessed }));
     field("content", Value::from(if done { "" } else { &task.content }));
     field("EXIT", Value::from(if done { "YES" } else { "NO" }));
     field("BRIEF", Value::from(""));
     field("metrics", Value::Object(metrics.iter().map(assessed).collect()));
     field("progress_suggestion", Value::from(if done { "completed" } else { "continue_needed" }));
-    field("metadata", json!({ "emotional_tone": NOT_ASSESSED, "crisis_signal": false }));
+    field("metadata", json!({ "emotional_tone": not_assessed, "crisis_signal": false }));
     add_outputs(&mut reply, &task.wanted, outputs);
     Value::Object(reply)
 }
@@ -126,13 +128,20 @@ fn behavior(task: &Task) -> Value {
             { "action": "add", "content_type": "text", "content": NOT_WRITTEN },
         ],
         "context_update": { "variables": {}, "todo_list_update": removed, "section_progress": null },
-        "transition": { "target_achieved": todo.len() <= 1, "reason": NOT_ASSESSED },
+        "transition": { "target_achieved": todo.len() <= 1, "reason": not_assessed(task) },
     })
+}
+
+/// The placeholder in the language of the author's text.
+fn not_assessed(task: &Task) -> &'static str {
+    let is_chinese = |text: &str| text.chars().any(|c| matches!(c, '\u{3400}'..='\u{9fff}'));
+    let texts = task.wanted.iter().filter_map(|wanted| wanted.define.as_deref()).chain([task.content.as_str()]);
+    if texts.into_iter().any(is_chinese) { NOT_ASSESSED } else { NOT_ASSESSED_ENGLISH }
 }
 
 /// The reflection on a behavior: the step is done when its todo list is empty.
 fn reflection(task: &Task) -> Value {
-    json!({ "target_achieved": known_todo(task).is_empty(), "reason": NOT_ASSESSED })
+    json!({ "target_achieved": known_todo(task).is_empty(), "reason": not_assessed(task) })
 }
 
 fn known_todo(task: &Task) -> Vec<&str> {

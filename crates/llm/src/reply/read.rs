@@ -77,7 +77,7 @@ pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, Unread
         return Err(UnreadableReply { failures: parsed.failures });
     }
     for RepairRecord { kind, at } in &parsed.repairs {
-        warn!(%kind, at, "the text of the reply was mended");
+        warn!(%kind, at, "the text of the reply was repaired");
     }
     let original = parsed.object.clone();
     let (object, records) = coerce_object(parsed.object, shape);
@@ -85,7 +85,7 @@ pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, Unread
         // One line per reply; the events of the call contain what was expected for each field.
         let fields: Vec<String> =
             records.iter().map(|record| format!("{} {}", record.path, record.kind.name())).collect();
-        warn!(fields = fields.join(", "), "fields of the reply were bent");
+        warn!(fields = fields.join(", "), "fields of the reply were coerced");
     }
     let parse_retry_count = parsed.strategy.number();
     let (failures, repairs) = (parsed.failures, parsed.repairs);

@@ -1,5 +1,5 @@
-//! Action kinds that a project defines: the table `kinds` of bcc-script.toml maps a name to a skill or a command (000,
-//! "register custom action"). A session uses the table as it was when the session started.
+//! Action kinds that a project defines: the table `kinds` of bcc-script.toml maps a name to a skill or a command
+//! (docs/custom-kinds.md). A session uses the table as it was when the session started.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,7 @@ pub const COMMAND: &str = "command";
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The maximum number of names of kinds that one process stores. They are never freed; a project has at most
-/// [`MOST_KINDS`] of them.
+/// [`MAX_KINDS`] of them.
 const MAX_NAMES: usize = 10_000;
 
 /// The maximum number of kinds of one project.

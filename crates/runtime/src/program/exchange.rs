@@ -145,7 +145,7 @@ impl Turn<'_> {
         names.set("opening", Value::from(ask.opening));
         let mut messages = messages(template, &names).map_err(|error| prompt_failed(&error))?;
         if let Some(advice) = self.advice {
-            // 004, unit test 8: advice appears at the place that the template gives it, or else at the end.
+            // Advice appears at the place that the template gives it, or else at the end (docs/monitors.md).
             if !template.mentions("strategy_suggestion") {
                 append_to_last_user(&mut messages, advice);
             }

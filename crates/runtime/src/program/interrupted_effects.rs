@@ -4,9 +4,9 @@
 //! An action calls [`decide`] in the turn in which it would act:
 //!
 //! ```ignore
-//! match decide(turn, || Announced { kind: "exec", summary: "cell c1".into() }) {
+//! match decide(turn, || EffectAnnouncement { kind: "exec", summary: "cell c1".into() }) {
 //!     Decision::First(flow) => return Ok(flow), // keep the state before: the same turn comes again
-//!     Decision::Carry => { /* act, then turn.close_effect("…") */ }
+//!     Decision::Run => { /* act, then turn.close_effect("…") */ }
 //!     Decision::Skip => { /* go on as though it had given nothing */ }
 //!     Decision::Fail => return Err(given_up()),
 //! }
@@ -50,7 +50,7 @@ pub fn decide(turn: &Turn<'_>, announced: impl FnOnce() -> EffectAnnouncement) -
         None => Decision::First(Flow::Wait(WaitReason::InterruptedEffect)),
         Some(EffectAnswer::Again) => {
             turn.close_effect("interrupted; it is run again");
-            // Announced again, so that this answer counts once: if the process dies again, the person is asked again.
+            // EffectAnnouncement again, so that this answer counts once: if the process dies again, the person is asked again.
             Decision::First(Flow::Effect(announced()))
         }
         Some(EffectAnswer::Skip) => {

@@ -4,9 +4,9 @@ use bcc_lang::message::message::Message;
 use std::sync::Arc;
 
 use crate::program::event::{Committed, Event, StampedEvent};
+use crate::program::event_redaction::redact;
 use crate::program::location::EventLocation;
 use crate::program::recorder::Recorded;
-use crate::program::redact::redact;
 use crate::program::transcript::TranscriptEntry;
 use crate::run::draft::CommitDraft;
 use crate::run::error::RunError;

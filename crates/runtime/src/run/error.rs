@@ -21,7 +21,7 @@ pub enum RunError {
     #[error("there is no session `{0}` in this store")]
     NotFound(String),
     /// The session is completed or failed.
-    #[error("session `{id}` is {status}; it cannot continue")]
+    #[error("session `{id}` cannot continue: its status is `{status}`")]
     Final { id: String, status: &'static str },
     /// A commit of this session failed or was interrupted, so this process's state may differ from the stored one.
     #[error("session `{0}` was interrupted during a commit; open it again")]
@@ -50,7 +50,7 @@ impl ToMessage for RunError {
             }
             Self::NotFound(id) => msg!("there is no session `{0}` in this store", id),
             Self::Final { id, status } => {
-                msg!("session `{id}` is {status}; it cannot continue", status = Message::word(status))
+                msg!("session `{id}` cannot continue: its status is `{status}`", status = Message::word(status))
             }
             Self::Ahead(id) => msg!("session `{0}` was interrupted during a commit; open it again", id),
             Self::BudgetTooSmall { id, what } => {

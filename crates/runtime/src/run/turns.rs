@@ -26,7 +26,7 @@ use crate::run::transitions::{SessionFailure, WalkEnd};
 use crate::run::triggers::TriggerCheck;
 use bcc_lang::script::routes::RouteTarget;
 
-/// The maximum number of consecutive turns of an action without a wait (ARCHITECTURE, "Frames").
+/// The maximum number of consecutive turns of an action without a wait ([`Flow::Again`]).
 const MAX_TURNS_IN_A_ROW: u32 = 100;
 
 /// The action of a turn: its frame, the frame of its topic or skill, its location with the current round, its kind.

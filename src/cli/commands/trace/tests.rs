@@ -45,7 +45,7 @@ fn repeated_requests_and_repairs_of_a_reply_are_shown() {
         "warning      a reply could not be used",
         "asked again  the model was asked again twice for this turn",
         "repaired     the reply was near-JSON and was repaired in several places: trailing_comma",
-        "reply read   by strategy 4, repair_json",
+        "reply read   by strategy 4 (repair_json)",
     ] {
         assert!(lines.contains(part), "{part}: {lines}");
     }

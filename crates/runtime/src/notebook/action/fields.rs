@@ -63,7 +63,7 @@ impl ActionFields {
         }
     }
 
-    /// A text of at most [`MOST_CONTENT`] bytes. Numbers and booleans are converted to text.
+    /// A text of at most [`MAX_CONTENT_BYTES`] bytes. Numbers and booleans are converted to text.
     pub(crate) fn text(&self, names: &[&'static str]) -> Result<Option<String>, ActionFieldError> {
         let (Some(value), Some(name)) = (self.get(names), names.first().copied()) else { return Ok(None) };
         let text = as_text(value).ok_or_else(|| field_error(name, msg!("`{name}` must be a string")))?;
@@ -122,7 +122,7 @@ impl ActionFields {
         number.map(Some).ok_or_else(|| field_error(name, msg!("`{name}` must be a whole number of at least 0")))
     }
 
-    /// At most [`MAX_PIECES`] texts of at most [`MOST_CONTENT`] bytes in total; a single text is accepted as a list.
+    /// At most [`MAX_PIECES`] texts of at most [`MAX_CONTENT_BYTES`] bytes in total; a single text is accepted as a list.
     pub(crate) fn texts(&self, name: &'static str) -> Result<Vec<String>, ActionFieldError> {
         let Some(value) = self.get(&[name]) else { return Ok(vec![]) };
         let items = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);

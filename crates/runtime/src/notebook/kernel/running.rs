@@ -115,7 +115,7 @@ impl Running {
             let id = self.next_id();
             let sent = self.identity.send(&mut self.control_sender, &id, "interrupt_request", &json!({})).await;
             if sent.is_err() {
-                tracing::debug!("the kernel could not be told to interrupt");
+                tracing::debug!("the kernel could not be interrupted by a message");
             }
         } else {
             self.process.interrupt();
