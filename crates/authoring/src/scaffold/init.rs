@@ -30,7 +30,7 @@ pub struct InitRequest<'r> {
     /// The directory of the project. It is created if it does not exist.
     pub directory: &'r Path,
     pub language: Language,
-    /// The name of the editable scheme; `None` for [`USUAL_SCHEME`].
+    /// The name of the editable scheme; `None` for `USUAL_SCHEME`.
     pub scheme: Option<&'r str>,
     pub nested: bool,
 }

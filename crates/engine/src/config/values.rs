@@ -41,7 +41,7 @@ fn wrong_value<E: Error>(value: &toml::Value, right_type: bool, expected: &str) 
 /// Marks a serialized message in an error of the deserializer, which contains only text.
 const MARK: char = '\u{1}';
 
-/// An error with a message of this program, for [`message_of`].
+/// An error with a message of this program, for `message_of`.
 pub fn custom<E: Error>(message: &Message) -> E {
     let stored = serde_json::to_string(&StoredMessage(message.clone())).unwrap_or_default();
     E::custom(format!("{MARK}{stored}"))

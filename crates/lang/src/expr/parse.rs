@@ -89,7 +89,7 @@ struct ParsedExpr {
 
 impl Expr {
     /// Parses an expression.
-    /// Errors: [`ExprError`] if it is empty, longer than [`MAX_EXPRESSION_BYTES`], deeper than [`MAX_DEPTH`], not an expression,
+    /// Errors: [`ExprError`] if it is empty, longer than `MAX_EXPRESSION_BYTES`, deeper than [`MAX_DEPTH`], not an expression,
     /// or uses an unknown filter, test or function, a method, or an invalid `regex` pattern.
     pub fn parse(source: &str) -> Result<Self, ExprError> {
         let all = 0..source.len();

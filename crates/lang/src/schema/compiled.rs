@@ -69,7 +69,7 @@ impl Compiled {
         self.validator.is_valid(value)
     }
 
-    /// The violations of `value`, at most [`MAX_VIOLATIONS`].
+    /// The violations of `value`, at most `MAX_VIOLATIONS`.
     pub fn violations(&self, value: &Value) -> Vec<Violation> {
         let violation = |error: ValidationError<'_>| Violation {
             path: error.instance_path().to_string(),

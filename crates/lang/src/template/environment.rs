@@ -1,8 +1,8 @@
 //! The minijinja environment of texts, templates and expressions: filters, tests, functions, limits, and the formatting of
 //! values (docs/language.md, docs/templates.md).
 //!
-//! The limits of a rendering: [`FUEL`] for its steps, [`MAX_OUTPUT`](crate::template::features::MAX_OUTPUT) for its output,
-//! [`MAX_WRITTEN`] for all written text (including the text that `{% set %}…{% endset %}`, a macro or `{% filter %}` captures), and
+//! The limits of a rendering: `FUEL` for its steps, [`MAX_OUTPUT`](crate::template::features::MAX_OUTPUT) for its output,
+//! `MAX_WRITTEN` for all written text (including the text that `{% set %}…{% endset %}`, a macro or `{% filter %}` captures), and
 //! [`MAX_VALUE_BYTES`](crate::template::names::MAX_VALUE_BYTES) for each input value.
 //!
 //! **Fuel does not limit memory.** One step can allocate much: `~`, `+` and `*` on texts inside a template are instructions

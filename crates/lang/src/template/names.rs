@@ -113,7 +113,7 @@ impl TemplateNames {
         self.given.contains_key(name)
     }
 
-    /// Like [`look_up`](Self::look_up), but returns a value that is too long as an invalid value, which fails on use.
+    /// Like `look_up`, but returns a value that is too long as an invalid value, which fails on use.
     pub fn get(&self, name: &str) -> Option<Value> {
         self.look_up(name).map(|looked_up| {
             looked_up

@@ -42,7 +42,7 @@ pub struct Templates {
 }
 
 impl Templates {
-    /// Creates templates from pinned files. `mark` becomes part of the role markers: at least [`MIN_MARK_BYTES`] ASCII letters and
+    /// Creates templates from pinned files. `mark` becomes part of the role markers: at least `MIN_MARK_BYTES` ASCII letters and
     /// digits, unguessable and new for each process.
     /// Errors: An invalid mark, a file with an invalid place or name, more or longer files than
     /// [`collect`](crate::template::layers::collect) returns. A mistake *inside* a file is an error of [`get`](Self::get)

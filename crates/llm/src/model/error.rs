@@ -15,7 +15,7 @@ use crate::model::reply::PassedOver;
 ///
 /// An error contains no text of prompts or replies, with two exceptions: [`ModelError::Differs`] shows how a prompt differs
 /// from its recording, and `message` of [`ModelError::Http`] is the message of the server, truncated to
-/// [`MAX_SERVER_MESSAGE_CHARS`] characters and without the key.
+/// `MAX_SERVER_MESSAGE_CHARS` characters and without the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelError {
     Unreachable {

@@ -47,7 +47,7 @@ pub enum ProcessEnd {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessOutput {
-    /// The first [`MAX_OUTPUT_BYTES`] bytes.
+    /// The first `MAX_OUTPUT_BYTES` bytes.
     pub bytes: Vec<u8>,
     pub dropped: u64,
 }

@@ -5,7 +5,7 @@
 //! navigation in the plan (`notebook/navigation.rs`):
 //!
 //! * [`NotebookState::enter_topic`]: the script enters a topic, and the plan is created the first time;
-//! * [`NotebookState::current_stage`], [`NotebookState::current_step`], [`NotebookState::next_step`],
+//! * `NotebookState::current_stage`, [`NotebookState::current_step`], [`NotebookState::next_step`],
 //!   [`NotebookState::remaining_stages`], [`NotebookState::remaining_steps`], [`NotebookState::completed_steps_of_stage`]: the
 //!   current location;
 //! * [`NotebookState::go_to`]: a server or a model moves the session; [`NotebookState::complete_step`]: a step is completed;

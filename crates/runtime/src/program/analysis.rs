@@ -31,10 +31,10 @@ pub struct WatchedTurn {
     pub exit_reason: Option<ExitReason>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub target_variables: Vec<String>,
-    /// `user_engagement` of the newest turns, the newest last: at most [`TREND`].
+    /// `user_engagement` of the newest turns, the newest last: at most `TREND`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub engagement_trend: Vec<String>,
-    /// `emotional_intensity` of the newest turns, the newest last: at most [`TREND`].
+    /// `emotional_intensity` of the newest turns, the newest last: at most `TREND`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub emotion_trend: Vec<String>,
     /// The person's answers to the action so far, the newest last.

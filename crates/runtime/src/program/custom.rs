@@ -34,7 +34,7 @@ pub struct CustomKind {
     /// Runs after it, even if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<CustomBody>,
-    /// The timeout of each of its commands; [`DEFAULT_TIMEOUT`] if not set.
+    /// The timeout of each of its commands; `DEFAULT_TIMEOUT` if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
 }

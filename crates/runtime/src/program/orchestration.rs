@@ -2,7 +2,7 @@
 //! topic, for this session only.
 //!
 //! Three operations, described in docs/orchestration.md: [`should_orchestrate`] decides from booleans
-//! and counts, [`generate_orchestration_plan`] calls a model, [`execute_orchestration`] is a pure function from one list of
+//! and counts, [`generate_orchestration_plan`] calls a model, `execute_orchestration` is a pure function from one list of
 //! actions to another. The result is checked like a script ([`crate::program::recheck::Recheck`]) before it counts.
 
 pub mod edits;

@@ -57,7 +57,7 @@ pub struct Current {
     /// The name of the stream that delivers the remaining actions; `None` when `actions` holds all of them.
     #[serde(rename = "arriving", skip_serializing_if = "Option::is_none")]
     pub stream: Option<String>,
-    /// The actions that remain to be performed, at most [`MAX_STORED_BYTES`] bytes.
+    /// The actions that remain to be performed, at most `MAX_STORED_BYTES` bytes.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub actions: VecDeque<Value>,
     /// The response without its actions: it is read again when the behavior ends.

@@ -83,7 +83,7 @@ pub struct AddAction {
 /// `exec`: runs a code cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecAction {
-    /// The cell, or [`LAST_ADDED`].
+    /// The cell, or `LAST_ADDED`.
     pub codecell_id: String,
     /// Whether its output is stored.
     pub need_output: bool,

@@ -16,7 +16,7 @@ use crate::program::recheck::Recheck;
 /// The maximum number of check errors that a rejection repeats.
 const MAX_CHECK_ERRORS: usize = 5;
 
-/// The plans in a topic's frame. Small: at most [`crate::program::orchestration::MAX_PLANS`] plans of limited size. The actions
+/// The plans in a topic's frame. Small: at most `crate::program::orchestration::MAX_PLANS` plans of limited size. The actions
 /// themselves are not stored: they are the script's, changed by these plans.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -80,7 +80,7 @@ impl Plans {
     }
 
     /// Executes a plan, has the result checked, and stores the plan. Returns the program that the session uses from then on.
-    /// Errors: [`PlanError`] of [`execute_orchestration`] or of the check (`does-not-check`). The rejection is counted; nothing else
+    /// Errors: [`PlanError`] of `execute_orchestration` or of the check (`does-not-check`). The rejection is counted; nothing else
     /// changes.
     pub fn apply(
         &mut self,
