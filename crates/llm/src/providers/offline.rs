@@ -179,6 +179,16 @@ mod tests {
     }
 
     #[test]
+    fn the_placeholder_for_an_assessment_is_in_the_language_of_the_author() {
+        let assessments = |content: &str| {
+            let reply = respond(&Task { content: content.into(), ..task("ai_ask", None, Vec::new()) });
+            (reply["metrics"]["user_engagement"].clone(), reply["metadata"]["emotional_tone"].clone())
+        };
+        assert_eq!(assessments("How old are you?"), (NOT_ASSESSED_ENGLISH.into(), NOT_ASSESSED_ENGLISH.into()));
+        assert_eq!(assessments("您多大了？"), (NOT_ASSESSED.into(), NOT_ASSESSED.into()));
+    }
+
+    #[test]
     fn an_opening_turn_sends_the_content_and_fills_nothing() {
         for kind in ["ai_ask", "ai_say"] {
             let reply = respond(&task(kind, None, vec![wanted("age", Some(DeclaredType::Integer))]));

@@ -188,6 +188,7 @@ mod tests {
             (spent(Resource::Turns, 12, Some(200)), "12 of 200 turns", Some(188), false, Some("turns=400")),
             (spent(Resource::Turns, 200, Some(200)), "200 of 200 turns", Some(0), true, Some("turns=400")),
             (spent(Resource::ModelCalls, 3, None), "3 model calls", None, false, None),
+            (spent(Resource::ModelCalls, 1, None), "1 model call", None, false, None),
             (spent(Resource::Tokens, 950, Some(500)), "950 of 500 tokens", Some(0), true, Some("tokens=1450")),
             (
                 spent(Resource::Minutes, 89_999, Some(120_000)),
