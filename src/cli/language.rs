@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock};
 
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
@@ -11,7 +11,7 @@ use bcc_lang::message::message::{Joint, Message};
 const OPTION: &str = "--lang";
 
 /// A process has one user.
-static CHINESE: AtomicBool = AtomicBool::new(false);
+static CHOSEN: RwLock<Language> = RwLock::new(Language::English);
 
 /// The language of `--lang`, otherwise of the environment. It is determined before the arguments are parsed, because help and error
 /// messages use it; an invalid value is rejected when they are parsed.
@@ -41,12 +41,12 @@ pub fn parse_option(value: &str) -> Result<Language, String> {
 
 /// Sets the language.
 pub fn choose(language: Language) {
-    CHINESE.store(language == Language::Chinese, Ordering::Relaxed);
+    *CHOSEN.write().unwrap_or_else(PoisonError::into_inner) = language;
 }
 
 /// The language that was set; English by default.
 pub fn chosen() -> Language {
-    if CHINESE.load(Ordering::Relaxed) { Language::Chinese } else { Language::English }
+    *CHOSEN.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A text of this program in the language of the person ([`Language::translate`]). Not for texts of people and models.

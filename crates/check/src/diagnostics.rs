@@ -22,7 +22,7 @@ impl Page {
     /// Its page in a language, as Markdown.
     pub const fn text(&self, language: Language) -> &'static str {
         match language {
-            Language::English => self.english,
+            Language::English | Language::Pseudo => self.english,
             Language::Chinese => self.chinese,
         }
     }

@@ -1,5 +1,6 @@
 //! Checks the machine and the terminal: clock, locale, language, and whether input and output are terminals.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use jiff::tz::TimeZone;
 
@@ -76,10 +77,11 @@ fn encoding(environment: &Environment) -> DoctorFinding {
 }
 
 fn language_finding(language: Language, environment: &Environment) -> DoctorFinding {
-    let name = match language {
+    let name = Message::word(match language {
         Language::English => "English",
         Language::Chinese => "Chinese",
-    };
+        Language::Pseudo => "the pseudo-language of the tests",
+    });
     let detected = Language::from_environment(|name| environment.get(name));
     let message = match first(environment, &["BCC_LANG", "LC_ALL", "LC_MESSAGES", "LANG"]) {
         _ if detected != language => msg!("{name}, as specified by `--lang`"),

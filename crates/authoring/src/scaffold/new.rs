@@ -47,7 +47,7 @@ pub fn language(project: &Project, asked: Option<Language>, fallback: Language) 
 /// The built-in scheme with prompts in `language`.
 pub fn built_in_scheme(language: Language) -> &'static str {
     match language {
-        Language::English => "english",
+        Language::English | Language::Pseudo => "english",
         Language::Chinese => "chinese",
     }
 }

@@ -47,7 +47,7 @@ static CHINESE: ScaffoldTexts = texts!("chinese");
 
 pub fn texts(language: Language) -> &'static ScaffoldTexts {
     match language {
-        Language::English => &ENGLISH,
+        Language::English | Language::Pseudo => &ENGLISH,
         Language::Chinese => &CHINESE,
     }
 }
@@ -55,7 +55,7 @@ pub fn texts(language: Language) -> &'static ScaffoldTexts {
 /// The folder of the built-in templates in `language`, as in [`BUILTINS`].
 fn templates(language: Language) -> &'static str {
     match language {
-        Language::English => "custom/english",
+        Language::English | Language::Pseudo => "custom/english",
         Language::Chinese => "default",
     }
 }

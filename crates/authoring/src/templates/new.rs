@@ -47,7 +47,7 @@ pub fn default_source(project: &Project, scheme: &str) -> String {
     let own_scheme = project.config.project.scheme.clone();
     let own_scheme = own_scheme.filter(|own| own != scheme && catalog.check_scheme(own).is_ok());
     own_scheme.unwrap_or_else(|| match of_prompts(project) {
-        Some(Language::English) => built_in_scheme(Language::English).to_owned(),
+        Some(Language::English | Language::Pseudo) => built_in_scheme(Language::English).to_owned(),
         Some(Language::Chinese) | None => DEFAULT_SCHEME.to_owned(),
     })
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::message::chinese;
+use crate::message::pattern::bracketed;
 
 /// The translations of a language. Loaded once, when the first text is requested.
 #[derive(Debug, Default)]
@@ -15,6 +16,17 @@ impl Catalogue {
     pub(crate) fn chinese() -> &'static Self {
         static CHINESE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::from_entries(chinese::entries()));
         &CHINESE
+    }
+
+    /// The literals of the Chinese catalogue, with their constant parts in `⟦ ⟧`.
+    pub(crate) fn pseudo() -> &'static Self {
+        static PSEUDO: LazyLock<Catalogue> = LazyLock::new(|| {
+            Catalogue::from_entries(chinese::entries().map(|(english, _)| {
+                let bracketed = bracketed(&english);
+                (english, bracketed)
+            }))
+        });
+        &PSEUDO
     }
 
     /// Creates a catalogue of literals and their translations. If a literal occurs twice, the first translation is used.

@@ -15,6 +15,9 @@ pub enum Language {
     #[default]
     English,
     Chinese,
+    /// For tests: English, with the constant parts of every message that the catalogue contains in `⟦ ⟧`. What remains outside the
+    /// brackets was inserted as a value or said without the catalogue (docs/languages.md).
+    Pseudo,
 }
 
 impl Language {
@@ -24,6 +27,7 @@ impl Language {
         match first.as_str() {
             "zh" | "chinese" | "中文" => Some(Self::Chinese),
             "en" | "english" | "c" | "posix" => Some(Self::English),
+            "pseudo" => Some(Self::Pseudo),
             _ => None,
         }
     }
@@ -38,6 +42,7 @@ impl Language {
         match self {
             Self::English => "en",
             Self::Chinese => "zh",
+            Self::Pseudo => "pseudo",
         }
     }
 
@@ -54,12 +59,11 @@ impl Language {
 
     /// The entry of the catalogue for a literal.
     pub(crate) fn literal(self, literal: &str) -> Option<&'static str> {
-        match self {
-            Self::English => None,
-            Self::Chinese => {
-                let catalogue = Catalogue::chinese();
-                catalogue.literal(literal).or_else(|| catalogue.literal(literal.trim()))
-            }
-        }
+        let catalogue = match self {
+            Self::English => return None,
+            Self::Chinese => Catalogue::chinese(),
+            Self::Pseudo => Catalogue::pseudo(),
+        };
+        catalogue.literal(literal).or_else(|| catalogue.literal(literal.trim()))
     }
 }

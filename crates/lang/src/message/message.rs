@@ -63,22 +63,23 @@ pub enum Joint {
 
 impl Joint {
     const fn text(self, language: Language) -> &'static str {
-        let (english, chinese) = match self {
-            Self::Nothing => ("", ""),
-            Self::Space => (" ", " "),
-            Self::Line => ("\n", "\n"),
-            Self::Comma => (", ", "，"),
-            Self::Item => (", ", "、"),
-            Self::And => (" and ", "和"),
-            Self::Or => (" or ", "或"),
-            Self::CommaOr => (", or ", "，或"),
-            Self::Semicolon => ("; ", "；"),
-            Self::Colon => (": ", "："),
-            Self::Sentence => (". ", "。"),
+        let (english, chinese, pseudo) = match self {
+            Self::Nothing => ("", "", ""),
+            Self::Space => (" ", " ", " "),
+            Self::Line => ("\n", "\n", "\n"),
+            Self::Comma => (", ", "，", "⟦, ⟧"),
+            Self::Item => (", ", "、", "⟦, ⟧"),
+            Self::And => (" and ", "和", "⟦ and ⟧"),
+            Self::Or => (" or ", "或", "⟦ or ⟧"),
+            Self::CommaOr => (", or ", "，或", "⟦, or ⟧"),
+            Self::Semicolon => ("; ", "；", "⟦; ⟧"),
+            Self::Colon => (": ", "：", "⟦: ⟧"),
+            Self::Sentence => (". ", "。", "⟦. ⟧"),
         };
         match language {
             Language::English => english,
             Language::Chinese => chinese,
+            Language::Pseudo => pseudo,
         }
     }
 }

@@ -79,6 +79,15 @@ fn name(inside: &str, from_zero: bool, unnamed: &mut usize) -> Option<String> {
     (name.chars().all(is_name_char) && !name.starts_with(|c: char| c.is_ascii_digit())).then(|| name.to_owned())
 }
 
+/// A translation of an English literal for [`Language::Pseudo`]: the same text, with its constant parts in `⟦ ⟧`.
+pub(crate) fn bracketed(literal: &str) -> String {
+    let texts = pieces(literal).into_iter().map(|piece| match piece {
+        PatternPiece::Text(text) => format!("⟦{}⟧", text.replace('{', "{{").replace('}', "}}")),
+        PatternPiece::Place { name, .. } => format!("{{{name}}}"),
+    });
+    texts.collect()
+}
+
 /// Fills the placeholders of an English literal. A placeholder without a value stays.
 pub(crate) fn fill_english(literal: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let texts = pieces(literal).into_iter().map(|piece| match piece {
@@ -110,7 +119,7 @@ pub(crate) fn fill_translation(translation: &str, value: impl Fn(&str) -> Option
 /// Appends `next` with the spacing of the language.
 pub(crate) fn push_in_language(out: &mut String, next: &str, language: Language) {
     match language {
-        Language::English => out.push_str(next),
+        Language::English | Language::Pseudo => out.push_str(next),
         Language::Chinese => push_spaced(out, next),
     }
 }
