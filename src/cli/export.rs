@@ -1,6 +1,6 @@
 //! `sessions export`: writes a session as a document, to standard output or to a file.
 
-use bcc_lang::message::message::Message;
+use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::msg;
 use std::path::Path;
 
@@ -97,8 +97,7 @@ async fn document(archive: &dyn Store, id: &str, format: ExportFormat, calls: bo
     match format {
         ExportFormat::Json => {
             make_document_public(&mut document);
-            serde_json::to_string_pretty(&document)
-                .map_err(|error| EngineError::failed(Message::text(error.to_string())))
+            serde_json::to_string_pretty(&document).map_err(|error| EngineError::failed(error.to_message()))
         }
         ExportFormat::Html => {
             let request = NotebookFileRequest { session: id.to_owned(), form: ExportForm::Html, language: chosen() };

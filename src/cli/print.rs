@@ -1,7 +1,7 @@
 //! Writes to standard output, and documents to files.
 
 use crate::cli::language::Translate;
-use bcc_lang::message::message::Message;
+use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::msg;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
@@ -40,10 +40,7 @@ pub fn print_translated<T: Translate + ?Sized>(text: &T) -> Result<(), EngineErr
 }
 
 pub fn print_json(document: &Value) -> Result<(), EngineError> {
-    print(
-        &serde_json::to_string_pretty(document)
-            .map_err(|error| EngineError::failed(Message::text(error.to_string())))?,
-    )
+    print(&serde_json::to_string_pretty(document).map_err(|error| EngineError::failed(error.to_message()))?)
 }
 
 /// Writes a document to a file.

@@ -1,5 +1,6 @@
 //! `templates`: lists, shows, renders, compares, copies and checks the prompt templates of a project.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -109,10 +110,10 @@ fn show(options: &ShowArgs, environment: &Environment) -> Result<Exit, EngineErr
     let catalog = TemplateCatalog::of(&directory);
     let found_template = find(&catalog, &scheme, &options.name, options.version)?;
     let text = found_template.file.readable()?;
-    let overridden = found_template.overrides.iter().copied().map(CatalogEntry::shown).collect::<Vec<_>>().join(", ");
-    report::quiet(&match overridden.as_str() {
-        "" => msg!("{}, as used by the scheme `{scheme}`", found_template.file.shown()),
-        files => msg!("{}, as used by the scheme `{scheme}`; it overrides {files}", found_template.file.shown()),
+    let overridden = Message::values(found_template.overrides.iter().copied().map(CatalogEntry::shown));
+    report::quiet(&match found_template.overrides.is_empty() {
+        true => msg!("{}, as used by the scheme `{scheme}`", found_template.file.shown()),
+        false => msg!("{}, as used by the scheme `{scheme}`; it overrides {overridden}", found_template.file.shown()),
     });
     let shown = if std::io::stdout().is_terminal() { plain(text) } else { text.to_owned() };
     write_out(shown.as_bytes())?;
@@ -138,7 +139,7 @@ fn new(options: &NewTemplatesArgs, environment: &Environment) -> Result<Exit, En
 /// Reports existing files, and what to do next.
 fn print_hints(created: &MadeScheme, scheme: &str, from: &str, directory: &Path, environment: &Environment) {
     if !created.existing.is_empty() {
-        report::note(&msg!("already present and not changed: {}", created.existing.join(", ")));
+        report::note(&msg!("already present and not changed: {}", Message::values(&created.existing)));
     }
     if created.written.is_empty() {
         report::note("nothing was written");

@@ -91,13 +91,12 @@ fn report_difference(difference: &TemplateDifference, scheme: &str, other: &Mess
     if difference.has_errors {
         report::note(&msg!("{name}: one of the two files has an error; `bcc-script templates check` shows it"));
     }
-    let quoted = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     if !difference.missing_fields.is_empty() {
-        let fields = quoted(&difference.missing_fields);
+        let fields = Message::names(&difference.missing_fields);
         report::note(&msg!("{name}: {other} asks for these fields of the reply, but `{scheme}` does not: {fields}"));
     }
     if !difference.missing_names.is_empty() {
-        let names = quoted(&difference.missing_names);
+        let names = Message::names(&difference.missing_names);
         report::note(&msg!("{name}: {other} uses these names, but `{scheme}` does not: {names}"));
     }
     if difference.line_ends {

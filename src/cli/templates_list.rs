@@ -61,7 +61,7 @@ pub fn list(options: &ListArgs, environment: &Environment) -> Result<Exit, Engin
         report::note(&msg!("bcc-script.toml specifies the scheme `{chosen}`, which does not exist"));
     }
     for CatalogError { path, reason, .. } in &found.errors {
-        report::note(&on_one_line(&format!("{path}: {reason}")));
+        report::note(&Message::list(Joint::Colon, [Message::text(on_one_line(path)), reason.clone()]));
     }
     let failed = broken.is_some() || found.errors.iter().any(|error| error.fatal);
     Ok(if failed { Exit::Failed } else { Exit::Done })
@@ -147,14 +147,16 @@ fn overrides(template: &TemplateEntry) -> String {
     let short = |path: &String| path.replace("_system/config/", "").trim_end_matches(end.as_str()).to_owned();
     match template.overrides.as_slice() {
         [] => EMPTY_CELL.to_owned(),
-        files => files.iter().map(short).collect::<Vec<_>>().join(", "),
+        files => translated(&Message::values(files.iter().map(short))).into_owned(),
     }
 }
 
 fn description(template: &TemplateEntry) -> String {
     let unreadable = template.error.as_ref().map(|_| translated_cell("cannot be read"));
-    let part = (!template.included_by.is_empty())
-        .then(|| translated(&msg!("part of {}", on_one_line(&template.included_by.join(", ")))).into_owned());
+    let part = (!template.included_by.is_empty()).then(|| {
+        translated(&msg!("part of {}", Message::values(template.included_by.iter().map(|name| on_one_line(name)))))
+            .into_owned()
+    });
     let parts: Vec<String> = [unreadable, template.description.clone(), part].into_iter().flatten().collect();
     if parts.is_empty() { EMPTY_CELL.to_owned() } else { parts.join("; ") }
 }

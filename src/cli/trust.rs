@@ -1,5 +1,6 @@
 //! `trust`: trusts the `bcc-script.toml` of a directory, which may then set servers and keys.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::path::PathBuf;
 
@@ -71,7 +72,7 @@ pub fn trust(options: &TrustArgs, environment: &Environment) -> Result<Exit, Eng
         }
     }
     if !project.config.project.allow.is_empty() {
-        report::note(&msg!("  scripts may: {}", project.config.project.allow.join(", ")));
+        report::note(&msg!("  scripts may: {}", Message::values(&project.config.project.allow)));
     }
     report::note("if the file changes, it must be trusted again");
     Ok(Exit::Done)

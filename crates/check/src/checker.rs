@@ -1,5 +1,6 @@
 //! The state of the checker during the walk over a document, and the interface that it offers to kinds.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -241,7 +242,7 @@ impl Checker<'_> {
         if LATER_KINDS.contains(&kind.value.as_str()) {
             let message =
                 msg!("`{}` is an action type of the language, but this release cannot run it yet", kind.value);
-            let help = msg!("this release supports {}", names.join(", "));
+            let help = msg!("this release supports {}", Message::names(&names));
             self.findings.report(Diagnostic::error("not-supported-yet", message, self.file, kind.span).with_help(help));
             return;
         }
@@ -251,7 +252,7 @@ impl Checker<'_> {
         let near = near.or_else(|| near_miss(&kind.value, names.iter().copied()));
         let help = match near {
             Some(near) => msg!("did you mean `{near}`?"),
-            None => msg!("action types are {}", names.join(", ")),
+            None => msg!("action types are {}", Message::names(&names)),
         };
         let message = msg!("there is no action type `{}`", shortened(&kind.value));
         let diagnostic = Diagnostic::error("unknown-kind", message, self.file, kind.span).with_help(help);

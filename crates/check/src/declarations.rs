@@ -70,7 +70,7 @@ pub(crate) fn check_reserved(name: &str, span: Span, file: &Arc<SourceFile>, fin
     if ENGINE_NAMES.contains(&name) {
         let message =
             msg!("the name `{name}` is provided by the engine, so a variable with that name could never be read");
-        let help = msg!("choose another name; the engine provides {}", ENGINE_NAMES.join(", "));
+        let help = msg!("choose another name; the engine provides {}", Message::names(ENGINE_NAMES));
         findings.report(Diagnostic::error("reserved-name", message, file, span).with_help(help));
     }
 }

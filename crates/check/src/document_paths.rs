@@ -13,7 +13,7 @@ pub enum DocumentPathError {
     Absent,
     Folder,
     /// The file cannot be read, for this reason.
-    Unreadable(String),
+    Unreadable(Message),
 }
 
 impl DocumentPathError {

@@ -1,5 +1,6 @@
 //! The engine: starts and resumes sessions of a project. This is the entry point for embedders.
 
+use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
@@ -412,5 +413,5 @@ fn valid_session_id(id: &str) -> Result<(), EngineError> {
 }
 
 fn json(settings: &RunSettings) -> Result<String, EngineError> {
-    serde_json::to_string(settings).map_err(|error| EngineError::failed(Message::text(error.to_string())))
+    serde_json::to_string(settings).map_err(|error| EngineError::failed(error.to_message()))
 }

@@ -3,6 +3,7 @@
 pub mod create;
 pub mod write;
 
+use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
@@ -51,7 +52,7 @@ pub fn script(path: &Path) -> Result<Arc<SourceFile>, EngineError> {
     let bytes = read_bounded(path, MAX_FILE_BYTES as u64).map_err(|error| {
         let message = match error.kind() {
             io::ErrorKind::NotFound => msg!("there is no file {shown}"),
-            _ => msg!("{shown} cannot be read: {error}", error = Message::text(error.to_string())),
+            _ => msg!("{shown} cannot be read: {error}"),
         };
         EngineError::usage(message)
     })?;
@@ -81,13 +82,13 @@ pub fn reply_schema_files(project: &Path) -> Vec<(PathBuf, String, Result<String
     let entries = match std::fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return files,
-        Err(error) => return vec![(folder, String::new(), Err(Message::text(error.to_string())))],
+        Err(error) => return vec![(folder, String::new(), Err(error.to_message()))],
     };
     for entry in entries {
         let path = match entry {
             Ok(entry) => entry.path(),
             Err(error) => {
-                files.push((folder, String::new(), Err(Message::text(error.to_string()))));
+                files.push((folder, String::new(), Err(error.to_message())));
                 break;
             }
         };
@@ -109,7 +110,7 @@ pub fn reply_schema_files(project: &Path) -> Vec<(PathBuf, String, Result<String
 
 /// Reads a text of at most `max_bytes` bytes.
 fn read_text(path: &Path, max_bytes: u64) -> Result<String, Message> {
-    let bytes = read_bounded(path, max_bytes).map_err(|error| Message::text(error.to_string()))?;
+    let bytes = read_bounded(path, max_bytes).map_err(|error| error.to_message())?;
     if bytes.len() as u64 > max_bytes {
         return Err(msg!("it is larger than {max_bytes} bytes"));
     }
@@ -158,11 +159,11 @@ impl TemplateSource for TemplateFolders {
         let entries = match std::fs::read_dir(self.folder(place)) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
-            Err(error) => return Err(Message::text(error.to_string())),
+            Err(error) => return Err(error.to_message()),
         };
         let mut names = Vec::new();
         for entry in entries {
-            let name = entry.map_err(|error| Message::text(error.to_string()))?.file_name();
+            let name = entry.map_err(|error| error.to_message())?.file_name();
             if let Ok(name) = name.into_string()
                 && Path::new(&name).extension().is_some_and(|extension| extension == "md")
             {

@@ -1,5 +1,6 @@
 //! Pinning (docs/sessions.md): the script, skills, templates and schemas that a session started with, by content hash.
 
+use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
@@ -130,8 +131,7 @@ impl Pinned {
                 .collect(),
             kinds: self.kinds.values().cloned().collect(),
         };
-        let manifest =
-            serde_json::to_string(&manifest).map_err(|error| EngineError::failed(Message::text(error.to_string())))?;
+        let manifest = serde_json::to_string(&manifest).map_err(|error| EngineError::failed(error.to_message()))?;
         Ok((manifest, documents))
     }
 
@@ -141,8 +141,7 @@ impl Pinned {
             let message = msg!("the documents of the session cannot be read from the store: {detail}");
             EngineError::failed(message)
         };
-        let manifest: Manifest =
-            serde_json::from_str(manifest).map_err(|error| damaged(Message::text(error.to_string())))?;
+        let manifest: Manifest = serde_json::from_str(manifest).map_err(|error| damaged(error.to_message()))?;
         let text = async |sha256: &str| {
             archive.document(sha256).await?.ok_or_else(|| damaged(msg!("document {sha256} is missing")))
         };

@@ -1,7 +1,7 @@
 //! Stores which `bcc-script.toml` files the user trusts (docs/configuration.md): the hash of the file by directory, in the user's
 //! configuration directory. A changed file must be trusted again.
 
-use bcc_lang::message::message::Message;
+use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -57,8 +57,7 @@ pub fn trust(environment: &Environment, directory: &Path, text: &[u8]) -> Result
     let mut trusted = load(&path)?;
     trusted.version = 1;
     trusted.directories.insert(directory.to_string_lossy().into_owned(), sha256(text));
-    let json =
-        serde_json::to_vec_pretty(&trusted).map_err(|error| EngineError::failed(Message::text(error.to_string())))?;
+    let json = serde_json::to_vec_pretty(&trusted).map_err(|error| EngineError::failed(error.to_message()))?;
     replace(&path, &json)
         .map_err(|error| EngineError::failed(msg!("{path} cannot be written: {error}", path = path.display())))
 }

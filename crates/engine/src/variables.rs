@@ -1,5 +1,6 @@
 //! Variables from the command line: `--var NAME=VALUE` and `--vars FILE`.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::path::Path;
 
@@ -93,8 +94,10 @@ pub fn coerce_value(declaration: &Declaration, value: Value, typed: bool) -> Res
         })?;
     }
     if !declaration.choices.is_empty() && !declaration.choices.contains(&value) {
-        let choices: Vec<String> = declaration.choices.iter().map(ToString::to_string).collect();
-        return Err(EngineError::usage(msg!("the value given for `{name}` is not one of {}", choices.join(", "))));
+        return Err(EngineError::usage(msg!(
+            "the value given for `{name}` is not one of {}",
+            Message::values(&declaration.choices)
+        )));
     }
     Ok(value)
 }

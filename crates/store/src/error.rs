@@ -2,6 +2,7 @@
 //! store, and what to do.
 
 use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
 
 /// Why a call to a store failed. `store` is the path of the store, or `memory`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ToMessage)]
@@ -58,7 +59,7 @@ pub enum StoreError {
     #[error(
         "the store {store} cannot be read ({reason}); it was left unchanged: restore it from a backup, or move it away to start a new one"
     )]
-    Corrupt { store: String, reason: String },
+    Corrupt { store: String, reason: Message },
     /// The file is a database of another program. It was left unchanged.
     #[error("{store} is a database of another program; it was left unchanged: name another store with `--store`")]
     ForeignDatabase { store: String },
@@ -95,5 +96,5 @@ pub enum StoreError {
     TooLarge { store: String },
     /// Any other error of the operating system or the database.
     #[error("the store {store} cannot be used: {reason}; check its disk and its directory, and try again")]
-    Io { store: String, reason: String },
+    Io { store: String, reason: Message },
 }

@@ -77,10 +77,9 @@ fn directory(request: &DoctorRequest, environment: &Environment, found: &mut Vec
         Ok(None) => {}
     }
     let directory = nearest(&absolute(&request.current_directory));
-    let marks: Vec<&str> =
-        [CONFIG_FILE, "_system", ".bcc"].into_iter().filter(|name| directory.join(name).exists()).collect();
+    let found_marks = [CONFIG_FILE, "_system", ".bcc"].into_iter().filter(|name| directory.join(name).exists());
     found.push(if is_marked(&directory) {
-        DoctorFinding::ok("project", msg!("{}, because it has {}", directory.display(), marks.join(", ")))
+        DoctorFinding::ok("project", msg!("{}, because it has {}", directory.display(), Message::values(found_marks)))
     } else {
         let message = msg!(
             "there is no {CONFIG_FILE}, _system/ or .bcc/ in this directory or above it: {path} is used as the project",

@@ -1,6 +1,7 @@
 //! Replaces a file with its fixed text: atomically, with the same permissions, and only if no data is lost.
 
 use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -25,7 +26,7 @@ pub enum WriteError {
     #[error("it changed while it was being fixed")]
     Changed,
     #[error("{0}")]
-    Failed(String),
+    Failed(Message),
 }
 
 impl WriteError {
@@ -42,7 +43,7 @@ impl WriteError {
 
 impl From<io::Error> for WriteError {
     fn from(error: io::Error) -> Self {
-        Self::Failed(error.to_string())
+        Self::Failed(error.to_message())
     }
 }
 

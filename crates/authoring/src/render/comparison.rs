@@ -182,9 +182,8 @@ fn chosen<'s>(
     if calls.is_empty() {
         rounds.sort_unstable();
         rounds.dedup();
-        let rounds: Vec<String> = rounds.iter().map(u32::to_string).collect();
         let error = EngineError::usage(msg!("`{action}` asked no model in round {round} of session `{session}`"));
-        return Err(error.with_help(msg!("it asked a model in these rounds: {}", rounds.join(", "))));
+        return Err(error.with_help(msg!("it asked a model in these rounds: {}", Message::values(rounds))));
     }
     let number = call.unwrap_or(calls.len());
     match number.checked_sub(1).and_then(|index| calls.get(index)) {

@@ -1,6 +1,7 @@
 //! Finds an action anywhere in a script: in a topic, inside another action, in a skill, or among insertions.
 
 use bcc_engine::error::EngineError;
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::source::near::near_miss;
 use bcc_runtime::program::program::{Phase, Program, ProgramStep, ProgramSteps, Skill, Topic};
@@ -34,9 +35,9 @@ pub fn find<'p>(program: &'p Program, id: &str) -> Result<FoundAction<'p>, Engin
 }
 
 /// A list of names, limited in length.
-pub fn listed(names: &[&str]) -> String {
-    let shown = names.iter().take(MAX_IDS).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    if names.len() > MAX_IDS { format!("{shown} and {} more", names.len() - MAX_IDS) } else { shown }
+pub fn listed(names: &[&str]) -> Message {
+    let shown = Message::names(names.iter().take(MAX_IDS));
+    if names.len() > MAX_IDS { msg!("{shown} and {} more", names.len() - MAX_IDS) } else { shown }
 }
 
 /// All reachable actions of a script, in order; those of skills are last.

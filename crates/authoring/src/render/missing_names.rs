@@ -37,12 +37,12 @@ impl MissingName {
         })
     }
 
-    pub fn describe(&self) -> String {
+    pub fn describe(&self) -> Message {
         let Self { name, file, line, column, reached } = self;
         match file {
-            Some(file) if *reached => format!("`{name}` at {file}:{line}:{column}"),
-            Some(file) => format!("`{name}` at {file}:{line}:{column} (not reached this time)"),
-            None => format!("`{name}` in a text of the script"),
+            Some(file) if *reached => msg!("`{name}` at {file}:{line}:{column}"),
+            Some(file) => msg!("`{name}` at {file}:{line}:{column} (not reached this time)"),
+            None => msg!("`{name}` in a text of the script"),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Files to be created in a folder: all of them or none, without overwriting anything.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::fs;
 use std::io;
@@ -63,8 +64,8 @@ pub fn write_all(base: &Path, drafts: &[FileDraft]) -> Result<(), EngineError> {
     let message = match remaining.as_slice() {
         [] => msg!("{path} cannot be written: {error}; no files were left behind", path = path.display()),
         remaining => {
-            let remaining: Vec<String> = remaining.iter().map(|path| path.display().to_string()).collect();
-            msg!("{} cannot be written: {error}; these could not be removed: {}", path.display(), remaining.join(", "))
+            let remaining = Message::values(remaining.iter().map(|path| path.display()));
+            msg!("{} cannot be written: {error}; these could not be removed: {}", path.display(), remaining)
         }
     };
     Err(EngineError::failed(message))

@@ -1,5 +1,7 @@
 //! Compares the templates of two schemes: their lines, and the fields and names that they use.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -56,7 +58,7 @@ pub struct TemplateDifference {
     pub line_ends: bool,
     /// Whether one of the two has an error, so that missing fields and names are unknown.
     pub has_errors: bool,
-    pub error: Option<String>,
+    pub error: Option<Message>,
 }
 
 /// Compares one template of a scheme, or all that differ. When all are compared, unreadable files are part of the result.
@@ -96,7 +98,7 @@ pub fn diff(
         let difference = match compare(name, &others, &these) {
             Err(error) if typed.is_none() => TemplateDifference {
                 name: name.to_owned(),
-                error: Some(error.to_string()),
+                error: Some(error.to_message()),
                 ..TemplateDifference::default()
             },
             difference => difference?,

@@ -1,5 +1,6 @@
 //! Finds a template by a name that a user enters: `ai_ask`, `ai_ask_v1`, `ai_ask_v1.md`, `safety.md`, `default:safety.md`.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::BTreeMap;
 
@@ -97,7 +98,7 @@ fn unknown(
     if let (Some(version), false) = (version, versions.is_empty()) {
         let mut versions = versions.to_vec();
         versions.sort_unstable();
-        let versions = versions.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        let versions = Message::values(&versions);
         let root = self::typed(typed).map_or(stem, |typed| typed.name).escape_debug();
         let message = msg!("there is no version {version} of the template `{root}` in the scheme `{scheme}`");
         return EngineError::usage(message).with_help(msg!("available versions: {versions}"));

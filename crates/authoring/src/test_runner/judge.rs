@@ -218,13 +218,15 @@ impl Judge<'_> {
                         || self.log.event(self.since + index).is_some_and(|event| fits(wanted, &event)))
             });
             let Some((index, _)) = found else {
-                let after = if at == 0 { String::new() } else { " after the previous one".to_owned() };
-                let message = msg!("there is no such event{after}");
+                let message = Message::word(match at {
+                    0 => "there is no such event",
+                    _ => "there is no such event after the previous one",
+                });
                 failures.push(self.failure(
                     wanted.kind.span,
                     message,
                     event_message(wanted),
-                    kinds.get(at..).unwrap_or_default().join(", "),
+                    Message::values(kinds.get(at..).unwrap_or_default()),
                 ));
                 return;
             };

@@ -1,7 +1,6 @@
 //! Reads the `bcc-script.toml` of a project, and reports its errors as findings.
 
 use bcc_lang::message::ToMessage;
-use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +30,7 @@ pub fn configuration(
     let file = match config_bytes(directory) {
         Ok(None) => return (Config::default(), None),
         Ok(Some(bytes)) => SourceFile::from_bytes(shown, bytes).map_err(|diagnostic| *diagnostic),
-        Err(error) => Err(unreadable(&shown, Message::text(error.to_string()))),
+        Err(error) => Err(unreadable(&shown, error.to_message())),
     };
     let file = match file {
         Ok(file) => Arc::new(file),

@@ -60,17 +60,18 @@ pub(crate) fn read_failure(path: &Path, shown: &str, reason: impl Into<Message>)
             Err(diagnostic) => *diagnostic,
             Ok(_) => unreadable(shown, msg!("{shown} could not be read: {reason}")),
         },
-        Err(error) => {
-            unreadable(shown, msg!("{shown} cannot be read: {error}", error = Message::text(error.to_string())))
-        }
+        Err(error) => unreadable(shown, msg!("{shown} cannot be read: {error}")),
     }
 }
 
 fn not_read(found: &FoundFile, error: &io::Error) -> Diagnostic {
     let shown = &found.shown;
     if error.kind() != io::ErrorKind::NotFound || found.path.is_symlink() {
-        let link = if found.path.is_symlink() { ", which is a link," } else { "" };
-        return unreadable(shown, msg!("{shown}{link} cannot be read: {error}"));
+        let message = match found.path.is_symlink() {
+            true => msg!("{shown}, which is a link, cannot be read: {error}"),
+            false => msg!("{shown} cannot be read: {error}"),
+        };
+        return unreadable(shown, message);
     }
     if !found.named {
         return unreadable(shown, msg!("{shown} no longer exists; it existed when the check started"));

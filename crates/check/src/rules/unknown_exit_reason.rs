@@ -3,6 +3,7 @@
 use crate::reasons::REASONS;
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
@@ -51,6 +52,6 @@ pub fn unknown(reason: &Spanned<String>, file: &Arc<SourceFile>) -> Option<Diagn
     let diagnostic = Diagnostic::error(SLUG, message, file, reason.span);
     let plain = written.to_lowercase().replace(['-', ' '], "_");
     let other = REASON_ALIASES.iter().find(|(other, _)| *other == plain).map(|(_, ours)| *ours);
-    let listed = || msg!("available exit reasons: {}", REASONS.map(|name| format!("`{name}`")).join(", "));
+    let listed = || msg!("available exit reasons: {}", Message::names(REASONS));
     Some(diagnostic.with_suggestion_or(other.or_else(|| near_miss(written, REASONS)), listed))
 }

@@ -2,11 +2,13 @@
 
 use crate::rules::rule::Rule;
 use crate::semantic_model::SemanticModel;
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
+use std::collections::BTreeSet;
 
 const SLUG: &str = "unknown-model";
 
@@ -28,10 +30,7 @@ fn check(model: &SemanticModel<'_>, findings: &Findings) {
     let help = match near {
         Some(near) => msg!("did you mean `{near}`?"),
         None => {
-            let mut listed: Vec<String> = known().map(|name| format!("`{name}`")).collect();
-            listed.sort();
-            listed.dedup();
-            let listed = listed.join(", ");
+            let listed = Message::names(known().collect::<BTreeSet<_>>());
             msg!("configure it in bcc-script.toml under `[models.{name}]`, or use an available one: {listed}")
         }
     };

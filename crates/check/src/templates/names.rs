@@ -72,7 +72,7 @@ fn describe(
     variables: Option<&BTreeSet<String>>,
 ) -> Option<UnknownName> {
     let name = used.name.as_str();
-    let prompts = kinds.iter().map(|consumer| format!("`{}`", consumer.kind)).collect::<Vec<_>>().join(" and ");
+    let prompts = Message::all_of(kinds.iter().map(|consumer| Message::text(format!("`{}`", consumer.kind))));
     let shown = shortened(name);
     let elsewhere: Vec<&str> = all
         .iter()
@@ -80,8 +80,10 @@ fn describe(
         .map(|consumer| consumer.kind)
         .collect();
     if !elsewhere.is_empty() {
-        let message =
-            msg!("`{shown}` is available in prompts of {}, but not in prompts of {prompts}", elsewhere.join(", "));
+        let message = msg!(
+            "`{shown}` is available in prompts of {}, but not in prompts of {prompts}",
+            Message::names(&elsewhere)
+        );
         let help = msg!(
             "make the template work without it: `{{{{ {shown} | default('') }}}}`, `{{% if {shown} is defined %}}`"
         );

@@ -1,6 +1,7 @@
 //! `reply-schema`: checks the project's reply schemas, and the templates that specify one.
 
 use bcc_lang::message::ToMessage;
+use bcc_lang::message::library::library;
 use bcc_lang::message::message::Joint;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
@@ -143,7 +144,7 @@ fn usable(file: &Arc<SourceFile>) -> Result<Value, Box<Diagnostic>> {
         let line = file.line_span(error.line()).unwrap_or_default();
         let at = line.start + error.column().saturating_sub(1).min(line.len());
         let reason = error.to_string();
-        let reason = reason.split(" at line ").next().unwrap_or_default();
+        let reason = library(reason.split(" at line ").next().unwrap_or_default());
         let help = "put quotes around every key and text, and a comma between two entries but none after the last one";
         let message = msg!("this reply schema is not valid JSON: {reason}");
         Box::new(Diagnostic::error(SLUG, message, file, Span::new(at, at + 1)).with_help(help))

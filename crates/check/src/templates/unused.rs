@@ -34,7 +34,7 @@ pub fn check(
         let help = match meant(name, &known) {
             Some(meant) => msg!("templates must be named `<kind>_v<number>.md`: did you mean `{meant}`?"),
             None if name_and_version(name).is_some() => {
-                msg!("no action type uses a template with this name; available names: {}", known.join(", "))
+                msg!("no action type uses a template with this name; available names: {}", Message::names(&known))
             }
             None => continue,
         };

@@ -185,8 +185,8 @@ impl Model<'_> {
         if let Some(form) = self.table.structured.filter(|form| !forms.contains(form)) {
             let (form, provider) = (form.name(), provider.name());
             let message = msg!("`structured` cannot be \"{form}\" for a model with provider `{provider}`");
-            let names: Vec<String> = forms.iter().map(|form| format!("\"{}\"", form.name())).collect();
-            self.report(&["structured"], message, msg!("write {}", names.join(", ")));
+            let names = Message::values(forms.iter().map(|form| format!("\"{}\"", form.name())));
+            self.report(&["structured"], message, msg!("write {names}"));
         }
     }
 
@@ -203,7 +203,7 @@ impl Model<'_> {
                 let help = match near_miss(name, known.iter().copied()) {
                     Some(near) => msg!("did you mean `{near}`?"),
                     None => {
-                        let listed = known.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
+                        let listed = Message::names(&known);
                         msg!("define it as {}, or use an existing model: {listed}", table_header("models", name))
                     }
                 };

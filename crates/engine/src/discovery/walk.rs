@@ -1,5 +1,6 @@
 //! Finds files: those that are named, and those below the folders that are named. Each file is found once.
 
+use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::{BTreeSet, HashMap};
@@ -116,7 +117,7 @@ impl Walker<'_> {
             let mut entries = match self.entries_of(&folder) {
                 Ok(entries) => entries,
                 Err(error) => {
-                    self.report_unsearched(&folder, Message::text(error.to_string()));
+                    self.report_unsearched(&folder, error.to_message());
                     continue;
                 }
             };

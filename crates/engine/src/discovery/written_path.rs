@@ -1,6 +1,7 @@
 //! Resolves the path of a document in another one: of a script in a test, of a skill in a script. It is relative to the folder
 //! of the referring document, and must stay in the project.
 
+use bcc_lang::message::ToMessage;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -31,7 +32,7 @@ pub fn read(real: &Path) -> Result<Vec<u8>, DocumentPathError> {
     match read_bounded(real, MAX_FILE_BYTES as u64) {
         Ok(bytes) => Ok(bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(DocumentPathError::Absent),
-        Err(error) => Err(DocumentPathError::Unreadable(error.to_string())),
+        Err(error) => Err(DocumentPathError::Unreadable(error.to_message())),
     }
 }
 

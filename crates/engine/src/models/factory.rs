@@ -1,5 +1,6 @@
 //! Creates the models of a project, from its configuration or from the environment.
 
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::path::Path;
 use std::sync::Arc;
@@ -81,7 +82,7 @@ impl ModelFactory<'_> {
             Some(near) => msg!("did you mean `{near}`?"),
             None => msg!(
                 "available models are {} and `replay:FILE`; define others in {CONFIG_FILE} as {}",
-                known.map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", "),
+                Message::names(known),
                 table_header("models", name)
             ),
         };

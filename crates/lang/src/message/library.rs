@@ -3,12 +3,14 @@
 
 use std::borrow::Cow;
 
+use crate::message::argument::ToMessage;
 use crate::message::language::Language;
 use crate::message::message::Message;
 
-/// The forms of errors of serde, minijinja, clap and humantime. Of forms with a common prefix the longest comes first. A wrong match
+/// The forms of errors of serde, minijinja, clap, humantime and the operating system. Of forms with a common prefix the longest comes first. A wrong match
 /// does no harm: the English text always remains the text of the library.
-const FORMS: [&str; 14] = [
+const FORMS: [&str; 19] = [
+    "{} (os error {})",
     "{} at line {} column {}",
     "invalid type: {}, expected {}",
     "invalid value: {}, expected {}",
@@ -18,17 +20,24 @@ const FORMS: [&str; 14] = [
     "missing field {}",
     "unexpected {}, expected {}",
     "unexpected {}",
+    "tried to include non-existing template {}",
+    "cannot convert {} to {}",
+    "cannot extend value of type {} with a dotted key",
     "{} is not in {}",
     "expected number at {}",
     "invalid character at {}",
     "time unit needed, for example {}",
     "unknown time unit {}, supported units: {}",
+    "{}, expected {}",
 ];
 
 /// The message for an error text of a library. Parts that no catalogue contains stay in English.
 pub fn library(text: &str) -> Message {
     if is_known(text) {
         return word(text);
+    }
+    if let Some(names) = quoted_names(text) {
+        return names;
     }
     let form = FORMS.iter().find_map(|form| Some((*form, parts(form, text)?)));
     let Some((form, parts)) = form else { return word(text) };
@@ -56,7 +65,37 @@ fn parts<'t>(form: &str, text: &'t str) -> Option<Vec<&'t str>> {
 
 /// The message for a JSON error, with its position.
 pub fn json_error(error: &serde_json::Error) -> Message {
-    library(&error.to_string())
+    error.to_message()
+}
+
+impl ToMessage for std::io::Error {
+    fn to_message(&self) -> Message {
+        library(&self.to_string())
+    }
+}
+
+/// With the position.
+impl ToMessage for serde_json::Error {
+    fn to_message(&self) -> Message {
+        library(&self.to_string())
+    }
+}
+
+impl ToMessage for regex::Error {
+    fn to_message(&self) -> Message {
+        library(&self.to_string())
+    }
+}
+
+/// A list such as `` `a`, `b` `` or `` `a` or `b` ``; `None` for any other text.
+fn quoted_names(text: &str) -> Option<Message> {
+    let inside = text.strip_prefix('`')?.strip_suffix('`')?;
+    let list = match inside.split_once("` or `") {
+        Some((first, second)) => Message::any_of([first, second].map(|name| Message::text(format!("`{name}`")))),
+        None => Message::names(inside.split("`, `")),
+    };
+    let names = inside.split("`, `").flat_map(|names| names.split("` or `"));
+    (names.clone().count() > 1 && names.clone().all(|name| !name.contains('`'))).then_some(list)
 }
 
 /// A part that a catalogue contains is a word of the library. Any other may contain a value or a name that must be masked.
@@ -79,13 +118,15 @@ mod tests {
             ("unexpected end of input, expected end of block", "这里是文本的结尾，应为标签的结尾 `%}`"),
             ("unexpected end of string", "引号没有结束"),
             ("something new", "something new"),
+            ("unknown field `x`, expected `a` or `b`", "未知的字段 `x`，应为 `a` 或 `b`"),
+            ("Permission denied (os error 13)", "没有权限（系统错误 13）"),
         ];
         for (english, chinese) in table {
             assert_eq!(library(english).to_string(), english);
             assert_eq!(library(english).render(Language::Chinese), chinese);
         }
         let error = serde_json::from_str::<serde_json::Value>("{").unwrap_err();
-        assert_eq!(json_error(&error).render(Language::Chinese), "对象不完整，内容提前结束（第 1 行第 1 列）");
+        assert_eq!(error.to_message().render(Language::Chinese), "对象不完整，内容提前结束（第 1 行第 1 列）");
     }
 
     #[test]

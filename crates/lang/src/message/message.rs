@@ -112,6 +112,16 @@ impl Message {
         }
     }
 
+    /// `a, b, c`: values that are the same in every language
+    pub fn values(values: impl IntoIterator<Item = impl fmt::Display>) -> Self {
+        Self::list(Joint::Item, values.into_iter().map(|value| Self::text(value.to_string())))
+    }
+
+    /// Like [`Self::values`], each value in backticks
+    pub fn names(names: impl IntoIterator<Item = impl fmt::Display>) -> Self {
+        Self::list(Joint::Item, names.into_iter().map(|name| Self::text(format!("`{name}`"))))
+    }
+
     /// `a, b or c`
     pub fn any_of(parts: impl IntoIterator<Item = Self>) -> Self {
         Self::enumeration(Joint::Or, parts)

@@ -100,8 +100,8 @@ fn read_item(fields: &Fields<'_>) -> Option<Declared> {
         && !choices.contains(&value)
     {
         let message = msg!("the value of `{name}` is not in its `enum`");
-        let listed: Vec<String> = choices.iter().map(|choice| format!("`{}`", display_text(choice))).collect();
-        let help = msg!("use one of {}, add this value to the list, or omit `value`", listed.join(", "));
+        let listed = Message::names(choices.iter().map(display_text));
+        let help = msg!("use one of {}, add this value to the list, or omit `value`", listed);
         fields.error("not-a-choice", message, node.span, help);
     }
     let declaration = Declaration { name, value, declared, choices, define, sensitive, implied: false };
@@ -117,7 +117,9 @@ pub fn declared_type(fields: &Fields<'_>) -> Option<DeclaredType> {
         let foreign_name = OTHER_NAMES.iter().find(|(other, _)| *other == words.text.to_ascii_lowercase());
         let near = foreign_name.map(|(_, name)| *name).or_else(|| near_miss(&words.text, names));
         let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), words.node.span);
-        fields.findings().report(diagnostic.with_suggestion_or(near, || msg!("valid types are {}", names.join(", "))));
+        fields
+            .findings()
+            .report(diagnostic.with_suggestion_or(near, || msg!("valid types are {}", Message::names(names))));
     }
     declared
 }

@@ -178,7 +178,7 @@ fn read_word(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<RouteT
     if let Some(go) = RouteTarget::from_word(text) {
         return Some(Spanned { value: go, span: node.span });
     }
-    let listed = WORDS.map(|word| format!("`{word}`")).join(", ");
+    let listed = Message::names(WORDS);
     let message = match node.as_scalar() {
         Some(_) => msg!("`{}` is not a route", shortened(text)),
         None => msg!("a route must be a word or a mapping, but this is {}", node.describe()),

@@ -1,5 +1,6 @@
 //! Explains parser errors to people who do not program: what is wrong, where it started, what to do.
 
+use crate::message::library::library;
 use crate::message::msg;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ pub(crate) fn diagnose(file: &Arc<SourceFile>, error: &ScanError, last_node: usi
     match place.explain(error.kind()) {
         Some(found) => found.into_diagnostic(rule, file),
         None => {
-            let message = msg!("this is not valid YAML: {}", error.kind());
+            let message = msg!("this is not valid YAML: {}", library(&error.kind().to_string()));
             Diagnostic::error(rule, message, file, place.character())
                 .with_help("check the indentation, the colons and the quotes here and in the lines above")
         }

@@ -183,7 +183,7 @@ impl Reader {
             self.error(
                 message,
                 root.span,
-                Some(msg!("write one `key: value` per line; valid keys are {}", KEYS.join(", "))),
+                Some(msg!("write one `key: value` per line; valid keys are {}", Message::names(KEYS))),
             );
             return;
         };
@@ -202,8 +202,8 @@ impl Reader {
         let name = key.value.as_str();
         let Some((_, wanted)) = EXPECTED.iter().find(|(known, _)| *known == name) else {
             let near = near_miss(name, KEYS.iter().copied());
-            let help =
-                near.map_or_else(|| msg!("valid keys are {}", KEYS.join(", ")), |near| msg!("did you mean `{near}`?"));
+            let help = near
+                .map_or_else(|| msg!("valid keys are {}", Message::names(KEYS)), |near| msg!("did you mean `{near}`?"));
             self.error(msg!("the front matter has no key `{name}`"), key.span, Some(help));
             if let Some(error) = self.errors.last_mut() {
                 error.instead = near.map(str::to_owned);

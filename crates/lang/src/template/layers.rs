@@ -208,7 +208,7 @@ pub fn no_scheme(source: &dyn TemplateSource, scheme: &str) -> TemplateError {
     known.extend(schemes().chain([DEFAULT_SCHEME]).map(str::to_owned));
     let tried = msg!(
         "tried _system/config/custom/{scheme}/ of the project and the built-in schemes ({})",
-        schemes().collect::<Vec<_>>().join(", ")
+        Message::values(schemes())
     );
     let help = match did_you_mean(scheme, known.iter().map(String::as_str)) {
         Some(near) => msg!("{near} ({tried})"),

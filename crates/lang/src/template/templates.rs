@@ -213,8 +213,7 @@ impl Templates {
                 self.loaded.iter().filter_map(|loaded| version_of(loaded.name(), name)).collect();
             let mut help = self.tried(&file);
             if !versions.is_empty() {
-                let versions: Vec<String> = versions.iter().map(u32::to_string).collect();
-                help = msg!("{help}; available versions: {}", versions.join(", "));
+                help = msg!("{help}; available versions: {}", Message::values(versions));
             } else if let Some(near) = did_you_mean(&file, self.loaded.iter().map(|loaded| loaded.name())) {
                 help = msg!("{near} ({help})");
             }

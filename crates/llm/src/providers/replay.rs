@@ -86,12 +86,12 @@ impl Replay {
         let wanted = written(task.purpose, &task.action_id);
         let mut names: Vec<String> = self.entries.keys().map(|(purpose, action)| written(*purpose, action)).collect();
         names.sort_by_cached_key(|name| distance(name, &wanted));
-        let listed: Vec<String> = names.iter().take(MAX_NAMES).map(|name| format!("`{name}`")).collect();
-        let more = if names.len() > MAX_NAMES { ", …" } else { "" };
+        let listed = names.iter().take(MAX_NAMES).map(|name| format!("`{name}`"));
+        let more = (names.len() > MAX_NAMES).then(|| "…".to_owned());
         let help = if names.is_empty() {
             msg!("{} has no replies at all", self.file)
         } else {
-            msg!("{} has no `{wanted}`, only {}{more}", self.file, listed.join(", "))
+            msg!("{} has no `{wanted}`, only {}", self.file, Message::values(listed.chain(more)))
         };
         ModelError::NoReply { key: describe(task), help }
     }

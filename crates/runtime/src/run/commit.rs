@@ -1,6 +1,6 @@
 //! Commits: events get their numbers, rows are written, and only then observers are notified.
 
-use bcc_lang::message::message::Message;
+use bcc_lang::message::argument::ToMessage;
 use std::sync::Arc;
 
 use crate::program::event::{Committed, Event, StampedEvent};
@@ -49,10 +49,8 @@ impl Session {
 
     /// The rows of a draft. Its exchanges with models are recorded first, if the session is recorded.
     pub(crate) fn prepare(&mut self, mut draft: CommitDraft) -> Result<PreparedCommit, RunError> {
-        let unwritable = |error: serde_json::Error| RunError::Unreadable {
-            id: String::new(),
-            what: Message::text(error.to_string()),
-        };
+        let unwritable =
+            |error: serde_json::Error| RunError::Unreadable { id: String::new(), what: error.to_message() };
         self.count_time();
         self.close_abandoned(&mut draft);
         let mut entries = Vec::new();

@@ -1,5 +1,6 @@
 //! `for_each`: a topic runs once for each element of a list (docs/actions/, "Repetition").
 
+use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use serde_json::Value;
@@ -96,7 +97,7 @@ impl Session {
     ) -> Result<(), SessionFailure> {
         let at = self.services.clock.at(self.last_seq + 1);
         let stored = Stored { value: element, source: "for_each".into(), round: None, at };
-        let unwritable = |error: serde_json::Error| SessionFailure::new(Message::text(error.to_string()));
+        let unwritable = |error: serde_json::Error| SessionFailure::new(error.to_message());
         let Some(written) = self.scopes.write(&each.element, stored.clone(), Some(Scope::Topic)) else {
             return Err(SessionFailure::new(msg!("`{}` has no scope", each.element)));
         };

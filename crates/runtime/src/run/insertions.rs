@@ -1,5 +1,6 @@
 //! Insertions: skills that an action calls, and skills or actions that a route or a trigger inserts.
 
+use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::sync::Arc;
@@ -77,7 +78,7 @@ impl Session {
         let at = self.services.clock.at(self.last_seq + 1);
         let place = self.place_of(key);
         let source = place.action_id.clone().unwrap_or_default();
-        let unwritable = |error: serde_json::Error| SessionFailure::new(Message::text(error.to_string()));
+        let unwritable = |error: serde_json::Error| SessionFailure::new(error.to_message());
         for (name, value) in inputs {
             let sensitive = layer.declaration(&name).is_some_and(|declaration| declaration.sensitive);
             if sensitive {

@@ -1,6 +1,7 @@
 //! Resumes a stored session: rows become frames, scopes and counters.
 
 use crate::program::stored_event::public_line;
+use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::sync::Arc;
@@ -95,10 +96,8 @@ impl Session {
             let waiting = self.archive.last_by_kind(&self.id, "waiting").await?;
             self.commit(draft).await?;
             if let Some(waiting) = waiting {
-                let unreadable = |error: serde_json::Error| RunError::Unreadable {
-                    id: self.id.clone(),
-                    what: Message::text(error.to_string()),
-                };
+                let unreadable =
+                    |error: serde_json::Error| RunError::Unreadable { id: self.id.clone(), what: error.to_message() };
                 let (place, event) = stored_waiting(&waiting.body).map_err(unreadable)?;
                 let (at, line) = (waiting.at.as_str(), &*public_line(&waiting.body));
                 let committed = Committed { seq: waiting.seq, at, place: &place, event: &event, line };

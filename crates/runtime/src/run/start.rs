@@ -1,5 +1,6 @@
 //! Starts a new session: its first rows, and the way to its first action.
 
+use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -143,7 +144,7 @@ impl Session {
         draft
             .user_variables
             .extend(fresh.user_variables.into_iter().filter(|row| stored_layer.get(&row.name).is_none()));
-        let unwritable = |error: serde_json::Error| RunError::Variable(Message::text(error.to_string()));
+        let unwritable = |error: serde_json::Error| RunError::Variable(error.to_message());
         for (name, stored) in stored_layer.values() {
             global.put(name, stored.clone());
         }
@@ -167,12 +168,11 @@ impl Session {
             let stored = Stored { value, source: "command_line".into(), round: None, at: at.clone() };
             let Some(written) = self.scopes.write(&name, stored.clone(), None) else { continue };
             if written.sensitive {
-                self.hide(&stored.value, draft)
-                    .map_err(|error| RunError::Variable(Message::text(error.to_string())))?;
+                self.hide(&stored.value, draft).map_err(|error| RunError::Variable(error.to_message()))?;
             }
             draft
                 .variable(written.scope, &written.path, &name, &stored, written.sensitive)
-                .map_err(|error| RunError::Variable(Message::text(error.to_string())))?;
+                .map_err(|error| RunError::Variable(error.to_message()))?;
         }
         Ok(())
     }

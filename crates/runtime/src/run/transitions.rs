@@ -351,10 +351,9 @@ impl Session {
                 Stored { value: declaration.value.clone(), source: "declare".into(), round: None, at: at.clone() };
             draft
                 .variable(scope, &layer.path, &declaration.name, &stored, declaration.sensitive)
-                .map_err(|error| SessionFailure::new(Message::text(error.to_string())))?;
+                .map_err(|error| SessionFailure::new(error.to_message()))?;
             if declaration.sensitive {
-                self.hide(&declaration.value, draft)
-                    .map_err(|error| SessionFailure::new(Message::text(error.to_string())))?;
+                self.hide(&declaration.value, draft).map_err(|error| SessionFailure::new(error.to_message()))?;
             }
             layer.put(declaration.name.clone(), stored);
         }

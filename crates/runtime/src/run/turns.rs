@@ -1,5 +1,6 @@
 //! Runs turns one after the other, each committed with its changes, until the session must wait.
 
+use bcc_lang::message::argument::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::sync::Arc;
@@ -335,7 +336,7 @@ impl Session {
         });
         let place = context.place.clone();
         self.apply_work(&place, work, draft)
-            .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: Message::text(error.to_string()) })?;
+            .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_message() })?;
         if advised {
             self.advice_used(context.home, &place, draft);
         }
@@ -423,7 +424,7 @@ impl Session {
         turn.in_round(frame.round.unwrap_or(1));
         operation(&turn).map_err(SessionFailure::of)?;
         let work = turn.into_work();
-        self.apply_work(&place, work, draft).map_err(|error| SessionFailure::new(Message::text(error.to_string())))
+        self.apply_work(&place, work, draft).map_err(|error| SessionFailure::new(error.to_message()))
     }
 
     fn wait(&mut self, what: WaitReason, place: &EventLocation, draft: &mut CommitDraft) {

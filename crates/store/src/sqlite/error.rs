@@ -1,6 +1,9 @@
 //! Converts errors of SQLite and of the operating system to [`StoreError`]. Their own messages are not passed on: they
 //! may quote the data to be written.
 
+use bcc_lang::message::library::library;
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use std::io;
 
 use rusqlite::{Error, ErrorCode};
@@ -44,7 +47,7 @@ impl Failure {
 
 pub(crate) fn sqlite(store: &str, error: &Error) -> StoreError {
     let store = store.to_owned();
-    let damaged = |reason: &str| StoreError::Corrupt { store: store.clone(), reason: reason.to_owned() };
+    let damaged = |reason: &'static str| StoreError::Corrupt { store: store.clone(), reason: Message::word(reason) };
     match error {
         Error::FromSqlConversionFailure(..) | Error::InvalidColumnType(..) | Error::Utf8Error(..) => {
             damaged("a row contains invalid data")
@@ -61,8 +64,8 @@ pub(crate) fn sqlite(store: &str, error: &Error) -> StoreError {
             }
             Some((ErrorCode::CannotOpen | ErrorCode::PermissionDenied, _)) => StoreError::Denied { store },
             Some((ErrorCode::TooBig, _)) => StoreError::TooLarge { store },
-            Some((code, extended)) => StoreError::Io { store, reason: format!("SQLite reports {code:?}, {extended}") },
-            None => StoreError::Io { store, reason: "SQLite was used incorrectly; please report it".to_owned() },
+            Some((code, extended)) => StoreError::Io { store, reason: msg!("SQLite reports {code:?}, {extended}") },
+            None => StoreError::Io { store, reason: Message::word("SQLite was used incorrectly; please report it") },
         },
     }
 }
@@ -75,12 +78,12 @@ pub(crate) fn io(store: &str, error: &io::Error) -> StoreError {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { store },
         io::ErrorKind::IsADirectory => StoreError::NotAFile { store },
         io::ErrorKind::NotADirectory => {
-            StoreError::Io { store, reason: "a part of its path is a file, not a directory".to_owned() }
+            StoreError::Io { store, reason: Message::word("a part of its path is a file, not a directory") }
         }
         // The directory of the store is created, so only a parent of it can be missing.
         io::ErrorKind::NotFound => {
-            StoreError::Io { store, reason: "the directory that should contain it does not exist".to_owned() }
+            StoreError::Io { store, reason: Message::word("the directory that should contain it does not exist") }
         }
-        kind => StoreError::Io { store, reason: kind.to_string() },
+        kind => StoreError::Io { store, reason: library(&kind.to_string()) },
     }
 }

@@ -1,5 +1,6 @@
 //! Opens a store. A file that is not a store of this program is not changed.
 
+use bcc_lang::message::message::Message;
 use std::fmt::Write;
 use std::fs;
 use std::io;
@@ -100,7 +101,9 @@ pub(crate) fn check_header(file: &Path, store: &str, migrations: &[&str]) -> Res
         0 => return Ok(false),
         // SQLite would treat a file of one byte as empty.
         length if length < MIN_BYTES => {
-            return Err(StoreError::Corrupt { store: store.to_owned(), reason: error::NOT_SQLITE.to_owned() }.into());
+            return Err(
+                StoreError::Corrupt { store: store.to_owned(), reason: Message::word(error::NOT_SQLITE) }.into()
+            );
         }
         _ => {}
     }
@@ -170,7 +173,7 @@ fn reader(file: &Path, store: &str) -> Result<Connection, Failure> {
         }
         Err(error) if needs_to_write(&error) => {
             let reason = "its latest changes are in the log next to it, which can be read only where it can be written; copy the file with its `-wal` to such a location";
-            return Err(StoreError::Io { store: store.to_owned(), reason: reason.to_owned() }.into());
+            return Err(StoreError::Io { store: store.to_owned(), reason: Message::word(reason) }.into());
         }
         found => found?,
     };

@@ -1,5 +1,7 @@
 //! Compares a snapshot with the stored one, and updates the stored one on request.
 
+use bcc_lang::message::ToMessage;
+use bcc_lang::message::message::Message;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
@@ -27,7 +29,7 @@ pub enum SnapshotComparison {
     Missing,
     /// The differing lines, with some context.
     Differs(String),
-    Unreadable(String),
+    Unreadable(Message),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,12 +54,12 @@ pub fn compare(file: &Path, now: &str) -> SnapshotComparison {
 
 /// Stores a snapshot atomically, unless it is unchanged.
 /// Errors: why it cannot be written.
-pub fn update(file: &Path, now: &str) -> Result<SnapshotOutcome, String> {
+pub fn update(file: &Path, now: &str) -> Result<SnapshotOutcome, Message> {
     let before = read(file).unwrap_or_default();
     if before.as_deref().map(body).as_deref() == Some(now) {
         return Ok(SnapshotOutcome::Same);
     }
-    replace(file, format!("{HEAD}{now}").as_bytes()).map_err(|error| error.to_string())?;
+    replace(file, format!("{HEAD}{now}").as_bytes()).map_err(|error| error.to_message())?;
     Ok(if before.is_some() { SnapshotOutcome::Changed } else { SnapshotOutcome::New })
 }
 
@@ -77,14 +79,14 @@ pub fn stale(test: &Path, used: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
 }
 
 /// The text of a file; `None` if it does not exist.
-fn read(file: &Path) -> Result<Option<String>, String> {
+fn read(file: &Path) -> Result<Option<String>, Message> {
     match fs::metadata(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.to_string()),
-        Ok(metadata) if metadata.len() > MAX_BYTES => return Err("it is too large for a snapshot".to_owned()),
+        Err(error) => return Err(error.to_message()),
+        Ok(metadata) if metadata.len() > MAX_BYTES => return Err(Message::word("it is too large for a snapshot")),
         Ok(_) => {}
     }
-    fs::read_to_string(file).map(Some).map_err(|error| error.to_string())
+    fs::read_to_string(file).map(Some).map_err(|error| error.to_message())
 }
 
 /// A stored text without its leading comments, with normalized line endings: version control may have changed them.

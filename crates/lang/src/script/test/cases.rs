@@ -94,10 +94,9 @@ pub fn cases(root: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> Op
                 match item.as_mapping() {
                     Some(entries) if !entries.is_empty() => {
                         let is_missing = |name: &&&str| !entries.iter().any(|entry| entry.key.value == ***name);
-                        let lacking: Vec<String> =
-                            all_names.iter().filter(is_missing).map(|name| format!("`{}`", shortened(name))).collect();
+                        let lacking: Vec<_> = all_names.iter().filter(is_missing).map(|name| shortened(name)).collect();
                         if !lacking.is_empty() {
-                            let lacking = lacking.join(", ");
+                            let lacking = Message::names(lacking);
                             let message = msg!("this case has no {lacking}, but another case does");
                             report(
                                 "missing-key",

@@ -12,6 +12,7 @@
 //!   "*": [ … ]                              # all askers without their own list
 //! ```
 
+use crate::message::message::Message;
 use crate::message::msg;
 use std::sync::Arc;
 
@@ -168,7 +169,7 @@ fn asker(key: &Spanned<String>, default_purpose: &'static str, fields: &Fields<'
     let near = near_miss(purpose.trim(), PURPOSES);
     let help = match near {
         Some(near) => msg!("did you mean `{near}:{}`?", action.trim()),
-        None => msg!("use one of {}", PURPOSES.map(|purpose| format!("`{purpose}:ID`")).join(", ")),
+        None => msg!("use one of {}", Message::values(PURPOSES.map(|purpose| format!("`{purpose}:ID`")))),
     };
     fields.error("not-a-choice", message, key.span, help);
     None

@@ -1,5 +1,6 @@
 //! `snapshot` of a test: the parts of the conversation that are stored and compared between runs.
 
+use crate::message::message::Message;
 use crate::message::msg;
 use crate::script::fields::Fields;
 use crate::source::diagnostic::Diagnostic;
@@ -61,7 +62,7 @@ fn read_setting(node: &YamlNode, fields: &Fields<'_>) -> Option<SnapshotSetting>
         None => msg!("`snapshot` must contain names, but this is {}", node.describe()),
     };
     let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), node.span);
-    let listed = || msg!("its possible values are {}", names.map(|name| format!("`{name}`")).join(", "));
+    let listed = || msg!("its possible values are {}", Message::names(names));
     fields.findings().report(diagnostic.with_suggestion_or(near_miss(text, names), listed));
     None
 }

@@ -57,7 +57,7 @@ pub(crate) fn omitted_in_file(name: &str, hidden: impl Iterator<Item = &'static 
         [(rule, count)] => Some(msg!("… and {count} more `{rule}` in {file} (`validate --all` shows all of them)")),
         several => {
             let named = several.iter().take(MAX_NAMED).map(|(rule, count)| format!("{count} `{rule}`"));
-            let named = named.collect::<Vec<_>>().join(", ");
+            let named = Message::values(named);
             let left: usize = several.iter().skip(MAX_NAMED).map(|(_, count)| count).sum();
             Some(match left {
                 0 => msg!("… and {total} more in {file}: {named} (`validate --all` shows all of them)"),

@@ -1,6 +1,7 @@
 //! Calls a model, with retries until a reply or a permanent error.
 
 use async_trait::async_trait;
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 
 use crate::http::retry::Retries;
@@ -32,12 +33,12 @@ impl Caller {
     /// Creates a caller without sending anything. It does not follow redirects, so that prompts and the key are sent only to `base_url`.
     pub fn new(dialect: &'static Dialect, config: ServerConfig) -> Result<Self, ModelError> {
         if !dialect.forms().any(|form| form == config.structured) {
-            let names: Vec<String> = dialect.forms().map(|form| format!("\"{}\"", form.name())).collect();
+            let names = Message::values(dialect.forms().map(|form| format!("\"{}\"", form.name())));
             return Err(config_error(msg!(
                 "`structured` cannot be \"{}\" for the provider `{}`; write {}",
                 config.structured.name(),
                 dialect.name,
-                names.join(", ")
+                names
             )));
         }
         let (name, form) = (

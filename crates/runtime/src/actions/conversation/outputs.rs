@@ -73,7 +73,7 @@ pub(crate) fn read_outputs(
     for (name, output) in spans.iter().zip(&outputs) {
         if reserved.contains(&output.get) {
             let message = msg!("`{}` is a field of the reply itself and cannot be an output", output.get);
-            let help = msg!("choose another name; reserved here: {}", reserved.join(", "));
+            let help = msg!("choose another name; reserved here: {}", Message::names(reserved));
             let diagnostic = Diagnostic::error("reserved-output", message, fields.file(), name.span).with_help(help);
             fields.findings().report(diagnostic);
             is_valid = false;

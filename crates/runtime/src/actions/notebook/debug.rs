@@ -108,7 +108,7 @@ fn replace_code(turn: &Turn<'_>, mut cell: Cell, code: String, explanation: &str
 async fn ask(turn: &Turn<'_>, cell: &Cell, attempt: u32) -> Result<Exchange, ActionError> {
     let failed = |message: Message| ActionError::failed("reply-shape", message);
     let schema: Value = serde_json::from_str(embedded::reply(TEMPLATE).unwrap_or_default())
-        .map_err(|error| failed(Message::text(error.to_string())))?;
+        .map_err(|error| failed(error.to_message()))?;
     let shape = ReplyShape::new(&schema, &[]).map_err(|error| failed(error.to_message()))?;
     let code = cut_in_the_middle(&cell.content, MAX_CODE_CHARS);
     let mut names = turn.names(1);
