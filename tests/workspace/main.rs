@@ -11,6 +11,7 @@ mod layers;
 mod names;
 mod own_scripts;
 mod people;
+mod pseudo_language;
 mod schemas;
 
 #[allow(dead_code, reason = "what several test binaries share")]

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use bcc_lang::message::language::Language;
+use bcc_lang::message::message::{Joint, Message};
 use bcc_llm::reply::strategies::ParseStrategy;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -110,10 +111,8 @@ pub fn table(export: &Value, language: Language) -> String {
         cells.extend([seconds(Some(*ms)), dash(usage.cost_text())]);
         cells
     };
-    let mut totals: Vec<Vec<String>> = by_action(calls)
-        .into_iter()
-        .map(|((action, purpose), sum)| usage(action, language.translate(&purpose).into_owned(), &sum))
-        .collect();
+    let mut totals: Vec<Vec<String>> =
+        by_action(calls).into_iter().map(|((action, purpose), sum)| usage(action, purpose, &sum)).collect();
     totals.push(usage(language.translate("all").into_owned(), String::new(), &total(calls)));
     let head = ["action", "for", "calls", "asked again", "tries", "in", "out", "total", "cost"];
     let _ = write!(output, "\n{}", columns(&head, language, &[2, 3, 4, 5, 6, 7], totals));
@@ -128,7 +127,9 @@ fn row(call: &Value, language: Language) -> Vec<String> {
     for skipped in call.get("passed_over").and_then(Value::as_array).into_iter().flatten() {
         let _ = write!(model, " {}", language.format("(instead of {model})", &[("model", &text(skipped, "/model"))]));
     }
-    let again = if call.get("reask").and_then(Value::as_u64).is_some_and(|reask| reask > 0) { ", again" } else { "" };
+    let is_again = call.get("reask").and_then(Value::as_u64).is_some_and(|reask| reask > 0);
+    let again = is_again.then_some(Message::word("again"));
+    let purpose = Message::list(Joint::Comma, [Message::text(text(call, "/purpose"))].into_iter().chain(again));
     let cost = call
         .get("cost")
         .and_then(Value::as_f64)
@@ -137,34 +138,34 @@ fn row(call: &Value, language: Language) -> Vec<String> {
         number("seq"),
         dash(text(call, "/location/action_id")),
         dash(round.unwrap_or_default()),
-        format!("{}{}", language.translate(&text(call, "/purpose")), language.translate(again)),
+        purpose.render(language),
         dash(model),
         number("tokens_in"),
         number("tokens_out"),
         ms("first_token_ms"),
         ms("ms"),
         number("attempts"),
-        language.translate(&parse_status(call)).into_owned(),
+        parse_status(call).render(language),
         dash(cost.unwrap_or_default()),
     ]
 }
 
 /// How the reply was parsed, for the column `read`.
-fn parse_status(call: &Value) -> String {
+fn parse_status(call: &Value) -> Message {
     let count = call.get("parse_retry_count").and_then(Value::as_u64);
-    let Some(count) = count else { return "no reply".to_owned() };
+    let Some(count) = count else { return Message::word("no reply") };
     if call.get("error").is_some_and(|error| !error.is_null()) {
-        return "unreadable".to_owned();
+        return Message::word("unreadable");
     }
     let strategy = ParseStrategy::ALL.into_iter().find(|strategy| u64::from(strategy.number()) == count);
-    let mut status = strategy.map_or_else(|| count.to_string(), |strategy| strategy.name().to_owned());
+    let mut status = vec![Message::text(strategy.map_or_else(|| count.to_string(), |known| known.name().to_owned()))];
     if call.get("bent").and_then(Value::as_array).is_some_and(|coerced| !coerced.is_empty()) {
-        status.push_str(", coerced");
+        status.push(Message::word("coerced"));
     }
     if call.get("cut_off") == Some(&Value::Bool(true)) {
-        status.push_str(", truncated");
+        status.push(Message::word("truncated"));
     }
-    status
+    Message::list(Joint::Comma, status)
 }
 
 /// Lays out rows under a head, with wide characters counted as two columns. The columns in `right` are right-aligned.

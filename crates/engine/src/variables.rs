@@ -1,5 +1,6 @@
 //! Variables from the command line: `--var NAME=VALUE` and `--vars FILE`.
 
+use bcc_lang::message::library::library;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::path::Path;
@@ -63,7 +64,10 @@ pub fn read_variables_file(path: &Path) -> Result<serde_json::Map<String, Value>
     match serde_yaml::from_slice::<Value>(&bytes) {
         Ok(Value::Object(values)) => Ok(values),
         Ok(_) => Err(EngineError::usage(msg!("{shown} must be a mapping of names to values"))),
-        Err(error) => Err(EngineError::usage(msg!("{shown} is neither JSON nor YAML: {error}"))),
+        Err(error) => Err(EngineError::usage(msg!(
+            "{shown} is neither JSON nor YAML: {error}",
+            error = library(&error.to_string())
+        ))),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The include graph of the templates of a scheme.
 
+use bcc_lang::message::message::Joint;
+use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +22,7 @@ pub(crate) struct IncludeGraph {
     /// Whether there may be further includes: by a computed name, or in a file that has an error or cannot be read.
     pub incomplete: bool,
     /// The places and names of files with an error, with the first error.
-    pub errors: BTreeMap<(String, String), String>,
+    pub errors: BTreeMap<(String, String), Message>,
 }
 
 impl IncludeGraph {
@@ -39,9 +41,10 @@ impl IncludeGraph {
             }
             if let Some(mistake) = templates.mistakes(number).first() {
                 graph.incomplete = true;
-                let line = mistake.line.map(|line| msg!("line {line}: ")).unwrap_or_default();
+                let line = mistake.line.map(|line| msg!("line {line}"));
+                let message = Message::list(Joint::Colon, line.into_iter().chain([mistake.message.clone()]));
                 let key = (loaded.place().to_owned(), loaded.name().to_owned());
-                graph.errors.insert(key, format!("{line}{}", mistake.message));
+                graph.errors.insert(key, message);
             }
             for target in &loaded.uses().targets {
                 let Some(name) = &target.name else {

@@ -9,8 +9,9 @@ use crate::message::message::Message;
 
 /// The forms of errors of serde, minijinja, clap, humantime and the operating system. Of forms with a common prefix the longest comes first. A wrong match
 /// does no harm: the English text always remains the text of the library.
-const FORMS: [&str; 19] = [
+const FORMS: [&str; 20] = [
     "{} (os error {})",
+    "{} at line {} column {}, while parsing {}",
     "{} at line {} column {}",
     "invalid type: {}, expected {}",
     "invalid value: {}, expected {}",

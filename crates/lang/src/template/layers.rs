@@ -114,7 +114,7 @@ pub fn order(scheme: Option<&str>) -> Vec<String> {
 /// The display name of a file.
 pub fn display_name(place: &str, name: &str) -> String {
     match place.strip_prefix("builtin/") {
-        Some(place) => format!("built-in _system/config/{place}/{name}"),
+        Some(place) => format!("builtin:_system/config/{place}/{name}"),
         None => format!("_system/config/{place}/{name}"),
     }
 }

@@ -1,5 +1,6 @@
 //! Implements the `regex` test: `last_user_message is regex('不想活|自杀')`.
 
+use crate::message::library::library;
 use crate::message::message::Message;
 use crate::message::msg;
 use crate::template::error::error_with_message;
@@ -60,7 +61,8 @@ pub fn compile(pattern: &str) -> Result<Regex, Message> {
         other => {
             // The last line is the error; the lines before it show the pattern.
             let text = other.to_string();
-            let reason = text.lines().last().unwrap_or_default().trim().trim_start_matches("error: ").to_owned();
+            let reason = text.lines().last().unwrap_or_default().trim().trim_start_matches("error: ");
+            let reason = library(reason);
             msg!("not a valid regular expression: {reason}")
         }
     })

@@ -339,9 +339,9 @@ mod tests {
             ("custom/s/a_v1.md", ""),
         ];
         let shown = [
-            "built-in _system/config/default/",
+            "builtin:_system/config/default/",
             "_system/config/default/",
-            "built-in _system/config/custom/s/",
+            "builtin:_system/config/custom/s/",
             "_system/config/custom/s/",
         ];
         for length in 1..=all.len() {
@@ -356,7 +356,7 @@ mod tests {
             templates(&[("custom/english/a_v1.md", ""), ("default/a_v3.md", ""), ("default/other_v1.md", "")]);
         let error = templates.get("a", 2).unwrap_err();
         assert_eq!(error.message, "there is no template `a` in version 2");
-        insta::assert_snapshot!(error.help.unwrap(), @"tried _system/config/custom/english/a_v2.md, built-in _system/config/custom/english/a_v2.md, _system/config/default/a_v2.md, built-in _system/config/default/a_v2.md; available versions: 1, 3");
+        insta::assert_snapshot!(error.help.unwrap(), @"tried _system/config/custom/english/a_v2.md, builtin:_system/config/custom/english/a_v2.md, _system/config/default/a_v2.md, builtin:_system/config/default/a_v2.md; available versions: 1, 3");
         assert!(templates.get("othr", 1).unwrap_err().help.unwrap().to_string().contains("`other_v1.md`"));
     }
 

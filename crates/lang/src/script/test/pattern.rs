@@ -1,6 +1,6 @@
 //! Regular expressions of a test, compiled when they are read, so that errors are reported with their position.
 
-use crate::message::message::Message;
+use crate::message::library::library;
 use crate::message::msg;
 use regex::{Regex, RegexBuilder};
 
@@ -26,7 +26,7 @@ pub(crate) fn pattern(written: Spanned<String>, fields: &Fields<'_>) -> Option<T
             let why = match error {
                 regex::Error::CompiledTooBig(_) => msg!("it is too large"),
                 // The last line contains the message; those before it show the position.
-                other => Message::text(other.to_string().lines().last().unwrap_or_default().replace("error: ", "")),
+                other => library(&other.to_string().lines().last().unwrap_or_default().replace("error: ", "")),
             };
             let message = msg!("this is not a valid regular expression: {why}");
             let help = "`.*+?()[]{}|^$\\` have a special meaning: write `\\` before a character to match it literally, or use `contains` for plain text";

@@ -210,16 +210,20 @@ impl<'r, 'f> ActionReader<'r, 'f> {
         };
         let part = self.inner(node, msg!("`{name}` of {}", self.fields.subject()), |inner| {
             inner.text("name");
-            inner.items("stages", "stage", |stage| {
-                stage.id_and_texts();
-                stage.items("steps", "step", |step| step.id_and_texts());
-            });
+            inner.required_items(
+                "stages",
+                |name| msg!("a stage of `{name}`"),
+                |stage| {
+                    stage.id_and_texts();
+                    stage.optional_steps();
+                },
+            );
         });
         self.put(name, part);
     }
 
     pub(crate) fn steps(&mut self, name: &'static str) {
-        self.required_items(name, "step", |step| step.id_and_texts());
+        self.required_items(name, |name| msg!("a step of `{name}`"), |step| step.id_and_texts());
     }
 
     /// Reads the fields that stages and steps have in common.
@@ -240,15 +244,20 @@ impl<'r, 'f> ActionReader<'r, 'f> {
         }
     }
 
-    fn items(&mut self, name: &'static str, what: &'static str, read: fn(&mut ActionReader<'_, '_>)) {
-        if what == "stage" || self.fields.has(name) {
-            self.required_items(name, what, read);
+    fn optional_steps(&mut self) {
+        if self.fields.has("steps") {
+            self.steps("steps");
         } else {
-            self.fields.ignore(name);
+            self.fields.ignore("steps");
         }
     }
 
-    fn required_items(&mut self, name: &'static str, what: &'static str, read: fn(&mut ActionReader<'_, '_>)) {
+    fn required_items(
+        &mut self,
+        name: &'static str,
+        subject: fn(&str) -> Message,
+        read: fn(&mut ActionReader<'_, '_>),
+    ) {
         let items = self.fields.required_list(name).unwrap_or_default();
         self.is_incomplete |= items.is_empty();
         let mut parts = Vec::new();
@@ -257,7 +266,7 @@ impl<'r, 'f> ActionReader<'r, 'f> {
                 self.fields.report_bare_name(name, "id", &id.text, item.span);
                 continue;
             }
-            parts.extend(self.inner(item, msg!("a {what} of `{name}`", what = Message::word(what)), read));
+            parts.extend(self.inner(item, subject(name), read));
         }
         self.put(name, Some(AuthorValue::List(parts)));
     }
