@@ -30,7 +30,8 @@ pub fn text(error: &Error, language: Language, color: bool) -> Option<String> {
         ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let help = error.render();
             let help = if color { help.ansi().to_string() } else { help.to_string() };
-            Some(with_own_parts(&help, language))
+            // clap indents empty lines, too.
+            Some(with_own_parts(&help, language).lines().map(|line| format!("{}\n", line.trim_end())).collect())
         }
         _ => argument_error(error, language),
     }
