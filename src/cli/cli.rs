@@ -7,7 +7,9 @@ use std::io::IsTerminal;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cli::async_runtime::wait_for;
-use crate::cli::exit::Exit;
+use crate::cli::exit::{Exit, PROGRAM_CODES};
+use crate::cli::print::write;
+use crate::cli::terminal::color;
 use crate::cli::version::LONG;
 use crate::cli::{
     completions, doctor, explain, graph, help, init, language, man, migrate, models, new, report, run, schema,
@@ -16,11 +18,11 @@ use crate::cli::{
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
 
-/// Run, check and test YAML scripts of conversations led by a language model
+/// Run, check and test YAML scripts for conversations led by a language model
 #[derive(Debug, Parser)]
-#[command(name = "bcc-script", version, long_version = LONG.as_str(), about, arg_required_else_help = true)]
+#[command(name = "bcc-script", version, long_version = LONG.as_str(), about, arg_required_else_help = true, after_help = PROGRAM_CODES)]
 pub struct Arguments {
-    /// Language of messages in the terminal [default: from BCC_LANG, LC_ALL, LC_MESSAGES or LANG]
+    /// Language of messages [default: from BCC_LANG, LC_ALL, LC_MESSAGES or LANG]
     // The language is determined before the arguments are parsed (cli/language.rs); here it is validated.
     #[arg(long, global = true, value_name = "en|zh", value_parser = language::parse_option)]
     pub lang: Option<Language>,
@@ -39,10 +41,10 @@ pub enum Command {
     /// List, show, resume, export, delete and prune sessions
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
-    /// List the models of a project, or check that they answer
+    /// List the models of a project, or check whether they answer
     #[command(subcommand)]
     Models(models::ModelsCommand),
-    /// Print a JSON Schema for editors
+    /// Print a JSON Schema for editors and other programs
     Schema(schema::SchemaArgs),
     /// Trust the bcc-script.toml of a directory, so that it may set servers, keys and commands
     Trust(trust::TrustArgs),
@@ -53,17 +55,17 @@ pub enum Command {
     /// List, show, render, diff, create and check prompt templates
     #[command(subcommand)]
     Templates(templates::TemplatesCommand),
-    /// Create a project that runs, validates and passes its tests
+    /// Create a project with an example script, its tests and prompt templates
     Init(init::InitArgs),
     /// Create a script, a skill, a test or a template scheme in the project
     New(new::NewCommand),
     /// Draw a script as a graph: phases, topics, actions, routes, skills and triggers
     Graph(graph::GraphArgs),
-    /// Check the configuration, trust, models and store of a project
+    /// Check a project and its environment: configuration, trust, models, scripts, store, terminal
     Doctor(doctor::DoctorArgs),
-    /// Print a completion script for a shell
+    /// Print a shell completion script
     Completions(completions::CompletionsArgs),
-    /// Print or write the manual pages
+    /// Print the main manual page, or write all pages to a directory
     Man(man::ManArgs),
 }
 
@@ -84,9 +86,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(error) => {
-            match help::argument_error(&error, language) {
+            // `--help` and `--version` are errors of clap too; they go to standard output with code 0.
+            let to_stdout = !error.use_stderr();
+            match help::text(&error, language, to_stdout && color()) {
+                Some(text) if to_stdout => drop(write(text.as_bytes())),
                 Some(text) => report::note(text.trim_end()),
-                // `--help` and `--version` are errors of clap too; they go to standard output with code 0.
                 None => drop(error.print()),
             }
             return if error.use_stderr() { Exit::Usage.code() } else { Exit::Done.code() };
@@ -103,7 +107,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Init(options) => init::init(&options, language, &environment),
         Command::New(options) => new::new(&options, arguments.lang, language, &environment),
         Command::Graph(options) => graph::graph(&options, &environment),
-        Command::Doctor(options) => wait_for(doctor::doctor(options, environment)),
+        Command::Doctor(options) => wait_for(doctor::doctor(options, arguments.lang.is_some(), environment)),
         Command::Completions(options) => completions::completions(&options, localized_command(language)),
         Command::Man(options) => man::man(&options, Arguments::command()),
         Command::Trust(options) => trust::trust(&options, &environment),

@@ -12,7 +12,7 @@ use bcc_engine::error::EngineError;
 
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
-    /// Shell
+    /// Shell to print the script for
     #[arg(value_enum, value_name = "SHELL")]
     pub shell: Shell,
 }

@@ -31,22 +31,28 @@ pub struct DoctorArgs {
     /// Send a short prompt to every model to see whether it answers
     #[arg(long)]
     pub ask: bool,
-    /// Project directory [default: the current project]
+    /// Project directory [default: BCC_PROJECT, otherwise the current project]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Session store [default: .bcc/sessions.db in the project]
+    /// Session store [default: BCC_STORE, otherwise .bcc/sessions.db in the project]
     #[arg(long, value_name = "PATH")]
     pub store: Option<PathBuf>,
 }
 
+/// `language_requested`: whether `--lang` is given.
 /// Errors: when standard output cannot be written. All other problems are findings.
-pub async fn doctor(options: DoctorArgs, environment: Environment) -> Result<Exit, EngineError> {
+pub async fn doctor(
+    options: DoctorArgs,
+    language_requested: bool,
+    environment: Environment,
+) -> Result<Exit, EngineError> {
     let request = DoctorRequest {
         current_directory: PathBuf::from("."),
         project: options.project,
         store: options.store,
         ask: options.ask && !options.offline,
         language: chosen(),
+        language_requested,
         terminals: Terminals { input: std::io::stdin().is_terminal(), output: std::io::stdout().is_terminal() },
     };
     let found = run_checks(&request, &environment).await;

@@ -15,7 +15,7 @@ use bcc_engine::error::EngineError;
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// Name of the diagnostic, as in `error[unknown-key]` [default: list all]
+    /// Name of the diagnostic, such as `unknown-key` [default: list all diagnostics]
     pub name: Option<String>,
 }
 

@@ -25,13 +25,13 @@ pub struct Reporting {
     /// Output format of the diagnostics
     #[arg(long, value_enum, default_value_t = FindingsFormat::Human)]
     pub format: FindingsFormat,
-    /// Also fail on these diagnostics
+    /// Also fail on diagnostics that are not errors
     #[arg(long, value_enum, value_name = "SEVERITY")]
     pub deny: Option<Deny>,
-    /// Set the level of a rule; can be repeated
+    /// Set the level of a diagnostic; can be repeated
     #[arg(long = "rule", value_name = "NAME=off|warn|error")]
     pub rules: Vec<String>,
-    /// Show all diagnostics instead of the first ones
+    /// Show all diagnostics instead of only the first ones
     #[arg(long)]
     pub all: bool,
 }

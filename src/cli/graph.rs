@@ -21,17 +21,18 @@ pub struct GraphArgs {
     /// Output format [default: mermaid, or dot if --output ends in .dot or .gv]
     #[arg(long, value_enum)]
     pub format: Option<DrawnAs>,
-    /// Level of detail: 1 phases, 2 topics, 3 actions with plain sequences grouped, 4 every action [default: the
-    /// most detailed level that is still readable]
+    /// Level of detail: 1 for phases, 2 for topics, 3 for actions with simple sequences grouped, 4 for every action
+    /// [default: the most detailed level that is still readable]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=4))]
     pub depth: Option<u8>,
     /// Expand only this phase or topic; can be repeated
     #[arg(long, value_name = "PHASE | TOPIC")]
     pub only: Vec<String>,
-    /// Write the graph to this file instead of standard output
+    /// Write the graph to this file instead of standard output; missing directories are created
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Project directory [default: the nearest parent of FILE with bcc-script.toml, _system/ or .bcc/]
+    /// Project directory [default: BCC_PROJECT, otherwise the nearest parent of FILE
+    /// with bcc-script.toml, _system/ or .bcc/]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }

@@ -18,15 +18,20 @@ use bcc_lang::message::language::Language;
 /// The first commands to try in a new project.
 const NEXT: [&str; 3] = ["bcc-script run scripts/first_talk.yaml", "bcc-script validate", "bcc-script test"];
 
+/// The language of the created files.
+const LANGUAGE: &str =
+    "The files are written in the language of the messages: `--lang zh` creates a project in Chinese.";
+
 #[derive(Debug, Args)]
+#[command(after_help = LANGUAGE)]
 pub struct InitArgs {
-    /// Project directory; created if missing, existing files are not overwritten [default: the current directory]
+    /// Project directory, which is created if it does not exist; no file is overwritten [default: the current directory]
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
     /// Name of the template scheme that is created for editing [default: own]
     #[arg(long, value_name = "NAME")]
     pub scheme: Option<String>,
-    /// Create it even inside another project
+    /// Create the project even inside another project
     #[arg(long)]
     pub nested: bool,
 }

@@ -11,7 +11,7 @@ use bcc_engine::error::EngineError;
 
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// Directory for the pages, one per command; existing pages are overwritten [default: print the main page]
+    /// Directory for the pages, one for each command; existing pages are overwritten [default: print the main page]
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
 }

@@ -23,14 +23,14 @@ pub struct MigrateArgs {
     /// Files and directories to migrate [default: scripts/, skills/, tests/ and _system/ of the current project]
     #[arg(value_name = "FILE | DIR")]
     pub paths: Vec<PathBuf>,
-    /// Write the changes; without this option they are only shown
+    /// Write the changes instead of only showing them
     #[arg(long)]
     pub write: bool,
-    /// Fail if a file would change or needs a manual change; write nothing
+    /// Write nothing, and fail if a file would change or must be changed by hand
     #[arg(long, conflicts_with = "write")]
     pub check: bool,
-    /// Project directory of all files [default: for each file, the nearest parent with bcc-script.toml, _system/ or
-    /// .bcc/]
+    /// Project directory of all files [default: BCC_PROJECT, otherwise for each file the nearest parent with
+    /// bcc-script.toml, _system/ or .bcc/]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }
@@ -50,10 +50,14 @@ pub fn migrate(options: &MigrateArgs, environment: &Environment) -> Result<Exit,
     }
     report::diagnostics(&report.remaining);
     report.incomplete.iter().for_each(|name| report::note(&untried_line(name)));
+    report.not_documents.iter().for_each(|file| {
+        report::note(&msg!("{file} is not a script, a skill, a test or a template: nothing was migrated in it"));
+    });
     report::note(&summary(&report, options));
     let left = !report.remaining.is_empty() || report.any_not_written();
-    // A file that cannot be read was not checked, so the exit code must not indicate success.
-    let unread = report.remaining.iter().any(|finding| finding.rule == "unreadable-file");
+    // A file that cannot be read, or is not a document, was not checked, so the exit code must not indicate success.
+    let unread =
+        !report.not_documents.is_empty() || report.remaining.iter().any(|finding| finding.rule == "unreadable-file");
     let fails = unread || if options.check { left || !report.fixed.is_empty() } else { options.write && left };
     Ok(if fails { Exit::Failed } else { Exit::Done })
 }
@@ -99,6 +103,9 @@ fn summary(report: &FixReport, options: &MigrateArgs) -> Message {
         count => msg!("{count} files"),
     };
     let (nothing_fixed, nothing_left) = (report.fixed.is_empty(), report.remaining.is_empty());
+    if report.files > 0 && report.not_documents.len() == report.files {
+        return msg!("{files} checked: nothing to migrate");
+    }
     if nothing_fixed && nothing_left {
         return msg!("{files} checked: no legacy forms found");
     }

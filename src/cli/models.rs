@@ -25,7 +25,7 @@ use bcc_engine::shell::quoted;
 pub enum ModelsCommand {
     /// List the models, the default model, and whether their keys are set
     List(ModelsArgs),
-    /// Send a short prompt to models and report what each supports
+    /// Send a short prompt to models, and report whether they answer and what they support
     Check {
         /// Models to check [default: all]
         #[arg(value_name = "NAME")]
@@ -38,13 +38,13 @@ pub enum ModelsCommand {
 /// Whose models.
 #[derive(Debug, Args)]
 pub struct ModelsArgs {
-    /// Project directory [default: the current project]
+    /// Project directory [default: BCC_PROJECT, otherwise the current project]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
-    /// Trust the project's bcc-script.toml for this run
+    /// Trust the project's bcc-script.toml for this run, as with BCC_TRUST=1
     #[arg(long)]
     pub trust: bool,
 }

@@ -19,7 +19,12 @@ use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
 use bcc_lang::message::language::Language;
 
+/// The language of the created files.
+const LANGUAGE: &str = "The files are written in the language of `--lang`; without it, in the language of the project's prompts \
+if bcc-script.toml sets a template scheme, otherwise in the language of the messages.";
+
 #[derive(Debug, Args)]
+#[command(after_help = LANGUAGE)]
 pub struct NewCommand {
     #[command(subcommand)]
     pub what: NewKind,
@@ -28,10 +33,13 @@ pub struct NewCommand {
 #[derive(Debug, Subcommand)]
 pub enum NewKind {
     /// Create scripts/NAME.yaml, a script with one question
+    #[command(after_help = LANGUAGE)]
     Script(NewArgs),
-    /// Create skills/NAME.yaml, actions that scripts can call
+    /// Create skills/NAME.yaml, a skill that scripts can use
+    #[command(after_help = LANGUAGE)]
     Skill(NewArgs),
-    /// Create tests/NAME.yaml, a test that records the current output of the script
+    /// Create tests/NAME.yaml, a test that expects the current output of a script
+    #[command(after_help = LANGUAGE)]
     Test {
         #[command(flatten)]
         named: NewArgs,
@@ -43,8 +51,8 @@ pub enum NewKind {
     Scheme {
         #[command(flatten)]
         named: NewArgs,
-        /// Scheme to copy from [default: by `--lang`, otherwise that of bcc-script.toml, otherwise by the language of
-        /// the project's prompts]
+        /// Scheme to copy from [default: the built-in one for `--lang`, otherwise that of bcc-script.toml, otherwise
+        /// the one for the language of the project's prompts]
         #[arg(long, value_name = "SCHEME")]
         from: Option<String>,
     },
@@ -53,10 +61,10 @@ pub enum NewKind {
 /// Its name, and where it goes.
 #[derive(Debug, Args)]
 pub struct NewArgs {
-    /// Name: letters, digits, _ and -
+    /// Name: letters, digits, `_` and `-`
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// Project directory [default: the current project]
+    /// Project directory [default: BCC_PROJECT, otherwise the current project]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }

@@ -27,15 +27,15 @@ use bcc_engine::project::Project;
 pub struct RenderArgs {
     /// Template, such as `ai_ask` or `ai_ask_v2`; with --action also `ai_ask_monitor` or `topic_orchestrator` [default
     /// with --action: the template of the action]
-    #[arg(value_name = "NAME", required_unless_present = "action")]
+    #[arg(value_name = "NAME", required_unless_present_any = IMPLY_ACTION)]
     pub name: Option<String>,
-    /// Template scheme to use
+    /// Template scheme to use [default: that of the script, otherwise that of bcc-script.toml, otherwise `default`]
     #[arg(long, value_name = "SCHEME")]
     pub scheme: Option<String>,
     /// Script that contains the action
     #[arg(long, value_name = "FILE", requires = "action", conflicts_with = "session")]
     pub script: Option<PathBuf>,
-    /// Id of the action, in a topic, inside another action or in a skill
+    /// Id of the action, which can be in a topic, in another action or in a skill
     #[arg(long, value_name = "ID")]
     pub action: Option<String>,
     /// Set a variable; can be repeated
@@ -51,22 +51,23 @@ pub struct RenderArgs {
     /// Answer of the user in that round; if repeated, earlier answers belong to earlier rounds
     #[arg(long = "answer", value_name = "TEXT", requires = "script")]
     pub answers: Vec<String>,
-    /// Current time to assume
+    /// Time to use as the current time
     #[arg(long, value_name = "RFC3339", requires = "script")]
     pub clock: Option<String>,
     /// Compare what was sent in this session with what the current templates would send
     #[arg(long, value_name = "ID", requires = "action", conflicts_with = "name")]
     pub session: Option<String>,
-    /// With --session: one visit of an action that ran more than once, such as `each#2/think`
+    /// With --session: the visit to compare if the action ran more than once, such as `each#2/think`
     #[arg(long, value_name = "PATH", requires = "session")]
     pub path: Option<String>,
-    /// With --session: which call of the round; without --path, counted over all visits [default: the last]
+    /// With --session: the number of the call in the round; without --path, counted over all visits [default: the last]
     #[arg(long, value_name = "N", requires = "session", value_parser = clap::value_parser!(u16).range(1..))]
     pub call: Option<u16>,
-    /// Session store [default: .bcc/sessions.db in the project]
+    /// Session store [default: BCC_STORE, otherwise .bcc/sessions.db in the project]
     #[arg(long, value_name = "PATH", requires = "session")]
     pub store: Option<PathBuf>,
-    /// Project directory [default: the nearest parent of the script, or of the current directory]
+    /// Project directory [default: BCC_PROJECT, otherwise the nearest parent of the script or of the current directory
+    /// with bcc-script.toml, _system/ or .bcc/]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
     /// Print one JSON object
@@ -74,8 +75,11 @@ pub struct RenderArgs {
     pub json: bool,
 }
 
-const AFTER: &str = "Rounds: a round is one message of the script and one answer. `--round 1` is the opening, which has no answer \
-yet. `--round 1 --answer TEXT` is the call that judges TEXT as the answer to it, and `--round N` the call that \
+/// The options that require an action, from which the template follows.
+const IMPLY_ACTION: [&str; 8] = ["action", "script", "session", "answers", "clock", "path", "call", "store"];
+
+const AFTER: &str = "Rounds: a round is one message of the script and the answer to it. `--round 1` is the opening, which has no answer \
+yet. `--round 1 --answer TEXT` is the call that judges TEXT as the answer to the opening, and `--round N` the call that \
 judges the answer of round N. Missing answers and model replies are shown as ⟦answer of round 1⟧ and ⟦reply of \
 round 1⟧.";
 

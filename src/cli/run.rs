@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use crate::cli::drive::{ResumeHint, drive};
-use crate::cli::exit::Exit;
+use crate::cli::exit::{Exit, SESSION_CODES};
 use crate::cli::front_end::FrontEnd;
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::report;
@@ -20,10 +20,11 @@ use bcc_llm::providers::replay::recording::ReplayMatching;
 use bcc_runtime::program::limits::Budget;
 
 #[derive(Debug, Args)]
+#[command(after_help = SESSION_CODES)]
 pub struct RunArgs {
     /// Script to run
     pub file: PathBuf,
-    /// Session id; resumes the unfinished session with this id, if there is one
+    /// Id of the session; an unfinished session with this id is resumed [default: a new id]
     #[arg(long, value_name = "ID", help_heading = "Session")]
     pub session: Option<String>,
     /// User whose global variables the session uses [default: default]
@@ -35,44 +36,46 @@ pub struct RunArgs {
     /// Set variables from a JSON or YAML file
     #[arg(long = "vars", value_name = "FILE", help_heading = "Session")]
     pub variables_file: Option<PathBuf>,
-    /// Override the budget of the script: turns, model_calls, tokens, minutes, each a total for the session; can
-    /// be repeated. Also applies to later resumes
+    /// Override the budget of the script: turns, model_calls, tokens, minutes, each a total for the session, as in
+    /// turns=400; can be repeated. Also applies to later resumes
     #[arg(long, value_name = "NAME=NUMBER[,…]", help_heading = "Session")]
     pub budget: Vec<String>,
-    /// Model to use: a name from bcc-script.toml, `offline`, or `replay:FILE`
+    /// Model to use: a name from bcc-script.toml, `offline`, or `replay:FILE` [default: BCC_MODEL, otherwise the model
+    /// of the script]
     #[arg(long, value_name = "MODEL", help_heading = "Model and templates")]
     pub model: Option<String>,
-    /// Template scheme to use
+    /// Template scheme to use [default: that of the script, otherwise that of bcc-script.toml, otherwise `default`]
     #[arg(long, value_name = "SCHEME", help_heading = "Model and templates")]
     pub scheme: Option<String>,
-    /// Record all model calls in this new file, for `--replay`
+    /// Record all model calls in a new file, for `--replay`
     #[arg(long, value_name = "FILE", conflicts_with = "replay", help_heading = "Model and templates")]
     pub record: Option<PathBuf>,
-    /// Replay a recorded conversation without a model; fails if a prompt differs from the recording
+    /// Replay a recorded conversation without calling a model
     #[arg(long, value_name = "FILE", conflicts_with = "model", help_heading = "Model and templates")]
     pub replay: Option<PathBuf>,
-    /// How `--replay` matches calls to recorded replies [default: prompt]
+    /// How `--replay` assigns the recorded replies to calls [default: prompt]
     #[arg(long, value_enum, value_name = "METHOD", requires = "replay", help_heading = "Model and templates")]
     pub replay_by: Option<ReplayBy>,
-    /// Project directory [default: the nearest parent of FILE with bcc-script.toml, _system/ or .bcc/]
+    /// Project directory [default: BCC_PROJECT, otherwise the nearest parent of FILE
+    /// with bcc-script.toml, _system/ or .bcc/]
     #[arg(long, value_name = "DIR", help_heading = "Project")]
     pub project: Option<PathBuf>,
-    /// Session store [default: .bcc/sessions.db in the project]
+    /// Session store [default: BCC_STORE, otherwise .bcc/sessions.db in the project]
     #[arg(long, value_name = "PATH", help_heading = "Project")]
     pub store: Option<PathBuf>,
-    /// Trust the project's bcc-script.toml for this run
+    /// Trust the project's bcc-script.toml for this run, as with BCC_TRUST=1
     #[arg(long, help_heading = "Project")]
     pub trust: bool,
     /// Print each event as one JSON object per line
     #[arg(long, help_heading = "Output")]
     pub json: bool,
-    /// Keep this file up to date with the notebook of the session (.ipynb, .md or .html)
+    /// Write the notebook of the session to this file after every change (.ipynb, .md or .html)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub notebook: Option<PathBuf>,
-    /// Seed, stored with the session; nothing in this release uses random values
+    /// Seed to store with the session; this release uses no random values
     #[arg(long, value_name = "N", help_heading = "Reproducible runs")]
     pub seed: Option<u64>,
-    /// Start the clock at this time and advance it 1 ms per event
+    /// Start the clock at this time, and advance it by 1 ms per event
     #[arg(long, value_name = "RFC3339", help_heading = "Reproducible runs")]
     pub clock: Option<String>,
 }
@@ -81,7 +84,7 @@ pub struct RunArgs {
 pub enum ReplayBy {
     /// Each prompt must equal the recorded one; otherwise the session stops
     Prompt,
-    /// Replies of an action are used in order, whatever its prompts are
+    /// The replies of each action are used in their order, whatever its prompts are
     Order,
 }
 

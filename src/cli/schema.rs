@@ -19,14 +19,15 @@ use bcc_lang::source::near::near_miss;
 
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// What to describe: script, skill, test, document (any of these), template, config (bcc-script.toml), or an
-    /// action type such as ai_ask
+    /// Schema to print: script, skill, test, document (any of these, or a workflow), template, config
+    /// (bcc-script.toml), protocol-request, protocol-response, protocol-reflection or protocol-action (behavior
+    /// servers), or an action type such as ai_ask
     #[arg(value_name = "NAME", default_value = "script")]
     pub name: String,
-    /// List the available names
+    /// List the names of all schemas
     #[arg(long)]
     pub list: bool,
-    /// Project whose own action types are included
+    /// Project whose own action types are included in the schema
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use clap::{Args, Subcommand};
 
 use crate::cli::drive::{ResumeHint, drive};
-use crate::cli::exit::Exit;
+use crate::cli::exit::{Exit, SESSION_CODES};
 use crate::cli::export::{ExportFormat, export_as};
 use crate::cli::front_end::FrontEnd;
 use crate::cli::json::{self, CatchUp};
@@ -63,20 +63,20 @@ pub enum SessionsCommand {
         /// Include prompts and raw replies
         #[arg(long)]
         calls: bool,
-        /// Write to this file instead of standard output
+        /// Write to this file instead of standard output; missing directories are created
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
         #[command(flatten)]
         store: StoreArgs,
     },
-    /// Delete a session
+    /// Delete a session and everything that is stored for it, even if it is unfinished
     Delete {
         /// Session id
         id: String,
         #[command(flatten)]
         store: StoreArgs,
     },
-    /// Delete sessions that have not been used for a while
+    /// Delete all sessions that have not been used for a while, including unfinished ones
     Prune {
         /// Minimum time since the last use, such as 30d or 12h
         #[arg(long, value_name = "TIME")]
@@ -89,41 +89,43 @@ pub enum SessionsCommand {
 /// Where sessions are looked for.
 #[derive(Clone, Debug, Default, Args)]
 pub struct StoreArgs {
-    /// Session store [default: .bcc/sessions.db in the current project]
+    /// Session store [default: BCC_STORE, otherwise .bcc/sessions.db in the current project]
     #[arg(long, value_name = "PATH")]
     pub store: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = SESSION_CODES)]
 pub struct ResumeArgs {
     /// Session id
     pub id: String,
     /// Print each event as one JSON object per line
     #[arg(long)]
     pub json: bool,
-    /// First print the events after this sequence number again
+    /// First print the stored events after this sequence number
     #[arg(long, value_name = "SEQ", requires = "json")]
     pub after: Option<u64>,
-    /// Raise the budget: turns, model_calls, tokens, minutes, each a total since the start of the session, such
-    /// as turns=400; can be repeated. Also applies to later resumes
+    /// Change the budget: turns, model_calls, tokens, minutes, each a total since the start of the session, as in
+    /// turns=400; can be repeated. Also applies to later resumes
     #[arg(long, value_name = "NAME=NUMBER[,…]")]
     pub budget: Vec<String>,
-    /// Use another model for this resume; later resumes use the model of the session again
+    /// Use another model for this resume; later resumes use the model of the session again [default: BCC_MODEL,
+    /// otherwise the model of the session]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Continue the recording of the session, or start one
+    /// Record the model calls in this file, which can contain the recording of the session so far
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub record: Option<PathBuf>,
-    /// Replay a recorded conversation from here on, without a model
+    /// Replay a recorded conversation from here on, without calling a model
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub replay: Option<PathBuf>,
-    /// How `--replay` matches calls to recorded replies [default: prompt]
+    /// How `--replay` assigns the recorded replies to calls [default: prompt]
     #[arg(long, value_enum, value_name = "METHOD", requires = "replay")]
     pub replay_by: Option<ReplayBy>,
-    /// Keep this file up to date with the notebook of the session (.ipynb, .md or .html)
+    /// Write the notebook of the session to this file after every change (.ipynb, .md or .html)
     #[arg(long, value_name = "FILE")]
     pub notebook: Option<PathBuf>,
-    /// Trust the project's bcc-script.toml for this run
+    /// Trust the project's bcc-script.toml for this run, as with BCC_TRUST=1
     #[arg(long)]
     pub trust: bool,
     #[command(flatten)]

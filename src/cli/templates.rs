@@ -27,16 +27,16 @@ use bcc_lang::template::layers::DEFAULT_SCHEME;
 
 #[derive(Debug, Subcommand)]
 pub enum TemplatesCommand {
-    /// List templates with the layer each comes from, what it overrides, and which are unused
+    /// List the templates: the layer of each, what it overrides, and which are unused
     List(ListArgs),
-    /// Print a template unchanged; its source is printed to standard error
+    /// Print a template unchanged, and on standard error where it comes from
     Show(ShowArgs),
     /// Show the messages that would be sent to the model, without sending them
     Render(RenderArgs),
-    /// Compare a scheme with the default one; exit code 0 if equal, 1 if different, 2 on errors
+    /// Compare a scheme with another one
     #[command(alias = "compare")]
     Diff(DiffArgs),
-    /// Copy templates into a scheme of the project for editing; never overwrites a file
+    /// Copy templates into a scheme of the project for editing; no file is overwritten
     New(NewTemplatesArgs),
     /// Check only the templates of the project, as `validate` does
     Check(CheckArgs),
@@ -49,10 +49,10 @@ pub struct ShowArgs {
     /// Scheme [default: that of bcc-script.toml, otherwise `default`]
     #[arg(long, value_name = "SCHEME")]
     pub scheme: Option<String>,
-    /// Version, if the name has none [default: 1]
+    /// Version, if NAME does not specify one [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=999))]
     pub version: Option<u32>,
-    /// Project directory [default: the current project]
+    /// Project directory [default: BCC_PROJECT, otherwise the current project]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }
@@ -65,10 +65,10 @@ pub struct NewTemplatesArgs {
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// Scheme to copy from: `english`, `chinese`, `default` or one of the project [default: that of bcc-script.toml,
-    /// otherwise by the language of the project's prompts]
+    /// otherwise the one for the language of the project's prompts]
     #[arg(long, value_name = "SCHEME")]
     pub from: Option<String>,
-    /// Project directory [default: the current project]
+    /// Project directory [default: BCC_PROJECT, otherwise the current project]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }
@@ -80,7 +80,7 @@ pub struct CheckArgs {
     pub scheme: Option<String>,
     #[command(flatten)]
     pub reporting: Reporting,
-    /// Project directory [default: the current project]
+    /// Project directory [default: BCC_PROJECT, otherwise the current project]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }

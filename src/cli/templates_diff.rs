@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::exit::Exit;
+use crate::cli::exit::{DIFF_CODES, Exit};
 use crate::cli::print::write_out;
 use crate::cli::report;
 use crate::cli::terminal::plain;
@@ -19,13 +19,14 @@ use bcc_engine::error::EngineError;
 use bcc_lang::template::layers::DEFAULT_SCHEME;
 
 #[derive(Debug, Args)]
+#[command(after_help = DIFF_CODES)]
 pub struct DiffArgs {
-    /// Template [default: all that differ]
+    /// Template to compare [default: all that differ]
     pub name: Option<String>,
     /// Scheme to compare [default: that of bcc-script.toml, otherwise `default`]
     #[arg(long, value_name = "SCHEME")]
     pub scheme: Option<String>,
-    /// Version, if the name has none [default: 1]
+    /// Version, if NAME does not specify one [default: 1]
     #[arg(long, value_name = "N", requires = "name", value_parser = clap::value_parser!(u32).range(1..=999))]
     pub version: Option<u32>,
     /// Scheme to compare with [default: `default`, or the built-in one when comparing `default`]
@@ -34,7 +35,7 @@ pub struct DiffArgs {
     /// Compare with the built-in templates of the scheme
     #[arg(long)]
     pub against_built_in: bool,
-    /// Project directory [default: the current project]
+    /// Project directory [default: BCC_PROJECT, otherwise the current project]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }

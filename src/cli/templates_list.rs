@@ -33,7 +33,7 @@ pub struct ListArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
-    /// Project directory [default: the current project]
+    /// Project directory [default: BCC_PROJECT, otherwise the current project]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use crate::cli::exit::Exit;
+use crate::cli::exit::{Exit, TEST_CODES};
 use crate::cli::language::{chosen, filled};
 use crate::cli::print::{self, save};
 use crate::cli::report;
@@ -30,30 +30,31 @@ use bcc_lang::message::language::Language;
 use bcc_lang::source::diagnostic::sort;
 
 #[derive(Debug, Args)]
+#[command(after_help = TEST_CODES)]
 pub struct TestArgs {
     /// Test files and directories to run [default: tests/ of the current project]
     #[arg(value_name = "FILE | DIR")]
     pub paths: Vec<PathBuf>,
-    /// Run only tests whose name, case name or file path contains this text
+    /// Run only tests with this text in their name, in the name of a case or in the path of the file
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
-    /// Project directory of all scripts [default: for each script, the nearest parent with bcc-script.toml, _system/ or
-    /// .bcc/]
+    /// Project directory of all scripts [default: BCC_PROJECT, otherwise for each script the nearest parent with
+    /// bcc-script.toml, _system/ or .bcc/]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Maximum number of conversations to run in parallel [default: number of processors]
+    /// Maximum number of conversations to run in parallel [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub jobs: Option<u8>,
     /// Output format of the results
     #[arg(long, value_enum, default_value_t = ResultsFormat::Human)]
     pub format: ResultsFormat,
-    /// Also write the results to this file as JUnit XML
+    /// Also write the results to this file as JUnit XML; missing directories are created
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
     /// Report which phases, topics, actions, routes and branches ran [default format: table]
     #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
     pub coverage: Option<TestFormat>,
-    /// Write the coverage report to this file instead of standard output
+    /// Write the coverage report to this file instead of standard output; missing directories are created
     #[arg(long, value_name = "FILE", requires = "coverage")]
     pub coverage_out: Option<PathBuf>,
     /// Fail if the coverage is below this percentage
@@ -62,13 +63,13 @@ pub struct TestArgs {
     /// Stop after the first failure
     #[arg(long)]
     pub fail_fast: bool,
-    /// Update changed snapshots
+    /// Write the snapshots that are missing or differ
     #[arg(long)]
     pub update: bool,
-    /// Model for tests that do not script its replies
+    /// Model for tests that do not specify the replies of the model [default: `offline`]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Trust the project's bcc-script.toml for this run
+    /// Trust the project's bcc-script.toml for this run, as with BCC_TRUST=1
     #[arg(long)]
     pub trust: bool,
 }

@@ -17,7 +17,7 @@ use bcc_engine::trust::trust as store_trust;
 
 #[derive(Debug, Args)]
 pub struct TrustArgs {
-    /// Directory to trust [default: the current project]
+    /// Directory to trust [default: BCC_PROJECT, otherwise the current project]
     pub directory: Option<PathBuf>,
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::exit::Exit;
+use crate::cli::exit::{Exit, FINDINGS_CODES};
 use crate::cli::findings::Reporting;
 use crate::cli::fixed_files::{result_line, untried_line};
 use crate::cli::report;
@@ -17,23 +17,24 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 
 #[derive(Debug, Args)]
+#[command(after_help = FINDINGS_CODES)]
 pub struct ValidateArgs {
     /// Files and directories to check [default: scripts/, skills/, tests/ and _system/ of the current project]
     #[arg(value_name = "FILE | DIR")]
     pub paths: Vec<PathBuf>,
-    /// Project directory of all files [default: for each file, the nearest parent with bcc-script.toml, _system/ or
-    /// .bcc/]
+    /// Project directory of all files [default: BCC_PROJECT, otherwise for each file the nearest parent with
+    /// bcc-script.toml, _system/ or .bcc/]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Check against the templates of this scheme, regardless of what scripts and projects set
+    /// Check against the templates of this scheme, whatever scripts and projects specify
     #[arg(long, value_name = "SCHEME")]
     pub scheme: Option<String>,
     #[command(flatten)]
     pub reporting: Reporting,
-    /// Check again whenever a file changes, until Ctrl-C
+    /// Check again whenever a file changes, until interrupted with Ctrl-C
     #[arg(long)]
     pub watch: bool,
-    /// Fix what can be fixed safely, then report what is left
+    /// Apply the safe fixes, then report what is left
     #[arg(long, conflicts_with = "watch")]
     pub fix: bool,
 }

@@ -105,7 +105,7 @@ fn a_directory_without_a_project_is_no_problem_and_stays_empty() {
     report.has("store", &["ok: ", "does not exist yet"]);
     report.has("kernels", &["kernel"]);
     report.has("locale", &["ok: LC_ALL=C.UTF-8"]);
-    report.has("language", &["English, because of LC_ALL=C.UTF-8"]);
+    report.has("language", &["messages are in English, because of LC_ALL=C.UTF-8; use `--lang zh` to change"]);
     for about in ["release", "disk", "clock", "terminal"] {
         report.has(about, &["ok: "]);
     }
@@ -120,7 +120,7 @@ fn a_working_project_is_reported_in_the_human_format_too() {
     report.has("configuration", &["ok: bcc-script.toml can be read (models: 0, rules: 1)"]);
     report
         .has("scripts", &["ok: scripts, skills, tests and templates were checked (files: 1, errors: 0, warnings: 0)"]);
-    report.has("language", &["Chinese, because of BCC_LANG=zh"]);
+    report.has("language", &["messages are in Chinese, because of BCC_LANG=zh; use `--lang en` to change"]);
     let output = home.run(&["doctor", "--offline"], &[]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.lines().any(|line| line.starts_with("ok       project        ")), "{text}");
@@ -128,8 +128,13 @@ fn a_working_project_is_reported_in_the_human_format_too() {
     let output = home.run(&["doctor", "--lang", "zh"], &[]);
     let text = String::from_utf8(output.stdout).unwrap();
     let language = text.lines().find(|line| line.contains("`--lang`"));
-    assert!(language.is_some_and(|line| line.starts_with("正常") && line.contains("（由 `--lang` 指定）")), "{text}");
-    assert!(text.lines().any(|line| line.starts_with("正常")), "{text}");
+    assert!(
+        language.is_some_and(|line| line.starts_with("正常") && line.ends_with("消息使用中文（由 `--lang` 指定）")),
+        "{text}"
+    );
+    let output = home.run(&["doctor", "--lang", "en"], &[("BCC_LANG", "en")]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("messages are in English, as specified by `--lang`"), "{text}");
     assert_eq!(home.run(&["doctor", "--offline", "--ask"], &[]).status.code(), Some(2));
 }
 

@@ -15,6 +15,7 @@ mod explain;
 mod first_ten_minutes;
 mod fixes;
 mod graph;
+mod help;
 #[cfg(feature = "jupyter")]
 mod kernel;
 mod model_commands;

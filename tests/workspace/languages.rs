@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use bcc_authoring::schemas;
 use bcc_lang::message::chinese::{FILES, UNTRANSLATED, parse_file};
 use bcc_lang::message::language::Language;
 use bcc_lang::message::pattern::{PatternPiece, pieces};
@@ -57,7 +58,7 @@ fn known() -> BTreeSet<Key> {
     FILES.iter().flat_map(|(_, text)| parse_file(text)).map(|(english, _)| pieces(&english)).collect()
 }
 
-/// The texts of `--help`, each with its command.
+/// Adds the texts of `--help`, each with its command.
 fn help_texts(command: &Command, command_path: &str, found: &mut Vec<(String, String)>) {
     let command_path = format!("{command_path} {}", command.get_name());
     let mut add = |text: Option<String>| found.extend(text.map(|text| (command_path.trim().to_owned(), text)));
@@ -76,11 +77,13 @@ fn help_texts(command: &Command, command_path: &str, found: &mut Vec<(String, St
     command.get_subcommands().for_each(|inner| help_texts(inner, &command_path, found));
 }
 
+/// The texts of the command line: of `--help`, and the descriptions of `schema --list`.
 fn help() -> Vec<(String, String)> {
     let mut command = localized_command(Language::English);
     command.build();
     let mut found = Vec::new();
     help_texts(&command, "", &mut found);
+    found.extend(schemas::list().into_iter().map(|(name, text)| (format!("schema --list, {name}"), text)));
     found
 }
 

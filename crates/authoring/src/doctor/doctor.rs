@@ -26,6 +26,8 @@ pub struct DoctorRequest {
     pub store: Option<PathBuf>,
     pub ask: bool,
     pub language: Language,
+    /// Whether `--lang` selects the language.
+    pub language_requested: bool,
     pub terminals: Terminals,
 }
 
@@ -57,7 +59,7 @@ pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<D
     };
     found.extend(stores::store(&store_path(&default_project, environment, request.store.as_deref())));
     found.extend(editors::editors(&directory, &own_kinds));
-    found.extend(machine::surroundings(&request.terminals, request.language, environment));
+    found.extend(machine::surroundings(&request.terminals, request.language, request.language_requested, environment));
     found.extend(kernels::kernels(environment));
     found
 }

@@ -18,8 +18,15 @@ pub struct Terminals {
     pub output: bool,
 }
 
-pub fn surroundings(terminals: &Terminals, language: Language, environment: &Environment) -> Vec<DoctorFinding> {
-    vec![clock(), terminal(terminals, environment), encoding(environment), language_finding(language, environment)]
+/// `is_requested`: whether `--lang` selects the language.
+pub fn surroundings(
+    terminals: &Terminals,
+    language: Language,
+    is_requested: bool,
+    environment: &Environment,
+) -> Vec<DoctorFinding> {
+    let language = language_finding(language, is_requested, environment);
+    vec![clock(), terminal(terminals, environment), encoding(environment), language]
 }
 
 fn clock() -> DoctorFinding {
@@ -76,19 +83,19 @@ fn encoding(environment: &Environment) -> DoctorFinding {
     }
 }
 
-fn language_finding(language: Language, environment: &Environment) -> DoctorFinding {
+fn language_finding(language: Language, is_requested: bool, environment: &Environment) -> DoctorFinding {
     let name = Message::word(match language {
         Language::English => "English",
         Language::Chinese => "Chinese",
         Language::Pseudo => "the pseudo-language of the tests",
     });
-    let detected = Language::from_environment(|name| environment.get(name));
+    let other = Message::text(if language == Language::Chinese { "`--lang en`" } else { "`--lang zh`" });
     let message = match first(environment, &["BCC_LANG", "LC_ALL", "LC_MESSAGES", "LANG"]) {
-        _ if detected != language => msg!("{name}, as specified by `--lang`"),
+        _ if is_requested => msg!("messages are in {name}, as specified by `--lang`"),
         Some((variable, value)) => {
-            msg!("{name}, because of {variable}={value}; use `--lang en` or `--lang zh` to change it")
+            msg!("messages are in {name}, because of {variable}={value}; use {other} to change the language")
         }
-        None => msg!("{name}, the default; use `--lang zh` to change it"),
+        None => msg!("messages are in {name}, the default; use {other} to change the language"),
     };
     DoctorFinding::ok("language", message)
 }

@@ -14,6 +14,7 @@ use crate::validate::templates;
 use crate::validate::threads::on_threads;
 use crate::validate::validate::PreparedValidation;
 use bcc_check::allow::allow;
+use bcc_engine::discovery::documents::is_document;
 use bcc_engine::discovery::walk::{FileRole, FoundFile};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -39,6 +40,8 @@ pub struct FixReport {
     pub remaining: Vec<Diagnostic>,
     /// The names of files in which some fixes were not tried, because too many others conflict.
     pub incomplete: Vec<String>,
+    /// The names of given files that do not look like a document of the language, and in which nothing was fixed.
+    pub not_documents: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -64,8 +67,13 @@ impl FixReport {
 /// written is not an error; it is part of the report.
 pub fn fix(request: &FixRequest, environment: &Environment) -> Result<FixReport, EngineError> {
     let prepared = PreparedValidation::of(&request.check, environment, false)?;
-    let mut report =
-        FixReport { files: 0, fixed: Vec::new(), remaining: prepared.diagnostics.clone(), incomplete: Vec::new() };
+    let mut report = FixReport {
+        files: 0,
+        fixed: Vec::new(),
+        remaining: prepared.diagnostics.clone(),
+        incomplete: Vec::new(),
+        not_documents: Vec::new(),
+    };
     let mut passed_over = 0;
     let mut changed: Vec<(PathBuf, FixedFile)> = Vec::new();
     let results = on_threads(&prepared.found, |found| fix_file(found, &prepared, request.rules))?;
@@ -73,8 +81,9 @@ pub fn fix(request: &FixRequest, environment: &Environment) -> Result<FixReport,
         match result {
             FileResult::PassedOver => passed_over += 1,
             FileResult::Other => report.files += 1,
-            FileResult::Checked { remaining, fixed, incomplete } => {
+            FileResult::Checked { remaining, fixed, incomplete, is_document } => {
                 report.files += 1;
+                report.not_documents.extend((!is_document && fixed.is_none()).then(|| found.shown.clone()));
                 report.incomplete.extend(incomplete.then(|| found.shown.clone()));
                 report.remaining.extend(remaining);
                 changed.extend(fixed.map(|fixed| (found.path.clone(), fixed)));
@@ -104,11 +113,13 @@ enum FileResult {
         remaining: Vec<Diagnostic>,
         fixed: Option<FixedFile>,
         incomplete: bool,
+        is_document: bool,
     },
 }
 
 fn fix_file(found: &FoundFile, prepared: &PreparedValidation, rules: Rules) -> FileResult {
-    let unfixable = |finding| FileResult::Checked { remaining: vec![finding], fixed: None, incomplete: false };
+    let unfixable =
+        |finding| FileResult::Checked { remaining: vec![finding], fixed: None, incomplete: false, is_document: true };
     if found.role != FileRole::Document {
         return absent(found).map_or(FileResult::Other, unfixable);
     }
@@ -117,6 +128,7 @@ fn fix_file(found: &FoundFile, prepared: &PreparedValidation, rules: Rules) -> F
         FileRead::Wrong(diagnostic) => return unfixable(*diagnostic),
         FileRead::Text(file) => file,
     };
+    let is_document = is_document(file.text().as_bytes()) || prepared.own.contains(&found.resolved);
     let examine = |file: &Arc<SourceFile>| PassInput::of_document(file, prepared.findings(file, &found.resolved));
     let result = apply_fixes(examine(&file), rules, examine);
     let after = result.input.file;
@@ -138,7 +150,7 @@ fn fix_file(found: &FoundFile, prepared: &PreparedValidation, rules: Rules) -> F
         fixed_rules: result.fixed_rules,
         write_error: None,
     });
-    FileResult::Checked { remaining, fixed, incomplete: result.incomplete }
+    FileResult::Checked { remaining, fixed, incomplete: result.incomplete, is_document }
 }
 
 /// Fixes the templates. A template is checked together with the other templates of its project.

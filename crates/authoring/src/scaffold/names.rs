@@ -12,7 +12,7 @@ const MAX_CHARACTERS: usize = 100;
 const MAX_BYTES: usize = 250;
 
 /// The rule for names, as help text.
-const RULE: &str = "a name consists of letters, digits, `_` and `-`, as in `first_talk` or `初次访谈`";
+const RULE: &str = "a name consists of letters, digits, `_` and `-`, as in `first_talk`";
 
 /// Validates `given`, without the extension `.yaml`.
 /// Errors: `Usage`, with the reason and, if possible, a valid name.

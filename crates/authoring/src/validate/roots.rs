@@ -1,6 +1,6 @@
 //! The start of the file walk: the given paths, or the usual folders of the project.
 
-use bcc_lang::message::message::Message;
+use bcc_lang::message::message::{Joint, Message};
 use bcc_lang::message::msg;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ pub fn roots(request: &ValidateRequest, given: Option<&Path>, here: &Path) -> Re
     let mut roots: Vec<PathBuf> = USUAL_FOLDERS.iter().map(|name| project.join(name)).collect();
     roots.retain(|root| root.is_dir());
     if roots.is_empty() {
-        let folders = USUAL_FOLDERS.map(|name| format!("{name}/")).join(", ");
+        let folders = Message::list(Joint::Item, USUAL_FOLDERS.iter().map(|name| Message::text(format!("{name}/"))));
         let message =
             msg!("there is nothing to check: {path} has none of the folders {folders}", path = project.display());
         return Err(
@@ -41,7 +41,7 @@ pub fn nothing(request: &ValidateRequest, environment: &Environment, passed_over
         let names = PathNames::relative_to(here.clone());
         Ok(roots(request, given.as_deref(), &here)?.iter().map(|root| names.display_name(root)).collect::<Vec<_>>())
     });
-    let names = names.unwrap_or_default().join(", ");
+    let names = Message::list(Joint::Item, names.unwrap_or_default().into_iter().map(Message::text));
     let others = match passed_over {
         0 => Message::default(),
         1 => msg!("; 1 YAML file was skipped"),
