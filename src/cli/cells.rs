@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::cli::language::filled;
 use bcc_lang::message::language::Language;
+use bcc_lang::message::message::{Joint, Message};
 use bcc_runtime::notebook::cell::{Cell, CellKind};
 use bcc_runtime::notebook::export::ansi;
 use bcc_runtime::notebook::export::output::{CellOutput, read};
@@ -92,7 +93,8 @@ impl CellView {
                 lines.push((LineStyle::Words, String::new()));
             }
             CellKind::Thinking if is_new => {
-                let text = format!("{}: {}", thinking_title(cell, language), thinking_text(cell).trim());
+                let parts = [thinking_title(cell, language), thinking_text(cell).trim().to_owned()];
+                let text = Message::list(Joint::Colon, parts.map(Message::text)).render(language);
                 lines.extend(
                     cut(&ansi::plain(&text), MAX_THOUGHT, language).map(|line| (LineStyle::Quiet, format!("· {line}"))),
                 );

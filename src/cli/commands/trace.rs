@@ -8,6 +8,7 @@ use crate::cli::commands::outcome::outcome;
 use crate::cli::language::{chosen, filled, translated};
 use crate::cli::table::padded;
 use bcc_engine::history::used_feedback;
+use bcc_lang::message::message::{Joint, Message};
 use bcc_runtime::program::stored_event::message_at;
 
 /// The limit on the characters of a value.
@@ -54,7 +55,7 @@ impl Trace<'_> {
             "action_started" => one("started", &format!("{} ({})", location(), get("name"))),
             // The decision about the budget already contains this.
             "skipped" if self.before(number).is_some_and(|before| is_same_decision(before, event)) => Vec::new(),
-            "skipped" => one("skipped", &format!("{}: {}", get("name"), message(event, "/why"))),
+            "skipped" => one("skipped", &with_reason(get("name"), &message(event, "/why"))),
             "message_discarded" => one("discarded", &translated("the text that was already shown")),
             "variable_set" if !self.is_extracted(event) => {
                 let value = short(event.get("value").unwrap_or(&Value::Null));
@@ -257,10 +258,15 @@ pub fn plan_summary(event: &Value) -> String {
         "" => String::new(),
         reason => format!("   {}", filled("(requested because of {reason})", &[("reason", reason)])),
     };
-    format!("{} {}: {}{request}", field(event, "route"), translated(status), message(event, "/why"))
+    let change = format!("{} {}", field(event, "route"), translated(status));
+    format!("{}{request}", with_reason(&change, &message(event, "/why")))
 }
 
 /// The message at a pointer of a stored event, in the language of the person.
+fn with_reason(what: &str, reason: &str) -> String {
+    translated(&Message::list(Joint::Colon, [what, reason].map(Message::text))).into_owned()
+}
+
 pub fn message(event: &Value, pointer: &str) -> String {
     message_at(event, pointer).render(chosen())
 }

@@ -186,7 +186,7 @@ impl Model<'_> {
             let (form, provider) = (form.name(), provider.name());
             let message = msg!("`structured` cannot be \"{form}\" for a model with provider `{provider}`");
             let names = Message::values(forms.iter().map(|form| format!("\"{}\"", form.name())));
-            self.report(&["structured"], message, msg!("write {names}"));
+            self.report(&["structured"], message, msg!("write {}", names));
         }
     }
 
