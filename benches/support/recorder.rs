@@ -1,4 +1,4 @@
-//! An archive in memory that records every commit.
+//! A store in memory that records every commit.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +18,7 @@ pub(crate) struct Recorded {
     pub(crate) commits: Vec<Commit>,
 }
 
-/// An archive in memory that records.
+/// A store in memory that records.
 pub(crate) type Recorder = Hooked<Recording>;
 
 #[derive(Default)]

@@ -75,35 +75,35 @@ async fn run(
     models: &Arc<dyn ModelProviders>,
     crash_mode: CrashMode,
 ) -> SessionRun {
-    let archive = CrashingStore::new(crash_mode);
-    let store = || Arc::clone(&archive) as Arc<dyn Store>;
+    let store = CrashingStore::new(crash_mode);
+    let shared_store = || Arc::clone(&store) as Arc<dyn Store>;
     let (models, services) = (|| Arc::clone(models), || host.host_services());
-    let mut session = stage::start_conversation_in(program, store(), models(), None, services()).await;
+    let mut session = stage::start_conversation_in(program, shared_store(), models(), None, services()).await;
     let mut processes = 1;
     let pause = loop {
-        match archive.run_until_crash(session.advance()).await {
+        match store.run_until_crash(session.advance()).await {
             Some(pause) => break pause.unwrap(),
             None => {
                 processes += 1;
                 assert!(processes < MAX_PROCESSES, "it does not come to its end");
                 drop(session);
                 // The process can also crash at the final commit.
-                match archive.session(stage::SESSION).await.unwrap().unwrap().status.as_str() {
+                match store.session(stage::SESSION).await.unwrap().unwrap().status.as_str() {
                     "completed" => break SessionPause::Completed,
                     "stopped" => break SessionPause::Stopped,
                     "failed" => break SessionPause::Failed,
                     _ => {}
                 }
-                session = stage::resume_conversation_in(program, store(), models(), None, services()).await;
+                session = stage::resume_conversation_in(program, shared_store(), models(), None, services()).await;
             }
         }
     };
-    let rows = archive.variables(stage::SESSION).await.unwrap();
+    let rows = store.variables(stage::SESSION).await.unwrap();
     let state = rows.iter().find(|row| row.scope == "notebook").map(|row| serde_json::from_str(&row.value).unwrap());
-    let cells = archive.cells(stage::SESSION, 0, 10_000).await.unwrap();
+    let cells = store.cells(stage::SESSION, 0, 10_000).await.unwrap();
     let content = |body: &str| serde_json::from_str::<Value>(body).unwrap()["content"].as_str().unwrap().to_owned();
     let contents = cells.iter().map(|cell| content(&cell.body)).collect();
-    let journal = stage::journal(archive.as_ref()).await;
+    let journal = stage::journal(store.as_ref()).await;
     SessionRun { pause, journal, state: state.unwrap_or_default(), contents, processes }
 }
 

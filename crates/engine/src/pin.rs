@@ -136,7 +136,7 @@ impl Pinned {
     }
 
     /// The documents that a stored manifest names.
-    pub async fn load(archive: &dyn Store, manifest: &str) -> Result<Self, EngineError> {
+    pub async fn load(store: &dyn Store, manifest: &str) -> Result<Self, EngineError> {
         let damaged = |detail: Message| {
             let message = msg!("the documents of the session cannot be read from the store: {detail}");
             EngineError::failed(message)
@@ -144,7 +144,7 @@ impl Pinned {
         let manifest: Manifest =
             serde_json::from_str(manifest).map_err(|error| damaged(Message::text(error.to_string())))?;
         let text = async |sha256: &str| {
-            archive.document(sha256).await?.ok_or_else(|| damaged(msg!("document {sha256} is missing")))
+            store.document(sha256).await?.ok_or_else(|| damaged(msg!("document {sha256} is missing")))
         };
         let script = text(&manifest.script.sha256).await?;
         let mut skills = Vec::new();

@@ -101,9 +101,9 @@ impl FileRecorder {
         path: &Path,
         header: &Header<'_>,
         row: &SessionRow,
-        archive: &dyn Store,
+        store: &dyn Store,
     ) -> Result<(Self, Option<Message>), EngineError> {
-        let calls = calls(archive, &row.id).await?;
+        let calls = calls(store, &row.id).await?;
         if !std::fs::metadata(path).is_ok_and(|found| found.len() > 0) {
             let recorder = Self::create(path)?;
             recorder.write_header(header)?;
@@ -327,11 +327,11 @@ pub fn read(path: &Path) -> Result<String, EngineError> {
 }
 
 /// The time of each model call of a session, by the number of its event.
-async fn calls(archive: &dyn Store, id: &str) -> Result<BTreeMap<u64, String>, EngineError> {
+async fn calls(store: &dyn Store, id: &str) -> Result<BTreeMap<u64, String>, EngineError> {
     let mut calls = BTreeMap::new();
     let mut after = 0;
     loop {
-        let rows = archive.journal_by_kind(id, "model_call", after, PAGE).await?;
+        let rows = store.journal_by_kind(id, "model_call", after, PAGE).await?;
         let Some(last) = rows.last() else { return Ok(calls) };
         after = last.seq;
         calls.extend(rows.into_iter().map(|row| (row.seq, row.at)));

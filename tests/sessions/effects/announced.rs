@@ -71,7 +71,7 @@ async fn a_route_that_retries_announces_again() {
 #[tokio::test]
 async fn onward_turns_do_not_count_toward_the_limit_of_turns_in_a_row() {
     let name = "onward";
-    let (_archive, _program, mut session) = start_pressing(name, &json!({ "onward": 250 })).await;
+    let (_store, _program, mut session) = start_pressing(name, &json!({ "onward": 250 })).await;
     assert_eq!(session.advance().await.unwrap(), SessionPause::Completed);
     assert_eq!(button(name).turns.load(std::sync::atomic::Ordering::SeqCst), 252);
 }

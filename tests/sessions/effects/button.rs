@@ -190,7 +190,7 @@ pub(crate) fn press_action(button: &str, extra_fields: &Value) -> Value {
     action
 }
 
-/// A new session with these fields in its own archive.
+/// A new session with these fields in its own store.
 pub(crate) async fn new_session(session: &Value) -> (Arc<dyn Store>, Arc<Program>, Session) {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let program = program(session);

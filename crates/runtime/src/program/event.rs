@@ -178,7 +178,7 @@ pub enum Speaker {
 }
 
 impl Speaker {
-    /// The name in events, exports and the archive.
+    /// The name in events, exports and the store.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ai => "ai",

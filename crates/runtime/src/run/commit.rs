@@ -31,7 +31,7 @@ impl Session {
         // it is unknown whether the commit was made, so this object must not continue.
         self.ahead = true;
         let prepared = self.prepare(draft)?;
-        if let Err(error) = self.archive.commit(&self.id, &prepared.commit).await {
+        if let Err(error) = self.store.commit(&self.id, &prepared.commit).await {
             if let Some(recorder) = &self.services.recorder {
                 recorder.take_back();
             }

@@ -10,7 +10,7 @@ use bcc_store::error::StoreError;
 pub enum RunError {
     /// The store failed.
     #[error(transparent)]
-    Archive(#[from] StoreError),
+    Store(#[from] StoreError),
     /// The stored data cannot be read as a session of this release.
     #[error("session `{id}` cannot be read from the store: {what}")]
     Unreadable {
@@ -44,7 +44,7 @@ pub enum RunError {
 impl ToMessage for RunError {
     fn to_message(&self) -> Message {
         match self {
-            Self::Archive(error) => error.to_message(),
+            Self::Store(error) => error.to_message(),
             Self::Unreadable { id, what } => {
                 msg!("session `{id}` cannot be read from the store: {what}", what = what.clone())
             }

@@ -53,7 +53,7 @@ pub struct Session {
     /// The plan in progress.
     pub(crate) planner: Planner,
     pub(crate) services: Services,
-    pub(crate) archive: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) status: SessionStatus,
     pub(crate) head: Head,
     pub(crate) answers: u64,
@@ -220,7 +220,7 @@ impl Session {
         if own_number(answer_id).is_some_and(|number| number <= self.answers) {
             return Ok(true);
         }
-        Ok(self.archive.answer_accepted(&self.id, answer_id).await?)
+        Ok(self.store.answer_accepted(&self.id, answer_id).await?)
     }
 
     /// Masks `value` in all output from now on, also after a resume and after its variable changes: prompts still contain the
