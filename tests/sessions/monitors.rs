@@ -308,7 +308,7 @@ async fn prompt_with_advice(project: &Path, action: usize, advice: Option<&str>)
         entered: None,
         recent: &recent,
         services: &services,
-        routed: &[],
+        reasons_with_route: &[],
         resumed: false,
         advice,
         max_rounds: None,

@@ -264,7 +264,7 @@ struct Count {
 #[derive(Debug)]
 struct Waiting {
     seq: u64,
-    about: u64,
+    turn: u64,
     action: String,
     text: String,
 }
@@ -274,8 +274,8 @@ fn field<'v>(value: &'v Value, key: &str) -> &'v str {
 }
 
 /// The topic or skill that contains the action of a path.
-fn home(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(home, _)| home)
+fn visit_path(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(visit_path, _)| visit_path)
 }
 
 /// The number in `c12.0` or `c12.m`: for a turn, the number of the first event of its commit.
@@ -300,40 +300,40 @@ fn check(journal: &[Value]) -> Count {
         let turn = turn_of(seq(event));
         assert!(arrival_seq < turn, "used by a turn that began before it came: {event}");
         let at = field(&event["location"], "path");
-        assert_eq!(home(at), field(&arrival["location"], "path"), "used elsewhere: {event}");
+        assert_eq!(visit_path(at), field(&arrival["location"], "path"), "used elsewhere: {event}");
         assert!(uses.insert(turn, arrival_seq).is_none(), "one turn, two advices: {event}");
     }
     // The advice that each turn must have used: the newest unused one that had arrived in its topic or skill.
     let mut waiting: BTreeMap<String, Waiting> = BTreeMap::new();
     let mut count = Count { used: used.len(), ..Count::default() };
-    let (mut about, mut succeeded) = (0, false);
+    let (mut turn, mut succeeded) = (0, false);
     let mut advice_by_turn: BTreeMap<u64, Option<String>> = BTreeMap::new();
     for event in journal {
         match field(event, "type") {
             "model_call" if event["purpose"] == "monitor" => {
-                about = number(event);
+                turn = number(event);
                 succeeded = event["error"].is_null();
             }
             "monitor_feedback" if event["used"] == false => {
-                let home = field(&event["location"], "path").to_owned();
+                let visit_path = field(&event["location"], "path").to_owned();
                 let action = field(event, "action_id").to_owned();
                 let Some(text) = event["analysis"]["feedback_for_action"].as_str() else {
                     // A newer analysis of the same action without advice withdraws older advice.
                     let outdated = |waiting_advice: &Waiting| {
-                        succeeded && waiting_advice.action == action && waiting_advice.about < about
+                        succeeded && waiting_advice.action == action && waiting_advice.turn < turn
                     };
-                    if waiting.get(&home).is_some_and(outdated) {
-                        waiting.remove(&home);
+                    if waiting.get(&visit_path).is_some_and(outdated) {
+                        waiting.remove(&visit_path);
                     }
                     continue;
                 };
                 count.wait_for_result += 1;
-                if waiting.get(&home).is_none_or(|waiting_advice| waiting_advice.about <= about) {
-                    waiting.insert(home, Waiting { seq: seq(event), about, action, text: text.to_owned() });
+                if waiting.get(&visit_path).is_none_or(|waiting_advice| waiting_advice.turn <= turn) {
+                    waiting.insert(visit_path, Waiting { seq: seq(event), turn, action, text: text.to_owned() });
                 }
             }
             "model_call" if event["purpose"] == "action" && !advice_by_turn.contains_key(&number(event)) => {
-                let due = waiting.remove(home(field(&event["location"], "path")));
+                let due = waiting.remove(visit_path(field(&event["location"], "path")));
                 assert_eq!(
                     uses.get(&number(event)),
                     due.as_ref().map(|due| &due.seq),

@@ -115,6 +115,6 @@ async fn a_move_of_a_loop_records_its_source() {
         run(&program("server: s, reflection: 'off'"), &host(behaviors, json!({})), &no_models(), CrashMode::Never)
             .await;
     assert_eq!((result.pause, result.topics()), (SessionPause::Completed, vec!["a", "c"]));
-    let routed = result.events("routed");
-    assert_eq!(routed[0]["why"], "the behavior server `s` moves the session there");
+    let route_events = result.events("routed");
+    assert_eq!(route_events[0]["why"], "the behavior server `s` moves the session there");
 }

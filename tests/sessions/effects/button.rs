@@ -68,7 +68,7 @@ struct PressAction {
 }
 
 impl Kind for Press {
-    fn about(&self) -> KindInfo {
+    fn info(&self) -> KindInfo {
         KindInfo { name: "press", schema: "{}", page: "", exits: &["exit_criteria_met"] }
     }
 

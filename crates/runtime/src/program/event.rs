@@ -63,12 +63,13 @@ pub enum Event {
         #[serde(flatten)]
         outcome: Box<Outcome>,
     },
-    Routed {
+    #[serde(rename = "routed")]
+    RouteTaken {
         reason: &'static str,
         route: String,
         from: String,
         why: Message,
-        /// The level of the `on_exit` table with the route, as in [`crate::program::routes::RouteLevel::name`]; none if no table had
+        /// The level of the `on_exit` table with the route, as in [`crate::program::route_table::RouteLevel::name`]; none if no table had
         /// one, and for what follows from a route that was reported before.
         #[serde(skip_serializing_if = "Option::is_none")]
         table: Option<&'static str>,
@@ -322,7 +323,7 @@ impl Event {
             Self::VariableSet { .. } => "variable_set",
             Self::ModelCall(_) => "model_call",
             Self::Outcome { .. } => "outcome",
-            Self::Routed { .. } => "routed",
+            Self::RouteTaken { .. } => "routed",
             Self::Triggered { .. } => "triggered",
             Self::Orchestrated { .. } => "orchestrated",
             Self::MonitorFeedback { .. } => "monitor_feedback",

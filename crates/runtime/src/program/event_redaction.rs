@@ -76,7 +76,7 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
         | Event::Skipped { .. }
         | Event::MessageDiscarded { .. }
         | Event::Message { .. }
-        | Event::Routed { .. }
+        | Event::RouteTaken { .. }
         | Event::Triggered { .. }
         | Event::BudgetReached { .. }
         | Event::Waiting { .. }

@@ -25,7 +25,7 @@ pub enum RunError {
     Final { id: String, status: &'static str },
     /// A commit of this session failed or was interrupted, so this process's state may differ from the stored one.
     #[error("session `{0}` was interrupted during a commit; open it again")]
-    Ahead(String),
+    CommitInterrupted(String),
     /// The session was to be resumed with a budget that is already used up.
     #[error("session `{id}` cannot continue with this budget: {what} are already used")]
     BudgetTooSmall {
@@ -52,7 +52,7 @@ impl ToMessage for RunError {
             Self::Final { id, status } => {
                 msg!("session `{id}` cannot continue: its status is `{status}`", status = Message::word(status))
             }
-            Self::Ahead(id) => msg!("session `{0}` was interrupted during a commit; open it again", id),
+            Self::CommitInterrupted(id) => msg!("session `{0}` was interrupted during a commit; open it again", id),
             Self::BudgetTooSmall { id, what } => {
                 msg!("session `{id}` cannot continue with this budget: {what} are already used", what = what.clone())
             }

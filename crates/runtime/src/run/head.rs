@@ -80,11 +80,11 @@ pub struct Head {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overdrawn: Option<String>,
     /// Possibly circular routes since the newest answer.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub hops: u32,
+    #[serde(default, rename = "hops", skip_serializing_if = "is_zero")]
+    pub route_hops: u32,
     /// Descriptions of the newest of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub way: Vec<String>,
+    #[serde(default, rename = "way", skip_serializing_if = "Vec::is_empty")]
+    pub recent_routes: Vec<String>,
     /// Analyses that were requested and have no result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub monitors: Vec<PendingAnalysis>,

@@ -54,9 +54,9 @@ impl Session {
         let pending = recent.last_user_message().filter(|_| head.pending).map(str::to_owned);
         let counters = store.counters(&id).await?.into_iter().map(|row| (row.name, row.count)).collect();
         let notebook = state_of(&variables).map_err(unreadable)?;
-        let mark = empty.services.clock.elapsed_ms();
+        let counted_until_ms = empty.services.clock.elapsed_ms();
         let mut session = Self {
-            mark,
+            counted_until_ms,
             notebook,
             program,
             status,

@@ -61,7 +61,7 @@ impl Session {
     pub(crate) fn empty(parts: SessionParts) -> Self {
         let SessionParts { id, program, services, store, lock, script, model, .. } = parts;
         Self {
-            mark: services.clock.elapsed_ms(),
+            counted_until_ms: services.clock.elapsed_ms(),
             notebook: NotebookState::default(),
             cells: StoredCells { store: Arc::clone(&store), session: id.clone() },
             due: Mutex::default(),
@@ -82,7 +82,7 @@ impl Session {
             counters: BTreeMap::new(),
             pending: None,
             masker: Masker::default(),
-            ahead: false,
+            commit_pending: false,
             script,
             model,
             _lock: lock,

@@ -1,6 +1,6 @@
 //! The items that are counted: the parts of a script that an author wrote, with their positions.
 
-use bcc_runtime::program::routes::RouteLevel;
+use bcc_runtime::program::route_table::RouteLevel;
 
 /// A part of a file by its kind and its id, unique in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -9,7 +9,7 @@ use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_runtime::program::action::Branch;
 use bcc_runtime::program::program::{Phase, Program, ProgramStep, Skill, Topic};
-use bcc_runtime::program::routes::{Route, RouteLevel, RouteTable};
+use bcc_runtime::program::route_table::{Route, RouteLevel, RouteTable};
 
 #[derive(Clone, Debug)]
 pub struct CoverageOutline {
@@ -123,8 +123,10 @@ impl<'f> Written<'f> {
 fn route_text(route: &Route) -> String {
     let set = (!route.set.is_empty()).then(|| "set: …".to_owned());
     let insert = route.insert.as_ref().map(|id| format!("insert: {id}"));
-    let then =
-        route.then.as_ref().map(|go| if route.insert.is_some() { format!("then: {go}") } else { go.to_string() });
+    let then = route
+        .then
+        .as_ref()
+        .map(|target| if route.insert.is_some() { format!("then: {target}") } else { target.to_string() });
     set.into_iter().chain(insert).chain(then).collect::<Vec<_>>().join(", ")
 }
 
