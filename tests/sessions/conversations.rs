@@ -213,9 +213,9 @@ fn decisions(events: &[Value]) -> Vec<String> {
 
 fn check_hidden(name: &str, expect: &Expect, record: &Record) {
     for hidden in &expect.hidden {
-        if let Some(at) = record.about.find(hidden.as_str()) {
-            let from = record.about.floor_char_boundary(at.saturating_sub(200));
-            panic!("{name}: {hidden} is not hidden: …{}", &record.about[from..at + hidden.len()]);
+        if let Some(at) = record.records.find(hidden.as_str()) {
+            let from = record.records.floor_char_boundary(at.saturating_sub(200));
+            panic!("{name}: {hidden} is not hidden: …{}", &record.records[from..at + hidden.len()]);
         }
     }
 }

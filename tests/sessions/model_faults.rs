@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::model::provider::{LiveObserver, Provider, ReplyPolicy};
-use bcc_llm::model::reply::{ModelReply, PassedOver};
+use bcc_llm::model::reply::{ModelReply, SkippedModel};
 use bcc_llm::model::request::{ModelRequest, Purpose, Task};
 use bcc_llm::providers::anthropic::MESSAGES;
 use bcc_llm::providers::http::caller::Caller;
@@ -400,8 +400,8 @@ fn phone(exit: bool, number: Option<&str>) -> ModelReply {
 #[tokio::test]
 async fn a_sensitive_value_that_a_server_repeats_is_in_no_event() {
     let message = "content filter: 13800001111";
-    let passed_over = PassedOver { model: "first".into(), error: http_error(403, message).to_message(), attempts: 1 };
-    let fallback = ModelReply { passed_over: vec![passed_over], ..phone(true, Some("13800001111")) };
+    let skipped = SkippedModel { model: "first".into(), error: http_error(403, message).to_message(), attempts: 1 };
+    let fallback = ModelReply { skipped_models: vec![skipped], ..phone(true, Some("13800001111")) };
     let (pause, journal) = run_with_results(vec![Ok(phone(false, None)), Ok(fallback)]).await;
     assert_eq!(pause, SessionPause::Completed);
     let warned = journal.iter().find(|event| event["code"] == "model-fallback").unwrap();

@@ -180,8 +180,8 @@ impl Pinned {
     /// The templates, ready to be rendered.
     pub fn compiled(&self) -> Result<Templates, EngineError> {
         // Unpredictable, so that no text can contain a line that is mistaken for a role marker.
-        let mark = uuid::Uuid::now_v7().simple().to_string();
-        Ok(Templates::new(&self.templates, &mark)?)
+        let nonce = uuid::Uuid::now_v7().simple().to_string();
+        Ok(Templates::new(&self.templates, &nonce)?)
     }
 
     /// [`Pinned::check_with`] with compiled templates.

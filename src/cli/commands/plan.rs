@@ -27,7 +27,7 @@ pub async fn plan(session: &Session, store: &dyn Store) -> Result<String, Engine
     let last = plans.iter().rev().find(|plan| accepted(plan));
     let runs = |id: &str| last.is_none_or(|plan| names(plan, "now").any(|now| now == id));
     for (number, (id, kind)) in outline.actions.iter().enumerate() {
-        let mark = match number.cmp(&outline.next) {
+        let symbol = match number.cmp(&outline.next) {
             std::cmp::Ordering::Less => "✓",
             std::cmp::Ordering::Equal => "▸",
             std::cmp::Ordering::Greater => " ",
@@ -37,7 +37,7 @@ pub async fn plan(session: &Session, store: &dyn Store) -> Result<String, Engine
             (true, false) => ", skipped by a plan",
             (true, true) => "",
         };
-        lines.push(format!("  {mark} {id} ({kind}{})", translated(changed)));
+        lines.push(format!("  {symbol} {id} ({kind}{})", translated(changed)));
     }
     if let Some(first) = first {
         lines.push(label("as written", &ids(first, "original")));

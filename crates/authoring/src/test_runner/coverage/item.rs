@@ -107,8 +107,8 @@ impl ItemKey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoverageItem {
     pub key: ItemKey,
-    /// A description: the name of a phase or topic, the type of an action, the condition of a branch, the target of a route.
-    pub about: Option<String>,
+    /// The name of a phase or topic, the type of an action, the condition of a branch, the target of a route.
+    pub description: Option<String>,
     /// Its first line, from 1.
     pub line: usize,
     /// Its last line.
