@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use bcc_store::error::StoreError;
 use bcc_store::rows::{Commit, DocumentRow, NewSessionRow};
 
-use hooked::{Hook, Hooked, SessionCreation, Write};
+use hooked_store::{Hook, HookedStore, SessionCreation, Write};
 
-#[path = "../../tests/support/hooked.rs"]
-mod hooked;
+#[path = "../../tests/support/hooked_store.rs"]
+mod hooked_store;
 
 #[derive(Default)]
 pub(crate) struct Recorded {
@@ -19,7 +19,7 @@ pub(crate) struct Recorded {
 }
 
 /// A store in memory that records.
-pub(crate) type Recorder = Hooked<Recording>;
+pub(crate) type Recorder = HookedStore<Recording>;
 
 #[derive(Default)]
 pub(crate) struct Recording(Mutex<Recorded>);

@@ -23,11 +23,11 @@ use bcc_store::contract::Store;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use self::faultless::complete_reply;
-use crate::run_until_crash::{CrashMode, CrashingStore};
+use self::complete_reply::complete_reply;
+use crate::crashing_store::{CrashMode, CrashingStore};
 
-#[path = "faultless.rs"]
-mod faultless;
+#[path = "complete_reply.rs"]
+mod complete_reply;
 
 /// The session of a case.
 const SESSION: &str = "s";

@@ -28,7 +28,7 @@ use bcc_store::memory::MemoryStore;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::stage;
+use crate::test_session;
 
 #[derive(Default)]
 pub(crate) struct Button {
@@ -215,11 +215,11 @@ pub(crate) async fn drop_during_press(name: &str, session: &mut Session) {
 }
 
 pub(crate) async fn start_session(program: &Arc<Program>, store: Arc<dyn Store>) -> Session {
-    stage::start_conversation(program, store, stage::FixedModels::without_monitors(None)).await
+    test_session::start_conversation(program, store, test_session::FixedModels::without_monitors(None)).await
 }
 
 pub(crate) async fn resume(program: &Arc<Program>, store: Arc<dyn Store>) -> Session {
-    stage::resume(program, store, stage::FixedModels::without_monitors(None)).await
+    test_session::resume(program, store, test_session::FixedModels::without_monitors(None)).await
 }
 
 /// The events as one line each: the type and the distinguishing field.
@@ -238,5 +238,5 @@ pub(crate) async fn event_summaries(store: &dyn Store) -> Vec<String> {
             _ => None,
         }
     };
-    stage::journal(store).await.iter().filter_map(summary).collect()
+    test_session::journal(store).await.iter().filter_map(summary).collect()
 }
