@@ -49,11 +49,11 @@ fn drive(bench: &Bench, session: &mut Session, turns: usize, size: impl Fn() -> 
 }
 
 /// Compares turn 10 of new sessions with the next turns of `late`, measured alternately.
-fn compare(bench: &Bench, late: &mut Session, archive: &Arc<dyn Store>) {
+fn compare(bench: &Bench, late: &mut Session, store: &Arc<dyn Store>) {
     let (mut early_times, mut late_times) = (Vec::new(), Vec::new());
     // Compares the same turn of an action, its tenth. The other rounds are not timed.
     for pair in 0..PAIRS {
-        let mut early = bench.session(Arc::clone(archive), &format!("early-{pair}"));
+        let mut early = bench.session(Arc::clone(store), &format!("early-{pair}"));
         for _ in 1..EARLY {
             bench.turn(&mut early);
         }
@@ -81,15 +81,15 @@ fn main() {
     let bench = Bench::new((turns + PAIRS).div_ceil(ROUNDS) + 1);
 
     println!("growth/in memory");
-    let archive: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    let mut session = bench.session(Arc::clone(&archive), "late");
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let mut session = bench.session(Arc::clone(&store), "late");
     drive(&bench, &mut session, turns, || None);
-    compare(&bench, &mut session, &archive);
+    compare(&bench, &mut session, &store);
 
     println!("growth/durable");
     let path = bench.path("sessions.db");
-    let archive: Arc<dyn Store> = Arc::new(open(&path).expect("a store"));
-    let mut session = bench.session(Arc::clone(&archive), "late");
+    let store: Arc<dyn Store> = Arc::new(open(&path).expect("a store"));
+    let mut session = bench.session(Arc::clone(&store), "late");
     drive(&bench, &mut session, turns, || Some(size(&path)));
-    compare(&bench, &mut session, &archive);
+    compare(&bench, &mut session, &store);
 }

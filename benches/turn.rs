@@ -52,7 +52,7 @@ impl Side {
     }
 }
 
-/// Measures the durable turn, the plain statements and the archive alone, turn by turn with the same rows.
+/// Measures the durable turn, the plain statements and the store alone, turn by turn with the same rows.
 fn pairs() {
     let counted = std::env::var("BCC_BENCH_PAIRS").ok().and_then(|pairs| pairs.parse().ok()).unwrap_or(1_500);
     let total: usize = counted + WARM_UP;
@@ -103,7 +103,7 @@ fn pairs() {
 
     let [turn, bare, replayed] = &sides;
     println!("turn/durable, {} pairs, {} bytes of rows a turn", turn.0.len(), written / total as i64);
-    for (name, side) in [("durable turn", turn), ("bare commits", bare), ("replayed through the archive", replayed)] {
+    for (name, side) in [("durable turn", turn), ("bare commits", bare), ("replayed through the store", replayed)] {
         println!("  {name:30} median {:8.1} µs   mean {:8.1} µs", side.median(), side.mean());
     }
     let mut ratios: Vec<f64> = turn.0.iter().zip(&bare.0).map(|(turn, bare)| turn / bare).collect();

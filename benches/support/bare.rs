@@ -27,9 +27,9 @@ impl Bare {
     pub(crate) fn new(runtime: &Runtime, path: &Path, recorded: &Recorded) -> Self {
         let (new, documents) = recorded.created.first().expect("a session was made");
         let first = recorded.commits.first().expect("with its first rows");
-        let archive = open(path).expect("a store");
-        runtime.block_on(archive.create(new, documents, first)).expect("the session is made");
-        drop(archive);
+        let store = open(path).expect("a store");
+        runtime.block_on(store.create(new, documents, first)).expect("the session is made");
+        drop(store);
         let connection = Connection::open(path).expect("the store opens");
         connection.set_prepared_statement_cache_capacity(64);
         connection

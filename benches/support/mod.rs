@@ -99,15 +99,15 @@ impl Bench {
     }
 
     /// A session that has asked its first question, on the offline responder.
-    pub(crate) fn session(&self, archive: Arc<dyn Store>, id: &str) -> Session {
-        self.session_on(archive, id, "offline")
+    pub(crate) fn session(&self, store: Arc<dyn Store>, id: &str) -> Session {
+        self.session_on(store, id, "offline")
     }
 
     /// A session on this model that has asked its first question.
-    pub(crate) fn session_on(&self, archive: Arc<dyn Store>, id: &str, model: &str) -> Session {
+    pub(crate) fn session_on(&self, store: Arc<dyn Store>, id: &str, model: &str) -> Session {
         let environment = Environment::default();
         let project = Project::of(&self.file, Some(self.directory.path()), false, &environment).expect("a project");
-        let engine = Engine::new(project, environment, archive);
+        let engine = Engine::new(project, environment, store);
         let request = RunRequest {
             file: self.file.clone(),
             session: Some(id.to_owned()),

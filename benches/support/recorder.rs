@@ -1,4 +1,4 @@
-//! An archive in memory that records every commit.
+//! A store in memory that records every commit.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use bcc_store::error::StoreError;
 use bcc_store::rows::{Commit, DocumentRow, NewSessionRow};
 
-use hooked::{Hook, Hooked, SessionCreation, Write};
+use hooked_store::{Hook, HookedStore, SessionCreation, Write};
 
-#[path = "../../tests/support/hooked.rs"]
-mod hooked;
+#[path = "../../tests/support/hooked_store.rs"]
+mod hooked_store;
 
 #[derive(Default)]
 pub(crate) struct Recorded {
@@ -18,8 +18,8 @@ pub(crate) struct Recorded {
     pub(crate) commits: Vec<Commit>,
 }
 
-/// An archive in memory that records.
-pub(crate) type Recorder = Hooked<Recording>;
+/// A store in memory that records.
+pub(crate) type Recorder = HookedStore<Recording>;
 
 #[derive(Default)]
 pub(crate) struct Recording(Mutex<Recorded>);

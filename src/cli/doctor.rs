@@ -73,13 +73,13 @@ pub async fn doctor(
 fn format_findings(found: &[DoctorFinding]) -> String {
     let states = [CheckState::Ok, CheckState::Note, CheckState::Problem].map(|state| translated(state.name()).width());
     let state_width = states.into_iter().max().unwrap_or_default();
-    let about_width = found.iter().map(|finding| finding.about.width()).max().unwrap_or_default();
-    let indent = " ".repeat(state_width + about_width + 4);
+    let subject_width = found.iter().map(|finding| finding.subject.width()).max().unwrap_or_default();
+    let indent = " ".repeat(state_width + subject_width + 4);
     let mut lines = Vec::new();
-    for DoctorFinding { about, state, message, help } in found {
+    for DoctorFinding { subject, state, message, help } in found {
         let message = translated(message).replace('\n', &format!("\n{indent}"));
-        let (state, about) = (padded(&translated(state.name()), state_width), padded(about, about_width));
-        lines.push(format!("{state}  {about}  {message}"));
+        let (state, subject) = (padded(&translated(state.name()), state_width), padded(subject, subject_width));
+        lines.push(format!("{state}  {subject}  {message}"));
         lines.extend(
             help.as_ref().map(|help| format!("{indent}{}", translated(&msg!("help: {help}", help = help.clone())))),
         );

@@ -30,7 +30,7 @@ pub struct ResumeHint {
 /// Errors: when the store fails; what was committed before stays.
 pub async fn drive(
     mut session: Session,
-    archive: &dyn Store,
+    store: &dyn Store,
     front: FrontEnd,
     hint: &ResumeHint,
     mut notebook: LiveNotebook,
@@ -48,11 +48,11 @@ pub async fn drive(
                     biased;
                     () = signals.any() => break None,
                     pause = &mut advance => break Some(pause),
-                    () = notebook.due() => notebook.write(archive, front).await,
+                    () = notebook.due() => notebook.write(store, front).await,
                 }
             }
         };
-        notebook.catch_up(archive, front).await;
+        notebook.catch_up(store, front).await;
         let Some(pause) = pause else { return Ok(interrupted(front, &resume)) };
         match pause? {
             SessionPause::Waiting => {}
@@ -95,7 +95,7 @@ pub async fn drive(
                     | TakenAnswer::NotAwaited
                     | TakenAnswer::TooLong => {}
                 },
-                InputLine::Command(line) => command(&line, &session, archive).await?,
+                InputLine::Command(line) => command(&line, &session, store).await?,
                 InputLine::Unusable(reason) if reason.is_empty() => {}
                 InputLine::Unusable(reason) => front.note(&reason),
                 InputLine::End => {

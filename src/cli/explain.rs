@@ -86,14 +86,14 @@ fn style(markdown: &str) -> String {
     let mut text = String::new();
     for line in markdown.lines() {
         let fence = line.starts_with("```");
-        let mark = match () {
+        let style = match () {
             () if fenced || fence => DIM,
             () if line.starts_with('#') => BOLD,
             () => "",
         };
         fenced ^= fence;
-        let end = if mark.is_empty() { "" } else { PLAIN };
-        text.push_str(&format!("{mark}{line}{end}\n"));
+        let end = if style.is_empty() { "" } else { PLAIN };
+        text.push_str(&format!("{style}{line}{end}\n"));
     }
     text
 }
@@ -108,7 +108,7 @@ mod tests {
         for text in DIAGNOSTICS.iter().flat_map(|page| [Language::English, Language::Chinese].map(|it| page.text(it))) {
             let styled = style(text);
             assert!(styled.starts_with("\u{1b}[1m# ") && styled.contains("\u{1b}[2m```"));
-            assert_eq!([BOLD, DIM, PLAIN].iter().fold(styled, |text, mark| text.replace(mark, "")), text);
+            assert_eq!([BOLD, DIM, PLAIN].iter().fold(styled, |text, style| text.replace(style, "")), text);
         }
     }
 

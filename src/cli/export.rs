@@ -31,7 +31,7 @@ pub enum ExportFormat {
 }
 
 pub async fn export_as(
-    archive: &dyn Store,
+    store: &dyn Store,
     id: &str,
     format: Option<ExportFormat>,
     calls: bool,
@@ -49,16 +49,16 @@ pub async fn export_as(
         ExportFormat::Html => Some(ExportForm::Html),
         ExportFormat::Ipynb => Some(ExportForm::Ipynb),
     };
-    let cells = cell_count(archive, id).await?;
+    let cells = cell_count(store, id).await?;
     let Some(form) = form.filter(|form| cells > 0 || *form == ExportForm::Ipynb) else {
-        return write_document(&document(archive, id, format, calls).await?, output);
+        return write_document(&document(store, id, format, calls).await?, output);
     };
     if cells == 0 {
         report::quiet(&msg!("session {id} has no cells: its notebook is empty"));
     }
     let request = NotebookFileRequest { session: id.to_owned(), form, language: chosen() };
     match output {
-        Some(path) => drop(write_file(archive, &request, path).await?),
+        Some(path) => drop(write_file(store, &request, path).await?),
         None => {
             // `print` adds a line end, so the text is printed up to its last line end, and the remainder is buffered.
             let mut buffered = String::new();
@@ -74,7 +74,7 @@ pub async fn export_as(
                     _ => Ok(()),
                 }
             };
-            write_to(archive, &request, &mut write).await?;
+            write_to(store, &request, &mut write).await?;
             if !buffered.is_empty() {
                 print(&buffered)?;
             }
@@ -92,8 +92,8 @@ fn format_of_extension(path: &Path) -> Option<ExportFormat> {
 }
 
 /// The complete text of a document that is not written cell by cell.
-async fn document(archive: &dyn Store, id: &str, format: ExportFormat, calls: bool) -> Result<String, EngineError> {
-    let mut document = bcc_engine::export::document(archive, id, calls).await?;
+async fn document(store: &dyn Store, id: &str, format: ExportFormat, calls: bool) -> Result<String, EngineError> {
+    let mut document = bcc_engine::export::document(store, id, calls).await?;
     match format {
         ExportFormat::Json => {
             make_document_public(&mut document);
@@ -101,7 +101,7 @@ async fn document(archive: &dyn Store, id: &str, format: ExportFormat, calls: bo
         }
         ExportFormat::Html => {
             let request = NotebookFileRequest { session: id.to_owned(), form: ExportForm::Html, language: chosen() };
-            let page = page_of(archive, &request, markdown(&document, chosen())).await?;
+            let page = page_of(store, &request, markdown(&document, chosen())).await?;
             Ok(page.trim_end().to_owned())
         }
         ExportFormat::Md | ExportFormat::Ipynb => Ok(markdown(&document, Language::English)),

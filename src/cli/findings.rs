@@ -89,11 +89,11 @@ impl Reporting {
 
 fn summary(report: &ValidateReport) -> Message {
     let summary = human::summary(report.files, &report.diagnostics);
-    match report.passed_over {
+    match report.skipped_files {
         0 => summary,
         1 => msg!("{summary} (1 YAML file is not a bcc-script document and was skipped)"),
-        passed_over => {
-            msg!("{summary} ({passed_over} YAML files are not bcc-script documents and were skipped)")
+        skipped_files => {
+            msg!("{summary} ({skipped_files} YAML files are not bcc-script documents and were skipped)")
         }
     }
 }

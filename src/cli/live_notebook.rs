@@ -113,20 +113,20 @@ impl LiveNotebook {
     }
 
     /// Writes the file if the notebook changed since the last write, when the session waits or ends.
-    pub async fn catch_up(&mut self, archive: &dyn Store, front: FrontEnd) {
+    pub async fn catch_up(&mut self, store: &dyn Store, front: FrontEnd) {
         let outdated =
             |live: &Live| live.written.is_none_or(|written| written < live.changes.count.load(Ordering::Relaxed));
         if self.live.as_ref().is_some_and(outdated) {
-            self.write(archive, front).await;
+            self.write(store, front).await;
         }
     }
 
     /// Writes the file. An error is reported once, and the session continues.
-    pub async fn write(&mut self, archive: &dyn Store, front: FrontEnd) {
+    pub async fn write(&mut self, store: &dyn Store, front: FrontEnd) {
         let Some(live) = &mut self.live else { return };
         live.written = Some(live.changes.count.load(Ordering::Relaxed));
         let started = Instant::now();
-        let result = write_file(archive, &live.request, &live.path).await;
+        let result = write_file(store, &live.request, &live.path).await;
         live.next_write = Instant::now() + MIN_INTERVAL.max(started.elapsed() * INTERVAL_FACTOR);
         match result {
             Ok(_) => live.failed = false,

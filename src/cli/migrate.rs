@@ -11,7 +11,7 @@ use crate::cli::exit::Exit;
 use crate::cli::fixed_files::{result_line, untried_line};
 use crate::cli::report;
 use crate::cli::terminal::{color, plain};
-use bcc_authoring::fix::diff::{Mark, diff};
+use bcc_authoring::fix::diff::{DiffLineKind, diff};
 use bcc_authoring::fix::fix::{FixReport, FixRequest, FixedFile, fix};
 use bcc_authoring::fix::rules::Rules;
 use bcc_authoring::validate::request::ValidateRequest;
@@ -74,13 +74,13 @@ fn print_changes(report: &FixReport) -> Result<(), EngineError> {
     let mut output = io::BufWriter::new(io::stdout().lock());
     let mut write = || {
         for file in &report.fixed {
-            for (mark, line) in diff(&file.before, &file.after) {
+            for (kind, line) in diff(&file.before, &file.after) {
                 // A program gets the bytes of the file; a terminal must not get control characters.
                 let line = if terminal { plain(&line) } else { line };
-                match mark {
-                    Mark::Head if color => write!(output, "\u{1b}[1m{line}\u{1b}[0m")?,
-                    Mark::Before if color => write!(output, "\u{1b}[31m{line}\u{1b}[0m")?,
-                    Mark::After if color => write!(output, "\u{1b}[32m{line}\u{1b}[0m")?,
+                match kind {
+                    DiffLineKind::Head if color => write!(output, "\u{1b}[1m{line}\u{1b}[0m")?,
+                    DiffLineKind::Before if color => write!(output, "\u{1b}[31m{line}\u{1b}[0m")?,
+                    DiffLineKind::After if color => write!(output, "\u{1b}[32m{line}\u{1b}[0m")?,
                     _ => output.write_all(line.as_bytes())?,
                 }
             }

@@ -152,7 +152,7 @@ async fn compare_with_sent(
     environment: &Environment,
 ) -> Result<Exit, EngineError> {
     // Nothing is written and no session is locked, so a running session is not affected.
-    let archive = store(options.store.as_deref(), project, environment)?;
+    let store = store(options.store.as_deref(), project, environment)?;
     let request = SentRequest {
         session: session.to_owned(),
         action: options.action.clone().unwrap_or_default(),
@@ -162,7 +162,7 @@ async fn compare_with_sent(
         scheme: options.scheme.clone(),
         use_given_project: options.project.is_some(),
     };
-    let comparison = compare(&archive, project, &request).await?;
+    let comparison = compare(&store, project, &request).await?;
     if options.json {
         print_json(&comparison.as_value())?;
     } else {

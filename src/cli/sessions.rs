@@ -139,10 +139,10 @@ pub async fn sessions(command: SessionsCommand, environment: Environment) -> Res
     match command {
         SessionsCommand::List(store) => list(&store, &environment).await,
         SessionsCommand::Show { id, calls, store } => {
-            let archive = open_existing(&store, &environment, Access::Read)?;
-            let document = document(archive.as_ref(), &id, false).await?;
+            let store = open_existing(&store, &environment, Access::Read)?;
+            let document = document(store.as_ref(), &id, false).await?;
             print(&if calls { table(&document, chosen()) } else { markdown(&document, chosen()) })?;
-            if !calls && let Some(notebook) = outline(archive.as_ref(), &id, chosen()).await? {
+            if !calls && let Some(notebook) = outline(store.as_ref(), &id, chosen()).await? {
                 print(&format!("\n{notebook}"))?;
             }
             Ok(Exit::Done)
@@ -152,12 +152,12 @@ pub async fn sessions(command: SessionsCommand, environment: Environment) -> Res
             front.report_failure(resume(options, environment, front).await)
         }
         SessionsCommand::Export { id, format, calls, output, store } => {
-            let archive = open_existing(&store, &environment, Access::Read)?;
-            export_as(archive.as_ref(), &id, format, calls, output.as_deref()).await
+            let store = open_existing(&store, &environment, Access::Read)?;
+            export_as(store.as_ref(), &id, format, calls, output.as_deref()).await
         }
         SessionsCommand::Delete { id, store } => {
-            let archive = open_existing(&store, &environment, Access::Write)?;
-            if !archive.delete(&id).await? {
+            let store = open_existing(&store, &environment, Access::Write)?;
+            if !store.delete(&id).await? {
                 return Err(EngineError::usage(msg!("there is no session `{id}` in this store")));
             }
             report::note(&msg!("deleted {id}"));
@@ -189,7 +189,7 @@ fn open_existing(store: &StoreArgs, environment: &Environment, access: Access) -
         return Err(EngineError::usage(msg!("there is no store at {path}", path = path.display()))
             .with_help("run a script first, or specify the store with `--store`"));
     }
-    let archive = match access {
+    let store = match access {
         Access::Write => open(&path)?,
         Access::Read => match open_read_only(&path) {
             // A store of an earlier release is migrated, if possible.
@@ -197,7 +197,7 @@ fn open_existing(store: &StoreArgs, environment: &Environment, access: Access) -
             opened => opened?,
         },
     };
-    Ok(Arc::new(archive))
+    Ok(Arc::new(store))
 }
 
 async fn list(store: &StoreArgs, environment: &Environment) -> Result<Exit, EngineError> {
@@ -205,8 +205,8 @@ async fn list(store: &StoreArgs, environment: &Environment) -> Result<Exit, Engi
         report::note("no sessions yet: `bcc-script run FILE` starts one");
         return Ok(Exit::Done);
     }
-    let archive = open_existing(store, environment, Access::Read)?;
-    for row in archive.sessions().await? {
+    let store = open_existing(store, environment, Access::Read)?;
+    for row in store.sessions().await? {
         let updated = row.updated_at.get(..19).unwrap_or(&row.updated_at).replace('T', " ");
         let status = row.status.as_str();
         let user = filled("user {user}", &[("user", &row.user)]);
@@ -269,18 +269,18 @@ async fn resume_after(
     let opened = engine.resume_as(id, request, notebook.observer(Arc::clone(&observer) as Arc<dyn Observer>)).await;
     // A session that has ended cannot be resumed, but its last events can be written.
     if !matches!(opened, Err(EngineError::Failed { .. })) {
-        let archive = engine.store().as_ref();
-        write_again(archive, id, after, observer.first_seq().unwrap_or(u64::MAX)).await?;
+        let store = engine.store().as_ref();
+        write_again(store, id, after, observer.first_seq().unwrap_or(u64::MAX)).await?;
         observer.release();
     }
     opened
 }
 
 /// Writes the events after `after` and before `before` again.
-async fn write_again(archive: &dyn Store, id: &str, after: u64, before: u64) -> Result<(), EngineError> {
+async fn write_again(store: &dyn Store, id: &str, after: u64, before: u64) -> Result<(), EngineError> {
     let mut after = after;
     loop {
-        let rows = archive.journal(id, after, PAGE).await?;
+        let rows = store.journal(id, after, PAGE).await?;
         let Some(last) = rows.last() else { return Ok(()) };
         after = last.seq;
         for row in rows.iter().take_while(|row| row.seq < before) {
@@ -297,8 +297,8 @@ async fn prune(older_than: &str, store: &StoreArgs, environment: &Environment) -
     let age = jiff::SignedDuration::try_from(age)
         .map_err(|_| EngineError::usage(msg!("`{older_than}` is longer than the longest supported duration")))?;
     let before = now().checked_sub(age).map_err(|_| EngineError::usage(msg!("`{older_than}` goes back too far")))?;
-    let archive = open_existing(store, environment, Access::Write)?;
-    let deleted = archive.prune(&stamp(before)).await?;
+    let store = open_existing(store, environment, Access::Write)?;
+    let deleted = store.prune(&stamp(before)).await?;
     for id in &deleted {
         report::note(&msg!("deleted {id}"));
     }

@@ -172,7 +172,7 @@ fn notice(event: &Event) -> Option<String> {
             Some(filled("(budget: {why}; /why shows details)", &[("why", &translated(why))]))
         }
         // A failure is reported as an error.
-        Event::Routed { reason, route, from, .. }
+        Event::RouteTaken { reason, route, from, .. }
             if !matches!(route.as_str(), "next" | "resume" | "fail" | "error") =>
         {
             let values = [("reason", *reason), ("from", from), ("route", route)];
@@ -229,9 +229,9 @@ mod tests {
 
     #[test]
     fn only_decisions_that_change_the_course_are_shown_during_the_conversation() {
-        let routed = |route: &str| {
+        let route_event = |route: &str| {
             let (from, why) = ("ask".to_owned(), String::new());
-            Event::Routed {
+            Event::RouteTaken {
                 reason: "user_blocked",
                 route: route.to_owned(),
                 from,
@@ -240,9 +240,9 @@ mod tests {
             }
         };
         let expected = Some("(user_blocked at ask: insert: comfort, then: resume; /why shows details)".to_owned());
-        assert_eq!(notice(&routed("insert: comfort, then: resume")), expected);
+        assert_eq!(notice(&route_event("insert: comfort, then: resume")), expected);
         for route in ["next", "resume", "fail", "error"] {
-            assert_eq!(notice(&routed(route)), None, "{route}");
+            assert_eq!(notice(&route_event(route)), None, "{route}");
         }
         let (reason, route, from, why) = ("crisis".into(), "insert: help".into(), String::new(), String::new());
         assert!(

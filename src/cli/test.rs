@@ -126,7 +126,7 @@ pub fn test(options: &TestArgs, environment: &Environment) -> Result<Exit, Engin
             for ran in &outcome.results {
                 text.push_str(&case(ran, color, chosen()));
             }
-            text.push_str(&summary(&outcome.results, tests.unreadable(), tests.passed_over, chosen()));
+            text.push_str(&summary(&outcome.results, tests.unreadable(), tests.skipped_files, chosen()));
             write(&text)?;
         }
         ResultsFormat::Json => write(&json(&outcome.results, &found, &outcome.stale))?,

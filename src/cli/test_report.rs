@@ -136,15 +136,15 @@ fn block(name: &str, text: &str, language: Language, out: &mut String) {
     }
 }
 
-pub fn summary(ran: &[TestResult], unreadable: usize, passed_over: usize, language: Language) -> String {
+pub fn summary(ran: &[TestResult], unreadable: usize, skipped_files: usize, language: Language) -> String {
     let count = |status| ran.iter().filter(|ran| ran.status == status).count();
     let failed = count(TestStatus::Failed) + count(TestStatus::Broken) + unreadable;
-    let others = match passed_over {
+    let others = match skipped_files {
         0 => "",
         1 => " (1 YAML file is not a test and was skipped)",
-        _ => " ({passed_over} YAML files are not tests and were skipped)",
+        _ => " ({skipped_files} YAML files are not tests and were skipped)",
     };
-    let others = language.format(others, &[("passed_over", &passed_over.to_string())]);
+    let others = language.format(others, &[("skipped_files", &skipped_files.to_string())]);
     let number = |number: usize| number.to_string();
     let (passed, failed, skipped) =
         (number(count(TestStatus::Passed)), number(failed), number(count(TestStatus::Skipped)));
@@ -167,11 +167,11 @@ impl Paint {
         if !self.color {
             return plain(&in_line(pieces));
         }
-        let mark = |piece: &DiffPiece| match piece {
+        let marked = |piece: &DiffPiece| match piece {
             DiffPiece::Same(text) => plain(text),
             DiffPiece::Expected(text) => format!("\u{1b}[9;{GREEN}m{}\u{1b}[0m", plain(text)),
             DiffPiece::Found(text) => format!("\u{1b}[4;{RED}m{}\u{1b}[0m", plain(text)),
         };
-        pieces.iter().map(mark).collect()
+        pieces.iter().map(marked).collect()
     }
 }

@@ -1,8 +1,8 @@
 //! Tests of behavior loops (docs/protocol.md): requests, execution, feedback, decisions, errors of the server, and process crashes.
 
 use crate::behaving;
-use crate::mortal;
-use crate::stage;
+use crate::crashing_store;
+use crate::test_session;
 mod bad_servers;
 mod joints;
 
@@ -17,7 +17,7 @@ use bcc_runtime::program::program::Program;
 use bcc_runtime::run::session::SessionPause;
 use bcc_store::contract::Store;
 use behaving::{Answer, KeyedReplies, Log, Shared, TestHost};
-use mortal::{CrashMode, CrashingStore};
+use crashing_store::{CrashMode, CrashingStore};
 use serde_json::{Value, json};
 
 /// The maximum number of processes for one session; far more than there are commits.
@@ -39,7 +39,7 @@ fn script(config: &str) -> String {
 }
 
 fn program(config: &str) -> Arc<Program> {
-    stage::checked(&script(config), Path::new(crate::ROOT))
+    test_session::checked(&script(config), Path::new(crate::ROOT))
 }
 
 fn host(behaviors: Value, judgements: Value) -> Arc<TestHost> {
@@ -56,7 +56,7 @@ fn no_models() -> Arc<dyn ModelProviders> {
 
 fn model_with_replies(replies: &[(&str, &str)]) -> Arc<dyn ModelProviders> {
     let replies = replies.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
-    stage::FixedModels::without_monitors(Some(Arc::new(KeyedReplies(replies, Mutex::default()))))
+    test_session::FixedModels::without_monitors(Some(Arc::new(KeyedReplies(replies, Mutex::default()))))
 }
 
 /// The result of a session.
@@ -75,35 +75,36 @@ async fn run(
     models: &Arc<dyn ModelProviders>,
     crash_mode: CrashMode,
 ) -> SessionRun {
-    let archive = CrashingStore::new(crash_mode);
-    let store = || Arc::clone(&archive) as Arc<dyn Store>;
+    let store = CrashingStore::new(crash_mode);
+    let shared_store = || Arc::clone(&store) as Arc<dyn Store>;
     let (models, services) = (|| Arc::clone(models), || host.host_services());
-    let mut session = stage::start_conversation_in(program, store(), models(), None, services()).await;
+    let mut session = test_session::start_conversation_in(program, shared_store(), models(), None, services()).await;
     let mut processes = 1;
     let pause = loop {
-        match archive.run_until_crash(session.advance()).await {
+        match store.run_until_crash(session.advance()).await {
             Some(pause) => break pause.unwrap(),
             None => {
                 processes += 1;
                 assert!(processes < MAX_PROCESSES, "it does not come to its end");
                 drop(session);
                 // The process can also crash at the final commit.
-                match archive.session(stage::SESSION).await.unwrap().unwrap().status.as_str() {
+                match store.session(test_session::SESSION).await.unwrap().unwrap().status.as_str() {
                     "completed" => break SessionPause::Completed,
                     "stopped" => break SessionPause::Stopped,
                     "failed" => break SessionPause::Failed,
                     _ => {}
                 }
-                session = stage::resume_conversation_in(program, store(), models(), None, services()).await;
+                session =
+                    test_session::resume_conversation_in(program, shared_store(), models(), None, services()).await;
             }
         }
     };
-    let rows = archive.variables(stage::SESSION).await.unwrap();
+    let rows = store.variables(test_session::SESSION).await.unwrap();
     let state = rows.iter().find(|row| row.scope == "notebook").map(|row| serde_json::from_str(&row.value).unwrap());
-    let cells = archive.cells(stage::SESSION, 0, 10_000).await.unwrap();
+    let cells = store.cells(test_session::SESSION, 0, 10_000).await.unwrap();
     let content = |body: &str| serde_json::from_str::<Value>(body).unwrap()["content"].as_str().unwrap().to_owned();
     let contents = cells.iter().map(|cell| content(&cell.body)).collect();
-    let journal = stage::journal(archive.as_ref()).await;
+    let journal = test_session::journal(store.as_ref()).await;
     SessionRun { pause, journal, state: state.unwrap_or_default(), contents, processes }
 }
 
@@ -206,7 +207,7 @@ async fn a_loop_killed_at_every_commit_has_the_same_result_and_repeats_nothing()
     });
     let judgements = json!({ "a#1": { "target_achieved": false }, "a#2": { "target_achieved": true }, "b#1": {"target_achieved": true} });
     let script = script("server: s").replace("action_id: loop_b,", "action_id: loop_b, on_interrupted: retry,");
-    let program = stage::checked(&script, Path::new(crate::ROOT));
+    let program = test_session::checked(&script, Path::new(crate::ROOT));
     let uninterrupted =
         run(&program, &host(behaviors.clone(), judgements.clone()), &no_models(), CrashMode::Never).await;
     assert_eq!(uninterrupted.contents, ["one", "two", "three", "four", "y = 2", "five"]);
@@ -226,7 +227,7 @@ async fn a_loop_killed_at_every_commit_has_the_same_result_and_repeats_nothing()
     }
     assert!(processes > 12, "nobody died");
     // Without code, a process may crash before and after every commit.
-    for crash_mode in [CrashMode::AlreadyUsed, CrashMode::After] {
+    for crash_mode in [CrashMode::Before, CrashMode::After] {
         let without_code = json!({ "a#1": behaviors["a#1"], "a#2": behaviors["a#2"], "b#1": done() });
         let result = run(&program, &host(without_code, judgements.clone()), &no_models(), crash_mode).await;
         assert_eq!(result.contents, ["one", "two", "three", "four"], "{crash_mode:?}");
@@ -453,8 +454,8 @@ async fn a_model_is_a_source_and_is_asked_for_its_judgement() {
     ]);
     let script = script("target: 'a report on {{ file }}', todo_list: [Data, 'of {{ file }}']")
         .replace("action_id: loop_b,", "action_id: loop_b, condition: 'false',");
-    let program = stage::checked(&script, Path::new(crate::ROOT));
-    for crash_mode in [CrashMode::Never, CrashMode::AlreadyUsed, CrashMode::After] {
+    let program = test_session::checked(&script, Path::new(crate::ROOT));
+    for crash_mode in [CrashMode::Never, CrashMode::Before, CrashMode::After] {
         let result = run(&program, &host(json!({}), json!({})), &models, crash_mode).await;
         assert_eq!(result.pause, SessionPause::Completed);
         assert_eq!(result.contents, ["### Data", "the rest", "and more"]);
@@ -483,7 +484,7 @@ async fn the_worked_example_of_001_runs_as_documented() {
     let host = host(behaviors, case["judgements"].clone());
     let script = script("server: s, total_expected: 5, todo_list: [x]")
         .replace("todo_list: [x]", &format!("todo_list: {}", case["todo_list"]));
-    let program = stage::checked(&script, Path::new(crate::ROOT));
+    let program = test_session::checked(&script, Path::new(crate::ROOT));
     let result = run(&program, &host, &no_models(), CrashMode::Never).await;
     assert_eq!(result.pause, SessionPause::Completed);
     let log = host.log.lock().unwrap();

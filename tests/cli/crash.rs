@@ -7,14 +7,14 @@
 
 use crate::client;
 use crate::process;
-use crate::undisturbed;
+use crate::session_output;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use client::{Client, End, Plan};
 use process::Home;
-use undisturbed::{SessionOutput, first_difference, journal, without_resumes};
+use session_output::{SessionOutput, first_difference, journal, without_resumes};
 
 /// The minimum number of kills in the long conversation.
 const KILLS: usize = 200;

@@ -51,8 +51,8 @@ struct Report(Value);
 
 impl Report {
     /// The lines about this item: status, message, and help.
-    fn lines_about(&self, about: &str) -> String {
-        let checks = self.0["checks"].as_array().unwrap().iter().filter(|check| check["about"] == about);
+    fn lines_about(&self, subject: &str) -> String {
+        let checks = self.0["checks"].as_array().unwrap().iter().filter(|check| check["about"] == subject);
         let line = |check: &Value| {
             let text = |key: &str| check[key].as_str().unwrap_or("-").to_owned();
             format!("{}: {} | {}", text("state"), text("message"), text("help"))
@@ -60,10 +60,10 @@ impl Report {
         checks.map(line).collect::<Vec<_>>().join("\n")
     }
 
-    fn has(&self, about: &str, parts: &[&str]) {
-        let text = self.lines_about(about);
+    fn has(&self, subject: &str, parts: &[&str]) {
+        let text = self.lines_about(subject);
         for part in parts {
-            assert!(text.contains(part), "{about}: {part} is not in\n{text}");
+            assert!(text.contains(part), "{subject}: {part} is not in\n{text}");
         }
     }
 
@@ -106,8 +106,8 @@ fn a_directory_without_a_project_is_no_problem_and_stays_empty() {
     report.has("kernels", &["kernel"]);
     report.has("locale", &["ok: LC_ALL=C.UTF-8"]);
     report.has("language", &["messages are in English, because of LC_ALL=C.UTF-8; use `--lang zh` to change"]);
-    for about in ["release", "disk", "clock", "terminal"] {
-        report.has(about, &["ok: "]);
+    for subject in ["release", "disk", "clock", "terminal"] {
+        report.has(subject, &["ok: "]);
     }
 }
 

@@ -45,8 +45,8 @@ mod behavior_process;
 #[path = "../support/client.rs"]
 mod client;
 #[allow(dead_code, reason = "what several test binaries share")]
-#[path = "../support/mortal.rs"]
-mod mortal;
+#[path = "../support/crashing_store.rs"]
+mod crashing_store;
 #[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/pages.rs"]
 mod pages;
@@ -60,14 +60,14 @@ mod pseudo_terminal;
 #[path = "../support/server.rs"]
 mod server;
 #[allow(dead_code, reason = "what several test binaries share")]
-#[path = "../support/stage.rs"]
-mod stage;
+#[path = "../support/session_output.rs"]
+mod session_output;
 #[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/test_kernel.rs"]
 mod test_kernel;
 #[allow(dead_code, reason = "what several test binaries share")]
-#[path = "../support/undisturbed.rs"]
-mod undisturbed;
+#[path = "../support/test_session.rs"]
+mod test_session;
 mod validate_paths;
 
 /// The root of the repository.

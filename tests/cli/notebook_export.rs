@@ -146,8 +146,8 @@ fn notebook_content_is_escaped_in_the_page() {
 fn write_cells(home: &Home, id: &str, cells: &[Cell], state: &Value, sensitive: &[Value]) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let archive = open(&home.store()).unwrap();
-        let row = archive.session(id).await.unwrap().unwrap();
+        let store = open(&home.store()).unwrap();
+        let row = store.session(id).await.unwrap().unwrap();
         let secret = |(at, value): (usize, &Value)| VariableRow {
             scope: "session".into(),
             name: format!("secret_{at}"),
@@ -179,7 +179,7 @@ fn write_cells(home: &Home, id: &str, cells: &[Cell], state: &Value, sensitive: 
                 .collect(),
             ..Commit::default()
         };
-        archive.commit(id, &commit).await.unwrap();
+        store.commit(id, &commit).await.unwrap();
     });
 }
 

@@ -469,8 +469,8 @@ async fn demonstration() -> (Arc<dyn Store>, Project, String) {
 
 #[tokio::test(start_paused = true)]
 async fn a_conversation_with_every_feature_is_shown_call_by_call() {
-    let (archive, project, session) = demonstration().await;
-    let export = export(archive.as_ref(), &session, true).await.unwrap();
+    let (store, project, session) = demonstration().await;
+    let export = export(store.as_ref(), &session, true).await.unwrap();
     assert!(export["plans"].as_array().unwrap().iter().any(|plan| plan["accepted"] == true), "there is a plan");
     assert!(export["monitor_feedback"].as_array().unwrap().iter().any(|row| row["used"] == true), "there is advice");
     let mut places: Vec<(String, u32)> = Vec::new();
@@ -492,7 +492,7 @@ async fn a_conversation_with_every_feature_is_shown_call_by_call() {
             ..SentRequest::default()
         };
         let PromptComparison { same, repeated, current, .. } =
-            compare(archive.as_ref(), &project, &request).await.unwrap();
+            compare(store.as_ref(), &project, &request).await.unwrap();
         assert!(repeated && same, "{action} {round} {call}: {:?}", current.err());
     }
 }

@@ -24,7 +24,7 @@ fn run_tests(paths: &[PathBuf], change: impl FnOnce(&mut TestRequest)) -> (Vec<T
     for result in &report.results {
         text += &case(result, false, Language::English);
     }
-    text += &summary(&report.results, tests.unreadable(), tests.passed_over, Language::English);
+    text += &summary(&report.results, tests.unreadable(), tests.skipped_files, Language::English);
     (report.results, text)
 }
 

@@ -9,7 +9,7 @@ use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
 use crate::conversation::{Case, run};
-use crate::run_until_crash::CrashMode;
+use crate::crashing_store::CrashMode;
 
 /// The number of scripts.
 const SCRIPTS: u64 = 32;
@@ -222,7 +222,7 @@ fn run_to_end(seed: u64) -> Option<String> {
         }
         // A long conversation dies too often to be run again.
         if record.events.len() < MAX_EVENTS {
-            let death = if seed.is_multiple_of(2) { CrashMode::AlreadyUsed } else { CrashMode::After };
+            let death = if seed.is_multiple_of(2) { CrashMode::Before } else { CrashMode::After };
             let again = run(&case, death).unwrap_or_else(|rejected| panic!("{}", rejected.0));
             record.assert_same(&again, &format!("{death:?}"));
         }

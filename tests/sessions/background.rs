@@ -1,7 +1,7 @@
 //! A monitor delays nothing: with one that takes five seconds, turns are as fast as with none (docs/acceptance-004.md, unit
 //! test 7). Time is virtual, so equal times are exactly equal.
 
-use crate::stage;
+use crate::test_session;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl Provider for Paced {
         let text = if request.task.purpose == Purpose::Action {
             sleep(MODEL_DELAY).await;
             let mood = format!("mood {}", self.turns.fetch_add(1, Ordering::Relaxed));
-            stage::reply(&request.task.kind, &mood, false, "continue_needed")
+            test_session::reply(&request.task.kind, &mood, false, "continue_needed")
         } else {
             sleep(self.monitor_delay.unwrap()).await;
             r#"{"feedback_for_action": "慢一点"}"#.to_owned()
@@ -62,15 +62,15 @@ impl Provider for Paced {
 
 /// The duration of each turn, from the answer to the next question, and the journal.
 async fn run_conversation(monitors: Option<Duration>, person: Duration) -> (Vec<Duration>, Vec<Value>) {
-    let program = stage::program(SCRIPT);
+    let program = test_session::program(SCRIPT);
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let model = Arc::new(Paced { monitor_delay: monitors, turns: AtomicU32::default() });
     let models = if monitors.is_some() {
-        stage::FixedModels::of(model)
+        test_session::FixedModels::of(model)
     } else {
-        stage::FixedModels::without_monitors(Some(model))
+        test_session::FixedModels::without_monitors(Some(model))
     };
-    let mut session = stage::start_conversation(&program, Arc::clone(&store), models).await;
+    let mut session = test_session::start_conversation(&program, Arc::clone(&store), models).await;
     let mut turns = Vec::new();
     let mut began = Instant::now();
     loop {
@@ -78,7 +78,7 @@ async fn run_conversation(monitors: Option<Duration>, person: Duration) -> (Vec<
         turns.push(began.elapsed());
         if pause == SessionPause::Completed {
             drop(session);
-            return (turns, stage::journal(store.as_ref()).await);
+            return (turns, test_session::journal(store.as_ref()).await);
         }
         // Like the drivers: results that arrive while the person thinks are noted.
         let deadline = Instant::now() + person;

@@ -1,5 +1,5 @@
 //! Conversations as data (`tests/conversations/`, see its README). Raw model replies go through the whole interpreter. Each conversation
-//! runs three times: undisturbed, and with the process dying before and after every commit.
+//! runs three times: uninterrupted, and with the process dying before and after every commit.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::conversation::{Case, Record, Refused, run};
-use crate::run_until_crash::CrashMode;
+use crate::crashing_store::CrashMode;
 
 /// The expected result of a case. What is not listed must not happen, except if a field is omitted.
 #[derive(Deserialize)]
@@ -76,7 +76,7 @@ fn every_conversation_runs_as_its_file_expects() {
 
 #[test]
 fn every_conversation_is_the_same_when_the_process_dies_before_each_commit() {
-    for_each_case(|name, case| is_the_same(name, case, CrashMode::AlreadyUsed));
+    for_each_case(|name, case| is_the_same(name, case, CrashMode::Before));
 }
 
 #[test]
@@ -85,10 +85,10 @@ fn every_conversation_is_the_same_when_the_process_dies_after_each_commit() {
 }
 
 fn is_the_same(name: &str, case: &Case<Expect>, death: CrashMode) {
-    let Ok(undisturbed) = run(case, CrashMode::Never) else { return };
-    let Ok(disturbed) = run(case, death) else { panic!("{name}: refused when run again") };
-    undisturbed.assert_same(&disturbed, name);
-    check_hidden(name, &case.expect, &disturbed);
+    let Ok(uninterrupted) = run(case, CrashMode::Never) else { return };
+    let Ok(interrupted) = run(case, death) else { panic!("{name}: refused when run again") };
+    uninterrupted.assert_same(&interrupted, name);
+    check_hidden(name, &case.expect, &interrupted);
 }
 
 /// Calls `visit` for every case (only those whose names contain `$CONVERSATION`). The other cases run even if one fails.
@@ -213,9 +213,9 @@ fn decisions(events: &[Value]) -> Vec<String> {
 
 fn check_hidden(name: &str, expect: &Expect, record: &Record) {
     for hidden in &expect.hidden {
-        if let Some(at) = record.about.find(hidden.as_str()) {
-            let from = record.about.floor_char_boundary(at.saturating_sub(200));
-            panic!("{name}: {hidden} is not hidden: …{}", &record.about[from..at + hidden.len()]);
+        if let Some(at) = record.records.find(hidden.as_str()) {
+            let from = record.records.floor_char_boundary(at.saturating_sub(200));
+            panic!("{name}: {hidden} is not hidden: …{}", &record.records[from..at + hidden.len()]);
         }
     }
 }

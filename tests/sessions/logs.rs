@@ -4,7 +4,7 @@
 //! These tests have their own file: whether a call site logs at all is cached for the whole process, so tests that read the log must
 //! not run at the same time as others.
 
-use crate::stage;
+use crate::test_session;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -79,7 +79,7 @@ fn failures_are_logged_by_strategy_and_reason_and_the_text_itself_at_no_level() 
 fn a_text_that_cannot_be_read_is_logged_at_debug_level_and_not_where_the_script_has_sensitive_variables() {
     let script = |sensitive: bool| {
         let declared = format!("{{ var: phone, type: string, sensitive: {sensitive} }}");
-        stage::program(&format!(
+        test_session::program(&format!(
             "session:\n  session_id: s\n  declare: [{declared}]\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions: [{{ action_type: ai_ask, action_id: a, config: {{ content: 问, output: [{{ get: phone }}] }} }}]\n"
         ))
     };
@@ -126,7 +126,7 @@ impl Provider for MonitorsDenied {
 
     async fn complete(&self, request: &ModelRequest, _live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
         if request.task.purpose == Purpose::Action {
-            let text = stage::reply(&request.task.kind, "好", false, "continue_needed");
+            let text = test_session::reply(&request.task.kind, "好", false, "continue_needed");
             return Ok(ModelReply { text, ..ModelReply::default() });
         }
         let (host, message) = ("h".to_owned(), "content filter: 4711".to_owned());
@@ -136,15 +136,19 @@ impl Provider for MonitorsDenied {
 
 #[test]
 fn for_a_monitor_without_a_reply_the_kind_of_error_is_logged_without_the_message_of_the_server() {
-    let program = stage::program(
+    let program = test_session::program(
         "session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions: [{ action_type: ai_ask, action_id: a, config: { content: 问 } }]\n",
     );
     let log = logged(Level::TRACE, || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         runtime.block_on(async {
             let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-            let mut session =
-                stage::start_conversation(&program, store, stage::FixedModels::of(Arc::new(MonitorsDenied))).await;
+            let mut session = test_session::start_conversation(
+                &program,
+                store,
+                test_session::FixedModels::of(Arc::new(MonitorsDenied)),
+            )
+            .await;
             session.advance().await.unwrap();
             session.answer("嗯", None).await.unwrap();
             session.advance().await.unwrap();

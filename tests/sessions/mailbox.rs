@@ -27,17 +27,17 @@ impl Fixture {
     }
 
     fn start(&self, provider: &Arc<Seeded>, id: &str, engagement: &str, seq: u64) {
-        let about = PendingAnalysis { home: "p/t".into(), seq, watched: watched("ai_ask", id, engagement) };
+        let request = PendingAnalysis { visit_key: "p/t".into(), seq, watched: watched("ai_ask", id, engagement) };
         let context = context(&self.program, 0, provider, seq);
-        self.mailbox.start(Job { about, monitor: monitor("ai_ask"), context });
+        self.mailbox.start(Job { request, monitor: monitor("ai_ask"), context });
     }
 
     fn pending(&self) -> Vec<u64> {
-        self.mailbox.pending().iter().map(|about| about.seq).collect()
+        self.mailbox.pending().iter().map(|request| request.seq).collect()
     }
 
     fn take(&self) -> Vec<u64> {
-        self.mailbox.take().iter().map(|arrival| arrival.about.seq).collect()
+        self.mailbox.take().iter().map(|arrival| arrival.request.seq).collect()
     }
 }
 
@@ -116,7 +116,7 @@ async fn a_monitor_that_hangs_ends_at_the_timeout_and_one_that_panics_ends() {
     fixture.start(&Seeded::new("panic", 0), "ask", "敷衍", 2);
     fixture.mailbox.wait_for_result().await;
     let arrival = fixture.mailbox.take().remove(0);
-    assert_eq!((arrival.about.seq, arrival.feedback, fixture.pending()), (2, None, vec![]));
+    assert_eq!((arrival.request.seq, arrival.feedback, fixture.pending()), (2, None, vec![]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,9 +152,9 @@ async fn pending_analyses_are_stored_and_started_again() {
     let stored = serde_json::to_string(&fixture.mailbox.pending()).unwrap();
     drop(fixture);
     let (fixture, second_provider) = (Fixture::new(), Seeded::new(BLOCKED, 5));
-    for about in serde_json::from_str::<Vec<PendingAnalysis>>(&stored).unwrap() {
-        let context = context(&fixture.program, 0, &second_provider, about.seq);
-        fixture.mailbox.start(Job { about, monitor: monitor("ai_ask"), context });
+    for request in serde_json::from_str::<Vec<PendingAnalysis>>(&stored).unwrap() {
+        let context = context(&fixture.program, 0, &second_provider, request.seq);
+        fixture.mailbox.start(Job { request, monitor: monitor("ai_ask"), context });
     }
     fixture.mailbox.wait_for_result().await;
     assert_eq!((fixture.take(), second_provider.count()), (vec![9], 1));

@@ -26,14 +26,14 @@ mod checking;
 #[path = "../support/conversation.rs"]
 mod conversation;
 #[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/crashing_store.rs"]
+mod crashing_store;
+#[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/faulty.rs"]
 mod faulty;
 #[allow(dead_code, reason = "what several test binaries share")]
-#[path = "../support/mortal.rs"]
-mod run_until_crash;
-#[allow(dead_code, reason = "what several test binaries share")]
-#[path = "../support/stage.rs"]
-mod stage;
+#[path = "../support/test_session.rs"]
+mod test_session;
 #[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/watching.rs"]
 mod watching;

@@ -2,7 +2,7 @@
 //! result is a reply or an error of a known kind after a known number of attempts, the observer receives what the reply contains,
 //! and no session is lost.
 
-use crate::stage;
+use crate::test_session;
 use bcc_lang::message::ToMessage;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::message::{ChatMessage, Role};
 use bcc_llm::model::provider::{LiveObserver, Provider, ReplyPolicy};
-use bcc_llm::model::reply::{ModelReply, PassedOver};
+use bcc_llm::model::reply::{ModelReply, SkippedModel};
 use bcc_llm::model::request::{ModelRequest, Purpose, Task};
 use bcc_llm::providers::anthropic::MESSAGES;
 use bcc_llm::providers::http::caller::Caller;
@@ -287,13 +287,13 @@ async fn talk(session: &mut bcc_runtime::run::session::Session) -> SessionPause 
 
 #[tokio::test]
 async fn no_failure_loses_a_session() {
-    let program = stage::program(SCRIPT);
+    let program = test_session::program(SCRIPT);
     for protocol in PROTOCOLS {
         let server = FaultyModelServer::start().await;
         let models: Arc<dyn ModelProviders> =
-            stage::FixedModels::without_monitors(Some(provider(protocol, &server, SHORT * 4, 2)));
-        let exits = stage::reply("ai_ask", "好", true, "continue_needed");
-        let continues = stage::reply("ai_ask", "好", false, "continue_needed");
+            test_session::FixedModels::without_monitors(Some(provider(protocol, &server, SHORT * 4, 2)));
+        let exits = test_session::reply("ai_ask", "好", true, "continue_needed");
+        let continues = test_session::reply("ai_ask", "好", false, "continue_needed");
         let good = |text: &str| streamed(protocol, text);
         let at = |share: usize| good(&exits).raw[..good(&exits).raw.len() * share / 5].to_vec();
         let failures = [
@@ -313,10 +313,10 @@ async fn no_failure_loses_a_session() {
         let answers = [&continues, &exits, &exits].map(|text| Answer::Bytes(good(text).raw));
         server.answers(answers.clone());
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-        let mut session = stage::start_conversation(&program, Arc::clone(&store), Arc::clone(&models)).await;
+        let mut session = test_session::start_conversation(&program, Arc::clone(&store), Arc::clone(&models)).await;
         assert_eq!(talk(&mut session).await, SessionPause::Completed);
         drop(session);
-        let undisturbed = stage::journal(store.as_ref()).await;
+        let uninterrupted = test_session::journal(store.as_ref()).await;
         let calls = server.requests();
         for (name, failure) in failures {
             // The failure is injected into each call of the session in turn.
@@ -324,21 +324,22 @@ async fn no_failure_loses_a_session() {
                 let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
                 let before = answers.iter().take(call).cloned();
                 server.answers(before.chain([failure.clone()]));
-                let mut session = stage::start_conversation(&program, Arc::clone(&store), Arc::clone(&models)).await;
+                let mut session =
+                    test_session::start_conversation(&program, Arc::clone(&store), Arc::clone(&models)).await;
                 assert_eq!(talk(&mut session).await, SessionPause::Stopped, "{protocol:?} {name} in call {call}");
                 drop(session);
-                let journal = stage::journal(store.as_ref()).await;
+                let journal = test_session::journal(store.as_ref()).await;
                 let error = journal.iter().find(|event| event["type"] == "error").unwrap();
                 assert_eq!(error["code"], "model-failed", "{protocol:?} {name}");
 
                 server.answers(answers.iter().skip(call).cloned());
-                let mut session = stage::resume(&program, Arc::clone(&store), Arc::clone(&models)).await;
+                let mut session = test_session::resume(&program, Arc::clone(&store), Arc::clone(&models)).await;
                 assert_eq!(talk(&mut session).await, SessionPause::Completed, "{protocol:?} {name} in call {call}");
                 drop(session);
-                let journal = stage::journal(store.as_ref()).await;
+                let journal = test_session::journal(store.as_ref()).await;
                 for role in ["ai", "user"] {
                     let messages = messages_of(&journal, role);
-                    assert_eq!(messages, messages_of(&undisturbed, role), "{protocol:?} {name} in call {call}");
+                    assert_eq!(messages, messages_of(&uninterrupted, role), "{protocol:?} {name} in call {call}");
                 }
             }
         }
@@ -384,15 +385,16 @@ session:
           actions: [{ action_type: ai_ask, action_id: ask, config: { content: 问, output: [{ get: phone }] } }]
 ";
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    let models = stage::FixedModels::without_monitors(Some(Arc::new(ScriptedModel(Mutex::new(results.into())))));
-    let mut session = stage::start_conversation(&stage::program(script), Arc::clone(&store), models).await;
+    let models = test_session::FixedModels::without_monitors(Some(Arc::new(ScriptedModel(Mutex::new(results.into())))));
+    let mut session =
+        test_session::start_conversation(&test_session::program(script), Arc::clone(&store), models).await;
     let pause = talk(&mut session).await;
     drop(session);
-    (pause, stage::journal(store.as_ref()).await)
+    (pause, test_session::journal(store.as_ref()).await)
 }
 
 fn phone(exit: bool, number: Option<&str>) -> ModelReply {
-    let mut reply: Value = serde_json::from_str(&stage::reply("ai_ask", "好", exit, "continue_needed")).unwrap();
+    let mut reply: Value = serde_json::from_str(&test_session::reply("ai_ask", "好", exit, "continue_needed")).unwrap();
     reply["phone"] = number.into();
     ModelReply { text: reply.to_string(), ..ModelReply::default() }
 }
@@ -400,8 +402,8 @@ fn phone(exit: bool, number: Option<&str>) -> ModelReply {
 #[tokio::test]
 async fn a_sensitive_value_that_a_server_repeats_is_in_no_event() {
     let message = "content filter: 13800001111";
-    let passed_over = PassedOver { model: "first".into(), error: http_error(403, message).to_message(), attempts: 1 };
-    let fallback = ModelReply { passed_over: vec![passed_over], ..phone(true, Some("13800001111")) };
+    let skipped = SkippedModel { model: "first".into(), error: http_error(403, message).to_message(), attempts: 1 };
+    let fallback = ModelReply { skipped_models: vec![skipped], ..phone(true, Some("13800001111")) };
     let (pause, journal) = run_with_results(vec![Ok(phone(false, None)), Ok(fallback)]).await;
     assert_eq!(pause, SessionPause::Completed);
     let warned = journal.iter().find(|event| event["code"] == "model-fallback").unwrap();

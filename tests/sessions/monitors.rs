@@ -2,7 +2,7 @@
 //! tests 4 to 6 of docs/acceptance-004.md, as far as they concern this.
 
 use crate::checking;
-use crate::stage;
+use crate::test_session;
 use crate::watching;
 use std::path::Path;
 use std::sync::Arc;
@@ -284,12 +284,12 @@ const ADVICE: &str = "【Topic层策略建议】\n别问得太直接";
 async fn prompt_with_advice(project: &Path, action: usize, advice: Option<&str>) -> (String, bool) {
     let program = program(project, None);
     let provider = Seeded::new(r#"{"content": "好", "EXIT": "NO"}"#, 0);
-    let (models, clock) = (stage::FixedModels::of(provider.clone()), Arc::new(Still));
+    let (models, clock) = (test_session::FixedModels::of(provider.clone()), Arc::new(Still));
     let services = Services {
         models,
         clock,
-        observer: Arc::new(stage::SilentObserver),
-        recheck: Arc::new(stage::SilentObserver),
+        observer: Arc::new(test_session::SilentObserver),
+        recheck: Arc::new(test_session::SilentObserver),
         recorder: None,
         host: Default::default(),
     };
@@ -308,7 +308,7 @@ async fn prompt_with_advice(project: &Path, action: usize, advice: Option<&str>)
         entered: None,
         recent: &recent,
         services: &services,
-        routed: &[],
+        reasons_with_route: &[],
         resumed: false,
         advice,
         max_rounds: None,

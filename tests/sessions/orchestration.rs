@@ -39,7 +39,7 @@ use bcc_runtime::program::services::Services;
 use bcc_runtime::program::transcript::{RecentTranscript, TranscriptEntry};
 use serde_json::{Value, json};
 
-use crate::stage;
+use crate::test_session;
 
 const FAMILY: &str = "family";
 
@@ -304,9 +304,9 @@ fn context(script: &str, model: Option<Arc<dyn Provider>>, plans: &Plans, cursor
     let program = Arc::new(program);
     let actions = plans.replay(recheck.actions(FAMILY).unwrap()).unwrap();
     let services = Services {
-        models: stage::FixedModels::without_monitors(model),
+        models: test_session::FixedModels::without_monitors(model),
         clock: Arc::new(FixedClock::new("2026-11-22T20:00:00Z".parse().unwrap())),
-        observer: Arc::new(stage::SilentObserver),
+        observer: Arc::new(test_session::SilentObserver),
         recheck: Arc::new(recheck),
         recorder: None,
         host: Default::default(),

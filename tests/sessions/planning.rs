@@ -1,6 +1,6 @@
 //! Requests for plans that cannot be fulfilled: free where the topic allows no plans, and reported where a plan was to be expected.
 
-use crate::stage;
+use crate::test_session;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -61,7 +61,7 @@ impl Provider for Model {
             Purpose::Action => {
                 let mood = format!("mood {}", self.turns.fetch_add(1, Ordering::Relaxed));
                 let exit = request.task.answer.as_deref() == Some("完了");
-                stage::reply(&request.task.kind, &mood, exit, "continue_needed")
+                test_session::reply(&request.task.kind, &mood, exit, "continue_needed")
             }
             Purpose::Monitor => {
                 sleep(self.monitor_delay).await;
@@ -106,7 +106,7 @@ struct World {
 
 impl World {
     fn new(script: &str, monitor: Duration, plan: Duration) -> Self {
-        let (program, pinned) = stage::pinned(script, Path::new("tests/plans"), None);
+        let (program, pinned) = test_session::pinned(script, Path::new("tests/plans"), None);
         Self {
             program,
             script: Arc::new(Script { pinned, read_count: AtomicUsize::default(), is_replaced: AtomicBool::default() }),
@@ -121,11 +121,11 @@ impl World {
     }
 
     fn models(&self) -> Arc<dyn ModelProviders> {
-        stage::FixedModels::of(self.model.clone())
+        test_session::FixedModels::of(self.model.clone())
     }
 
     async fn start(&self) -> Session {
-        let mut session = stage::start_conversation_in(
+        let mut session = test_session::start_conversation_in(
             &self.program,
             self.store.clone(),
             self.models(),
@@ -138,7 +138,7 @@ impl World {
     }
 
     async fn resume(&self) -> Session {
-        stage::resume_conversation_in(
+        test_session::resume_conversation_in(
             &self.program,
             self.store.clone(),
             self.models(),
@@ -149,13 +149,13 @@ impl World {
     }
 
     async fn warnings(&self) -> Vec<String> {
-        let journal = stage::journal(self.store.as_ref()).await;
+        let journal = test_session::journal(self.store.as_ref()).await;
         let plans = journal.iter().filter(|event| event["code"] == "plan-failed");
         plans.map(|event| event["message"].as_str().unwrap().to_owned()).collect()
     }
 
     async fn plans(&self) -> usize {
-        let journal = stage::journal(self.store.as_ref()).await;
+        let journal = test_session::journal(self.store.as_ref()).await;
         journal.iter().filter(|event| event["type"] == "orchestrated").count()
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! `RACES=50000 cargo test --test sessions races` runs more of them, `RACE_SEED=17` only that one.
 
-use crate::stage;
+use crate::test_session;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -23,8 +23,8 @@ use bcc_store::contract::Store;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use crate::run_until_crash::{CrashMode, CrashingStore};
-use crate::stage::SESSION;
+use crate::crashing_store::{CrashMode, CrashingStore};
+use crate::test_session::SESSION;
 
 /// The number of schedules if `RACES` is not set: about ten seconds of them.
 const SCHEDULES: u64 = if cfg!(debug_assertions) { 1_200 } else { 12_000 };
@@ -145,7 +145,7 @@ impl Process {
         sleep(Duration::from_millis(ms)).await;
         let tag = format!("#{}#", self.world.tags.fetch_add(1, Ordering::Relaxed));
         let suggestion = if blocked { "blocked" } else { "continue_needed" };
-        stage::reply(&request.task.kind, &tag, exit && !request.task.opening, suggestion)
+        test_session::reply(&request.task.kind, &tag, exit && !request.task.opening, suggestion)
     }
 }
 
@@ -173,7 +173,7 @@ struct Schedule {
 
 impl Schedule {
     fn models(&self) -> Arc<dyn ModelProviders> {
-        stage::FixedModels::of(Arc::new(Process { world: Arc::clone(&self.world), watched: Arc::default() }))
+        test_session::FixedModels::of(Arc::new(Process { world: Arc::clone(&self.world), watched: Arc::default() }))
     }
 
     fn store(&self) -> Arc<dyn Store> {
@@ -190,11 +190,11 @@ impl Schedule {
         sleep(self.delay(2_000)).await;
         let row = self.world.store.session(SESSION).await.unwrap().unwrap();
         let over = SessionStatus::parse(&row.status).unwrap().is_final();
-        if over { None } else { Some(stage::resume(&self.program, self.store(), self.models()).await) }
+        if over { None } else { Some(test_session::resume(&self.program, self.store(), self.models()).await) }
     }
 
     /// Runs `work`, unless the process dies meanwhile: at a commit, or at any other moment.
-    async fn run_mortal<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    async fn run_until_crash<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let time_to_live = if self.world.random(|rng| rng.u8(..12)) == 0 { self.delay(4_000) } else { Duration::MAX };
         timeout(time_to_live, self.world.store.run_until_crash(work)).await.ok().flatten()
     }
@@ -207,7 +207,7 @@ impl Schedule {
             return Some(session);
         }
         while timeout_at(deadline, session.wait_for_result()).await.is_ok() {
-            match self.run_mortal(session.commit_results()).await {
+            match self.run_until_crash(session.commit_results()).await {
                 Some(noted) => noted.unwrap(),
                 None => session = self.restart(session).await?,
             }
@@ -219,7 +219,7 @@ impl Schedule {
     async fn answer(&self, mut session: Session, number: usize) -> Option<Session> {
         let id = format!("mine-{number}");
         loop {
-            match self.run_mortal(session.answer("嗯", Some(&id))).await {
+            match self.run_until_crash(session.answer("嗯", Some(&id))).await {
                 Some(taken) => {
                     assert!(matches!(taken.unwrap(), TakenAnswer::Yes | TakenAnswer::AlreadyUsed));
                     return Some(session);
@@ -230,11 +230,11 @@ impl Schedule {
     }
 
     async fn run(&self) {
-        let mut current = Some(stage::start_conversation(&self.program, self.store(), self.models()).await);
+        let mut current = Some(test_session::start_conversation(&self.program, self.store(), self.models()).await);
         let max_answers = self.world.random(|rng| rng.usize(2..12));
         let mut answers = 0;
         while let Some(mut session) = current.take() {
-            current = match self.run_mortal(session.advance()).await {
+            current = match self.run_until_crash(session.advance()).await {
                 None => self.restart(session).await,
                 Some(Ok(SessionPause::Waiting)) if answers < max_answers => {
                     answers += 1;
@@ -264,7 +264,7 @@ struct Count {
 #[derive(Debug)]
 struct Waiting {
     seq: u64,
-    about: u64,
+    turn: u64,
     action: String,
     text: String,
 }
@@ -274,8 +274,8 @@ fn field<'v>(value: &'v Value, key: &str) -> &'v str {
 }
 
 /// The topic or skill that contains the action of a path.
-fn home(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(home, _)| home)
+fn visit_path(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(visit_path, _)| visit_path)
 }
 
 /// The number in `c12.0` or `c12.m`: for a turn, the number of the first event of its commit.
@@ -300,40 +300,40 @@ fn check(journal: &[Value]) -> Count {
         let turn = turn_of(seq(event));
         assert!(arrival_seq < turn, "used by a turn that began before it came: {event}");
         let at = field(&event["location"], "path");
-        assert_eq!(home(at), field(&arrival["location"], "path"), "used elsewhere: {event}");
+        assert_eq!(visit_path(at), field(&arrival["location"], "path"), "used elsewhere: {event}");
         assert!(uses.insert(turn, arrival_seq).is_none(), "one turn, two advices: {event}");
     }
     // The advice that each turn must have used: the newest unused one that had arrived in its topic or skill.
     let mut waiting: BTreeMap<String, Waiting> = BTreeMap::new();
     let mut count = Count { used: used.len(), ..Count::default() };
-    let (mut about, mut succeeded) = (0, false);
+    let (mut turn, mut succeeded) = (0, false);
     let mut advice_by_turn: BTreeMap<u64, Option<String>> = BTreeMap::new();
     for event in journal {
         match field(event, "type") {
             "model_call" if event["purpose"] == "monitor" => {
-                about = number(event);
+                turn = number(event);
                 succeeded = event["error"].is_null();
             }
             "monitor_feedback" if event["used"] == false => {
-                let home = field(&event["location"], "path").to_owned();
+                let visit_path = field(&event["location"], "path").to_owned();
                 let action = field(event, "action_id").to_owned();
                 let Some(text) = event["analysis"]["feedback_for_action"].as_str() else {
                     // A newer analysis of the same action without advice withdraws older advice.
                     let outdated = |waiting_advice: &Waiting| {
-                        succeeded && waiting_advice.action == action && waiting_advice.about < about
+                        succeeded && waiting_advice.action == action && waiting_advice.turn < turn
                     };
-                    if waiting.get(&home).is_some_and(outdated) {
-                        waiting.remove(&home);
+                    if waiting.get(&visit_path).is_some_and(outdated) {
+                        waiting.remove(&visit_path);
                     }
                     continue;
                 };
                 count.wait_for_result += 1;
-                if waiting.get(&home).is_none_or(|waiting_advice| waiting_advice.about <= about) {
-                    waiting.insert(home, Waiting { seq: seq(event), about, action, text: text.to_owned() });
+                if waiting.get(&visit_path).is_none_or(|waiting_advice| waiting_advice.turn <= turn) {
+                    waiting.insert(visit_path, Waiting { seq: seq(event), turn, action, text: text.to_owned() });
                 }
             }
             "model_call" if event["purpose"] == "action" && !advice_by_turn.contains_key(&number(event)) => {
-                let due = waiting.remove(home(field(&event["location"], "path")));
+                let due = waiting.remove(visit_path(field(&event["location"], "path")));
                 assert_eq!(
                     uses.get(&number(event)),
                     due.as_ref().map(|due| &due.seq),
@@ -366,7 +366,7 @@ fn race(seed: u64, program: &Arc<Program>) -> Count {
         });
         let schedule = Schedule { world: Arc::clone(&world), program: Arc::clone(program) };
         schedule.run().await;
-        let journal = stage::journal(world.store.as_ref()).await;
+        let journal = test_session::journal(world.store.as_ref()).await;
         let failed = journal.iter().find(|event| ["session_failed", "session_stopped"].contains(&field(event, "type")));
         assert_eq!(failed, None);
         assert_eq!(*world.problems.lock().unwrap(), Vec::<String>::new());
@@ -388,7 +388,7 @@ impl Drop for SeedReport {
 #[test]
 fn advice_is_used_at_most_once_in_its_own_topic_and_never_lost_whenever_it_comes() {
     let number_from_env = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let program = stage::program(SCRIPT);
+    let program = test_session::program(SCRIPT);
     let seeds: Vec<u64> = match number_from_env("RACE_SEED") {
         Some(seed) => vec![seed],
         None => (0..number_from_env("RACES").unwrap_or(SCHEDULES)).collect(),

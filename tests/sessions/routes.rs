@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::conversation::{self, Case, Record};
-use crate::run_until_crash::CrashMode;
+use crate::crashing_store::CrashMode;
 
 /// From the outermost to the innermost.
 const LEVELS: [&str; 4] = ["session", "phase", "topic", "action"];
@@ -84,7 +84,7 @@ fn every_route_does_the_same_on_the_action_the_topic_the_phase_and_the_session()
             assert_eq!(record.status, if failed { "failed" } else { "completed" }, "{label}");
             let decision = record.events.iter().find(|event| event["type"] == "routed").unwrap();
             assert!(decision["why"].as_str().unwrap().contains(&format!("of the {name} ")), "{decision}");
-            for death in [CrashMode::AlreadyUsed, CrashMode::After] {
+            for death in [CrashMode::Before, CrashMode::After] {
                 let again = run(&case, death);
                 record.assert_same(&again, &format!("{label}, {death:?}"));
             }

@@ -13,7 +13,7 @@ use bcc_lang::source::render::human::human;
 use bcc_store::contract::Store;
 use bcc_store::memory::MemoryStore;
 
-use crate::stage;
+use crate::test_session;
 
 const SCRIPT: &str = "session:
   session_id: s
@@ -120,11 +120,11 @@ async fn a_session_keeps_the_skills_that_it_started_with() {
     let engine = Engine::new(open_project(folder.path()), Environment::default(), Arc::clone(&store));
     let id = "begun";
     let request = RunRequest { session: Some(id.into()), ..request(folder.path()) };
-    drop(engine.run(&request, Arc::new(stage::SilentObserver)).await.unwrap());
+    drop(engine.run(&request, Arc::new(test_session::SilentObserver)).await.unwrap());
     let row = store.session(id).await.unwrap().unwrap();
     assert!(row.manifest.contains("a.yaml") && !row.manifest.contains("b.yaml"), "{}", row.manifest);
     fs::remove_dir_all(folder.path().join("skills")).unwrap();
-    assert!(engine.resume(id, None, Arc::new(stage::SilentObserver)).await.is_ok());
+    assert!(engine.resume(id, None, Arc::new(test_session::SilentObserver)).await.is_ok());
     assert!(rejection_report(folder.path()).contains("unknown-skill"), "a new session finds none");
 }
 

@@ -23,11 +23,11 @@ use bcc_store::contract::Store;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use self::faultless::complete_reply;
-use crate::run_until_crash::{CrashMode, CrashingStore};
+use self::complete_reply::complete_reply;
+use crate::crashing_store::{CrashMode, CrashingStore};
 
-#[path = "faultless.rs"]
-mod faultless;
+#[path = "complete_reply.rs"]
+mod complete_reply;
 
 /// The session of a case.
 const SESSION: &str = "s";
@@ -96,7 +96,7 @@ pub(crate) struct Record {
     pub(crate) metrics: Vec<Value>,
     pub(crate) events: Vec<Value>,
     /// Everything that is shown, exported or recorded about the session, except the conversation itself.
-    pub(crate) about: String,
+    pub(crate) records: String,
 }
 
 impl Record {
@@ -413,9 +413,9 @@ async fn record(store: &CrashingStore, directory: &Path) -> Record {
         .collect();
     events.retain(|event| !OF_RESUMING.contains(&event["type"].as_str().unwrap()) && event["code"] != "answer-taken");
     let mut exported = export(store, SESSION, true).await.unwrap();
-    let mut about = exported.to_string();
+    let mut records = exported.to_string();
     for event in events.iter().filter(|event| event["type"] != "message" && event["type"] != "waiting") {
-        about.push_str(&event.to_string());
+        records.push_str(&event.to_string());
     }
     let messages = store.messages(SESSION, 0, usize::MAX).await.unwrap();
     let mut variables = BTreeMap::new();
@@ -429,7 +429,7 @@ async fn record(store: &CrashingStore, directory: &Path) -> Record {
         outcomes: exported["outcomes"].as_array().unwrap().clone(),
         metrics: exported["action_metrics_history"].as_array().unwrap().clone(),
         events,
-        about,
+        records,
     }
 }
 

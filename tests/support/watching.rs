@@ -39,7 +39,7 @@ pub(crate) fn program(project: &Path, scheme: Option<&str>) -> Arc<Program> {
         Some(scheme) => SCRIPT.replace("SCHEME", scheme),
         None => SCRIPT.replace("  template_scheme: SCHEME\n", ""),
     };
-    crate::stage::pinned(&text, project, scheme).0
+    crate::test_session::pinned(&text, project, scheme).0
 }
 
 pub(crate) fn put(project: &Path, path: &str, text: &str) {
@@ -139,7 +139,7 @@ pub(crate) fn context(program: &Arc<Program>, action: usize, provider: &Arc<Seed
         names: monitor_names(program, phase, topic, &recent, Scopes::default(), "now".into()),
         shape: topic.steps[action].action.watched().unwrap().shape.clone(),
         provider: provider.clone(),
-        models: crate::stage::FixedModels::of(provider.clone()),
+        models: crate::test_session::FixedModels::of(provider.clone()),
         clock: Arc::new(Still),
         seq,
         limit: DEFAULT_MONITOR_TIMEOUT,

@@ -2,8 +2,8 @@
 //! actual output.
 
 use crate::checking;
+use crate::offline_conversation;
 use crate::pages;
-use crate::talks;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -435,11 +435,11 @@ async fn the_transcript_of_the_chinese_readme_is_a_run_of_the_welcome() {
     let readme = Page::of("README.zh.md");
     let shown = &readme.blocks_in(&["text"]).find(|block| block.text.starts_with("── 欢迎")).unwrap().text;
     let answers: Vec<String> = shown.lines().filter_map(|line| line.strip_prefix("> ").map(str::to_owned)).collect();
-    let talk = talks::offline(&root().join("scripts/welcome.yaml"), &answers, None).await;
-    assert_eq!(talk.pause, SessionPause::Completed);
+    let conversation = offline_conversation::run(&root().join("scripts/welcome.yaml"), &answers, None).await;
+    assert_eq!(conversation.pause, SessionPause::Completed);
     // As in the terminal: a line for a change of phase or topic, before the next message.
     let (mut lines, mut phase, mut topic, mut place) = (Vec::new(), String::new(), String::new(), String::new());
-    for event in &talk.events {
+    for event in &conversation.events {
         let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
         match event["type"].as_str().unwrap() {
             "phase_entered" => phase = text("name"),

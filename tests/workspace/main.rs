@@ -18,6 +18,9 @@ mod schemas;
 #[path = "../support/checking.rs"]
 mod checking;
 #[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/offline_conversation.rs"]
+mod offline_conversation;
+#[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/pages.rs"]
 mod pages;
 #[allow(dead_code, reason = "what several test binaries share")]
@@ -32,9 +35,6 @@ mod rust_literals;
 #[allow(dead_code, reason = "what several test binaries share")]
 #[path = "../support/rust_source.rs"]
 mod rust_source;
-#[allow(dead_code, reason = "what several test binaries share")]
-#[path = "../support/talks.rs"]
-mod talks;
 
 /// The root of the repository.
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");

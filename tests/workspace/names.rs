@@ -8,7 +8,7 @@ use regex::Regex;
 use crate::rust_source;
 
 /// Words that the project does not use for types and modules, with the field's word for each.
-const OLD: [(&str, &str); 30] = [
+const OLD: [(&str, &str); 33] = [
     ("Trial", "test runner"),
     ("Mend", "fix, repair"),
     ("Bend", "coercion"),
@@ -39,13 +39,16 @@ const OLD: [(&str, &str); 30] = [
     ("Fault", "error"),
     ("Refused", "rejected"),
     ("Refusal", "error, rejection"),
+    ("Archive", "store"),
+    ("Mood", "trend"),
+    ("Routed", "route taken"),
 ];
 
 /// Words that are too common to forbid in types: they are old only in the names of modules.
-const OLD_MODULES: [&str; 6] = ["told", "said", "words", "kept", "older", "begin"];
+const OLD_MODULES: [&str; 7] = ["routes", "told", "said", "words", "kept", "older", "begin"];
 
 /// Words that are old in the names of functions and constants.
-const OLD_FUNCTIONS: [&str; 8] = ["told", "said", "mended", "bends", "faults", "begin", "begins", "most"];
+const OLD_FUNCTIONS: [&str; 9] = ["barred", "told", "said", "mended", "bends", "faults", "begin", "begins", "most"];
 
 fn sources() -> BTreeMap<String, String> {
     let texts = rust_source::files(Path::new(crate::ROOT));

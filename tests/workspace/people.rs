@@ -1,7 +1,7 @@
 //! Tests that the scripts in `scripts/` run to their end with the offline responder, whatever a person answers, and that the example of
 //! embedding does what its comment says.
 
-use crate::talks;
+use crate::offline_conversation;
 #[path = "../../examples/embed.rs"]
 mod embed;
 
@@ -42,12 +42,17 @@ fn root() -> PathBuf {
 }
 
 async fn run(script: &Path, person: &Person) {
-    let talk = talks::offline(script, &person.answers, person.then.as_deref()).await;
+    let conversation = offline_conversation::run(script, &person.answers, person.then.as_deref()).await;
     let label = format!("{} with {}", script.file_name().unwrap().to_string_lossy(), person.who);
-    let messages = talk.messages();
+    let messages = conversation.messages();
     let transcript = messages.join("\n");
-    assert_eq!(talk.pause, SessionPause::Completed, "{label} after {} answers:\n{transcript}", talk.answers);
-    assert!(talk.answers >= person.answers.len(), "{label}: answers are left over:\n{transcript}");
+    assert_eq!(
+        conversation.pause,
+        SessionPause::Completed,
+        "{label} after {} answers:\n{transcript}",
+        conversation.answers
+    );
+    assert!(conversation.answers >= person.answers.len(), "{label}: answers are left over:\n{transcript}");
     let mut rest = transcript.as_str();
     for part in &person.hears {
         let at = rest.find(part.as_str()).unwrap_or_else(|| panic!("{label} does not hear {part:?}:\n{transcript}"));

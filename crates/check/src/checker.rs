@@ -36,7 +36,7 @@ use bcc_runtime::program::kind::{ActionProperties, Kind, KindChecker, SkillArgum
 use bcc_runtime::program::output::OutputVariable;
 use bcc_runtime::program::program::{ProgramStep, ProgramSteps};
 use bcc_runtime::program::prompt::PromptNames;
-use bcc_runtime::program::routes::RouteTable;
+use bcc_runtime::program::route_table::RouteTable;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
 /// Kinds of the language that later releases will support.

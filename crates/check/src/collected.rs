@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use bcc_lang::expr::parse::Expr;
-use bcc_lang::script::routes::{OnExit, WrittenTrigger};
+use bcc_lang::script::route_parser::{OnExit, WrittenTrigger};
 use bcc_lang::source::locate::locate_bytes;
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::source::text::SourceFile;

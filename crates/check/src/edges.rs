@@ -8,7 +8,7 @@ use crate::graph::{Certainty, ControlEdge, ControlFlowGraph, NodeId, NodeSet, No
 use crate::library::SkillExits;
 use crate::reasons::{DefaultRoute, ERROR, ReasonTable, default_route, possible_reasons};
 use crate::semantic_model::SemanticModel;
-use bcc_lang::script::routes::{RouteTarget, WrittenRoute};
+use bcc_lang::script::route_parser::{RouteTarget, WrittenRoute};
 use bcc_lang::script::script::{Script, WrittenTopic};
 use bcc_lang::source::span::Span;
 
@@ -242,8 +242,8 @@ impl EdgeBuilder<'_, '_> {
                 unsure = true;
                 vec![act, after]
             }
-            Some(go @ (RouteTarget::SkipTopic | RouteTarget::SkipPhase | RouteTarget::End)) => {
-                vec![self.node_after(action, go)]
+            Some(target @ (RouteTarget::SkipTopic | RouteTarget::SkipPhase | RouteTarget::End)) => {
+                vec![self.node_after(action, target)]
             }
             // An unknown target is reported by a rule; assume here that the next action follows.
             Some(RouteTarget::Goto(id)) => self.targets.get(id.as_str()).cloned().unwrap_or_else(|| vec![after]),
@@ -282,16 +282,16 @@ impl EdgeBuilder<'_, '_> {
             (exits.phase, RouteTarget::SkipPhase),
             (exits.session, RouteTarget::End),
         ];
-        for (_, go) in targets.into_iter().filter(|(exits, _)| *exits) {
-            let to = self.node_after(action, &go);
+        for (_, target) in targets.into_iter().filter(|(exits, _)| *exits) {
+            let to = self.node_after(action, &target);
             self.add_edge(from, ControlEdge { to, sure: Certainty::No, work: NodeWork::Nothing, by: None });
         }
     }
 
     /// The node after the topic, the phase or the session of an action.
-    fn node_after(&self, action: &CollectedAction, go: &RouteTarget) -> NodeId {
+    fn node_after(&self, action: &CollectedAction, target: &RouteTarget) -> NodeId {
         let nodes = self.nodes;
-        match (go, action.body) {
+        match (target, action.body) {
             (RouteTarget::End, _) => NodeSet::END,
             (_, CalleeBody::Skill(skill)) => nodes.skill_out(skill),
             (RouteTarget::SkipPhase, CalleeBody::Topic(phase, _)) => nodes.phase_out(phase),

@@ -23,7 +23,7 @@ impl<'f, 'a> EscapeAnalysis<'f, 'a> {
             let routes = action.on_exit.iter().flat_map(|table| &table.routes);
             routes
                 .filter_map(|route| route.then.as_ref())
-                .fold(SkillExits::default(), |all, go| all.or(SkillExits::of(&go.value)))
+                .fold(SkillExits::default(), |all, target| all.or(SkillExits::of(&target.value)))
         });
         let mut exits: Vec<SkillExits> = actions.collect();
         exits.resize(calls.edges.len(), SkillExits::default());

@@ -210,8 +210,8 @@ impl ControlFlowGraph {
             let mut node = start;
             let mut path: Vec<(NodeId, Option<Span>)> = Vec::new();
             // Every node is visited once: the search stops at a visited node.
-            while let Some(mark) = visited_by.get_mut(node).filter(|mark| **mark == 0) {
-                *mark = start + 1;
+            while let Some(start_of_path) = visited_by.get_mut(node).filter(|first| **first == 0) {
+                *start_of_path = start + 1;
                 let Some(edge) = self.only_edge(node) else { break };
                 path.push((node, edge.by));
                 node = edge.to;

@@ -2,7 +2,7 @@
 
 use crate::collected::{ActionPosition, CalleeBody};
 use crate::semantic_model::SemanticModel;
-use bcc_lang::script::routes::RouteTarget;
+use bcc_lang::script::route_parser::RouteTarget;
 use bcc_lang::source::span::{Span, Spanned};
 
 impl SemanticModel<'_> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::document_paths::DocumentPathError;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::read::{ScriptDocument, document};
-use bcc_lang::script::routes::RouteTarget;
+use bcc_lang::script::route_parser::RouteTarget;
 use bcc_lang::script::script::RawAction;
 use bcc_lang::script::skill::WrittenSkill;
 use bcc_lang::source::compose::parse;
@@ -87,11 +87,11 @@ pub struct SkillExits {
 }
 
 impl SkillExits {
-    pub fn of(go: &RouteTarget) -> Self {
+    pub fn of(target: &RouteTarget) -> Self {
         Self {
-            topic: *go == RouteTarget::SkipTopic,
-            phase: *go == RouteTarget::SkipPhase,
-            session: *go == RouteTarget::End,
+            topic: *target == RouteTarget::SkipTopic,
+            phase: *target == RouteTarget::SkipPhase,
+            session: *target == RouteTarget::End,
         }
     }
 
@@ -207,8 +207,8 @@ impl CallCollector {
             self.config(config, action.condition.is_none());
         }
         for route in action.on_exit.iter().flat_map(|table| &table.routes) {
-            if let Some(go) = &route.then {
-                self.leaves = self.leaves.or(SkillExits::of(&go.value));
+            if let Some(target) = &route.then {
+                self.leaves = self.leaves.or(SkillExits::of(&target.value));
             }
             if let Some(id) = route.insert.clone() {
                 let sure = action.condition.is_none();
@@ -263,8 +263,8 @@ impl CallCollector {
 
     /// Collects the exit of a route that is a single word.
     fn word(&mut self, node: &YamlNode) {
-        if let Some(go) = node.as_scalar().and_then(|scalar| RouteTarget::from_word(scalar.text.trim())) {
-            self.leaves = self.leaves.or(SkillExits::of(&go));
+        if let Some(target) = node.as_scalar().and_then(|scalar| RouteTarget::from_word(scalar.text.trim())) {
+            self.leaves = self.leaves.or(SkillExits::of(&target));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::collected::{ActionPosition, CalleeBody, Collected};
 use crate::name_table::{end_tick, start_tick};
-use bcc_lang::script::routes::RouteTarget;
+use bcc_lang::script::route_parser::RouteTarget;
 use bcc_lang::script::script::Script;
 
 #[derive(Debug, Default)]

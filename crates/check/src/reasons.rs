@@ -2,7 +2,7 @@
 
 use crate::collected::CollectedAction;
 use crate::semantic_model::SemanticModel;
-use bcc_lang::script::routes::{OnExit, WrittenRoute};
+use bcc_lang::script::route_parser::{OnExit, WrittenRoute};
 
 /// All exit reasons.
 pub(crate) const REASONS: [&str; 10] = [

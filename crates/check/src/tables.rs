@@ -4,14 +4,14 @@ use crate::checker::Checker;
 use crate::collected::{AssignmentKind, CollectedRoutes, ExpressionRole};
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::fields::{Fields, TextField};
-use bcc_lang::script::routes::{OnExit, WrittenTrigger};
+use bcc_lang::script::route_parser::{OnExit, WrittenTrigger};
 use bcc_lang::source::span::Spanned;
 use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::scopes::{Declaration, DeclarationMap, Scope};
 use bcc_runtime::program::assignments::read_values;
 use bcc_runtime::program::kind::KindChecker;
 use bcc_runtime::program::outcome::ExitReason;
-use bcc_runtime::program::routes::{Route, RouteTable, Trigger};
+use bcc_runtime::program::route_table::{Route, RouteTable, Trigger};
 
 impl Checker<'_> {
     /// Checks and records the table of routes at the current position, if there is one. A reason that does not exist is
@@ -25,7 +25,7 @@ impl Checker<'_> {
                 read_values(&entry.value, &fields, self)
             });
             let insert = written.insert.as_ref().map(|id| id.value.clone());
-            let then = written.then.as_ref().map(|go| go.value.clone());
+            let then = written.then.as_ref().map(|target| target.value.clone());
             let route = Route { set: set.unwrap_or_default(), insert, then };
             routes.extend(ExitReason::parse(&written.reason.value).map(|reason| (reason, route)));
         }

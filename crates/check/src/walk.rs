@@ -22,7 +22,7 @@ use bcc_lang::value::scopes::{Declaration, DeclarationMap, Scope};
 use bcc_runtime::program::kind::KindChecker;
 use bcc_runtime::program::limits::{ForEach, Priority, Strategy};
 use bcc_runtime::program::program::{Phase, Skill, Topic};
-use bcc_runtime::program::routes::{RouteTable, Trigger};
+use bcc_runtime::program::route_table::{RouteTable, Trigger};
 
 /// The compiled parts of a script.
 pub struct Tree {

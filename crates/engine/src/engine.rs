@@ -90,7 +90,7 @@ type Checked = (String, Arc<Program>);
 pub struct Engine {
     project: Project,
     environment: Environment,
-    archive: Arc<dyn Store>,
+    store: Arc<dyn Store>,
     clock: Option<Arc<dyn Clock>>,
     budget: Budget,
     shared: Arc<SharedModels>,
@@ -99,9 +99,9 @@ pub struct Engine {
 }
 
 impl Engine {
-    pub fn new(project: Project, environment: Environment, archive: Arc<dyn Store>) -> Self {
+    pub fn new(project: Project, environment: Environment, store: Arc<dyn Store>) -> Self {
         let (shared, last_checked) = Default::default();
-        Self { project, environment, archive, clock: None, budget: Budget::default(), shared, last_checked }
+        Self { project, environment, store, clock: None, budget: Budget::default(), shared, last_checked }
     }
 
     /// The same engine with this clock instead of the machine's, for sessions that are started without `--clock`.
@@ -120,12 +120,12 @@ impl Engine {
     /// An engine over the SQLite store at `store`, or at the default path of the project.
     pub fn with_store(project: Project, environment: Environment, store: Option<&Path>) -> Result<Self, EngineError> {
         let path = store_path(&project, &environment, store);
-        let archive = open(&path)?;
-        Ok(Self::new(project, environment, Arc::new(archive)))
+        let store = open(&path)?;
+        Ok(Self::new(project, environment, Arc::new(store)))
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {
-        &self.archive
+        &self.store
     }
 
     pub fn project(&self) -> &Project {
@@ -151,7 +151,7 @@ impl Engine {
         let LoadedProgram { pinned, program, diagnostics, scheme } = loaded;
         if let Some(id) = &request.session {
             valid_session_id(id)?;
-            if let Some(row) = self.archive.session(id).await? {
+            if let Some(row) = self.store.session(id).await? {
                 return self.resume_existing(row, &program, &pinned, request, observer).await;
             }
         }
@@ -185,7 +185,7 @@ impl Engine {
         loop {
             attempts += 1;
             let id = request.session.clone().unwrap_or_else(|| new_id(&program.id));
-            let lock = self.archive.lock(&id, &holder()).await?;
+            let lock = self.store.lock(&id, &holder()).await?;
             if let Some(recorder) = &recorded {
                 let (script, scheme) = (program.id.as_str(), settings.scheme.as_deref());
                 let (script_sha256, model) = (script_sha256.as_str(), selected.name.as_str());
@@ -196,7 +196,7 @@ impl Engine {
                 id,
                 program: Arc::clone(&program),
                 services: Services { recorder, ..services.clone() },
-                archive: Arc::clone(&self.archive),
+                store: Arc::clone(&self.store),
                 lock,
                 script: program.id.clone(),
                 model: selected.name.clone(),
@@ -212,7 +212,7 @@ impl Engine {
             };
             match Session::start(parts, new_session).await {
                 Ok(session) => return Ok(OpenedSession { session, diagnostics, notices, resumed: false }),
-                Err(bcc_runtime::run::error::RunError::Archive(StoreError::Exists { .. }))
+                Err(bcc_runtime::run::error::RunError::Store(StoreError::Exists { .. }))
                     if request.session.is_none() && attempts < MAX_ID_ATTEMPTS => {}
                 Err(error) => {
                     recorded.iter().for_each(|recorder| recorder.discard());
@@ -246,15 +246,15 @@ impl Engine {
         request: &ResumeRequest,
         observer: Arc<dyn Observer>,
     ) -> Result<OpenedSession, EngineError> {
-        let row = self.archive.session(id).await?;
+        let row = self.store.session(id).await?;
         let row = row.ok_or_else(|| EngineError::from(bcc_runtime::run::error::RunError::NotFound(id.to_owned())))?;
         if let Some(status) = SessionStatus::parse(&row.status).filter(|status| status.is_final()) {
             return Err(bcc_runtime::run::error::RunError::Final { id: id.to_owned(), status: status.name() }.into());
         }
         let settings: RunSettings = serde_json::from_str(&row.settings)
             .map_err(|error| EngineError::failed(msg!("the settings of session `{id}` cannot be read: {error}")))?;
-        let lock = self.archive.lock(id, &holder()).await?;
-        let pinned = Pinned::load(self.archive.as_ref(), &row.manifest).await?;
+        let lock = self.store.lock(id, &holder()).await?;
+        let pinned = Pinned::load(self.store.as_ref(), &row.manifest).await?;
         let program = self.checked_program(&row.manifest, &pinned)?;
         let project = self.project_of(&settings)?;
         let mut host = host_services(&project, &self.environment);
@@ -271,7 +271,7 @@ impl Engine {
         let requested = ModelRequested { model, stored: settings.model.as_deref(), replay };
         let selected = select_models(&project, &self.environment, &self.shared, requested, program.model.as_deref())?;
         if let Some(replayed) = &selected.replayed {
-            replayed.resume(self.archive.as_ref(), id).await?;
+            replayed.resume(self.store.as_ref(), id).await?;
         }
         let mut notices = selected.notices;
         let clock = self.clock(settings.clock.as_deref())?;
@@ -280,14 +280,14 @@ impl Engine {
             let (script_sha256, scheme) = (row.script_sha256.as_str(), settings.scheme.as_deref());
             let model = selected.name.as_str();
             let header = Header { session_id: id, script: &row.script, script_sha256, scheme, model };
-            let (recorder, notice) = FileRecorder::resume(file, &header, &row, self.archive.as_ref()).await?;
+            let (recorder, notice) = FileRecorder::resume(file, &header, &row, self.store.as_ref()).await?;
             services.recorder = Some(Arc::new(recorder));
             notices.extend(notice);
         }
         let parts = SessionParts {
             id: id.to_owned(),
             services,
-            archive: Arc::clone(&self.archive),
+            store: Arc::clone(&self.store),
             lock,
             script: program.id.clone(),
             model: selected.name,

@@ -51,8 +51,8 @@ impl EngineError {
 impl From<RunError> for EngineError {
     fn from(error: RunError) -> Self {
         match error {
-            RunError::Archive(error) => error.into(),
-            RunError::Ahead(_) => Self::failed(error.to_message()),
+            RunError::Store(error) => error.into(),
+            RunError::CommitInterrupted(_) => Self::failed(error.to_message()),
             RunError::Unreadable { .. } => Self::failed(error.to_message())
                 .with_help("it was written by another release, or the store is damaged; nothing was changed"),
             RunError::NotFound(_) => {

@@ -24,8 +24,8 @@ const PAGE: usize = 64;
 const CALL_FIELDS: [&str; 3] = ["llm_prompt", "llm_response", "raw_response"];
 
 /// A session in its public form, for programs.
-pub async fn export(archive: &dyn Store, id: &str, calls: bool) -> Result<Value, EngineError> {
-    let mut export = document(archive, id, calls).await?;
+pub async fn export(store: &dyn Store, id: &str, calls: bool) -> Result<Value, EngineError> {
+    let mut export = document(store, id, calls).await?;
     make_document_public(&mut export);
     Ok(export)
 }
@@ -39,30 +39,30 @@ pub fn make_document_public(document: &mut Value) {
 }
 
 /// A session with the data of the messages of its plans and open effects, so that they can be translated.
-pub async fn document(archive: &dyn Store, id: &str, calls: bool) -> Result<Value, EngineError> {
-    let row = stored_session(archive, id).await?;
-    let variables = archive.variables(id).await?;
-    let user_variables = archive.user_variables(&row.user).await?;
+pub async fn document(store: &dyn Store, id: &str, calls: bool) -> Result<Value, EngineError> {
+    let row = stored_session(store, id).await?;
+    let variables = store.variables(id).await?;
+    let user_variables = store.user_variables(&row.user).await?;
     let mut outcomes = Vec::new();
     let mut metrics = Vec::new();
     let mut suggestions = Vec::new();
-    for event in events_of(archive, id, "outcome").await? {
+    for event in events_of(store, id, "outcome").await? {
         if let Some((metric, suggestion)) = history::metrics(&event) {
             metrics.push(metric);
             suggestions.push(suggestion);
         }
         outcomes.push(if calls { event } else { without_calls(event) });
     }
-    let mut feedback = history::feedback(&events_of(archive, id, "monitor_feedback").await?);
-    let mut plans: Vec<Value> = stored_events(archive, id, "orchestrated").await?.iter().map(history::plan).collect();
+    let mut feedback = history::feedback(&events_of(store, id, "monitor_feedback").await?);
+    let mut plans: Vec<Value> = stored_events(store, id, "orchestrated").await?.iter().map(history::plan).collect();
     if !calls {
         feedback.iter_mut().chain(&mut plans).for_each(|row| *row = without_calls(std::mem::take(row)));
     }
-    let model_calls = events_of(archive, id, "model_call").await?;
+    let model_calls = events_of(store, id, "model_call").await?;
     let mut export = json!({
         "version": 1,
         "session": session(&row),
-        "transcript": transcript(archive, id).await?,
+        "transcript": transcript(store, id).await?,
         "variables": scopes(&variables, &user_variables)?,
         "action_metrics_history": metrics,
         "progress_suggestion_history": suggestions,
@@ -72,10 +72,10 @@ pub async fn document(archive: &dyn Store, id: &str, calls: bool) -> Result<Valu
         "usage": usage(&model_calls),
         "model_calls": if calls { model_calls } else { model_calls.into_iter().map(without_calls).collect() },
     });
-    if let (Some(fields), Some(notebook)) = (export.as_object_mut(), notebook(archive, id, &variables).await?) {
+    if let (Some(fields), Some(notebook)) = (export.as_object_mut(), notebook(store, id, &variables).await?) {
         fields.insert("notebook".to_owned(), notebook);
     }
-    let open = open_effects(archive, id).await?;
+    let open = open_effects(store, id).await?;
     if let Some(session) = export.pointer_mut("/session").and_then(Value::as_object_mut).filter(|_| !open.is_empty()) {
         session.insert("open_effects".to_owned(), Value::Array(open));
     }
@@ -83,26 +83,26 @@ pub async fn document(archive: &dyn Store, id: &str, calls: bool) -> Result<Valu
     Ok(export)
 }
 
-pub async fn stored_session(archive: &dyn Store, id: &str) -> Result<SessionRow, EngineError> {
-    archive.session(id).await?.ok_or_else(|| {
+pub async fn stored_session(store: &dyn Store, id: &str) -> Result<SessionRow, EngineError> {
+    store.session(id).await?.ok_or_else(|| {
         EngineError::usage(msg!("there is no session `{id}` in this store"))
             .with_help("run `bcc-script sessions list` to list the sessions")
     })
 }
 
 /// All events of one kind, in their public form.
-pub async fn events_of(archive: &dyn Store, id: &str, kind: &str) -> Result<Vec<Value>, EngineError> {
-    let mut events = stored_events(archive, id, kind).await?;
+pub async fn events_of(store: &dyn Store, id: &str, kind: &str) -> Result<Vec<Value>, EngineError> {
+    let mut events = stored_events(store, id, kind).await?;
     events.iter_mut().for_each(make_public);
     Ok(events)
 }
 
 /// All events of one kind, as they are stored.
-async fn stored_events(archive: &dyn Store, id: &str, kind: &str) -> Result<Vec<Value>, EngineError> {
+async fn stored_events(store: &dyn Store, id: &str, kind: &str) -> Result<Vec<Value>, EngineError> {
     let mut events = Vec::new();
     let mut after = 0;
     loop {
-        let rows = archive.journal_by_kind(id, kind, after, PAGE).await?;
+        let rows = store.journal_by_kind(id, kind, after, PAGE).await?;
         let Some(last) = rows.last() else { return Ok(events) };
         after = last.seq;
         for row in &rows {
@@ -121,17 +121,17 @@ fn session(row: &SessionRow) -> Value {
     })
 }
 
-async fn transcript(archive: &dyn Store, id: &str) -> Result<Vec<Value>, EngineError> {
+async fn transcript(store: &dyn Store, id: &str) -> Result<Vec<Value>, EngineError> {
     // A message has only its action and round; its event has the complete location.
     let mut places = HashMap::new();
-    for event in events_of(archive, id, "message").await? {
+    for event in events_of(store, id, "message").await? {
         let message_id = event.get("message_id").and_then(Value::as_str).unwrap_or_default().to_owned();
         places.insert(message_id, event.get("location").cloned().unwrap_or_default());
     }
     let mut transcript = Vec::new();
     let mut after = 0;
     loop {
-        let rows = archive.messages(id, after, PAGE).await?;
+        let rows = store.messages(id, after, PAGE).await?;
         let Some(last) = rows.last() else { return Ok(transcript) };
         after = last.number;
         transcript.extend(rows.iter().map(|row| {

@@ -18,14 +18,14 @@ use bcc_store::rows::VariableRow;
 const PAGE: usize = 64;
 
 /// The notebook of the session with these variables; none if it has no notebook.
-pub async fn notebook(archive: &dyn Store, id: &str, rows: &[VariableRow]) -> Result<Option<Value>, EngineError> {
+pub async fn notebook(store: &dyn Store, id: &str, rows: &[VariableRow]) -> Result<Option<Value>, EngineError> {
     let Some(row) = rows.iter().find(|row| row.scope == NOTEBOOK) else { return Ok(None) };
     let state: NotebookState = serde_json::from_value(parse(&row.value, "notebook")?)
         .map_err(|error| EngineError::failed(msg!("a stored notebook cannot be read: {error}")))?;
     let mut cells = Vec::new();
     let mut after = 0;
     loop {
-        let page = archive.cells(id, after, PAGE).await?;
+        let page = store.cells(id, after, PAGE).await?;
         let Some(last) = page.last() else { break };
         after = last.number;
         for row in &page {
@@ -56,9 +56,9 @@ pub(crate) fn mask_notebook(notebook: &mut Value, masker: &Masker) {
 }
 
 /// The external effects that were announced and are not known to have ended.
-pub(crate) async fn open_effects(archive: &dyn Store, id: &str) -> Result<Vec<Value>, EngineError> {
+pub(crate) async fn open_effects(store: &dyn Store, id: &str) -> Result<Vec<Value>, EngineError> {
     let mut open = Vec::new();
-    for row in archive.frames(id).await? {
+    for row in store.frames(id).await? {
         let frame = parse(&row.state, "frame")?;
         let text = |name: &str| frame.pointer(&format!("/effect/{name}")).cloned().unwrap_or_default();
         if frame.get("effect").is_some_and(Value::is_object) {

@@ -136,14 +136,14 @@ impl Pinned {
     }
 
     /// The documents that a stored manifest names.
-    pub async fn load(archive: &dyn Store, manifest: &str) -> Result<Self, EngineError> {
+    pub async fn load(store: &dyn Store, manifest: &str) -> Result<Self, EngineError> {
         let damaged = |detail: Message| {
             let message = msg!("the documents of the session cannot be read from the store: {detail}");
             EngineError::failed(message)
         };
         let manifest: Manifest = serde_json::from_str(manifest).map_err(|error| damaged(error.to_message()))?;
         let text = async |sha256: &str| {
-            archive.document(sha256).await?.ok_or_else(|| damaged(msg!("document {sha256} is missing")))
+            store.document(sha256).await?.ok_or_else(|| damaged(msg!("document {sha256} is missing")))
         };
         let script = text(&manifest.script.sha256).await?;
         let mut skills = Vec::new();
@@ -179,8 +179,8 @@ impl Pinned {
     /// The templates, ready to be rendered.
     pub fn compiled(&self) -> Result<Templates, EngineError> {
         // Unpredictable, so that no text can contain a line that is mistaken for a role marker.
-        let mark = uuid::Uuid::now_v7().simple().to_string();
-        Ok(Templates::new(&self.templates, &mark)?)
+        let nonce = uuid::Uuid::now_v7().simple().to_string();
+        Ok(Templates::new(&self.templates, &nonce)?)
     }
 
     /// [`Pinned::check_with`] with compiled templates.

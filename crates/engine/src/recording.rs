@@ -101,9 +101,9 @@ impl FileRecorder {
         path: &Path,
         header: &Header<'_>,
         row: &SessionRow,
-        archive: &dyn Store,
+        store: &dyn Store,
     ) -> Result<(Self, Option<Message>), EngineError> {
-        let calls = calls(archive, &row.id).await?;
+        let calls = calls(store, &row.id).await?;
         if !std::fs::metadata(path).is_ok_and(|found| found.len() > 0) {
             let recorder = Self::create(path)?;
             recorder.write_header(header)?;
@@ -246,9 +246,9 @@ fn line(recorded: &Recorded) -> Value {
         put("round", json!(exchange.round));
         put("call", json!(exchange.call));
         put("messages", json!(exchange.messages));
-        let mark = unused_mark(exchange.messages.iter().map(|message| message.content.as_str()));
-        if mark != MASK {
-            put("mask", json!(mark));
+        let mask = unused_mask(exchange.messages.iter().map(|message| message.content.as_str()));
+        if mask != MASK {
+            put("mask", json!(mask));
         }
         if !exchange.hidden.is_empty() {
             put("hidden", json!(exchange.hidden));
@@ -278,10 +278,10 @@ fn line(recorded: &Recorded) -> Value {
 
 /// Masks sensitive values in a line: in the messages, the reply and the error.
 fn mask(line: &mut Value, masker: &Masker) {
-    let mark = line.get("mask").and_then(Value::as_str).unwrap_or(MASK).to_owned();
+    let mask = line.get("mask").and_then(Value::as_str).unwrap_or(MASK).to_owned();
     for message in line.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(Value::String(content)) = message.get_mut("content") {
-            *content = masker.text_with_mark(content, &mark);
+            *content = masker.text_with_mask(content, &mask);
         }
     }
     let hidden = line.get("hidden").and_then(Value::as_array).into_iter().flatten();
@@ -306,13 +306,13 @@ fn masked_reply(text: &str, masker: &Masker, excluded: &[&str]) -> String {
     if value == received && !outside_object { text.to_owned() } else { value.to_string() }
 }
 
-/// A mark for sensitive values that occurs in none of these texts.
-fn unused_mark<'t>(texts: impl Iterator<Item = &'t str> + Clone) -> String {
-    let mut mark = MASK.to_owned();
-    while texts.clone().any(|text| text.contains(&mark)) {
-        mark = format!("<{mark}>");
+/// A mask for sensitive values that occurs in none of these texts.
+fn unused_mask<'t>(texts: impl Iterator<Item = &'t str> + Clone) -> String {
+    let mut mask = MASK.to_owned();
+    while texts.clone().any(|text| text.contains(&mask)) {
+        mask = format!("<{mask}>");
     }
-    mark
+    mask
 }
 
 /// Reads a recording.
@@ -327,11 +327,11 @@ pub fn read(path: &Path) -> Result<String, EngineError> {
 }
 
 /// The time of each model call of a session, by the number of its event.
-async fn calls(archive: &dyn Store, id: &str) -> Result<BTreeMap<u64, String>, EngineError> {
+async fn calls(store: &dyn Store, id: &str) -> Result<BTreeMap<u64, String>, EngineError> {
     let mut calls = BTreeMap::new();
     let mut after = 0;
     loop {
-        let rows = archive.journal_by_kind(id, "model_call", after, PAGE).await?;
+        let rows = store.journal_by_kind(id, "model_call", after, PAGE).await?;
         let Some(last) = rows.last() else { return Ok(calls) };
         after = last.seq;
         calls.extend(rows.into_iter().map(|row| (row.seq, row.at)));

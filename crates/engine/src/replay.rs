@@ -43,8 +43,8 @@ impl ReplayedModels {
     }
 
     /// Skips the calls that the session made before.
-    pub async fn resume(&self, archive: &dyn Store, id: &str) -> Result<(), EngineError> {
-        for call in events_of(archive, id, "model_call").await? {
+    pub async fn resume(&self, store: &dyn Store, id: &str) -> Result<(), EngineError> {
+        for call in events_of(store, id, "model_call").await? {
             let text = |pointer: &str| call.pointer(pointer).and_then(serde_json::Value::as_str);
             let answered = call.get("parse_retry_count").is_some_and(|count| !count.is_null());
             if let (true, Some(purpose)) = (answered, text("/purpose").and_then(Purpose::parse)) {

@@ -18,11 +18,11 @@ pub fn place(session: &Session, outcome: &Value) -> String {
     let details = filled("(path {path}, session {session})", &[("path", &place.path), ("session", &session.id)]);
     let mut lines = vec![format!("{names}{round}   {details}")];
     lines.extend(levels.iter().enumerate().map(|(number, level)| level_line(level, number + 1 == levels.len())));
-    let (hops, max_hops) = session.hops();
-    if hops > 0 {
+    let (route_hops, max_hops) = session.route_hops();
+    if route_hops > 0 {
         let routes = session.recent_routes().join("; ");
-        let values = [("hops", hops.to_string()), ("most", max_hops.to_string()), ("way", routes)];
-        let literal = "{hops} of at most {most} since your last answer: {way}";
+        let values = [("hops", route_hops.to_string()), ("most", max_hops.to_string()), ("routes", routes)];
+        let literal = "{hops} of at most {most} since your last answer: {routes}";
         lines.push(label("routes", &filled(literal, &by_name(&values))));
     }
     for (trigger, count) in session.fired() {

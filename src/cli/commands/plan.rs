@@ -9,10 +9,10 @@ use bcc_engine::export::events_of;
 use bcc_runtime::run::session::Session;
 use bcc_store::contract::Store;
 
-pub async fn plan(session: &Session, archive: &dyn Store) -> Result<String, EngineError> {
+pub async fn plan(session: &Session, store: &dyn Store) -> Result<String, EngineError> {
     let Some(outline) = session.outline() else { return Ok(translated("the session is not in a topic").into_owned()) };
     let mut plans = Vec::new();
-    for mut event in events_of(archive, &session.id, "orchestrated").await? {
+    for mut event in events_of(store, &session.id, "orchestrated").await? {
         let path = event.pointer("/location/path").and_then(Value::as_str).unwrap_or_default();
         let is_current_topic =
             path == outline.path || path.strip_prefix(&outline.path).is_some_and(|rest| rest.starts_with('/'));
@@ -27,7 +27,7 @@ pub async fn plan(session: &Session, archive: &dyn Store) -> Result<String, Engi
     let last = plans.iter().rev().find(|plan| accepted(plan));
     let runs = |id: &str| last.is_none_or(|plan| names(plan, "now").any(|now| now == id));
     for (number, (id, kind)) in outline.actions.iter().enumerate() {
-        let mark = match number.cmp(&outline.next) {
+        let symbol = match number.cmp(&outline.next) {
             std::cmp::Ordering::Less => "✓",
             std::cmp::Ordering::Equal => "▸",
             std::cmp::Ordering::Greater => " ",
@@ -37,7 +37,7 @@ pub async fn plan(session: &Session, archive: &dyn Store) -> Result<String, Engi
             (true, false) => ", skipped by a plan",
             (true, true) => "",
         };
-        lines.push(format!("  {mark} {id} ({kind}{})", translated(changed)));
+        lines.push(format!("  {symbol} {id} ({kind}{})", translated(changed)));
     }
     if let Some(first) = first {
         lines.push(label("as written", &ids(first, "original")));

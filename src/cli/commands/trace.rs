@@ -262,11 +262,11 @@ pub fn plan_summary(event: &Value) -> String {
     format!("{}{request}", with_reason(&change, &message(event, "/why")))
 }
 
-/// The message at a pointer of a stored event, in the language of the person.
 fn with_reason(what: &str, reason: &str) -> String {
     translated(&Message::list(Joint::Colon, [what, reason].map(Message::text))).into_owned()
 }
 
+/// The message at a pointer of a stored event, in the language of the person.
 pub fn message(event: &Value, pointer: &str) -> String {
     message_at(event, pointer).render(chosen())
 }

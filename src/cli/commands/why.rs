@@ -37,14 +37,14 @@ impl WhyRequest {
     }
 }
 
-pub async fn why(session: &Session, archive: &dyn Store, request: WhyRequest) -> Result<String, EngineError> {
+pub async fn why(session: &Session, store: &dyn Store, request: WhyRequest) -> Result<String, EngineError> {
     let mut after = match request.answers {
         None => 0,
-        Some(answers) => first_seq(session, archive, answers).await?.saturating_sub(1),
+        Some(answers) => first_seq(session, store, answers).await?.saturating_sub(1),
     };
     let mut events = Vec::new();
     loop {
-        let rows = archive.journal(&session.id, after, PAGE).await?;
+        let rows = store.journal(&session.id, after, PAGE).await?;
         let Some(last) = rows.last() else { break };
         after = last.seq;
         for row in &rows {
@@ -58,11 +58,11 @@ pub async fn why(session: &Session, archive: &dyn Store, request: WhyRequest) ->
 }
 
 /// The seq of the answer `answers` from the end; 1 if there are fewer.
-async fn first_seq(session: &Session, archive: &dyn Store, answers: usize) -> Result<u64, EngineError> {
+async fn first_seq(session: &Session, store: &dyn Store, answers: usize) -> Result<u64, EngineError> {
     let mut back = LOOK_BACK;
     loop {
         let since = session.last_seq().saturating_sub(back);
-        let found = answers_since(&session.id, archive, since).await?;
+        let found = answers_since(&session.id, store, since).await?;
         if let Some(seq) = found.len().checked_sub(answers).and_then(|at| found.get(at)) {
             return Ok(*seq);
         }
@@ -74,10 +74,10 @@ async fn first_seq(session: &Session, archive: &dyn Store, answers: usize) -> Re
 }
 
 /// The seqs of the answers of the person after `after`.
-async fn answers_since(id: &str, archive: &dyn Store, mut after: u64) -> Result<Vec<u64>, EngineError> {
+async fn answers_since(id: &str, store: &dyn Store, mut after: u64) -> Result<Vec<u64>, EngineError> {
     let mut found = Vec::new();
     loop {
-        let rows = archive.journal_by_kind(id, "message", after, PAGE).await?;
+        let rows = store.journal_by_kind(id, "message", after, PAGE).await?;
         let Some(last) = rows.last() else { return Ok(found) };
         after = last.seq;
         for row in &rows {

@@ -6,8 +6,8 @@ use std::path::Path;
 use bcc_runtime::run::session::SessionPause;
 use serde_json::{Value, json};
 
-use crate::behaviors::{done, host, no_models, program, run, script, stage, text};
-use crate::mortal::CrashMode;
+use crate::behaviors::{done, host, no_models, program, run, script, test_session, text};
+use crate::crashing_store::CrashMode;
 
 /// A cell with an id that the server chose.
 fn stored(id: &str, content: &str) -> Value {
@@ -23,7 +23,7 @@ async fn a_duplicate_id_is_a_counted_failure_and_does_not_end_the_session() {
         "b#1": { "actions": [stored("load", "elsewhere")], "transition": { "target_achieved": true } },
     });
     let judgements = json!({ "a#1": { "target_achieved": false }, "*": { "target_achieved": true } });
-    for crash_mode in [CrashMode::Never, CrashMode::AlreadyUsed, CrashMode::After] {
+    for crash_mode in [CrashMode::Never, CrashMode::Before, CrashMode::After] {
         let host = host(behaviors.clone(), judgements.clone());
         let result = run(&program("server: s"), &host, &no_models(), crash_mode).await;
         assert_eq!(result.pause, SessionPause::Completed, "{crash_mode:?}");
@@ -97,7 +97,7 @@ async fn interrupted_code_with_on_interrupted_fail_ends_the_loop_with_an_error()
         json!({ "action": "add", "content_type": "code", "content": "x = 1", "metadata": { "should_execute": true } });
     let behaviors = json!({ "a#1": { "actions": [text("before"), code, text("never")] }, "*": done() });
     let script = script("server: s").replace("action_id: loop_a,", "action_id: loop_a, on_interrupted: fail,");
-    let program = stage::checked(&script, Path::new(crate::ROOT));
+    let program = test_session::checked(&script, Path::new(crate::ROOT));
     let host = host(behaviors, json!({}));
     let result = run(&program, &host, &no_models(), CrashMode::After).await;
     assert_eq!(result.pause, SessionPause::Failed);
@@ -115,6 +115,6 @@ async fn a_move_of_a_loop_records_its_source() {
         run(&program("server: s, reflection: 'off'"), &host(behaviors, json!({})), &no_models(), CrashMode::Never)
             .await;
     assert_eq!((result.pause, result.topics()), (SessionPause::Completed, vec!["a", "c"]));
-    let routed = result.events("routed");
-    assert_eq!(routed[0]["why"], "the behavior server `s` moves the session there");
+    let route_events = result.events("routed");
+    assert_eq!(route_events[0]["why"], "the behavior server `s` moves the session there");
 }

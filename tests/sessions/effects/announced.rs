@@ -9,7 +9,7 @@ use crate::effects::button::{
     button, drop_during_press, event_summaries, new_session, press_action, resume, session_with_actions,
     start_pressing, start_session,
 };
-use crate::stage::{SESSION, journal};
+use crate::test_session::{SESSION, journal};
 
 #[tokio::test]
 async fn an_effect_is_announced_in_its_own_commit() {
@@ -28,8 +28,8 @@ async fn an_effect_is_announced_in_its_own_commit() {
 }
 
 #[tokio::test]
-async fn an_undisturbed_effect_happens_once_and_leaves_nothing_open() {
-    let name = "undisturbed";
+async fn an_uninterrupted_effect_happens_once_and_leaves_nothing_open() {
+    let name = "uninterrupted";
     let (store, _program, mut session) = start_pressing(name, &json!({})).await;
     assert_eq!(session.advance().await.unwrap(), SessionPause::Completed);
     assert_eq!(button(name).presses(), 1);
@@ -71,7 +71,7 @@ async fn a_route_that_retries_announces_again() {
 #[tokio::test]
 async fn onward_turns_do_not_count_toward_the_limit_of_turns_in_a_row() {
     let name = "onward";
-    let (_archive, _program, mut session) = start_pressing(name, &json!({ "onward": 250 })).await;
+    let (_store, _program, mut session) = start_pressing(name, &json!({ "onward": 250 })).await;
     assert_eq!(session.advance().await.unwrap(), SessionPause::Completed);
     assert_eq!(button(name).turns.load(std::sync::atomic::Ordering::SeqCst), 252);
 }

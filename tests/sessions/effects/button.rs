@@ -28,7 +28,7 @@ use bcc_store::memory::MemoryStore;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::stage;
+use crate::test_session;
 
 #[derive(Default)]
 pub(crate) struct Button {
@@ -68,7 +68,7 @@ struct PressAction {
 }
 
 impl Kind for Press {
-    fn about(&self) -> KindInfo {
+    fn info(&self) -> KindInfo {
         KindInfo { name: "press", schema: "{}", page: "", exits: &["exit_criteria_met"] }
     }
 
@@ -190,7 +190,7 @@ pub(crate) fn press_action(button: &str, extra_fields: &Value) -> Value {
     action
 }
 
-/// A new session with these fields in its own archive.
+/// A new session with these fields in its own store.
 pub(crate) async fn new_session(session: &Value) -> (Arc<dyn Store>, Arc<Program>, Session) {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let program = program(session);
@@ -215,11 +215,11 @@ pub(crate) async fn drop_during_press(name: &str, session: &mut Session) {
 }
 
 pub(crate) async fn start_session(program: &Arc<Program>, store: Arc<dyn Store>) -> Session {
-    stage::start_conversation(program, store, stage::FixedModels::without_monitors(None)).await
+    test_session::start_conversation(program, store, test_session::FixedModels::without_monitors(None)).await
 }
 
 pub(crate) async fn resume(program: &Arc<Program>, store: Arc<dyn Store>) -> Session {
-    stage::resume(program, store, stage::FixedModels::without_monitors(None)).await
+    test_session::resume(program, store, test_session::FixedModels::without_monitors(None)).await
 }
 
 /// The events as one line each: the type and the distinguishing field.
@@ -238,5 +238,5 @@ pub(crate) async fn event_summaries(store: &dyn Store) -> Vec<String> {
             _ => None,
         }
     };
-    stage::journal(store).await.iter().filter_map(summary).collect()
+    test_session::journal(store).await.iter().filter_map(summary).collect()
 }

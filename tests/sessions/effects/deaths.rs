@@ -7,11 +7,11 @@ use bcc_runtime::run::session::SessionPause;
 use bcc_store::contract::Store;
 use serde_json::json;
 
+use crate::crashing_store::{CrashMode, CrashingStore};
 use crate::effects::button::{
     button, event_summaries, press_action, program, resume, session_with_actions, start_session,
 };
-use crate::run_until_crash::{CrashMode, CrashingStore};
-use crate::stage::SESSION;
+use crate::test_session::SESSION;
 
 /// The number of seeded runs.
 const RUNS: u64 = 60;
@@ -94,7 +94,7 @@ async fn nothing_is_repeated_without_an_answer() {
 
 #[tokio::test]
 async fn what_is_skipped_happens_at_most_once() {
-    for death in (0..RUNS).map(CrashMode::Sometimes).chain([CrashMode::AlreadyUsed, CrashMode::After]) {
+    for death in (0..RUNS).map(CrashMode::Sometimes).chain([CrashMode::Before, CrashMode::After]) {
         for (answer, choice) in [("skip", "ask"), ("-", "skip")] {
             let name = format!("skip-{death:?}-{answer}");
             let (answers, summaries) = run_with_deaths(death, &name, answer, choice).await;

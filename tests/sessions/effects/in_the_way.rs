@@ -4,7 +4,7 @@ use bcc_runtime::run::session::SessionPause;
 use serde_json::{Value, json};
 
 use crate::effects::button::{button, event_summaries, new_session, press_action, session_with_actions};
-use crate::stage::SESSION;
+use crate::test_session::SESSION;
 
 /// A session in which a trigger fires as soon as the effect of `name` is announced; it inserts a skill with these actions.
 fn session_with_trigger(name: &str, actions: &Value, then: &str) -> Value {

@@ -12,7 +12,7 @@ use crate::effects::button::{
     button, drop_during_press, event_summaries, press_action, program, resume, session_with_actions, start_pressing,
     start_session,
 };
-use crate::stage::{SESSION, journal};
+use crate::test_session::{SESSION, journal};
 
 /// A session that was dropped with its process during its first press.
 async fn interrupted(name: &str, extra_fields: &Value) -> (Arc<Program>, Arc<dyn Store>) {

@@ -8,7 +8,7 @@ use bcc_store::memory::MemoryStore;
 use serde_json::{Value, json};
 
 use crate::effects::button::{event_summaries, press_action, program, session_with_actions, start_session};
-use crate::stage::{SESSION, journal};
+use crate::test_session::{SESSION, journal};
 
 fn with_id(action_id: &str, mut action: Value) -> Value {
     action["action_id"] = json!(action_id);

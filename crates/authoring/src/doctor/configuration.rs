@@ -120,12 +120,12 @@ pub fn models(project: &Project, environment: &Environment) -> Vec<DoctorFinding
 fn model(model: &ListedModel) -> Vec<DoctorFinding> {
     let name = &model.name;
     let asks = model.model.as_deref().map(|asks| msg!(" {asks}")).unwrap_or_default();
-    let about = msg!("model `{name}` ({}{asks})", model.provider.name());
+    let subject = msg!("model `{name}` ({}{asks})", model.provider.name());
     let mut found = vec![match (model.key, &model.key_from) {
-        (KeyState::None, _) | (_, None) => DoctorFinding::ok("models", msg!("{about} needs no key")),
-        (KeyState::Set, Some(from)) => DoctorFinding::ok("models", msg!("{about} has a key, from {from}")),
+        (KeyState::None, _) | (_, None) => DoctorFinding::ok("models", msg!("{subject} needs no key")),
+        (KeyState::Set, Some(from)) => DoctorFinding::ok("models", msg!("{subject} has a key, from {from}")),
         (KeyState::Missing, Some(from)) => {
-            DoctorFinding::problem("models", msg!("{about} has no key: {from} is missing"))
+            DoctorFinding::problem("models", msg!("{subject} has no key: {from} is missing"))
                 .with_help(msg!("set {from}, or specify another location in {CONFIG_FILE}"))
         }
     }];

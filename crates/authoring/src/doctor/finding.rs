@@ -22,8 +22,8 @@ impl CheckState {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DoctorFinding {
-    /// The subject: a stable identifier.
-    pub about: &'static str,
+    /// A stable identifier, `about` in JSON.
+    pub subject: &'static str,
     pub state: CheckState,
     /// The result. It contains no keys and no text of a conversation.
     pub message: Message,
@@ -31,16 +31,16 @@ pub struct DoctorFinding {
 }
 
 impl DoctorFinding {
-    pub fn ok(about: &'static str, message: impl Into<Message>) -> Self {
-        Self { about, state: CheckState::Ok, message: message.into(), help: None }
+    pub fn ok(subject: &'static str, message: impl Into<Message>) -> Self {
+        Self { subject, state: CheckState::Ok, message: message.into(), help: None }
     }
 
-    pub fn note(about: &'static str, message: impl Into<Message>) -> Self {
-        Self { about, state: CheckState::Note, message: message.into(), help: None }
+    pub fn note(subject: &'static str, message: impl Into<Message>) -> Self {
+        Self { subject, state: CheckState::Note, message: message.into(), help: None }
     }
 
-    pub fn problem(about: &'static str, message: impl Into<Message>) -> Self {
-        Self { about, state: CheckState::Problem, message: message.into(), help: None }
+    pub fn problem(subject: &'static str, message: impl Into<Message>) -> Self {
+        Self { subject, state: CheckState::Problem, message: message.into(), help: None }
     }
 
     #[must_use]
@@ -55,6 +55,6 @@ impl DoctorFinding {
     }
 
     pub fn json(&self) -> Value {
-        json!({ "about": self.about, "state": self.state.name(), "message": self.message, "help": self.help })
+        json!({ "about": self.subject, "state": self.state.name(), "message": self.message, "help": self.help })
     }
 }

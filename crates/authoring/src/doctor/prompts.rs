@@ -44,25 +44,26 @@ pub fn schemes(project: &Project) -> Vec<DoctorFinding> {
 }
 
 fn check_scheme(folders: &TemplateFolders, scheme: Option<&str>) -> Vec<DoctorFinding> {
-    let about = scheme.map_or_else(|| Message::word("the default templates"), |scheme| msg!("the scheme `{scheme}`"));
-    let mark = uuid::Uuid::now_v7().simple().to_string();
-    let templates = collect(folders, scheme).and_then(|files| Templates::new(&files, &mark));
+    let subject = scheme.map_or_else(|| Message::word("the default templates"), |scheme| msg!("the scheme `{scheme}`"));
+    let nonce = uuid::Uuid::now_v7().simple().to_string();
+    let templates = collect(folders, scheme).and_then(|files| Templates::new(&files, &nonce));
     let templates = match templates {
         Ok(templates) => templates,
-        Err(error) => return vec![problem(&about, &error)],
+        Err(error) => return vec![problem(&subject, &error)],
     };
     let problems = templates.problems();
     if problems.is_empty() {
-        return vec![DoctorFinding::ok("templates", msg!("{about} can be rendered"))];
+        return vec![DoctorFinding::ok("templates", msg!("{subject} can be rendered"))];
     }
-    let mut found: Vec<DoctorFinding> = problems.iter().take(MAX_LISTED).map(|error| problem(&about, error)).collect();
+    let mut found: Vec<DoctorFinding> =
+        problems.iter().take(MAX_LISTED).map(|error| problem(&subject, error)).collect();
     if problems.len() > MAX_LISTED {
-        let message = msg!("{about} has {} more problems", problems.len() - MAX_LISTED);
+        let message = msg!("{subject} has {} more problems", problems.len() - MAX_LISTED);
         found.push(DoctorFinding::problem("templates", message).with_help("`bcc-script validate` shows them"));
     }
     found
 }
 
-fn problem(about: &Message, error: &TemplateError) -> DoctorFinding {
-    DoctorFinding::problem("templates", msg!("{about}: {error}")).with_any_help(error.help.clone())
+fn problem(subject: &Message, error: &TemplateError) -> DoctorFinding {
+    DoctorFinding::problem("templates", msg!("{subject}: {error}")).with_any_help(error.help.clone())
 }

@@ -9,7 +9,7 @@ use bcc_lang::source::text::SourceFile;
 const CONTEXT_LINES: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum DiffLineKind {
     /// The names of the two files, or a hunk header.
     Head,
     Same,
@@ -19,22 +19,24 @@ pub enum Mark {
 
 /// The lines of the diff, each with its marker (`-`, `+` or a space) and its line break. Secrets are masked, so a diff
 /// of a line with a secret cannot be applied.
-pub fn diff(before: &SourceFile, after: &SourceFile) -> Vec<(Mark, String)> {
+pub fn diff(before: &SourceFile, after: &SourceFile) -> Vec<(DiffLineKind, String)> {
     let masked_text = |file: &SourceFile| mask(file, Span::new(0, file.text().len())).into_owned();
     let (old, new) = (masked_text(before), masked_text(after));
     let text = TextDiff::from_lines(&old, &new);
-    let mut lines =
-        vec![(Mark::Head, format!("--- {}\n", before.name())), (Mark::Head, format!("+++ {}\n", after.name()))];
+    let mut lines = vec![
+        (DiffLineKind::Head, format!("--- {}\n", before.name())),
+        (DiffLineKind::Head, format!("+++ {}\n", after.name())),
+    ];
     for hunk in text.unified_diff().context_radius(CONTEXT_LINES).iter_hunks() {
-        lines.push((Mark::Head, format!("{}\n", hunk.header())));
+        lines.push((DiffLineKind::Head, format!("{}\n", hunk.header())));
         for change in hunk.iter_changes() {
-            let (mark, sign) = match change.tag() {
-                ChangeTag::Equal => (Mark::Same, ' '),
-                ChangeTag::Delete => (Mark::Before, '-'),
-                ChangeTag::Insert => (Mark::After, '+'),
+            let (kind, sign) = match change.tag() {
+                ChangeTag::Equal => (DiffLineKind::Same, ' '),
+                ChangeTag::Delete => (DiffLineKind::Before, '-'),
+                ChangeTag::Insert => (DiffLineKind::After, '+'),
             };
             let end = if change.missing_newline() { "\n\\ No newline at end of file\n" } else { "" };
-            lines.push((mark, format!("{sign}{}{end}", change.value())));
+            lines.push((kind, format!("{sign}{}{end}", change.value())));
         }
     }
     lines

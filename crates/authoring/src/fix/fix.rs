@@ -74,12 +74,12 @@ pub fn fix(request: &FixRequest, environment: &Environment) -> Result<FixReport,
         incomplete: Vec::new(),
         not_documents: Vec::new(),
     };
-    let mut passed_over = 0;
+    let mut skipped_files = 0;
     let mut changed: Vec<(PathBuf, FixedFile)> = Vec::new();
     let results = on_threads(&prepared.found, |found| fix_file(found, &prepared, request.rules))?;
     for (found, result) in prepared.found.iter().zip(results) {
         match result {
-            FileResult::PassedOver => passed_over += 1,
+            FileResult::Skipped => skipped_files += 1,
             FileResult::Other => report.files += 1,
             FileResult::Checked { remaining, fixed, incomplete, is_document } => {
                 report.files += 1;
@@ -91,7 +91,7 @@ pub fn fix(request: &FixRequest, environment: &Environment) -> Result<FixReport,
         }
     }
     if report.files == 0 && report.remaining.is_empty() {
-        return Err(nothing(&request.check, environment, passed_over));
+        return Err(nothing(&request.check, environment, skipped_files));
     }
     changed.extend(fix_templates(&prepared, request.rules, &mut report.remaining));
     changed.sort_by(|(_, a), (_, b)| a.before.name().cmp(b.before.name()));
@@ -106,7 +106,7 @@ pub fn fix(request: &FixRequest, environment: &Environment) -> Result<FixReport,
 }
 
 enum FileResult {
-    PassedOver,
+    Skipped,
     /// Not a document: a template, which is checked with the others of its project, or a configuration, which has no fixes.
     Other,
     Checked {
@@ -124,7 +124,7 @@ fn fix_file(found: &FoundFile, prepared: &PreparedValidation, rules: Rules) -> F
         return absent(found).map_or(FileResult::Other, unfixable);
     }
     let file = match document(found, &prepared.own) {
-        FileRead::PassedOver => return FileResult::PassedOver,
+        FileRead::Skipped => return FileResult::Skipped,
         FileRead::Wrong(diagnostic) => return unfixable(*diagnostic),
         FileRead::Text(file) => file,
     };

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::graph::label::one_line;
-use crate::graph::routes::RouteContext;
+use crate::graph::route_edges::RouteContext;
 use crate::graph::script_graph::{Edge, EdgeKind, GraphNodeKind, ScriptGraph, ScriptPart};
 use bcc_runtime::program::action::Branch;
 use bcc_runtime::program::limits::Priority;
 use bcc_runtime::program::program::{Phase, Program, ProgramStep, Skill, Topic};
-use bcc_runtime::program::routes::RouteTable;
+use bcc_runtime::program::route_table::RouteTable;
 
 /// An edge whose target is not known yet: its source, its kind and its label.
 type OpenEnd = (usize, EdgeKind, String);

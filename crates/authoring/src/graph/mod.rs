@@ -8,6 +8,6 @@ pub mod label;
 pub mod mermaid;
 pub mod references;
 pub mod request;
-pub mod routes;
+pub mod route_edges;
 pub mod runs;
 pub mod script_graph;

@@ -273,7 +273,7 @@ impl ActionSetup<'_> {
             entered: None,
             recent: &self.recent,
             services: &self.services,
-            routed: &[],
+            reasons_with_route: &[],
             resumed: false,
             advice: None,
             max_rounds: None,

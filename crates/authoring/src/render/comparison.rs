@@ -53,23 +53,23 @@ pub struct PromptComparison {
 /// Errors: `Usage` if there is no such session, action, round or call, with those that exist; `Failed` if the stored
 /// data cannot be read or contains no prompt.
 pub async fn compare(
-    archive: &dyn Store,
+    store: &dyn Store,
     project: &Project,
     request: &SentRequest,
 ) -> Result<PromptComparison, EngineError> {
     let id = &request.session;
-    let row = archive.session(id).await?.ok_or_else(|| {
+    let row = store.session(id).await?.ok_or_else(|| {
         EngineError::usage(msg!("there is no session `{id}` in this store"))
             .with_help("run `bcc-script sessions list` to list the sessions")
     })?;
-    let mut steps = steps(archive, id).await?;
-    unmask(&mut steps, &archive.variables(id).await?);
+    let mut steps = steps(store, id).await?;
+    unmask(&mut steps, &store.variables(id).await?);
     let (wanted, turn, call_number) = chosen(&steps, request)?;
     let stored = turn.calls.get(wanted.call).cloned().unwrap_or_default();
     let SentCall { at, prompt: Some(original), .. } = stored else {
         return Err(EngineError::failed(msg!("what `{}` sent in this call is not stored", turn.action)));
     };
-    let masker = masker(archive, id, &row.user).await?;
+    let masker = masker(store, id, &row.user).await?;
     let original: Vec<ChatMessage> = original.into_iter().map(|message| masked(message, &masker)).collect();
     let settings: RunSettings = serde_json::from_str(&row.settings)
         .map_err(|error| EngineError::failed(msg!("the settings of session `{id}` cannot be read: {error}")))?;
@@ -97,8 +97,8 @@ pub async fn compare(
     };
     // A second set for lookups: the first one is moved into the program that is run.
     let lookup = self::templates(project, request, &settings)?;
-    let pinned = Arc::new(Pinned::load(archive, &row.manifest).await?);
-    let repeat = SessionRepeater { archive, row: &row, pinned: &pinned, steps: &steps, utc: settings.clock.is_some() };
+    let pinned = Arc::new(Pinned::load(store, &row.manifest).await?);
+    let repeat = SessionRepeater { store, row: &row, pinned: &pinned, steps: &steps, utc: settings.clock.is_some() };
     let shown = |messages: &[ChatMessage]| -> Vec<ChatMessage> {
         messages.iter().cloned().map(|message| masked(message, &masker)).collect()
     };
@@ -204,8 +204,8 @@ fn templates(project: &Project, request: &SentRequest, settings: &RunSettings) -
     Ok(Templates::new(&files, &uuid::Uuid::now_v7().simple().to_string())?)
 }
 
-async fn masker(archive: &dyn Store, id: &str, user: &str) -> Result<Masker, EngineError> {
-    let rows = archive.variables(id).await?.into_iter().chain(archive.user_variables(user).await?);
+async fn masker(store: &dyn Store, id: &str, user: &str) -> Result<Masker, EngineError> {
+    let rows = store.variables(id).await?.into_iter().chain(store.user_variables(user).await?);
     let values: Vec<Value> =
         rows.filter(|row| row.sensitive).filter_map(|row| serde_json::from_str(&row.value).ok()).collect();
     Ok(Masker::new(&values))

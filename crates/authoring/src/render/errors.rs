@@ -30,7 +30,7 @@ pub fn with_template_findings(
     };
     let Ok(report) = validate(&request, environment) else { return error };
     let found: Vec<Diagnostic> = report.diagnostics.into_iter().filter(Diagnostic::is_error).collect();
-    let about = |message: &str| -> Vec<Diagnostic> {
+    let diagnostics_in = |message: &str| -> Vec<Diagnostic> {
         let named = |found: &&Diagnostic| {
             let name = found.file.name();
             name.find(SYSTEM).and_then(|start| name.get(start..)).is_some_and(|file| message.contains(file))
@@ -42,7 +42,7 @@ pub fn with_template_findings(
             let mut all = without_template_duplicates(script.clone(), &found);
             if all.len() < script.len() {
                 let messages: Vec<String> = script.iter().map(|found| found.message.to_string()).collect();
-                all.extend(about(&messages.join("\n")));
+                all.extend(diagnostics_in(&messages.join("\n")));
                 sort(&mut all);
             }
             EngineError::Invalid(all)
@@ -51,7 +51,7 @@ pub fn with_template_findings(
         EngineError::Usage { message, help } | EngineError::Failed { message, help }
             if message.to_string().contains(SYSTEM) =>
         {
-            match about(&message.to_string()) {
+            match diagnostics_in(&message.to_string()) {
                 none if none.is_empty() => EngineError::Failed { message, help },
                 found => EngineError::Invalid(found),
             }

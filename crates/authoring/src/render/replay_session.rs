@@ -65,7 +65,7 @@ pub(crate) struct RepeatedCall {
 
 pub(crate) struct SessionRepeater<'a> {
     /// The store of the session; only read.
-    pub archive: &'a dyn Store,
+    pub store: &'a dyn Store,
     pub row: &'a SessionRow,
     pub pinned: &'a Arc<Pinned>,
     pub steps: &'a [SentStep],
@@ -189,12 +189,12 @@ impl SessionRepeater<'_> {
     /// Starts the session again, in its own in-memory store.
     async fn start(&self, program: Program, services: Services) -> Result<Session, EngineError> {
         let SessionRow { id, user, started_at, .. } = self.row;
-        let own = self.archive.variables(id).await?;
-        let of_user = self.archive.user_variables(user).await?;
+        let own = self.store.variables(id).await?;
+        let of_user = self.store.user_variables(user).await?;
         let is_given = |row: &&VariableRow| row.source == "command_line" && row.at >= *started_at;
         let given = own.iter().chain(of_user.iter()).filter(is_given);
         let given = given.filter_map(|row| Some((row.name.clone(), serde_json::from_str(&row.value).ok()?))).collect();
-        let archive = Arc::new(MemoryStore::default());
+        let store = Arc::new(MemoryStore::default());
         // The variables that earlier sessions of the user stored, unless a later one changed them.
         let before = Commit {
             status: SessionStatus::Completed.name().to_owned(),
@@ -202,14 +202,14 @@ impl SessionRepeater<'_> {
             ..Commit::default()
         };
         let earlier = NewSessionRow { id: format!("{id} before"), user: user.clone(), ..NewSessionRow::default() };
-        archive.create(&earlier, &[], &before).await?;
-        let lock = archive.lock(id, "repeat").await?;
+        store.create(&earlier, &[], &before).await?;
+        let lock = store.lock(id, "repeat").await?;
         let program = Arc::new(program);
         let unlimited = Some(UNLIMITED);
         let parts = SessionParts {
             id: id.clone(),
             services,
-            archive,
+            store,
             lock,
             script: program.id.clone(),
             model: "repeat".to_owned(),

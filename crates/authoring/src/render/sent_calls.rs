@@ -51,12 +51,12 @@ pub enum SentStep {
     Plan(Value),
 }
 
-pub async fn steps(archive: &dyn Store, id: &str) -> Result<Vec<SentStep>, EngineError> {
+pub async fn steps(store: &dyn Store, id: &str) -> Result<Vec<SentStep>, EngineError> {
     let mut steps: Vec<SentStep> = Vec::new();
     let mut before = String::new();
     let mut after = 0;
     loop {
-        let rows = archive.journal(id, after, PAGE).await?;
+        let rows = store.journal(id, after, PAGE).await?;
         let Some(last) = rows.last() else { return Ok(steps) };
         after = last.seq;
         for row in &rows {

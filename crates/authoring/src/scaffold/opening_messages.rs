@@ -39,8 +39,8 @@ impl Observer for IgnoreDeltas {
 /// Runs the opening of the script at `file`.
 /// Errors: as [`Engine::run`] if it cannot be started; `Failed` if it fails before the first message.
 pub async fn opening(project: Project, file: &Path, environment: &Environment) -> Result<Opening, EngineError> {
-    let archive = Arc::new(MemoryStore::default());
-    let engine = Engine::new(project, environment.clone(), Arc::clone(&archive) as Arc<dyn Store>);
+    let store = Arc::new(MemoryStore::default());
+    let engine = Engine::new(project, environment.clone(), Arc::clone(&store) as Arc<dyn Store>);
     let request = RunRequest {
         file: file.to_path_buf(),
         session: Some(SESSION.to_owned()),
@@ -51,7 +51,7 @@ pub async fn opening(project: Project, file: &Path, environment: &Environment) -
     let mut session = engine.run(&request, Arc::new(IgnoreDeltas)).await?.session;
     let pause = session.advance().await?;
     drop(session);
-    let rows = archive.journal(SESSION, 0, usize::MAX).await?;
+    let rows = store.journal(SESSION, 0, usize::MAX).await?;
     let events: Vec<Value> = rows.iter().filter_map(|row| serde_json::from_str(&row.body).ok()).collect();
     let text = |event: &Value, name: &str| event.get(name).and_then(Value::as_str).map(str::to_owned);
     match pause {

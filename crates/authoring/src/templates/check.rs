@@ -65,7 +65,7 @@ pub fn check(
     if own.is_empty() && diagnostics.is_empty() {
         return Err(no_templates());
     }
-    Ok(ValidateReport { files: own.len() - excluded.len(), passed_over: 0, diagnostics })
+    Ok(ValidateReport { files: own.len() - excluded.len(), skipped_files: 0, diagnostics })
 }
 
 fn absolute_of(names: &PathNames, name: &str) -> Option<PathBuf> {

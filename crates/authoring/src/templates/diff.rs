@@ -10,7 +10,7 @@ use similar::TextDiff;
 
 use crate::templates::catalog::{CatalogEntry, TemplateCatalog};
 use crate::templates::find::find;
-use crate::templates::includes::MARK;
+use crate::templates::includes::NONCE;
 use bcc_check::templates::fields::WrittenField;
 use bcc_check::templates::unused::name_and_version;
 use bcc_engine::error::EngineError;
@@ -153,7 +153,7 @@ impl<'s> Side<'s> {
         let files = served.filter_map(|(name, files)| Some((name, *files.iter().find(is_selected)?))).collect();
         let mut pinned = catalog.pinned(scheme);
         pinned.retain(|file: &TemplateFile| !built_in || file.place.starts_with("builtin/"));
-        Ok(Self { files, templates: Templates::new(&pinned, MARK)? })
+        Ok(Self { files, templates: Templates::new(&pinned, NONCE)? })
     }
 
     /// The fields and names that a template uses; `None` if they cannot be determined.

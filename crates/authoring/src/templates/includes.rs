@@ -11,7 +11,7 @@ use bcc_lang::template::loaded::DEFAULT_PREFIX;
 use bcc_lang::template::templates::Templates;
 
 /// The placeholder for the random role markers: nothing is rendered here.
-pub const MARK: &str = "00000000000000000000000000000000";
+pub const NONCE: &str = "00000000000000000000000000000000";
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IncludeGraph {
@@ -29,7 +29,7 @@ impl IncludeGraph {
     /// The include graph of a scheme. An unreadable file has no includes.
     /// Errors: `Usage` if no session could use these files.
     pub(crate) fn of(catalog: &TemplateCatalog, scheme: &str) -> Result<Self, EngineError> {
-        let templates = Templates::new(&catalog.pinned(scheme), MARK)?;
+        let templates = Templates::new(&catalog.pinned(scheme), NONCE)?;
         let served = catalog.served(scheme);
         let unreadable = served.values().filter_map(|files| files.first()).any(|file| file.text.is_err());
         let mut graph = Self { incomplete: unreadable, ..Self::default() };

@@ -62,7 +62,7 @@ pub(crate) struct TestSetting<'t> {
 /// A running conversation and its results.
 pub(crate) struct TestConversation<'t> {
     pub(crate) setting: TestSetting<'t>,
-    archive: Arc<MemoryStore>,
+    store: Arc<MemoryStore>,
     pub(crate) log: Arc<Log>,
     services: Services,
     pub(crate) session: Option<Session>,
@@ -114,7 +114,7 @@ impl<'t> TestConversation<'t> {
         };
         Self {
             setting,
-            archive: Arc::new(MemoryStore::default()),
+            store: Arc::new(MemoryStore::default()),
             log,
             services,
             session: None,
@@ -159,7 +159,7 @@ impl<'t> TestConversation<'t> {
             id: SESSION.to_owned(),
             program: Arc::clone(&self.setting.script.program),
             services: self.services.clone(),
-            archive: Arc::clone(&self.archive) as Arc<dyn Store>,
+            store: Arc::clone(&self.store) as Arc<dyn Store>,
             lock,
             script: self.setting.script.program.id.clone(),
             model: self.setting.models.name.clone(),
@@ -185,7 +185,7 @@ impl<'t> TestConversation<'t> {
                 }
             }
         }
-        let lock = self.archive.lock(SESSION, "a test").await.map_err(RunError::from)?;
+        let lock = self.store.lock(SESSION, "a test").await.map_err(RunError::from)?;
         let new_session = NewSession {
             user: test.user_id.clone().unwrap_or_else(|| "default".to_owned()),
             script_sha256: String::new(),
@@ -262,7 +262,7 @@ impl<'t> TestConversation<'t> {
         // The old session must be dropped before its lock is free.
         self.close_session();
         yield_to_tasks().await;
-        let lock = self.archive.lock(SESSION, "a test").await.map_err(RunError::from)?;
+        let lock = self.store.lock(SESSION, "a test").await.map_err(RunError::from)?;
         let session = Session::resume(self.parts(lock, budget)).await?;
         self.session = Some(session);
         self.sessions += 1;

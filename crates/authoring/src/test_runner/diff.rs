@@ -61,12 +61,12 @@ pub fn condensed(pieces: Vec<DiffPiece>) -> Vec<DiffPiece> {
 
 /// The pieces as one text: `[-…-]` for expected text that is missing, `{+…+}` for text that was found instead.
 pub fn in_line(pieces: &[DiffPiece]) -> String {
-    let mark = |piece: &DiffPiece| match piece {
+    let marked = |piece: &DiffPiece| match piece {
         DiffPiece::Same(text) => text.clone(),
         DiffPiece::Expected(text) => format!("[-{text}-]"),
         DiffPiece::Found(text) => format!("{{+{text}+}}"),
     };
-    pieces.iter().map(mark).collect()
+    pieces.iter().map(marked).collect()
 }
 
 #[cfg(test)]

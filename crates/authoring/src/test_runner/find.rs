@@ -45,7 +45,7 @@ pub struct TestFile {
 pub struct Tests {
     pub files: Vec<TestFile>,
     pub diagnostics: Vec<Diagnostic>,
-    pub passed_over: usize,
+    pub skipped_files: usize,
 }
 
 /// Errors: `Usage` if there is nothing to test, `Failed` if a check is aborted.
@@ -73,8 +73,8 @@ pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, E
             continue;
         }
         let file = match document(&found, &own) {
-            FileRead::PassedOver => {
-                tests.passed_over += 1;
+            FileRead::Skipped => {
+                tests.skipped_files += 1;
                 continue;
             }
             FileRead::Wrong(diagnostic) => {
@@ -97,7 +97,7 @@ pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, E
             }
             None if found.named || seems_a_test(&file) => checked.push(found.path.clone()),
             _ if found.named => checked.push(found.path.clone()),
-            _ => tests.passed_over += 1,
+            _ => tests.skipped_files += 1,
         }
     }
     if !checked.is_empty() {
@@ -112,7 +112,7 @@ pub fn find(request: &TestRequest, environment: &Environment) -> Result<Tests, E
     }
     if tests.files.is_empty() && tests.diagnostics.is_empty() {
         let shown: Vec<String> = roots.iter().map(|root| names.display_name(root)).collect();
-        let others = match tests.passed_over {
+        let others = match tests.skipped_files {
             0 => Message::default(),
             1 => msg!("; 1 other YAML file was skipped"),
             more => msg!("; {more} other YAML files were skipped"),

@@ -367,7 +367,7 @@ impl Judge<'_> {
             return;
         }
         let mut taken: Vec<(String, String)> = self.log.read(self.since, |row| match &row.event {
-            Event::Routed { reason, route, .. } => Some(((*reason).to_owned(), route.clone())),
+            Event::RouteTaken { reason, route, .. } => Some(((*reason).to_owned(), route.clone())),
             _ => None,
         });
         taken.extend(self.log.read(self.since, |row| match &row.event {

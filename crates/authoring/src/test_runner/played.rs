@@ -47,8 +47,8 @@ pub(crate) fn play_file(script: &Path, replies: &Path, answers: &[&str]) -> Play
     runtime.block_on(async {
         let environment = Environment::default();
         let project = Project::in_directory(script.parent().unwrap().to_path_buf(), false, &environment).unwrap();
-        let archive = Arc::new(MemoryStore::default());
-        let engine = Engine::new(project, environment, Arc::<MemoryStore>::clone(&archive));
+        let store = Arc::new(MemoryStore::default());
+        let engine = Engine::new(project, environment, Arc::<MemoryStore>::clone(&store));
         let request = RunRequest {
             file: script.to_path_buf(),
             session: Some(SESSION.to_owned()),
@@ -69,7 +69,7 @@ pub(crate) fn play_file(script: &Path, replies: &Path, answers: &[&str]) -> Play
         assert_eq!(answers.next(), None, "an answer that nobody waited for");
         let program = Arc::clone(&session.base);
         drop(session);
-        let rows = archive.journal(SESSION, 0, usize::MAX).await.unwrap();
+        let rows = store.journal(SESSION, 0, usize::MAX).await.unwrap();
         let events = rows.iter().map(|row| serde_json::from_str(&row.body).unwrap()).collect();
         Played { program, events }
     })

@@ -173,9 +173,9 @@ impl CheckedProject {
             collect(&folders, None)
         });
         let mut diagnostics = folders.diagnostics.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // A random marker, so that no text can contain a line that is taken for a role marker.
-        let mark = uuid::Uuid::now_v7().simple().to_string();
-        let made = files.and_then(|files| Ok((Arc::new(Templates::new(&files, &mark)?), files)));
+        // A random nonce, so that no text can contain a line that is taken for a role marker.
+        let nonce = uuid::Uuid::now_v7().simple().to_string();
+        let made = files.and_then(|files| Ok((Arc::new(Templates::new(&files, &nonce)?), files)));
         let (templates, files) = match made {
             Ok((templates, files)) => (Some(templates), files),
             Err(error) => {

@@ -20,7 +20,7 @@ use bcc_lang::source::text::{MAX_FILE_BYTES, SourceFile};
 pub enum FileRead {
     Text(Arc<SourceFile>),
     /// It was not given by name, and is not a document of the language.
-    PassedOver,
+    Skipped,
     Wrong(Box<Diagnostic>),
 }
 
@@ -32,7 +32,7 @@ pub fn document(found: &FoundFile, own: &OwnFolders) -> FileRead {
         Err(error) => return FileRead::Wrong(Box::new(not_read(found, &error))),
     };
     if !found.named && !is_document(&bytes) && !own.contains(&found.resolved) {
-        return FileRead::PassedOver;
+        return FileRead::Skipped;
     }
     match SourceFile::from_bytes(found.shown.as_str(), bytes) {
         Ok(file) => FileRead::Text(Arc::new(file)),

@@ -20,7 +20,7 @@ pub struct ValidateRequest {
 pub struct ValidateReport {
     pub files: usize,
     /// The number of skipped YAML files below the folders that are not documents of the language.
-    pub passed_over: usize,
+    pub skipped_files: usize,
     /// The findings, by file and position.
     pub diagnostics: Vec<Diagnostic>,
 }

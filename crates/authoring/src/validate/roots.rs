@@ -34,22 +34,22 @@ pub fn roots(request: &ValidateRequest, given: Option<&Path>, here: &Path) -> Re
     Ok(roots)
 }
 
-/// The error for paths without a file to check; `passed_over` is the number of skipped YAML files.
-pub fn nothing(request: &ValidateRequest, environment: &Environment, passed_over: usize) -> EngineError {
+/// The error for paths without a file to check; `skipped_files` is the number of skipped YAML files.
+pub fn nothing(request: &ValidateRequest, environment: &Environment, skipped_files: usize) -> EngineError {
     let names = current_directory().and_then(|here| {
         let given = given_directory(request.project.as_deref(), environment)?;
         let names = PathNames::relative_to(here.clone());
         Ok(roots(request, given.as_deref(), &here)?.iter().map(|root| names.display_name(root)).collect::<Vec<_>>())
     });
     let names = Message::list(Joint::Item, names.unwrap_or_default().into_iter().map(Message::text));
-    let others = match passed_over {
+    let others = match skipped_files {
         0 => Message::default(),
         1 => msg!("; 1 YAML file was skipped"),
         more => msg!("; {more} YAML files were skipped"),
     };
     let message =
         msg!("there is nothing to check: no file in {names} is a script, a skill, a test or a template{others}");
-    let help = if passed_over == 0 {
+    let help = if skipped_files == 0 {
         "check the name of the folder; script files end in `.yaml` or `.yml`"
     } else {
         "a script has an unindented `session:` line; a file given by name is checked whatever it contains"

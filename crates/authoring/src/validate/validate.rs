@@ -39,7 +39,7 @@ pub fn validate(request: &ValidateRequest, environment: &Environment) -> Result<
     let report = validate_again(request, environment, None)?;
     // A pipeline that checks nothing, for example because a folder was renamed, must fail.
     if report.files == 0 && report.diagnostics.is_empty() {
-        return Err(nothing(request, environment, report.passed_over));
+        return Err(nothing(request, environment, report.skipped_files));
     }
     Ok(report)
 }
@@ -56,13 +56,13 @@ pub fn validate_again(
     let check = Check { prepared: &prepared, cache };
     let results = on_threads(&prepared.found, |found| check.one(found))?;
     let mut files = 0;
-    let mut passed_over = 0;
+    let mut skipped_files = 0;
     let mut first_files: BTreeMap<PathBuf, Arc<SourceFile>> = BTreeMap::new();
     // The names that the documents of each project assign; `None` if a document could not be read completely.
     let mut assigned_names: BTreeMap<PathBuf, Option<BTreeSet<String>>> = BTreeMap::new();
     for result in results {
         match result {
-            Checked::PassedOver => passed_over += 1,
+            Checked::Skipped => skipped_files += 1,
             Checked::Unread(diagnostic) => {
                 files += 1;
                 diagnostics.push(*diagnostic);
@@ -89,7 +89,7 @@ pub fn validate_again(
         project_findings(&project, request.scheme.as_deref(), first_files.get(&project.directory), &mut diagnostics);
     }
     sort(&mut diagnostics);
-    Ok(ValidateReport { files, passed_over, diagnostics })
+    Ok(ValidateReport { files, skipped_files, diagnostics })
 }
 
 fn rules(written: &[String]) -> Result<Vec<(String, String)>, EngineError> {
@@ -101,7 +101,7 @@ fn rules(written: &[String]) -> Result<Vec<(String, String)>, EngineError> {
 }
 
 enum Checked {
-    PassedOver,
+    Skipped,
     Unread(Box<Diagnostic>),
     Document {
         file: Arc<SourceFile>,
@@ -166,7 +166,7 @@ impl Check<'_> {
             }
         }
         match document(found, &self.prepared.own) {
-            FileRead::PassedOver => Checked::PassedOver,
+            FileRead::Skipped => Checked::Skipped,
             FileRead::Wrong(diagnostic) => Checked::Unread(diagnostic),
             FileRead::Text(file) => {
                 let project = self.prepared.projects.of_file(&found.resolved);

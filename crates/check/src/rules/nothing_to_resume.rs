@@ -5,7 +5,7 @@ use crate::semantic_model::SemanticModel;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::script::findings::Findings;
-use bcc_lang::script::routes::RouteTarget;
+use bcc_lang::script::route_parser::RouteTarget;
 use bcc_lang::source::diagnostic::Diagnostic;
 
 const SLUG: &str = "nothing-to-resume";

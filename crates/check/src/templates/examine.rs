@@ -24,7 +24,7 @@ use bcc_runtime::program::persona::{PERSONA, PERSONA_NAMES};
 use bcc_runtime::program::prompt::PromptNames;
 
 /// The replacement for guarded role markers: nothing is rendered here.
-const MARK: &str = "00000000000000000000000000000000";
+const NONCE: &str = "00000000000000000000000000000000";
 
 /// The data of a project that the check of its templates needs.
 pub struct TemplateProject<'a> {
@@ -61,7 +61,7 @@ pub fn examine(project: &TemplateProject<'_>) -> Vec<Diagnostic> {
     let mut computed = false;
     for scheme in layout.schemes() {
         let (files, sources) = layout.set(scheme);
-        let Ok(templates) = Templates::new(&files, MARK) else { continue };
+        let Ok(templates) = Templates::new(&files, NONCE) else { continue };
         let set = TemplateSet { templates: &templates, sources: &sources };
         let roots = roots(&set, &consumers);
         let reached = reached(&set, roots.iter().map(|(number, _)| *number));

@@ -17,13 +17,13 @@ const PAGE: usize = 64;
 const MAX_SHOWN: usize = 200;
 
 /// The outline of a session's notebook as Markdown; none if it has no chapters and sections.
-pub async fn outline(archive: &dyn Store, id: &str, language: Language) -> Result<Option<String>, EngineError> {
-    let row = stored_session(archive, id).await?;
-    let masker = masker(&archive.variables(id).await?, &archive.user_variables(&row.user).await?)?;
+pub async fn outline(store: &dyn Store, id: &str, language: Language) -> Result<Option<String>, EngineError> {
+    let row = stored_session(store, id).await?;
+    let masker = masker(&store.variables(id).await?, &store.user_variables(&row.user).await?)?;
     let (mut after, mut headings, mut remaining) = (0, String::new(), 0_usize);
     let mut shown = 0_usize;
     loop {
-        let rows = archive.cells(id, after, PAGE).await?;
+        let rows = store.cells(id, after, PAGE).await?;
         let Some(last) = rows.last() else { break };
         after = last.number;
         for row in &rows {

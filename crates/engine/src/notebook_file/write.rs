@@ -33,43 +33,43 @@ pub struct NotebookFileRequest {
 }
 
 /// The number of cells of the notebook of a session.
-pub async fn cell_count(archive: &dyn Store, id: &str) -> Result<u64, EngineError> {
-    stored_session(archive, id).await?;
-    let last = archive.cells_tail(id, 1).await?;
+pub async fn cell_count(store: &dyn Store, id: &str) -> Result<u64, EngineError> {
+    stored_session(store, id).await?;
+    let last = store.cells_tail(id, 1).await?;
     Ok(last.first().map_or(0, |row| row.number))
 }
 
 /// Writes the notebook of a session to `path` atomically. Returns the number of cells.
-pub async fn write_file(archive: &dyn Store, request: &NotebookFileRequest, path: &Path) -> Result<u64, EngineError> {
+pub async fn write_file(store: &dyn Store, request: &NotebookFileRequest, path: &Path) -> Result<u64, EngineError> {
     let failed =
         |error: std::io::Error| EngineError::failed(msg!("{path} cannot be written: {error}", path = path.display()));
     let mut file = BufWriter::new(FileReplacement::start(path).map_err(failed)?);
-    let cells = write_to(archive, request, &mut |text| file.write_all(text.as_bytes()).map_err(failed)).await?;
+    let cells = write_to(store, request, &mut |text| file.write_all(text.as_bytes()).map_err(failed)).await?;
     file.into_inner().map_err(|error| failed(error.into_error()))?.finish().map_err(failed)?;
     Ok(cells)
 }
 
 /// Passes the notebook of a session to `write`, cell by cell. Returns the number of cells.
 pub async fn write_to(
-    archive: &dyn Store,
+    store: &dyn Store,
     request: &NotebookFileRequest,
     write: &mut dyn FnMut(&str) -> Result<(), EngineError>,
 ) -> Result<u64, EngineError> {
     let id = request.session.as_str();
-    let row = stored_session(archive, id).await?;
-    let variables = archive.variables(id).await?;
+    let row = stored_session(store, id).await?;
+    let variables = store.variables(id).await?;
     let state = state_of(&variables).map_err(|reason| unreadable(id, &reason))?;
-    let masker = masker(&variables, &archive.user_variables(&row.user).await?)?;
+    let masker = masker(&variables, &store.user_variables(&row.user).await?)?;
     let brief = NotebookMetadata {
         title: masked_text(state.title.as_deref(), &masker),
-        kernel: kernel(archive, &row).await,
+        kernel: kernel(store, &row).await,
         ..brief(&row, &state, request.language)
     };
     let mut writer = Writer::new(request.form, brief);
     write(&writer.head())?;
     let (mut after, mut cells) = (0, 0);
     loop {
-        let rows = archive.cells(id, after, PAGE).await?;
+        let rows = store.cells(id, after, PAGE).await?;
         let Some(last) = rows.last() else { break };
         after = last.number;
         for row in &rows {
@@ -85,11 +85,11 @@ pub async fn write_to(
 
 /// A page with one text, for a session without cells.
 pub async fn page_of(
-    archive: &dyn Store,
+    store: &dyn Store,
     request: &NotebookFileRequest,
     markdown: String,
 ) -> Result<String, EngineError> {
-    let row = stored_session(archive, &request.session).await?;
+    let row = stored_session(store, &request.session).await?;
     let brief = NotebookMetadata { shows_title: true, ..brief(&row, &NotebookState::default(), request.language) };
     let mut writer = Writer::new(request.form, brief);
     let cell = Cell { number: 1, id: "transcript".to_owned(), content: markdown, ..Cell::default() };
@@ -112,8 +112,8 @@ fn brief(row: &SessionRow, state: &NotebookState, language: Language) -> Noteboo
 
 /// The kernel that the script of a session specifies. If this release can no longer read the script, the default kernel, so that
 /// the notebook can still be exported.
-async fn kernel(archive: &dyn Store, row: &SessionRow) -> String {
-    let program = match Pinned::load(archive, &row.manifest).await {
+async fn kernel(store: &dyn Store, row: &SessionRow) -> String {
+    let program = match Pinned::load(store, &row.manifest).await {
         Ok(pinned) => pinned.check(parse(&pinned.script)).ok().and_then(|(program, _)| program),
         Err(_) => None,
     };

@@ -17,7 +17,7 @@ use crate::script::legacy_fields::current_spelling;
 use crate::script::limits::{budget, for_each, spanned, strategy};
 use crate::script::misplaced::misplaced;
 use crate::script::missing_root::missing_root_key;
-use crate::script::routes::{on_exit, triggers};
+use crate::script::route_parser::{on_exit, triggers};
 use crate::script::script::{History, RawAction, Script, WrittenPhase, WrittenTopic};
 use crate::script::skill::{WrittenSkill, skill, skills, technique};
 use crate::script::test::test::{WrittenTest, test};

@@ -7,7 +7,7 @@ use crate::script::fields::TextField;
 use crate::script::interrupted::OnInterrupted;
 use crate::script::kernel::WrittenKernel;
 use crate::script::limits::{WrittenBudget, WrittenForEach, WrittenStrategy};
-use crate::script::routes::{OnExit, WrittenTrigger};
+use crate::script::route_parser::{OnExit, WrittenTrigger};
 use crate::script::skill::{SkillItem, WrittenSkill};
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;

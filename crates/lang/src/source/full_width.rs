@@ -70,10 +70,10 @@ fn ascii_fix(file: &SourceFile, span: Span) -> Option<Fix> {
     if text.contains(['"', '\'', '#']) {
         return None;
     }
-    let mark = |c: char| MARKS.iter().find(|(mark, _)| *mark == c).map(|(_, ascii)| *ascii);
+    let to_ascii = |c: char| MARKS.iter().find(|(mark, _)| *mark == c).map(|(_, ascii)| *ascii);
     let edits = text.char_indices().filter_map(|(at, c)| {
         let span = Span::new(span.start + at, span.start + at + c.len_utf8());
-        mark(c).map(|ascii| {
+        to_ascii(c).map(|ascii| {
             let spaced = file.text().get(span.end..).is_some_and(|rest| rest.starts_with(' '));
             Edit::replace(span, if spaced { ascii.trim_end() } else { ascii })
         })

@@ -197,13 +197,13 @@ mod tests {
     use crate::template::text::AuthorTexts;
     use serde_json::json;
 
-    const MARK: &str = "00112233445566778899aabbccddeeff";
+    const NONCE: &str = "00112233445566778899aabbccddeeff";
 
     fn rendered(source: &str) -> (String, Marks) {
         let file = TemplateFile { place: "default".into(), name: "t_v1.md".into(), text: format!("{source}.") };
         let part = TemplateFile { place: "default".into(), name: "part.md".into(), text: "[{{ 用户命 }}]".into() };
         let marks = Arc::new(Marks::default());
-        let templates = Templates::new(&[file, part], MARK).unwrap().with_marks(Arc::clone(&marks));
+        let templates = Templates::new(&[file, part], NONCE).unwrap().with_marks(Arc::clone(&marks));
         let names = session_names(json!({ "用户名": "小林", "nothing": null, "object": { "a": 1 } }));
         let template = templates.get("t", 1).unwrap();
         let text = template.render(&names).unwrap_or_else(|error| panic!("{source}: {error}")).remove(0).content;
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn templates_with_marks_require_no_name() {
         let file = TemplateFile { place: "default".into(), name: "t_v1.md".into(), text: "{{ x }}".into() };
-        let templates = Templates::new(&[file], MARK).unwrap();
+        let templates = Templates::new(&[file], NONCE).unwrap();
         assert!(templates.get("t", 1).unwrap().mentioned().all(|(_, needed)| needed));
         let templates = templates.with_marks(Arc::default());
         assert!(templates.get("t", 1).unwrap().mentioned().all(|(_, needed)| !needed));

@@ -1,10 +1,10 @@
 //! Role markers: lines of the *source* that start a message of a role (docs/templates.md). Such a line in a value does not start a
-//! message, because before rendering the markers are replaced by sentinels with an unguessable mark.
+//! message, because before rendering the markers are replaced by sentinels with an unguessable nonce.
 
 use serde::{Deserialize, Serialize};
 
-/// The minimum length of the caller's mark, in bytes: 128 bits as hexadecimal digits.
-pub(crate) const MIN_MARK_BYTES: usize = 32;
+/// The minimum length of the caller's nonce, in bytes: 128 bits as hexadecimal digits.
+pub(crate) const MIN_NONCE_BYTES: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -47,10 +47,10 @@ pub(crate) struct Sentinels {
 }
 
 impl Sentinels {
-    /// Sentinels with `mark`; `None` unless it has at least [`MIN_MARK_BYTES`] ASCII letters and digits and nothing else.
-    pub(crate) fn new(mark: &str) -> Option<Self> {
-        let is_valid = mark.len() >= MIN_MARK_BYTES && mark.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        is_valid.then(|| Self { opening: format!("<!-- {mark} ") })
+    /// Sentinels with `nonce`; `None` unless it has at least [`MIN_NONCE_BYTES`] ASCII letters and digits and nothing else.
+    pub(crate) fn new(nonce: &str) -> Option<Self> {
+        let is_valid = nonce.len() >= MIN_NONCE_BYTES && nonce.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        is_valid.then(|| Self { opening: format!("<!-- {nonce} ") })
     }
 
     /// Replaces each marker line of `source` by a sentinel line. The number of lines does not change.
@@ -150,15 +150,15 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_could_be_guessed_or_parsed_is_rejected() {
-        for mark in [
+    fn a_nonce_that_could_be_guessed_or_parsed_is_rejected() {
+        for nonce in [
             "",
             "short",
             "0123456789abcdef0123456789abcde",
             "{{ 3456789abcdef0123456789abcdef }}",
             "0123456789abcdef 0123456789abcdef",
         ] {
-            assert!(Sentinels::new(mark).is_none(), "{mark}");
+            assert!(Sentinels::new(nonce).is_none(), "{nonce}");
         }
     }
 }

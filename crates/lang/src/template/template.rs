@@ -122,7 +122,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    const MARK: &str = "00112233445566778899aabbccddeeff";
+    const NONCE: &str = "00112233445566778899aabbccddeeff";
 
     fn templates(files: &[(&str, &str)]) -> Templates {
         let files: Vec<TemplateFile> = files
@@ -132,7 +132,7 @@ mod tests {
                 TemplateFile { place: place.into(), name: name.into(), text: (*text).into() }
             })
             .collect();
-        Templates::new(&files, MARK).unwrap()
+        Templates::new(&files, NONCE).unwrap()
     }
 
     fn names() -> TemplateNames {

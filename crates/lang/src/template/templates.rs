@@ -21,7 +21,7 @@ use crate::template::layers::{
 use crate::template::loaded::{DEFAULT_PREFIX, LoadedTemplate, is_outside, outside_message};
 use crate::template::mentions::{TemplateLibrary, mentioned};
 use crate::template::missing::Marks;
-use crate::template::roles::{MIN_MARK_BYTES, Sentinels};
+use crate::template::roles::{MIN_NONCE_BYTES, Sentinels};
 use crate::template::template::Template;
 use crate::template::uses::{Target, TargetKind, Uses};
 
@@ -42,15 +42,15 @@ pub struct Templates {
 }
 
 impl Templates {
-    /// Creates templates from pinned files. `mark` becomes part of the role markers: at least `MIN_MARK_BYTES` ASCII letters and
+    /// Creates templates from pinned files. `nonce` becomes part of the role markers: at least `MIN_NONCE_BYTES` ASCII letters and
     /// digits, unguessable and new for each process.
-    /// Errors: An invalid mark, a file with an invalid place or name, more or longer files than
+    /// Errors: An invalid nonce, a file with an invalid place or name, more or longer files than
     /// [`collect`](crate::template::layers::collect) returns. A mistake *inside* a file is an error of [`get`](Self::get)
     /// for the templates that need it (an invalid README.md in the folder does no harm); [`problems`](Self::problems)
     /// lists all.
-    pub fn new(files: &[TemplateFile], mark: &str) -> Result<Self, TemplateError> {
-        let sentinels = Sentinels::new(mark).ok_or_else(|| {
-            TemplateError::new(msg!("the mark of role markers must have at least {MIN_MARK_BYTES} letters and digits"))
+    pub fn new(files: &[TemplateFile], nonce: &str) -> Result<Self, TemplateError> {
+        let sentinels = Sentinels::new(nonce).ok_or_else(|| {
+            TemplateError::new(msg!("the mark of role markers must have at least {MIN_NONCE_BYTES} letters and digits"))
         })?;
         let mut by_name = HashMap::new();
         let mut loaded = Vec::with_capacity(files.len());
@@ -316,7 +316,7 @@ fn version_of(file: &str, name: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    const MARK: &str = "00112233445566778899aabbccddeeff";
+    const NONCE: &str = "00112233445566778899aabbccddeeff";
 
     fn files(files: &[(&str, &str)]) -> Vec<TemplateFile> {
         let file = |(path, text): &(&str, &str)| {
@@ -327,7 +327,7 @@ mod tests {
     }
 
     fn templates(list: &[(&str, &str)]) -> Templates {
-        Templates::new(&files(list), MARK).unwrap()
+        Templates::new(&files(list), NONCE).unwrap()
     }
 
     #[test]
@@ -435,7 +435,7 @@ mod tests {
             ("default/.md", ""),
             ("default/a.md", long.as_str()),
         ] {
-            assert!(Templates::new(&files(&[(path, text)]), MARK).is_err(), "{path}");
+            assert!(Templates::new(&files(&[(path, text)]), NONCE).is_err(), "{path}");
         }
         assert!(Templates::new(&[], "guess").unwrap_err().message.to_string().contains("mark"));
     }
@@ -453,7 +453,7 @@ mod tests {
         }
         for scheme in [None, Some("english")] {
             let files = crate::template::layers::collect(&Nothing, scheme).unwrap();
-            let templates = Templates::new(&files, MARK).unwrap();
+            let templates = Templates::new(&files, NONCE).unwrap();
             assert_eq!(templates.problems(), Vec::<&TemplateError>::new());
             for name in ["ai_ask", "ai_say", "ai_think", "ai_ask_monitor", "ai_say_monitor"] {
                 assert!(templates.get(name, 1).is_ok(), "{name}");

@@ -95,16 +95,16 @@ impl Masker {
 
     /// `text` with every sensitive value in it replaced by [`MASK`].
     pub fn text(&self, text: &str) -> String {
-        self.text_with_mark(text, MASK)
+        self.text_with_mask(text, MASK)
     }
 
-    /// Like [`text`](Self::text) with another mark than [`MASK`], for a text that may contain [`MASK`] itself.
-    pub fn text_with_mark(&self, text: &str, mark: &str) -> String {
+    /// Like [`text`](Self::text) with another mask than [`MASK`], for a text that may contain [`MASK`] itself.
+    pub fn text_with_mask(&self, text: &str, mask: &str) -> String {
         match &self.search {
-            Some(search) => search.replace_all(text, &vec![mark; self.needles.len()]),
+            Some(search) => search.replace_all(text, &vec![mask; self.needles.len()]),
             // If there are too many values to build the search, the complete text is masked.
             None if self.needles.is_empty() => text.to_owned(),
-            None => mark.to_owned(),
+            None => mask.to_owned(),
         }
     }
 

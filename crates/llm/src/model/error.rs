@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
-use crate::model::reply::PassedOver;
+use crate::model::reply::SkippedModel;
 
 /// Why there is no reply. `host` is the host and port only, without path or key. `attempts` counts the requests sent.
 ///
@@ -65,7 +65,7 @@ pub enum ModelError {
     },
     /// Neither a model nor any of its fallbacks replied.
     NoneAnswered {
-        passed_over: Vec<PassedOver>,
+        skipped_models: Vec<SkippedModel>,
     },
     Differs {
         key: Message,
@@ -108,8 +108,8 @@ impl ModelError {
     /// The number of requests sent; 0 for errors that occur before a request.
     pub fn attempts(&self) -> u32 {
         match self {
-            Self::NoneAnswered { passed_over } => {
-                passed_over.iter().fold(0, |sum, passed| sum.saturating_add(passed.attempts))
+            Self::NoneAnswered { skipped_models } => {
+                skipped_models.iter().fold(0, |sum, skipped| sum.saturating_add(skipped.attempts))
             }
             _ => self.clone().attempts_mut().map_or(0, |attempts| *attempts),
         }
@@ -230,11 +230,11 @@ impl ToMessage for ModelError {
                 msg!("the server at {host} does not respond like a model server: {message}")
             }
             Self::NoReply { key, help } => msg!("no reply for {key}: {help}"),
-            Self::NoneAnswered { passed_over } => {
-                let each = passed_over.iter().map(|passed| {
-                    Message::list(Joint::Colon, [Message::text(passed.model.as_str()), passed.error.clone()])
+            Self::NoneAnswered { skipped_models } => {
+                let each = skipped_models.iter().map(|skipped| {
+                    Message::list(Joint::Colon, [Message::text(skipped.model.as_str()), skipped.error.clone()])
                 });
-                msg!("none of the {} models answered: {}", passed_over.len(), Message::list(Joint::Semicolon, each))
+                msg!("none of the {} models answered: {}", skipped_models.len(), Message::list(Joint::Semicolon, each))
             }
             Self::Differs { key, file, diff } => {
                 msg!("the prompt of {key} differs from the one recorded in {file}:\n{diff}", diff = diff.clone())
@@ -314,9 +314,9 @@ mod tests {
             ModelError::TooLarge { host: host.clone(), limit: 4_194_304, attempts },
             ModelError::Protocol { host, message: "its response is not JSON".into(), attempts },
             ModelError::NoneAnswered {
-                passed_over: vec![
-                    PassedOver { model: "openai:a".into(), error: "returned 503".into(), attempts: 4 },
-                    PassedOver { model: "openai:b".into(), error: "cannot be reached".into(), attempts: 3 },
+                skipped_models: vec![
+                    SkippedModel { model: "openai:a".into(), error: "returned 503".into(), attempts: 4 },
+                    SkippedModel { model: "openai:b".into(), error: "cannot be reached".into(), attempts: 3 },
                 ],
             },
             ModelError::NoReply { key: "ask_name, call 3".into(), help: "there are 2 replies".into() },

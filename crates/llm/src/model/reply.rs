@@ -27,7 +27,7 @@ pub struct ModelReply {
     /// The provider that answered, if it is not the requested one.
     pub answered_by: Option<String>,
     /// The models that failed before it, in order.
-    pub passed_over: Vec<PassedOver>,
+    pub skipped_models: Vec<SkippedModel>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -39,7 +39,7 @@ pub struct Cost {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PassedOver {
+pub struct SkippedModel {
     pub model: String,
     pub error: Message,
     pub attempts: u32,

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 
 use crate::model::error::ModelError;
 use crate::model::provider::{LiveObserver, Provider, ReplyPolicy};
-use crate::model::reply::{ModelReply, PassedOver};
+use crate::model::reply::{ModelReply, SkippedModel};
 use crate::model::request::{ModelRequest, Purpose};
 
 pub struct Fallback {
@@ -47,7 +47,7 @@ impl Provider for Fallback {
     }
 
     async fn complete(&self, request: &ModelRequest, live: &mut dyn LiveObserver) -> Result<ModelReply, ModelError> {
-        let mut passed_over: Vec<PassedOver> = Vec::new();
+        let mut skipped_models: Vec<SkippedModel> = Vec::new();
         let mut error = match self.first.complete(request, live).await {
             Err(error) if tries_next(&error) => error,
             result => return result,
@@ -57,16 +57,16 @@ impl Provider for Fallback {
         for next in self.others.iter().filter(|other| other.answers(task.purpose, &task.action_id)) {
             let (from, to, kind) = (current.name(), next.name(), error.kind());
             tracing::debug!(from, to, kind, "asking the next model of the chain");
-            passed_over.push(failed_model(current.as_ref(), &error));
+            skipped_models.push(failed_model(current.as_ref(), &error));
             live.restart();
             match next.complete(request, live).await {
                 Ok(reply) => {
                     let earlier_attempts =
-                        passed_over.iter().fold(0_u32, |sum, model| sum.saturating_add(model.attempts));
+                        skipped_models.iter().fold(0_u32, |sum, model| sum.saturating_add(model.attempts));
                     return Ok(ModelReply {
                         attempts: reply.attempts.saturating_add(earlier_attempts),
                         answered_by: Some(next.name().to_owned()),
-                        passed_over,
+                        skipped_models,
                         ..reply
                     });
                 }
@@ -77,14 +77,14 @@ impl Provider for Fallback {
                 break;
             }
         }
-        if passed_over.is_empty() {
+        if skipped_models.is_empty() {
             return Err(error);
         }
-        passed_over.push(failed_model(current.as_ref(), &error));
-        Err(ModelError::NoneAnswered { passed_over })
+        skipped_models.push(failed_model(current.as_ref(), &error));
+        Err(ModelError::NoneAnswered { skipped_models })
     }
 }
 
-fn failed_model(provider: &dyn Provider, error: &ModelError) -> PassedOver {
-    PassedOver { model: provider.name().to_owned(), error: error.to_message(), attempts: error.attempts() }
+fn failed_model(provider: &dyn Provider, error: &ModelError) -> SkippedModel {
+    SkippedModel { model: provider.name().to_owned(), error: error.to_message(), attempts: error.attempts() }
 }

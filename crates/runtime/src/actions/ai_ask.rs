@@ -16,7 +16,7 @@ const PROMPT: PromptNames = PromptNames { common: &PROMPT_NAMES, names: &[], out
 pub(crate) struct AiAsk;
 
 impl Kind for AiAsk {
-    fn about(&self) -> KindInfo {
+    fn info(&self) -> KindInfo {
         KindInfo {
             name: "ai_ask",
             schema: include_str!("../../../../schemas/actions/ai_ask.json"),

@@ -15,7 +15,7 @@ const PROMPT: PromptNames = PromptNames { common: &PROMPT_NAMES, names: &["goal"
 pub(crate) struct AiSay;
 
 impl Kind for AiSay {
-    fn about(&self) -> KindInfo {
+    fn info(&self) -> KindInfo {
         KindInfo {
             name: "ai_say",
             schema: include_str!("../../../../schemas/actions/ai_say.json"),

@@ -32,7 +32,7 @@ struct Think {
 }
 
 impl Kind for AiThink {
-    fn about(&self) -> KindInfo {
+    fn info(&self) -> KindInfo {
         KindInfo {
             name: "ai_think",
             schema: include_str!("../../../../schemas/actions/ai_think.json"),

@@ -10,7 +10,7 @@ use bcc_lang::script::fields::Fields;
 pub(crate) struct BehaviorLoop;
 
 impl Kind for BehaviorLoop {
-    fn about(&self) -> KindInfo {
+    fn info(&self) -> KindInfo {
         KindInfo {
             name: "behavior_loop",
             schema: include_str!("../../../../schemas/actions/behavior_loop.json"),

@@ -94,7 +94,7 @@ struct Entered {
 }
 
 impl Kind for Condition {
-    fn about(&self) -> KindInfo {
+    fn info(&self) -> KindInfo {
         KindInfo {
             name: "condition",
             schema: include_str!("../../../../schemas/actions/condition.json"),

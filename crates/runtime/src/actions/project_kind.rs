@@ -37,7 +37,7 @@ impl ProjectKind {
 }
 
 impl Kind for ProjectKind {
-    fn about(&self) -> KindInfo {
+    fn info(&self) -> KindInfo {
         KindInfo {
             name: self.name,
             schema: PROJECT_SCHEMA,

@@ -16,7 +16,7 @@ pub(crate) struct SetKind;
 struct SetValues(Vec<Assignment>);
 
 impl Kind for SetKind {
-    fn about(&self) -> KindInfo {
+    fn info(&self) -> KindInfo {
         KindInfo {
             name: "set",
             schema: include_str!("../../../../schemas/actions/set.json"),

@@ -36,7 +36,7 @@ struct Called {
 }
 
 impl Kind for UseSkill {
-    fn about(&self) -> KindInfo {
+    fn info(&self) -> KindInfo {
         KindInfo {
             name: "use_skill",
             schema: include_str!("../../../../schemas/actions/use_skill.json"),

@@ -70,19 +70,19 @@ impl NotebookState {
     /// topic moves the location to its step, and completes the step of the previous topic if the session was still there. A
     /// topic that is not in the plan moves nothing. Returns whether anything changed.
     pub fn enter_topic(&mut self, phase: &str, topic: &str, plan: impl FnOnce() -> Workflow, at: &str) -> bool {
-        let home = format!("{phase}/{topic}");
-        if self.location.home == home && self.workflow.is_some() {
+        let topic_path = format!("{phase}/{topic}");
+        if self.location.topic_path == topic_path && self.workflow.is_some() {
             return false;
         }
         // A behavior ends with its topic.
         self.behavior_is_open = false;
         self.apply_pending_plan();
         let stage = self.workflow.get_or_insert_with(|| plan().cut()).stage_of(topic).map(|stage| stage.id.clone());
-        let previous_home = std::mem::replace(&mut self.location.home, home);
+        let previous_path = std::mem::replace(&mut self.location.topic_path, topic_path);
         let Some(stage) = stage else { return true };
         if let Some(step) = self.location.step_id.clone()
             && step != topic
-            && previous_home.ends_with(&format!("/{step}"))
+            && previous_path.ends_with(&format!("/{step}"))
         {
             self.mark_completed(step);
         }

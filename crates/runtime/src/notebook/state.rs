@@ -117,7 +117,8 @@ impl Default for Fsm {
 #[serde(default)]
 pub struct Location {
     /// The topic of the script from which the location was last set, as `phase/topic`. Entering a different topic changes it.
-    pub home: String,
+    #[serde(rename = "home")]
+    pub topic_path: String,
     pub stage_id: Option<String>,
     pub step_id: Option<String>,
     /// The current behavior, or the last one.

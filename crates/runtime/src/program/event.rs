@@ -13,7 +13,7 @@ use crate::program::outcome::Outcome;
 use crate::program::recorder::RecordedExchange;
 use crate::program::shown_cell::ShownCell;
 use bcc_lang::value::mask::Masker;
-use bcc_llm::model::reply::PassedOver;
+use bcc_llm::model::reply::SkippedModel;
 
 /// Something that happened in a session.
 #[derive(Clone, Debug, Serialize)]
@@ -63,12 +63,13 @@ pub enum Event {
         #[serde(flatten)]
         outcome: Box<Outcome>,
     },
-    Routed {
+    #[serde(rename = "routed")]
+    RouteTaken {
         reason: &'static str,
         route: String,
         from: String,
         why: Message,
-        /// The level of the `on_exit` table with the route, as in [`crate::program::routes::RouteLevel::name`]; none if no table had
+        /// The level of the `on_exit` table with the route, as in [`crate::program::route_table::RouteLevel::name`]; none if no table had
         /// one, and for what follows from a route that was reported before.
         #[serde(skip_serializing_if = "Option::is_none")]
         table: Option<&'static str>,
@@ -178,7 +179,7 @@ pub enum Speaker {
 }
 
 impl Speaker {
-    /// The name in events, exports and the archive.
+    /// The name in events, exports and the store.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ai => "ai",
@@ -197,8 +198,8 @@ pub struct ModelCall {
     /// The provider and its model: the one that answered.
     pub model: String,
     /// The models that were tried before it without success, in order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub passed_over: Vec<PassedOver>,
+    #[serde(rename = "passed_over", skip_serializing_if = "Vec::is_empty")]
+    pub skipped_models: Vec<SkippedModel>,
     /// Tokens of the prompt, if the provider counted them.
     pub tokens_in: Option<u64>,
     /// Tokens of the reply, if the provider counted them.
@@ -256,9 +257,9 @@ impl ModelCall {
         let mut warnings = Vec::new();
         // If no model answered, the error lists them all.
         let answered = self.parse_retry_count.is_some();
-        if let Some(first) = self.passed_over.first().filter(|_| answered) {
-            let reason = |passed: &PassedOver| msg!("`{}` did not reply ({})", passed.model, passed.error);
-            let reasons = Message::list(Joint::Semicolon, self.passed_over.iter().map(reason));
+        if let Some(first) = self.skipped_models.first().filter(|_| answered) {
+            let reason = |skipped: &SkippedModel| msg!("`{}` did not reply ({})", skipped.model, skipped.error);
+            let reasons = Message::list(Joint::Semicolon, self.skipped_models.iter().map(reason));
             let message = msg!("{reasons}; `{}` was used instead of `{}`", self.model, first.model);
             warnings.push(Event::Warning { code: "model-fallback", message, help: None });
         }
@@ -322,7 +323,7 @@ impl Event {
             Self::VariableSet { .. } => "variable_set",
             Self::ModelCall(_) => "model_call",
             Self::Outcome { .. } => "outcome",
-            Self::Routed { .. } => "routed",
+            Self::RouteTaken { .. } => "routed",
             Self::Triggered { .. } => "triggered",
             Self::Orchestrated { .. } => "orchestrated",
             Self::MonitorFeedback { .. } => "monitor_feedback",

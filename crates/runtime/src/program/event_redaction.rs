@@ -41,8 +41,8 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
         Event::ModelCall(call) => {
             fields(&mut call.debug_info);
             optional_message(&mut call.error);
-            for passed in &mut call.passed_over {
-                message(&mut passed.error);
+            for skipped in &mut call.skipped_models {
+                message(&mut skipped.error);
             }
         }
         Event::Cell(cell) => {
@@ -76,7 +76,7 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
         | Event::Skipped { .. }
         | Event::MessageDiscarded { .. }
         | Event::Message { .. }
-        | Event::Routed { .. }
+        | Event::RouteTaken { .. }
         | Event::Triggered { .. }
         | Event::BudgetReached { .. }
         | Event::Waiting { .. }

@@ -267,8 +267,8 @@ impl Turn<'_> {
     fn no_reply(&self, mut call: ModelCall, error: ModelError) -> ActionError {
         call.error = Some(error.to_message());
         call.attempts = error.attempts();
-        if let ModelError::NoneAnswered { passed_over } = &error {
-            call.passed_over.clone_from(passed_over);
+        if let ModelError::NoneAnswered { skipped_models } = &error {
+            call.skipped_models.clone_from(skipped_models);
         }
         self.emit_call(call);
         ActionError::Model(error)

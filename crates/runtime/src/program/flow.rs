@@ -29,8 +29,8 @@ pub enum Flow {
     Enter(StepBlock),
     /// Run this skill first, in its own scope; its outputs are passed to this action's next turn as `extracted_variables`.
     Call(Call),
-    /// The action is not done, but something prevents it from continuing, and a table has a route for that (`routed` of the turn lists
-    /// it). If the route leads back to this action, its next turn finds `resumed`.
+    /// The action is not done, but something prevents it from continuing, and a table has a route for that (the turn lists these reasons in
+    /// `reasons_with_route`). If the route leads back to this action, its next turn finds `resumed`.
     Exit(Box<Outcome>),
     /// The action is done and chose where the session continues: at the topic or phase with this id, for this reason.
     Goto(Box<Outcome>, String, Message),

@@ -34,22 +34,22 @@ pub struct KindInfo {
 
 /// A registered kind. The rest of the crate accesses kinds only through this trait and never by name.
 pub trait Kind: Sync {
-    fn about(&self) -> KindInfo;
+    fn info(&self) -> KindInfo;
 
     fn name(&self) -> &'static str {
-        self.about().name
+        self.info().name
     }
 
     fn schema(&self) -> &'static str {
-        self.about().schema
+        self.info().schema
     }
 
     fn page(&self) -> &'static str {
-        self.about().page
+        self.info().page
     }
 
     fn exits(&self) -> &'static [&'static str] {
-        self.about().exits
+        self.info().exits
     }
 
     /// What its templates receive; `None` for a kind that calls no model.

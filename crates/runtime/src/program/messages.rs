@@ -67,7 +67,7 @@ pub(crate) fn read_and_note(
     if let Some(answered_by) = &reply.answered_by {
         call.model.clone_from(answered_by);
     }
-    call.passed_over.clone_from(&reply.passed_over);
+    call.skipped_models.clone_from(&reply.skipped_models);
     let reading = read(&reply.text, shape, repair);
     match &reading {
         Ok(read) => {

@@ -34,7 +34,7 @@ pub mod recheck;
 pub mod recorder;
 pub mod resource;
 pub mod retry_state;
-pub mod routes;
+pub mod route_table;
 pub mod services;
 pub mod shown_cell;
 pub mod stored_event;

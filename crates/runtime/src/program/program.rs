@@ -7,7 +7,7 @@ use crate::notebook::kernel::contract::KernelSettings;
 use crate::program::action::Action;
 use crate::program::custom::CustomKind;
 use crate::program::limits::{Budget, ForEach, Priority, Strategy};
-use crate::program::routes::{RouteTable, Trigger};
+use crate::program::route_table::{RouteTable, Trigger};
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::interrupted::OnInterrupted;
 use bcc_lang::source::span::Span;

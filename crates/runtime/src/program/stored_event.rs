@@ -21,7 +21,7 @@ impl Event {
     fn messages(&self) -> Vec<(&str, &Message)> {
         match self {
             Self::Skipped { why, .. }
-            | Self::Routed { why, .. }
+            | Self::RouteTaken { why, .. }
             | Self::Triggered { why, .. }
             | Self::Orchestrated { why, .. }
             | Self::Behavior { why, .. }

@@ -63,7 +63,7 @@ pub struct TurnResources<'a> {
     pub recent: &'a RecentTranscript,
     pub services: &'a Services,
     /// The reasons for which a table has a route that leads away from an unfinished action.
-    pub routed: &'a [ExitReason],
+    pub reasons_with_route: &'a [ExitReason],
     /// Whether the action continues after something else ran since its last turn.
     pub resumed: bool,
     /// The monitor's advice, as text for a prompt. A turn that calls a model with it uses it up.

@@ -27,24 +27,24 @@ impl Session {
     /// # Errors
     /// If the store fails. The session object must then be dropped; the stored session is intact.
     pub(crate) async fn commit(&mut self, draft: CommitDraft) -> Result<(), RunError> {
-        // Until the rows are written, this state is ahead of the store. If the store fails, or this future is dropped during the write,
+        // Until the rows are written, this state is newer than the store. If the store fails, or this future is dropped during the write,
         // it is unknown whether the commit was made, so this object must not continue.
-        self.ahead = true;
+        self.commit_pending = true;
         let prepared = self.prepare(draft)?;
-        if let Err(error) = self.archive.commit(&self.id, &prepared.commit).await {
+        if let Err(error) = self.store.commit(&self.id, &prepared.commit).await {
             if let Some(recorder) = &self.services.recorder {
                 recorder.take_back();
             }
             return Err(error.into());
         }
         self.committed(prepared);
-        self.ahead = false;
+        self.commit_pending = false;
         Ok(())
     }
 
     /// Rejects further use of a state that may differ from the stored one.
     pub(crate) fn ensure_consistent(&self) -> Result<(), RunError> {
-        if self.ahead { Err(RunError::Ahead(self.id.clone())) } else { Ok(()) }
+        if self.commit_pending { Err(RunError::CommitInterrupted(self.id.clone())) } else { Ok(()) }
     }
 
     /// The rows of a draft. Its exchanges with models are recorded first, if the session is recorded.
@@ -96,7 +96,7 @@ impl Session {
             recorder.record(&calls, &self.masker).map_err(RunError::Recording)?;
         }
         self.head.monitors = self.mailbox.pending();
-        self.head.monitors.extend(self.next_job.as_ref().map(|job| job.about.clone()));
+        self.head.monitors.extend(self.next_job.as_ref().map(|job| job.request.clone()));
         self.head.monitors.extend(self.deferred.0.iter().cloned());
         self.head.planning = self.planner.pending().or_else(|| self.deferred.1.clone());
         let (frames_put, frames_removed) = self.frames.take_changes().map_err(unwritable)?;

@@ -10,7 +10,7 @@ use bcc_store::error::StoreError;
 pub enum RunError {
     /// The store failed.
     #[error(transparent)]
-    Archive(#[from] StoreError),
+    Store(#[from] StoreError),
     /// The stored data cannot be read as a session of this release.
     #[error("session `{id}` cannot be read from the store: {what}")]
     Unreadable {
@@ -25,7 +25,7 @@ pub enum RunError {
     Final { id: String, status: &'static str },
     /// A commit of this session failed or was interrupted, so this process's state may differ from the stored one.
     #[error("session `{0}` was interrupted during a commit; open it again")]
-    Ahead(String),
+    CommitInterrupted(String),
     /// The session was to be resumed with a budget that is already used up.
     #[error("session `{id}` cannot continue with this budget: {what} are already used")]
     BudgetTooSmall {
@@ -44,7 +44,7 @@ pub enum RunError {
 impl ToMessage for RunError {
     fn to_message(&self) -> Message {
         match self {
-            Self::Archive(error) => error.to_message(),
+            Self::Store(error) => error.to_message(),
             Self::Unreadable { id, what } => {
                 msg!("session `{id}` cannot be read from the store: {what}", what = what.clone())
             }
@@ -52,7 +52,7 @@ impl ToMessage for RunError {
             Self::Final { id, status } => {
                 msg!("session `{id}` cannot continue: its status is `{status}`", status = Message::word(status))
             }
-            Self::Ahead(id) => msg!("session `{0}` was interrupted during a commit; open it again", id),
+            Self::CommitInterrupted(id) => msg!("session `{0}` was interrupted during a commit; open it again", id),
             Self::BudgetTooSmall { id, what } => {
                 msg!("session `{id}` cannot continue with this budget: {what} are already used", what = what.clone())
             }

@@ -11,9 +11,9 @@ use serde_json::Value;
 use crate::program::flow::OpenEffect;
 use crate::program::orchestration::plans::Plans;
 use crate::program::outcome::{ExitReason, Outcome};
-use crate::run::monitors::{Advice, Mood};
+use crate::run::monitors::{Advice, TrendPoint};
 use crate::run::time::TopicTime;
-use bcc_lang::script::routes::RouteTarget;
+use bcc_lang::script::route_parser::RouteTarget;
 use bcc_store::rows::FrameRow;
 
 /// The key of the frame of the session itself.
@@ -80,8 +80,8 @@ pub(crate) struct Frame {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
     /// Of an action: whether its condition could not be evaluated, so that it has not started.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub barred: bool,
+    #[serde(default, rename = "barred", skip_serializing_if = "std::ops::Not::not")]
+    pub condition_failed: bool,
     /// Of an action: the external effect that it announced and that is not closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<OpenEffect>,
@@ -91,9 +91,9 @@ pub(crate) struct Frame {
     /// Of a topic or skill: a monitor's advice that waits for the next turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<Box<Advice>>,
-    /// Of a topic or skill: the person's mood according to the newest metrics, the newest last.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub moods: Vec<Mood>,
+    /// Of a topic or skill: the trend of the newest metrics about the person, the newest last.
+    #[serde(default, rename = "moods", skip_serializing_if = "Vec::is_empty")]
+    pub trend: Vec<TrendPoint>,
     /// Of a topic or skill: the last analyzed metrics of each action, as a digest.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub analysed: BTreeMap<String, u64>,
@@ -121,7 +121,8 @@ pub(crate) enum Insertion {
     /// The parent action called it, and receives its outputs in its next turn.
     Called,
     /// A route of the parent action inserted it.
-    Routed {
+    #[serde(rename = "routed")]
+    ByRoute {
         reason: ExitReason,
         /// Whether the action was done.
         completed: bool,

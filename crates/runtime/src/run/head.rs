@@ -80,11 +80,11 @@ pub struct Head {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overdrawn: Option<String>,
     /// Possibly circular routes since the newest answer.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub hops: u32,
+    #[serde(default, rename = "hops", skip_serializing_if = "is_zero")]
+    pub route_hops: u32,
     /// Descriptions of the newest of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub way: Vec<String>,
+    #[serde(default, rename = "way", skip_serializing_if = "Vec::is_empty")]
+    pub recent_routes: Vec<String>,
     /// Analyses that were requested and have no result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub monitors: Vec<PendingAnalysis>,
@@ -118,5 +118,43 @@ impl Head {
             active_ms: self.ms,
             reason,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::run::frames::Frame;
+    use crate::run::monitors::Advice;
+
+    /// Stores of earlier releases have these names.
+    #[test]
+    fn renamed_fields_keep_their_names_in_the_store() {
+        let plan = json!({ "home": "p/t", "action_id": "a", "round": 1, "analysis": null });
+        let read: RequestedPlan = serde_json::from_value(plan.clone()).unwrap();
+        assert_eq!(serde_json::to_value(read).unwrap(), plan);
+
+        let advice = json!({
+            "seq": 2, "about": 1, "text": "", "action_id": "a", "action_type": "ai_ask", "round": 1, "analysis": null,
+        });
+        let read: Advice = serde_json::from_value(advice.clone()).unwrap();
+        assert_eq!(serde_json::to_value(read).unwrap(), advice);
+
+        let head = Head { route_hops: 1, recent_routes: vec!["a → retry".into()], ..Head::default() };
+        let stored = serde_json::to_value(&head).unwrap();
+        assert_eq!((&stored["hops"], &stored["way"]), (&json!(1), &json!(["a → retry"])));
+        assert_eq!(serde_json::from_value::<Head>(stored).unwrap(), head);
+
+        let mut stored = serde_json::to_value(Frame::default()).unwrap();
+        let fields = json!({
+            "barred": true, "moods": [{ "engagement": "", "emotion": "" }],
+            "insertion": { "routed": { "reason": "off_topic", "completed": false, "then": null } },
+        });
+        stored.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let read: Frame = serde_json::from_value(stored.clone()).unwrap();
+        assert!(read.condition_failed && read.trend.len() == 1);
+        assert_eq!(serde_json::to_value::<Frame>(read).unwrap(), stored);
     }
 }

@@ -142,8 +142,8 @@ impl Session {
                 }
                 Ok(())
             }
-            Some(Insertion::Routed { reason, completed, then, failure }) => {
-                self.go_on(program, &above, (reason, completed), then, failure, draft)
+            Some(Insertion::ByRoute { reason, completed, then, failure }) => {
+                self.continue_after_insertion(program, &above, (reason, completed), then, failure, draft)
             }
             Some(Insertion::Triggered { ends, failure, .. }) => self.trigger_done(program, &above, ends, failure),
         }
@@ -193,8 +193,8 @@ impl Session {
                 self.trigger_done(program, &above, ends, failure)
             }
             // After the last action only the session can have a table.
-            Some(Insertion::Routed { .. }) => {
-                self.decide(program, &above, Outcome::failed(&error.message), Some(error), draft)
+            Some(Insertion::ByRoute { .. }) => {
+                self.continue_after_outcome(program, &above, Outcome::failed(&error.message), Some(error), draft)
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::program::event::mask;
 use crate::run::frames::{Frame, FrameTarget, Insertion, component, id_of, lineage, parent, public_path};
-use crate::run::routes::MAX_HOPS;
+use crate::run::routing::MAX_HOPS;
 use crate::run::session::Session;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,13 +121,13 @@ impl Session {
     }
 
     /// The number of possibly circular routes since the newest answer, and its limit.
-    pub fn hops(&self) -> (u32, u32) {
-        (self.head.hops, MAX_HOPS)
+    pub fn route_hops(&self) -> (u32, u32) {
+        (self.head.route_hops, MAX_HOPS)
     }
 
     /// Descriptions of the newest of those routes.
     pub fn recent_routes(&self) -> &[String] {
-        &self.head.way
+        &self.head.recent_routes
     }
 
     /// The triggers that fired, and how often.
@@ -148,10 +148,10 @@ fn component_above(key: &str) -> &str {
 fn brought_by(insertion: &Insertion, above: &str) -> String {
     match insertion {
         Insertion::Called => format!("called by {above}"),
-        Insertion::Routed { reason, then: Some(then), .. } => {
+        Insertion::ByRoute { reason, then: Some(then), .. } => {
             format!("inserted for {} of {above}, then: {then}", reason.name())
         }
-        Insertion::Routed { reason, then: None, .. } => format!("inserted for {} of {above}", reason.name()),
+        Insertion::ByRoute { reason, then: None, .. } => format!("inserted for {} of {above}", reason.name()),
         Insertion::Triggered { trigger, ends, .. } => {
             let then = if *ends { "end" } else { "resume" };
             format!("inserted by the trigger {trigger}, then: {then}")

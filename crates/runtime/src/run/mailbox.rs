@@ -20,7 +20,8 @@ use crate::program::monitor::{Monitor, MonitorContext};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PendingAnalysis {
     /// The key of the frame of the topic (or skill) whose next turn may use the advice.
-    pub home: String,
+    #[serde(rename = "home")]
+    pub visit_key: String,
     /// The sequence number of the analyzed outcome.
     pub seq: u64,
     #[serde(flatten)]
@@ -29,7 +30,7 @@ pub struct PendingAnalysis {
 
 /// An analysis to run.
 pub struct Job {
-    pub about: PendingAnalysis,
+    pub request: PendingAnalysis,
     pub monitor: &'static dyn Monitor,
     pub context: MonitorContext,
 }
@@ -37,16 +38,16 @@ pub struct Job {
 /// A finished analysis.
 #[derive(Clone, Debug)]
 pub struct FinishedAnalysis {
-    pub about: PendingAnalysis,
+    pub request: PendingAnalysis,
     /// The result; the empty analysis after any failure.
     pub result: AnalysisResult,
-    /// The advice for the next prompt of its home; `None` if there is none.
+    /// The advice for the next prompt in its topic or skill; `None` if there is none.
     pub feedback: Option<String>,
     /// Whether it requests a new plan of the remaining topic.
     pub orchestrate: bool,
 }
 
-/// One action of one visit of a topic: its home and its id.
+/// One action of one visit of a topic: the key of its frame, and the id of the action.
 type Key = (String, String);
 
 #[derive(Default)]
@@ -72,7 +73,7 @@ struct State {
 }
 
 struct Running {
-    about: PendingAnalysis,
+    request: PendingAnalysis,
     task: Option<AbortHandle>,
 }
 
@@ -80,18 +81,18 @@ impl Mailbox {
     /// Starts an analysis, or queues it behind the one that runs for the same action. Does nothing if these metrics are being
     /// analyzed or were analyzed last. Must be called inside a tokio runtime; otherwise the result is empty.
     pub fn start(&self, job: Job) {
-        let key = key(&job.about);
-        let metrics = &job.about.watched.metrics;
+        let key = key(&job.request);
+        let metrics = &job.request.watched.metrics;
         let mut state = self.shared.state();
         if let Some(running) = state.running.get(&key) {
-            if running.about.watched.metrics == *metrics {
+            if running.request.watched.metrics == *metrics {
                 // The running analysis has the same metrics, so the queued one is outdated.
                 state.waiting.remove(&key);
             } else {
                 state.waiting.insert(key, job);
             }
         } else if state.last.get(&key) != Some(metrics) {
-            state.running.insert(key, Running { about: job.about.clone(), task: None });
+            state.running.insert(key, Running { request: job.request.clone(), task: None });
             drop(state);
             spawn(&self.shared, job);
         }
@@ -117,18 +118,18 @@ impl Mailbox {
     /// them again.
     pub fn pending(&self) -> Vec<PendingAnalysis> {
         let state = self.shared.state();
-        let running = state.running.values().map(|running| &running.about);
-        let waiting = state.waiting.values().map(|job| &job.about);
-        let arrived = state.arrivals.iter().map(|arrival| &arrival.about);
+        let running = state.running.values().map(|running| &running.request);
+        let waiting = state.waiting.values().map(|job| &job.request);
+        let arrived = state.arrivals.iter().map(|arrival| &arrival.request);
         let mut pending: Vec<PendingAnalysis> = running.chain(waiting).chain(arrived).cloned().collect();
-        pending.sort_by_key(|about| about.seq);
+        pending.sort_by_key(|request| request.seq);
         pending
     }
 
-    /// Forgets the last metrics of a home that has ended, so that memory does not grow with the session. Running analyses continue, and
-    /// their results go into the history.
-    pub fn forget(&self, home: &str) {
-        self.shared.state().last.retain(|(owner, _), _| owner != home);
+    /// Forgets the last metrics of a topic or skill that has ended, so that memory does not grow with the session. Running analyses
+    /// continue, and their results go into the history.
+    pub fn forget(&self, visit_key: &str) {
+        self.shared.state().last.retain(|(owner, _), _| owner != visit_key);
     }
 }
 
@@ -152,7 +153,7 @@ impl Shared {
 /// A running task. Dropping it reports its end, however it ends, so that a monitor that panics blocks nothing.
 struct RunningTask {
     shared: Arc<Shared>,
-    about: PendingAnalysis,
+    request: PendingAnalysis,
     result: Option<FinishedAnalysis>,
 }
 
@@ -164,7 +165,7 @@ impl RunningTask {
 
 impl Drop for RunningTask {
     fn drop(&mut self) {
-        let key = key(&self.about);
+        let key = key(&self.request);
         let mut state = self.shared.state();
         if state.closed {
             return;
@@ -172,21 +173,21 @@ impl Drop for RunningTask {
         state.running.remove(&key);
         let arrival = self.result.take().unwrap_or_else(|| {
             error!(
-                action_id = self.about.watched.action_id,
+                action_id = self.request.watched.action_id,
                 "a monitor ended without a result, and its advice is empty"
             );
-            empty_result(self.about.clone())
+            empty_result(self.request.clone())
         });
         // A failed analysis may be retried with the same metrics.
         if arrival.result.succeeded() {
-            state.last.insert(key.clone(), self.about.watched.metrics.clone());
+            state.last.insert(key.clone(), self.request.watched.metrics.clone());
         }
         state.arrivals.push_back(arrival);
         let last = state.last.get(&key);
-        let next = state.waiting.get(&key).is_some_and(|job| last != Some(&job.about.watched.metrics));
+        let next = state.waiting.get(&key).is_some_and(|job| last != Some(&job.request.watched.metrics));
         let next = state.waiting.remove(&key).filter(|_| next);
         if let Some(job) = &next {
-            state.running.insert(key, Running { about: job.about.clone(), task: None });
+            state.running.insert(key, Running { request: job.request.clone(), task: None });
         }
         drop(state);
         self.shared.arrived.notify_one();
@@ -199,29 +200,29 @@ impl Drop for RunningTask {
 /// Starts a task that is already in `running`. The state must not be locked: a runtime that is shutting down drops the task at
 /// once, which then locks the state.
 fn spawn(shared: &Arc<Shared>, job: Job) {
-    let Job { about, monitor, context } = job;
-    let (key, seq) = (key(&about), about.seq);
-    let running_task = RunningTask { shared: Arc::clone(shared), about: about.clone(), result: None };
+    let Job { request, monitor, context } = job;
+    let (key, seq) = (key(&request), request.seq);
+    let running_task = RunningTask { shared: Arc::clone(shared), request: request.clone(), result: None };
     let Ok(runtime) = Handle::try_current() else { return };
     let task = runtime.spawn(async move {
-        let analysed = monitor.analyze_with_llm(&about.watched, &context).await;
+        let analysed = monitor.analyze_with_llm(&request.watched, &context).await;
         let texts = analysed.feedback_texts.clone().unwrap_or_else(|| monitor.feedback_texts());
         let feedback = monitor.build_feedback_prompt(&analysed.analysis, &texts);
         let orchestrate = monitor.should_trigger_orchestration(&analysed.analysis);
-        running_task.done(FinishedAnalysis { about, result: analysed, feedback, orchestrate });
+        running_task.done(FinishedAnalysis { request, result: analysed, feedback, orchestrate });
     });
     let mut state = shared.state();
     if state.closed {
         task.abort();
-    } else if let Some(running) = state.running.get_mut(&key).filter(|running| running.about.seq == seq) {
+    } else if let Some(running) = state.running.get_mut(&key).filter(|running| running.request.seq == seq) {
         running.task = Some(task.abort_handle());
     }
 }
 
-fn empty_result(about: PendingAnalysis) -> FinishedAnalysis {
-    FinishedAnalysis { about, result: AnalysisResult::default(), feedback: None, orchestrate: false }
+fn empty_result(request: PendingAnalysis) -> FinishedAnalysis {
+    FinishedAnalysis { request, result: AnalysisResult::default(), feedback: None, orchestrate: false }
 }
 
-fn key(about: &PendingAnalysis) -> Key {
-    (about.home.clone(), about.watched.action_id.clone())
+fn key(request: &PendingAnalysis) -> Key {
+    (request.visit_key.clone(), request.watched.action_id.clone())
 }

@@ -18,7 +18,7 @@ pub mod orchestrate;
 pub mod planner;
 pub mod position;
 pub mod resume;
-pub mod routes;
+pub mod routing;
 pub mod session;
 pub mod start;
 pub mod step_control;

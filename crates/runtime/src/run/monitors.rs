@@ -35,8 +35,9 @@ const MAX_METRIC_CHARS: usize = 2000;
 pub struct Advice {
     /// The sequence number of the event with the advice.
     pub seq: u64,
-    /// The sequence number of the outcome that it is about; the newer advice counts.
-    pub about: u64,
+    /// The sequence number of the analyzed outcome; the newer advice counts.
+    #[serde(rename = "about")]
+    pub outcome_seq: u64,
     /// The text for the prompt.
     pub text: String,
     /// The action of the analyzed turn.
@@ -46,9 +47,9 @@ pub struct Advice {
     pub analysis: Value,
 }
 
-/// The person's mood according to the metrics of one turn.
+/// The part of the metrics of one turn that monitors see as a trend.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mood {
+pub struct TrendPoint {
     pub engagement: String,
     pub emotion: String,
 }
@@ -87,12 +88,12 @@ impl Session {
 
     pub(crate) fn record_analysis(&mut self, arrival: FinishedAnalysis, draft: &mut CommitDraft) {
         let FinishedAnalysis {
-            about: PendingAnalysis { home, seq: about, watched },
+            request: PendingAnalysis { visit_key, seq: outcome_seq, watched },
             result: analysed,
             feedback,
             orchestrate,
         } = arrival;
-        let mut place = self.place_of(&home);
+        let mut place = self.place_of(&visit_key);
         place.action_id = Some(watched.action_id.clone());
         place.round = Some(watched.round);
         let worked = analysed.succeeded();
@@ -116,13 +117,14 @@ impl Session {
         let seq = self.last_seq + draft.events.len() as u64;
         if orchestrate {
             let (action_id, round) = (watched.action_id.clone(), watched.round);
-            let plan_request = RequestedPlan { home: home.clone(), action_id, round, analysis: analysis.clone() };
+            let plan_request =
+                RequestedPlan { visit_key: visit_key.clone(), action_id, round, analysis: analysis.clone() };
             if let Some(why) = self.ask_for_plan(plan_request) {
                 Self::report_no_plan(&place, why, draft);
             }
         }
-        let Some(frame) = self.frames.change(&home) else {
-            self.mailbox.forget(&home);
+        let Some(frame) = self.frames.change(&visit_key) else {
+            self.mailbox.forget(&visit_key);
             return;
         };
         if worked {
@@ -130,17 +132,17 @@ impl Session {
         }
         let Some(text) = feedback else {
             // The new analysis outdates the older advice.
-            let outdated = |advice: &Advice| advice.action_id == watched.action_id && advice.about < about;
+            let outdated = |advice: &Advice| advice.action_id == watched.action_id && advice.outcome_seq < outcome_seq;
             if worked && frame.advice.as_deref().is_some_and(outdated) {
                 frame.advice = None;
             }
             return;
         };
-        if frame.advice.as_ref().is_some_and(|advice| advice.about > about) {
+        if frame.advice.as_ref().is_some_and(|advice| advice.outcome_seq > outcome_seq) {
             return;
         }
         let WatchedTurn { action_id, action_type, round, .. } = watched;
-        frame.advice = Some(Box::new(Advice { seq, about, text, action_id, action_type, round, analysis }));
+        frame.advice = Some(Box::new(Advice { seq, outcome_seq, text, action_id, action_type, round, analysis }));
     }
 
     /// Counts and reports model calls that were made in the background.
@@ -155,9 +157,9 @@ impl Session {
         }
     }
 
-    /// Removes the advice in the frame `home` after it reached a prompt, in the same commit as the turn that used it.
-    pub(crate) fn advice_used(&mut self, home: &str, place: &EventLocation, draft: &mut CommitDraft) {
-        let Some(advice) = self.frames.change(home).and_then(|frame| frame.advice.take()) else { return };
+    /// Removes the advice in the frame `visit_key` after it reached a prompt, in the same commit as the turn that used it.
+    pub(crate) fn advice_used(&mut self, visit_key: &str, place: &EventLocation, draft: &mut CommitDraft) {
+        let Some(advice) = self.frames.change(visit_key).and_then(|frame| frame.advice.take()) else { return };
         let Advice { seq, action_id, action_type, round, analysis, .. } = *advice;
         let event = Event::MonitorFeedback { action_id, action_type, round, analysis, used: true, feedback: Some(seq) };
         draft.event(place, event);
@@ -191,8 +193,8 @@ impl Session {
         // Checked first, because usually there is a monitor for the complete session or none.
         self.services.models.monitor(&position.step.id)?;
         let metrics = shortened(config.monitor.parse_metrics(outcome)?);
-        let moods = self.record_mood(&position.home, &metrics);
-        let analysed = self.frames.get(&position.home).and_then(|home| home.analysed.get(&position.step.id));
+        let trend = self.record_trend_point(&position.visit_key, &metrics);
+        let analysed = self.frames.get(&position.visit_key).and_then(|frame| frame.analysed.get(&position.step.id));
         if analysed == Some(&digest(&metrics)) {
             return None;
         }
@@ -218,16 +220,16 @@ impl Session {
             progress_suggestion: outcome.progress_suggestion,
             exit_reason: outcome.exit_reason,
             target_variables: config.targets.clone(),
-            engagement_trend: moods.iter().map(|mood| mood.engagement.clone()).collect(),
-            emotion_trend: moods.iter().map(|mood| mood.emotion.clone()).collect(),
+            engagement_trend: trend.iter().map(|point| point.engagement.clone()).collect(),
+            emotion_trend: trend.iter().map(|point| point.emotion.clone()).collect(),
             user_feedback_history: answers,
             strategy: strategy_text(&strategy.text),
             min_completeness_requirement: strategy_text(&strategy.min_completeness_requirement),
             retry_strategy: strategy_text(&strategy.retry_strategy),
             max_retry_count: strategy.retries(),
         };
-        let about = PendingAnalysis { home: position.home.clone(), seq, watched };
-        self.job(program, config, about, names)
+        let request = PendingAnalysis { visit_key: position.visit_key.clone(), seq, watched };
+        self.job(program, config, request, names)
     }
 
     /// The job of a monitor; `None` if no model answers it.
@@ -235,21 +237,21 @@ impl Session {
         &self,
         program: &Arc<Program>,
         config: &WatchedConfig,
-        about: PendingAnalysis,
+        request: PendingAnalysis,
         names: TemplateNames,
     ) -> Option<Job> {
         let context = MonitorContext {
             program: Arc::clone(program),
             names,
             shape: config.shape.clone(),
-            provider: self.services.models.monitor(&about.watched.action_id)?,
+            provider: self.services.models.monitor(&request.watched.action_id)?,
             models: Arc::clone(&self.services.models),
             clock: Arc::clone(&self.services.clock),
-            seq: about.seq,
+            seq: request.seq,
             limit: DEFAULT_MONITOR_TIMEOUT,
             recording: self.services.recorder.is_some(),
         };
-        Some(Job { about, monitor: config.monitor, context })
+        Some(Job { request, monitor: config.monitor, context })
     }
 
     /// Restarts the analyses that had no result when the session was stored.
@@ -262,16 +264,16 @@ impl Session {
         let program = Arc::clone(&self.program);
         let leaf = self.frames.leaf();
         let Some(position) = self.position(&program, &leaf) else { return };
-        for about in std::mem::take(&mut self.head.monitors) {
+        for request in std::mem::take(&mut self.head.monitors) {
             // All actions of a kind have the same monitor, and the observed action is usually the current one.
-            let kind = about.watched.action_type.clone();
+            let kind = request.watched.action_type.clone();
             let topics = program.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.steps);
             let skills = program.skills.values().map(|skill| &skill.steps);
             let own = position.step.action.watched().filter(|_| position.step.kind == kind);
             let config = own.or_else(|| topics.chain(skills).find_map(|steps| find_watched(steps, &kind)));
             let Some(config) = config else { continue };
             let names = self.names_of_monitor(&program, &position);
-            if let Some(job) = self.job(&program, config, about, names) {
+            if let Some(job) = self.job(&program, config, request, names) {
                 self.mailbox.start(job);
             }
         }
@@ -282,19 +284,19 @@ impl Session {
         monitor_names(program, position.phase, position.topic, &self.recent, self.scopes.clone(), time)
     }
 
-    /// Stores the mood according to the metrics, and returns the newest moods.
-    fn record_mood(&mut self, home: &str, metrics: &Map<String, Value>) -> Vec<Mood> {
+    /// Adds the metrics of one turn to the trend, and returns the trend.
+    fn record_trend_point(&mut self, visit_key: &str, metrics: &Map<String, Value>) -> Vec<TrendPoint> {
         let text = |name: &str| {
             let text = metrics.get(name).and_then(Value::as_str).unwrap_or_default();
             cut_in_the_middle(text, MAX_ANSWER_CHARS)
         };
-        let mood = Mood { engagement: text("user_engagement"), emotion: text("emotional_intensity") };
-        let Some(frame) = self.frames.change(home) else { return vec![mood] };
-        frame.moods.push(mood);
-        if frame.moods.len() > TREND {
-            frame.moods.remove(0);
+        let point = TrendPoint { engagement: text("user_engagement"), emotion: text("emotional_intensity") };
+        let Some(frame) = self.frames.change(visit_key) else { return vec![point] };
+        frame.trend.push(point);
+        if frame.trend.len() > TREND {
+            frame.trend.remove(0);
         }
-        frame.moods.clone()
+        frame.trend.clone()
     }
 }
 

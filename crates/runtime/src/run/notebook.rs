@@ -20,7 +20,7 @@ use bcc_store::rows::{CellRow, VariableRow};
 pub const NOTEBOOK: &str = "notebook";
 
 pub(crate) struct StoredCells {
-    pub(crate) archive: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) session: String,
 }
 
@@ -35,15 +35,15 @@ impl StoredCells {
 #[async_trait]
 impl CellReader for StoredCells {
     async fn cell(&self, cell_id: &str) -> Result<Option<Cell>, StoreError> {
-        self.archive.cell(&self.session, cell_id).await?.as_ref().map(|row| self.read(row)).transpose()
+        self.store.cell(&self.session, cell_id).await?.as_ref().map(|row| self.read(row)).transpose()
     }
 
     async fn cells(&self, after: u64, limit: usize) -> Result<Vec<Cell>, StoreError> {
-        self.archive.cells(&self.session, after, limit).await?.iter().map(|row| self.read(row)).collect()
+        self.store.cells(&self.session, after, limit).await?.iter().map(|row| self.read(row)).collect()
     }
 
     async fn tail(&self, count: usize) -> Result<Vec<Cell>, StoreError> {
-        self.archive.cells_tail(&self.session, count).await?.iter().map(|row| self.read(row)).collect()
+        self.store.cells_tail(&self.session, count).await?.iter().map(|row| self.read(row)).collect()
     }
 }
 

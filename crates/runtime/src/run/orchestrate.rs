@@ -31,10 +31,10 @@ impl Session {
             return None;
         }
         let program = Arc::clone(&self.program);
-        let Some(frame) = self.frames.get(&request.home) else {
-            return allows_plans(&self.base, &request.home).then(|| Message::word(VISIT_ENDED));
+        let Some(frame) = self.frames.get(&request.visit_key) else {
+            return allows_plans(&self.base, &request.visit_key).then(|| Message::word(VISIT_ENDED));
         };
-        let (phase, topic) = self.topic_at(&program, &request.home)?;
+        let (phase, topic) = self.topic_at(&program, &request.visit_key)?;
         let plans = frame.plans.as_deref().cloned().unwrap_or_default();
         // Both are cheap to check; the actions require reading the complete script.
         if !topic.strategy.orchestration || plans.are_used_up() {
@@ -55,7 +55,7 @@ impl Session {
                 return Some(msg!("the earlier plans do not fit the topic: {refused}", refused = rejected.why));
             }
         };
-        let mut place = self.place_of(&request.home);
+        let mut place = self.place_of(&request.visit_key);
         place.action_id = Some(request.action_id.clone());
         place.round = Some(request.round);
         let context = OrchestrationContext::new(PlanRequest {
@@ -67,7 +67,7 @@ impl Session {
             recent: &self.recent,
             scopes: self.script_scopes().clone(),
             actions,
-            cursor: self.cursor(&request.home),
+            cursor: self.cursor(&request.visit_key),
             plans: &plans,
             last_seq: self.last_seq,
             call_id: format!("c{}.plan{}", self.last_seq + 1, plans.requests),
@@ -75,11 +75,11 @@ impl Session {
         if !should_orchestrate(&request.analysis, &context) {
             return None;
         }
-        let home = request.home.clone();
+        let visit_key = request.visit_key.clone();
         if !self.planner.start(request, context) {
             return Some(Message::word("another plan is being made"));
         }
-        if let Some(frame) = self.frames.change(&home) {
+        if let Some(frame) = self.frames.change(&visit_key) {
             frame.plans.get_or_insert_default().requests += 1;
         }
         None
@@ -94,7 +94,7 @@ impl Session {
     /// Applies a plan, or reports why not (docs/orchestration.md).
     pub(crate) fn apply_finished_plan(&mut self, planned: FinishedPlan, draft: &mut CommitDraft) {
         let FinishedPlan { asked, generated } = planned;
-        let mut place = self.place_of(&asked.home);
+        let mut place = self.place_of(&asked.visit_key);
         place.action_id = Some(asked.action_id.clone());
         place.round = Some(asked.round);
         self.record_calls(&place, generated.calls, draft);
@@ -104,23 +104,23 @@ impl Session {
         let Some(plan) = generated.plan else { return };
         let program = Arc::clone(&self.program);
         let recheck = Arc::clone(&self.services.recheck);
-        let about = (&asked.analysis, asked.action_id.as_str());
-        let Some((_, topic)) = self.topic_at(&program, &asked.home) else {
+        let cause = (&asked.analysis, asked.action_id.as_str());
+        let Some((_, topic)) = self.topic_at(&program, &asked.visit_key) else {
             let rejected = PlanError::new("too-late", VISIT_ENDED);
-            draft.event(&place, Plans::default().event(&plan, Some(&rejected), about, &[]));
+            draft.event(&place, Plans::default().event(&plan, Some(&rejected), cause, &[]));
             return;
         };
         // If there are none, the plan is rejected for that reason.
         let original = recheck.actions(&topic.id).unwrap_or_default();
-        let cursor = self.cursor(&asked.home);
+        let cursor = self.cursor(&asked.visit_key);
         let mut plans =
-            self.frames.get(&asked.home).and_then(|frame| frame.plans.as_deref().cloned()).unwrap_or_default();
+            self.frames.get(&asked.visit_key).and_then(|frame| frame.plans.as_deref().cloned()).unwrap_or_default();
         let accepted = plans.apply(plan.clone(), cursor, &topic.id, recheck.as_ref());
-        draft.event(&place, plans.event(&plan, accepted.as_ref().err(), about, &original));
+        draft.event(&place, plans.event(&plan, accepted.as_ref().err(), cause, &original));
         if let Ok(accepted) = accepted {
             self.program = Arc::new(accepted.program);
         }
-        if let Some(frame) = self.frames.change(&asked.home) {
+        if let Some(frame) = self.frames.change(&asked.visit_key) {
             frame.plans = Some(Box::new(plans));
         }
     }
@@ -130,11 +130,11 @@ impl Session {
     pub(crate) fn restart_plan(&mut self) {
         if let Some(asked) = self.head.planning.take() {
             // It was counted at the first request.
-            if let Some(plans) = self.frames.change(&asked.home).and_then(|frame| frame.plans.as_mut()) {
+            if let Some(plans) = self.frames.change(&asked.visit_key).and_then(|frame| frame.plans.as_mut()) {
                 plans.requests = plans.requests.saturating_sub(1);
             }
             if let Some(failure) = self.ask_for_plan(asked.clone()) {
-                if let Some(plans) = self.frames.change(&asked.home).and_then(|frame| frame.plans.as_mut()) {
+                if let Some(plans) = self.frames.change(&asked.visit_key).and_then(|frame| frame.plans.as_mut()) {
                     plans.requests += 1;
                 }
                 self.planner.failed(asked, failure);
@@ -150,24 +150,24 @@ impl Session {
         }
     }
 
-    /// The phase and topic of the frame `home`, if it is a topic that is being visited.
-    fn topic_at<'p>(&self, program: &'p Program, home: &str) -> Option<(&'p Phase, &'p Topic)> {
-        let frame = self.frames.get(home)?;
+    /// The phase and topic of the frame `visit_key`, if it is a topic that is being visited.
+    fn topic_at<'p>(&self, program: &'p Program, visit_key: &str) -> Option<(&'p Phase, &'p Topic)> {
+        let frame = self.frames.get(visit_key)?;
         let phase = program.phases.get(self.frames.get(ROOT)?.next)?;
-        let topic = phase.topics.get(self.frames.get(parent(home))?.next)?;
+        let topic = phase.topics.get(self.frames.get(parent(visit_key))?.next)?;
         (frame.at == FrameTarget::Topic).then_some((phase, topic))
     }
 
-    /// The progress of the visit `home`.
-    fn cursor(&self, home: &str) -> Cursor {
-        let at = self.frames.get(home).map_or(0, |frame| frame.next);
-        Cursor { at, started: is_below(&self.frames.leaf(), home) }
+    /// The progress of the visit `visit_key`.
+    fn cursor(&self, visit_key: &str) -> Cursor {
+        let at = self.frames.get(visit_key).map_or(0, |frame| frame.next);
+        Cursor { at, started: is_below(&self.frames.leaf(), visit_key) }
     }
 }
 
-/// Whether the topic whose frame had the key `home`, and has ended, allows plans. Skills have no plans.
-fn allows_plans(program: &Program, home: &str) -> bool {
-    let key: Vec<&str> = lineage(home).map(|key| id_of(component(key))).collect();
+/// Whether the topic whose frame had the key `visit_key`, and has ended, allows plans. Skills have no plans.
+fn allows_plans(program: &Program, visit_key: &str) -> bool {
+    let key: Vec<&str> = lineage(visit_key).map(|key| id_of(component(key))).collect();
     let [phase, topic] = key.as_slice() else { return false };
     let phase = program.phases.iter().find(|found| found.id == *phase);
     let topic = phase.and_then(|phase| phase.topics.iter().find(|found| found.id == *topic));

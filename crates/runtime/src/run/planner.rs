@@ -17,7 +17,8 @@ use crate::program::orchestration::{Generated, generate_orchestration_plan};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestedPlan {
     /// The key of the topic's frame.
-    pub home: String,
+    #[serde(rename = "home")]
+    pub visit_key: String,
     /// The action whose turn was analysed.
     pub action_id: String,
     pub round: u32,

@@ -3,12 +3,12 @@
 use crate::program::location::EventLocation;
 use crate::program::outcome::ExitReason;
 use crate::program::program::{Phase, Program, ProgramStep, Skill, Topic};
-use crate::program::routes::{Route, RouteLevel, RouteTable};
+use crate::program::route_table::{Route, RouteLevel, RouteTable};
 use crate::run::frames::{Frame, FrameTarget, ROOT, component, id_of, lineage, public_path};
 use crate::run::session::Session;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use bcc_lang::script::routes::RouteTarget;
+use bcc_lang::script::route_parser::RouteTarget;
 
 /// The parts of the program that a frame points at.
 pub(crate) struct Position<'p> {
@@ -20,7 +20,7 @@ pub(crate) struct Position<'p> {
     /// Whether it was inserted, or belongs to a skill: then only its own table applies.
     pub(crate) inserted: bool,
     /// The key of the frame that stores its monitor data and advice: of its skill, else of its topic.
-    pub(crate) home: String,
+    pub(crate) visit_key: String,
 }
 
 /// A route and its table.
@@ -57,7 +57,7 @@ impl<'p> Position<'p> {
     }
 
     /// The reasons for which a route leads away from an unfinished action.
-    pub(crate) fn routed(&self, program: &'p Program) -> Vec<ExitReason> {
+    pub(crate) fn reasons_with_route(&self, program: &'p Program) -> Vec<ExitReason> {
         let leads_away =
             |route: &Route| route.insert.is_some() || !matches!(route.then, None | Some(RouteTarget::Resume));
         [ExitReason::UserBlocked, ExitReason::OffTopic]
@@ -80,7 +80,7 @@ pub(crate) fn last_of(program: &Program) -> Option<Position<'_>> {
     let phase = program.phases.last()?;
     let topic = phase.topics.last()?;
     let step = topic.steps.last()?;
-    Some(Position { phase, topic, step, inserted: false, home: String::new() })
+    Some(Position { phase, topic, step, inserted: false, visit_key: String::new() })
 }
 
 impl Session {
@@ -111,7 +111,7 @@ impl Session {
         let mut step: Option<&'p ProgramStep> = None;
         let mut skill: Option<&'p Skill> = None;
         let mut inserted = false;
-        let mut home = String::new();
+        let mut visit_key = String::new();
         for key in lineage(key) {
             let frame = self.frames.get(key)?;
             match &frame.at {
@@ -119,7 +119,7 @@ impl Session {
                 FrameTarget::Topic => {
                     topic = phase.topics.get(above.next);
                     steps = topic.map(|topic| topic.steps.as_slice());
-                    key.clone_into(&mut home);
+                    key.clone_into(&mut visit_key);
                 }
                 FrameTarget::Block(block) => {
                     steps = step.and_then(|step| step.action.steps(block)).map(|steps| steps.as_slice())
@@ -128,7 +128,7 @@ impl Session {
                     inserted = true;
                     skill = program.skills.get(id);
                     steps = skill.map(|skill| skill.steps.as_slice());
-                    key.clone_into(&mut home);
+                    key.clone_into(&mut visit_key);
                 }
                 FrameTarget::Single(id) => {
                     inserted = true;
@@ -139,7 +139,7 @@ impl Session {
             above = frame;
         }
         let topic = topic.or(phase.topics.last())?;
-        Some(Position { phase, topic, step: step?, inserted, home })
+        Some(Position { phase, topic, step: step?, inserted, visit_key })
     }
 
     /// The skill that contains the frame `key`.

@@ -32,8 +32,8 @@ impl Session {
     pub async fn resume(parts: SessionParts) -> Result<Self, RunError> {
         let budget = parts.budget;
         let empty = Self::empty(parts);
-        let (id, archive) = (empty.id.clone(), Arc::clone(&empty.archive));
-        let row = archive.session(&id).await?.ok_or_else(|| RunError::NotFound(id.clone()))?;
+        let (id, store) = (empty.id.clone(), Arc::clone(&empty.store));
+        let row = store.session(&id).await?.ok_or_else(|| RunError::NotFound(id.clone()))?;
         let unreadable = |what: Message| RunError::Unreadable { id: id.clone(), what };
         let status =
             SessionStatus::parse(&row.status).ok_or_else(|| unreadable(msg!("unknown status `{}`", row.status)))?;
@@ -41,23 +41,23 @@ impl Session {
             return Err(RunError::Final { id: id.clone(), status: status.name() });
         }
         let head: Head = serde_json::from_str(&row.head).map_err(|error| unreadable(msg!("head: {error}")))?;
-        let frames = Frames::from_rows(&archive.frames(&id).await?).map_err(unreadable)?;
+        let frames = Frames::from_rows(&store.frames(&id).await?).map_err(unreadable)?;
         let program = match replanned(&frames, &empty.base, empty.services.recheck.as_ref()).map_err(unreadable)? {
             Some(program) => Arc::new(program),
             None => Arc::clone(&empty.base),
         };
-        let variables = archive.variables(&id).await?;
-        let user_rows = archive.user_variables(&row.user).await?;
+        let variables = store.variables(&id).await?;
+        let user_rows = store.user_variables(&row.user).await?;
         let (scopes, outer) = open_scopes(&program, &frames, &variables, &user_rows).map_err(unreadable)?;
         let masker = Masker::new(&sensitive_values(&variables, &user_rows));
-        let recent = recent(archive.as_ref(), &id, &program).await?;
+        let recent = recent(store.as_ref(), &id, &program).await?;
         // An answer that was stored but not yet processed is the newest message.
         let pending = recent.last_user_message().filter(|_| head.pending).map(str::to_owned);
-        let counters = archive.counters(&id).await?.into_iter().map(|row| (row.name, row.count)).collect();
+        let counters = store.counters(&id).await?.into_iter().map(|row| (row.name, row.count)).collect();
         let notebook = state_of(&variables).map_err(unreadable)?;
-        let mark = empty.services.clock.elapsed_ms();
+        let counted_until_ms = empty.services.clock.elapsed_ms();
         let mut session = Self {
-            mark,
+            counted_until_ms,
             notebook,
             program,
             status,
@@ -93,7 +93,7 @@ impl Session {
         };
         draft.event(&EventLocation::default(), resumed);
         if self.status == SessionStatus::WaitingInput {
-            let waiting = self.archive.last_by_kind(&self.id, "waiting").await?;
+            let waiting = self.store.last_by_kind(&self.id, "waiting").await?;
             self.commit(draft).await?;
             if let Some(waiting) = waiting {
                 let unreadable =
@@ -135,10 +135,10 @@ pub(crate) fn user_layer(program: &Program, rows: &[VariableRow]) -> Result<Scop
 }
 
 /// The end of the conversation, and the last message of the person regardless of its age.
-async fn recent(archive: &dyn Store, id: &str, program: &Program) -> Result<RecentTranscript, RunError> {
+async fn recent(store: &dyn Store, id: &str, program: &Program) -> Result<RecentTranscript, RunError> {
     let mut count = program.history_messages.max(1);
     loop {
-        let messages = archive.messages_tail(id, count).await?;
+        let messages = store.messages_tail(id, count).await?;
         let all = messages.len() < count;
         if !all && !messages.iter().any(|message| message.role == Speaker::User.name()) {
             count *= 4;

@@ -53,7 +53,7 @@ pub struct Session {
     /// The plan in progress.
     pub(crate) planner: Planner,
     pub(crate) services: Services,
-    pub(crate) archive: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) status: SessionStatus,
     pub(crate) head: Head,
     pub(crate) answers: u64,
@@ -74,9 +74,9 @@ pub struct Session {
     /// Masks sensitive values in all output.
     pub masker: Masker,
     /// The clock value when the active time was last added up.
-    pub(crate) mark: u64,
+    pub(crate) counted_until_ms: u64,
     /// Whether this state may differ from the stored one.
-    pub(crate) ahead: bool,
+    pub(crate) commit_pending: bool,
     /// The script and the model, as named in events.
     pub(crate) script: String,
     pub(crate) model: String,
@@ -188,8 +188,8 @@ impl Session {
             draft.answer_ids.push(given.to_owned());
         }
         self.head.waiting = None;
-        self.head.hops = 0;
-        self.head.way.clear();
+        self.head.route_hops = 0;
+        self.head.recent_routes.clear();
         self.status = SessionStatus::Running;
         if std::mem::take(&mut self.head.asks_effect) {
             // An answer about an effect is no part of the conversation: no prompt, trigger or monitor sees it.
@@ -220,7 +220,7 @@ impl Session {
         if own_number(answer_id).is_some_and(|number| number <= self.answers) {
             return Ok(true);
         }
-        Ok(self.archive.answer_accepted(&self.id, answer_id).await?)
+        Ok(self.store.answer_accepted(&self.id, answer_id).await?)
     }
 
     /// Masks `value` in all output from now on, also after a resume and after its variable changes: prompts still contain the

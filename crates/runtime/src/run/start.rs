@@ -33,7 +33,7 @@ pub struct SessionParts {
     pub id: String,
     pub program: Arc<Program>,
     pub services: Services,
-    pub archive: Arc<dyn Store>,
+    pub store: Arc<dyn Store>,
     pub lock: Box<dyn SessionLock>,
     /// The script, as named in events.
     pub script: String,
@@ -60,16 +60,16 @@ pub struct NewSession {
 impl Session {
     /// A session without any history.
     pub(crate) fn empty(parts: SessionParts) -> Self {
-        let SessionParts { id, program, services, archive, lock, script, model, .. } = parts;
+        let SessionParts { id, program, services, store, lock, script, model, .. } = parts;
         Self {
-            mark: services.clock.elapsed_ms(),
+            counted_until_ms: services.clock.elapsed_ms(),
             notebook: NotebookState::default(),
-            cells: StoredCells { archive: Arc::clone(&archive), session: id.clone() },
+            cells: StoredCells { store: Arc::clone(&store), session: id.clone() },
             due: Mutex::default(),
             recent: RecentTranscript::new(program.history_messages, program.history_chars),
             id,
             services,
-            archive,
+            store,
             status: SessionStatus::Running,
             head: Head::default(),
             answers: 0,
@@ -83,7 +83,7 @@ impl Session {
             counters: BTreeMap::new(),
             pending: None,
             masker: Masker::default(),
-            ahead: false,
+            commit_pending: false,
             script,
             model,
             _lock: lock,
@@ -103,7 +103,7 @@ impl Session {
         let budget = parts.budget;
         let mut session = Self::empty(parts);
         let program = Arc::clone(&session.program);
-        let user_rows = session.archive.user_variables(&new_session.user).await?;
+        let user_rows = session.store.user_variables(&new_session.user).await?;
         session.take_budget(budget)?;
         let mut draft = CommitDraft::default();
         let started = Event::SessionStarted { script: session.script.clone(), model: session.model.clone() };
@@ -122,7 +122,7 @@ impl Session {
             manifest: new_session.manifest,
         };
         let prepared = session.prepare(draft)?;
-        session.archive.create(&row, &new_session.documents, &prepared.commit).await?;
+        session.store.create(&row, &new_session.documents, &prepared.commit).await?;
         session.committed(prepared);
         Ok(session)
     }

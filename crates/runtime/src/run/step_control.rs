@@ -41,17 +41,17 @@ impl Session {
     pub fn advise(&mut self, text: String) {
         let program = Arc::clone(&self.program);
         let key = self.frames.leaf();
-        let Some(home) = self.position(&program, &key).map(|position| position.home) else { return };
+        let Some(visit_key) = self.position(&program, &key).map(|position| position.visit_key) else { return };
         let advice = Advice {
             seq: 0,
-            about: 0,
+            outcome_seq: 0,
             text,
             action_id: String::new(),
             action_type: String::new(),
             round: 0,
             analysis: Value::Null,
         };
-        if let Some(frame) = self.frames.change(&home) {
+        if let Some(frame) = self.frames.change(&visit_key) {
             frame.advice = Some(Box::new(advice));
         }
     }
@@ -59,11 +59,11 @@ impl Session {
     /// Applies an accepted plan to the visit of a topic at `at`. Returns false if the session is not in that visit.
     pub async fn replan(&mut self, at: &EventLocation, plan: OrchestrationPlan) -> Result<bool, RunError> {
         let leaf = self.frames.leaf();
-        let Some(home) = lineage(&leaf).find(|key| public_path(key) == at.path).map(str::to_owned) else {
+        let Some(visit_key) = lineage(&leaf).find(|key| public_path(key) == at.path).map(str::to_owned) else {
             return Ok(false);
         };
         let (action_id, round) = (at.action_id.clone().unwrap_or_default(), at.round.unwrap_or(1));
-        let request = RequestedPlan { home, action_id, round, analysis: Value::Null };
+        let request = RequestedPlan { visit_key, action_id, round, analysis: Value::Null };
         let before = Arc::clone(&self.program);
         let mut draft = CommitDraft::default();
         self.apply_finished_plan(
@@ -93,8 +93,8 @@ impl Session {
         let position =
             self.position(program, &key).ok_or_else(|| unreadable("its frames do not point to an action"))?;
         let frame = self.frames.get(&key).ok_or_else(|| unreadable("it has no frame"))?;
-        let (place, routed) = (self.place_of(&key), position.routed(program));
-        let resources = self.turn_resources((program, services), (&key, frame), &position, &place, &routed);
+        let (place, reasons_with_route) = (self.place_of(&key), position.reasons_with_route(program));
+        let resources = self.turn_resources((program, services), (&key, frame), &position, &place, &reasons_with_route);
         let turn = Turn::new(resources, self.scopes.clone());
         Ok(position.step.action.turn(&turn).await.map(drop))
     }

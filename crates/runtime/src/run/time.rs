@@ -31,13 +31,13 @@ pub(crate) struct TopicTime {
 impl Session {
     /// The milliseconds until now during which a process ran this session.
     pub(crate) fn active_ms(&self) -> u64 {
-        self.head.ms.saturating_add(self.services.clock.elapsed_ms().saturating_sub(self.mark))
+        self.head.ms.saturating_add(self.services.clock.elapsed_ms().saturating_sub(self.counted_until_ms))
     }
 
     /// Adds the time since the last call.
     pub(crate) fn count_time(&mut self) {
         self.head.ms = self.active_ms();
-        self.mark = self.services.clock.elapsed_ms();
+        self.counted_until_ms = self.services.clock.elapsed_ms();
     }
 
     /// Whether a topic, or its next element, is skipped because there is no time for it.
@@ -163,7 +163,7 @@ impl Session {
         let time = lineage(key).next().and_then(|phase| self.frames.get(phase)?.time)?;
         let is_inserted = |key: &str| {
             let insertion = self.frames.get(key).and_then(|frame| frame.insertion.as_ref());
-            matches!(insertion, Some(Insertion::Routed { .. } | Insertion::Triggered { .. }))
+            matches!(insertion, Some(Insertion::ByRoute { .. } | Insertion::Triggered { .. }))
         };
         (time.brief && !lineage(key).any(is_inserted)).then_some(1)
     }

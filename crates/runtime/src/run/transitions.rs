@@ -217,8 +217,8 @@ impl Session {
         key: &str,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
-        let barred = self.frames.get(key).is_some_and(|frame| frame.barred);
-        let error = match if barred { self.is_skipped(program, step, key, draft) } else { Ok(false) } {
+        let condition_failed = self.frames.get(key).is_some_and(|frame| frame.condition_failed);
+        let error = match if condition_failed { self.is_skipped(program, step, key, draft) } else { Ok(false) } {
             Ok(true) => {
                 self.frames.remove(key);
                 self.next_child(parent(key));
@@ -240,14 +240,14 @@ impl Session {
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         if let Some(frame) = self.frames.change(key) {
-            frame.barred = error.is_some();
+            frame.condition_failed = error.is_some();
         }
         let place = EventLocation { round: None, ..self.place_of(key) };
         draft.event(&place, Event::ActionStarted { name: step.kind.to_owned() });
         let Some(error) = error else { return Ok(()) };
         let outcome = Outcome::failed(&error.message);
         draft.event(&place, Event::Outcome { action_type: step.kind, outcome: Box::new(outcome.clone()) });
-        self.decide(program, key, outcome, Some(error), draft)
+        self.continue_after_outcome(program, key, outcome, Some(error), draft)
     }
 
     /// Whether the condition of an action prevents the session from entering it.

@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::program::program::Program;
-use crate::program::routes::Trigger;
+use crate::program::route_table::Trigger;
 use crate::run::draft::CommitDraft;
 use crate::run::frames::{FrameTarget, Insertion, lineage};
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
 use bcc_lang::expr::fields::fields_of;
-use bcc_lang::script::routes::RouteTarget;
+use bcc_lang::script::route_parser::RouteTarget;
 use bcc_lang::value::scopes::Scopes;
 
 #[derive(Clone, Copy)]
@@ -104,7 +104,7 @@ impl Session {
         let route = format!("insert: {}, then: {then}", trigger.insert);
         let from = place.action_id.clone().unwrap_or_default();
         draft.event(place, Event::Triggered { reason: trigger.id.clone(), route: route.clone(), from, why });
-        self.hop(format!("trigger {} → {route}", trigger.id))?;
+        self.count_route_hop(format!("trigger {} → {route}", trigger.id))?;
         let answers = self.answers;
         let fired = self.head.fired.entry(trigger.id.clone()).or_default();
         fired.times += 1;

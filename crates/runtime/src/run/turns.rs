@@ -25,7 +25,7 @@ use crate::run::position::{Position, last_of};
 use crate::run::session::{Session, SessionPause, next_answer_id};
 use crate::run::transitions::{SessionFailure, WalkEnd};
 use crate::run::triggers::TriggerCheck;
-use bcc_lang::script::routes::RouteTarget;
+use bcc_lang::script::route_parser::RouteTarget;
 
 /// The maximum number of consecutive turns of an action without a wait ([`Flow::Again`]).
 const MAX_TURNS_IN_A_ROW: u32 = 100;
@@ -33,7 +33,7 @@ const MAX_TURNS_IN_A_ROW: u32 = 100;
 /// The action of a turn: its frame, the frame of its topic or skill, its location with the current round, its kind.
 struct ActionContext<'a> {
     key: &'a str,
-    home: &'a str,
+    visit_key: &'a str,
     place: EventLocation,
     kind: &'static str,
 }
@@ -95,9 +95,9 @@ impl Session {
         (key, frame): (&str, &'a Frame),
         position: &Position<'a>,
         place: &'a EventLocation,
-        routed: &'a [ExitReason],
+        reasons_with_route: &'a [ExitReason],
     ) -> TurnResources<'a> {
-        let advice = self.frames.get(&position.home).and_then(|home| home.advice.as_ref());
+        let advice = self.frames.get(&position.visit_key).and_then(|frame| frame.advice.as_ref());
         let advice = advice.map(|advice| advice.text.as_str());
         TurnResources {
             program,
@@ -111,7 +111,7 @@ impl Session {
             entered: frame.last.as_deref(),
             recent: &self.recent,
             services,
-            routed,
+            reasons_with_route,
             resumed: frame.resumed,
             advice: advice.filter(|_| position.step.action.takes_advice()),
             max_rounds: self.round_limit(key),
@@ -145,8 +145,9 @@ impl Session {
             self.position(&program, &key).ok_or_else(|| unreadable("its frames do not point to an action"))?;
         let place = self.place_of(&key);
         let kind = position.step.kind;
-        let routed = position.routed(&program);
-        let resources = self.turn_resources((&program, &self.services), (&key, frame), &position, &place, &routed);
+        let reasons_with_route = position.reasons_with_route(&program);
+        let resources =
+            self.turn_resources((&program, &self.services), (&key, frame), &position, &place, &reasons_with_route);
         let answered = resources.answer.is_some();
         let turn = Turn::new(resources, self.scopes.clone());
         // If this future is dropped while the effect runs, it is unknown how far it got: no later turn finds it due.
@@ -162,7 +163,7 @@ impl Session {
         self.head.tokens_out += work.tokens_out;
         let context = ActionContext {
             key: &key,
-            home: &position.home,
+            visit_key: &position.visit_key,
             place: EventLocation { round: work.round, ..place },
             kind,
         };
@@ -274,7 +275,7 @@ impl Session {
             self.metadata = outcome.metadata.clone();
             // Obstacles of an action that has another round anyway are routed too.
             if flow == Flow::Wait(WaitReason::Input) && outcome.exit_reason.is_some() {
-                if let Err(error) = self.decide(program, key, outcome, None, draft) {
+                if let Err(error) = self.continue_after_outcome(program, key, outcome, None, draft) {
                     return Ok(Err(error));
                 }
                 // Nothing ran since, so nothing must be repeated.
@@ -338,7 +339,7 @@ impl Session {
         self.apply_work(&place, work, draft)
             .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_message() })?;
         if advised {
-            self.advice_used(context.home, &place, draft);
+            self.advice_used(context.visit_key, &place, draft);
         }
         if let Some(frame) = self.frames.change(context.key) {
             frame.calls += calls;
@@ -407,7 +408,7 @@ impl Session {
             entered: None,
             recent: &self.recent,
             services: &self.services,
-            routed: &[],
+            reasons_with_route: &[],
             resumed: false,
             advice: None,
             max_rounds: None,
@@ -455,7 +456,7 @@ impl Session {
         let deciding = outcome.deciding();
         self.metadata = deciding.metadata.clone();
         draft.event(place, Event::Outcome { action_type: kind, outcome: Box::new(outcome) });
-        self.decide(program, key, deciding, error, draft)?;
+        self.continue_after_outcome(program, key, deciding, error, draft)?;
         self.settled(draft)
     }
 
@@ -472,9 +473,9 @@ impl Session {
         let reason = outcome.exit_reason.map_or("exit_criteria_met", |reason| reason.name());
         draft.event(place, Event::Outcome { action_type: kind, outcome: Box::new(outcome) });
         let from = place.action_id.clone().unwrap_or_default();
-        let go = RouteTarget::Goto(target);
-        draft.event(place, Event::Routed { reason, route: go.to_string(), from, why, table: None });
-        self.go(program, key, &go, true, draft)?;
+        let target = RouteTarget::Goto(target);
+        draft.event(place, Event::RouteTaken { reason, route: target.to_string(), from, why, table: None });
+        self.continue_at(program, key, &target, true, draft)?;
         self.settled(draft)
     }
 }

@@ -296,7 +296,7 @@ fn threads_may_open_a_new_store_concurrently_and_one_creates_the_session() {
 }
 
 /// Passes the path of the store to the same test, run again as another process.
-const STORE: &str = "BCC_ARCHIVE_TEST_STORE";
+const STORE: &str = "BCC_STORE_TEST_PATH";
 
 #[tokio::test]
 async fn many_processes_may_open_a_fresh_store_at_once() {
@@ -361,7 +361,7 @@ async fn a_second_store_reports_who_holds_a_session() {
     }
     drop(store);
     let second = open(&store_in(&directory)).unwrap();
-    assert!(second.lock("s", "me").await.is_err(), "a lock outlives the archive that gave it");
+    assert!(second.lock("s", "me").await.is_err(), "a lock outlives the store that gave it");
     drop(lock);
     assert!(second.delete("s").await.unwrap());
 }
@@ -430,7 +430,7 @@ async fn a_store_grows_linearly_with_the_committed_data() {
 
 /// Passes the read-only directory to the same test, run again as a user to whom permission bits apply.
 #[cfg(unix)]
-const READ_ONLY_DIRECTORY: &str = "BCC_ARCHIVE_TEST_READ_ONLY";
+const READ_ONLY_DIRECTORY: &str = "BCC_STORE_TEST_READ_ONLY";
 
 #[cfg(unix)]
 #[tokio::test]

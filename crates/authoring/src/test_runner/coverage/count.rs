@@ -8,7 +8,7 @@ use crate::test_runner::coverage::item::ItemKey;
 use crate::test_runner::coverage::trail::{TrailPart, TrailStep, trail};
 use bcc_runtime::program::outcome::ExitReason;
 use bcc_runtime::program::program::Program;
-use bcc_runtime::program::routes::RouteLevel;
+use bcc_runtime::program::route_table::RouteLevel;
 use bcc_runtime::run::frames::ELEMENT;
 
 /// How often a part ran, and how often it was skipped.

@@ -1,6 +1,6 @@
 //! The items that are counted: the parts of a script that an author wrote, with their positions.
 
-use bcc_runtime::program::routes::RouteLevel;
+use bcc_runtime::program::route_table::RouteLevel;
 
 /// A part of a file by its kind and its id, unique in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -107,8 +107,8 @@ impl ItemKey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoverageItem {
     pub key: ItemKey,
-    /// A description: the name of a phase or topic, the type of an action, the condition of a branch, the target of a route.
-    pub about: Option<String>,
+    /// The name of a phase or topic, the type of an action, the condition of a branch, the target of a route.
+    pub description: Option<String>,
     /// Its first line, from 1.
     pub line: usize,
     /// Its last line.

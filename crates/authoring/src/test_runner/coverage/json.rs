@@ -53,7 +53,7 @@ fn item(covered: &Covered, item: &CoverageItem) -> Value {
     let mut value = json!({
         "what": item.key.what().name(),
         "id": item.key.id(),
-        "about": item.about,
+        "about": item.description,
         "line": item.line,
         "end_line": item.last_line,
         "ran": tally.ran,

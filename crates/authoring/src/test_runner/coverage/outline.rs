@@ -9,7 +9,7 @@ use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_runtime::program::action::Branch;
 use bcc_runtime::program::program::{Phase, Program, ProgramStep, Skill, Topic};
-use bcc_runtime::program::routes::{Route, RouteLevel, RouteTable};
+use bcc_runtime::program::route_table::{Route, RouteLevel, RouteTable};
 
 #[derive(Clone, Debug)]
 pub struct CoverageOutline {
@@ -67,8 +67,8 @@ impl<'f> Written<'f> {
     fn topic(&self, topic: &Topic) -> CoverageItem {
         let mut inside = self.routes(RouteLevel::Topic, &topic.id, &topic.routes);
         if let Some(each) = &topic.for_each {
-            let about = format!("{} in {}", each.element, each.list.source());
-            inside.push(self.item(ItemKey::ForEach(topic.id.clone()), Some(about), vec![]));
+            let description = format!("{} in {}", each.element, each.list.source());
+            inside.push(self.item(ItemKey::ForEach(topic.id.clone()), Some(description), vec![]));
         }
         inside.extend(topic.steps.iter().map(|step| self.step(step)));
         self.item(ItemKey::Topic(topic.id.clone()), topic.name.clone(), inside)
@@ -106,16 +106,22 @@ impl<'f> Written<'f> {
         table.iter().map(route).collect()
     }
 
-    fn item(&self, key: ItemKey, about: Option<String>, children: Vec<CoverageItem>) -> CoverageItem {
+    fn item(&self, key: ItemKey, description: Option<String>, children: Vec<CoverageItem>) -> CoverageItem {
         let span = self.places.get(&key).copied().unwrap_or_default();
-        self.placed(key, about, span, children)
+        self.placed(key, description, span, children)
     }
 
-    fn placed(&self, key: ItemKey, about: Option<String>, span: Span, children: Vec<CoverageItem>) -> CoverageItem {
+    fn placed(
+        &self,
+        key: ItemKey,
+        description: Option<String>,
+        span: Span,
+        children: Vec<CoverageItem>,
+    ) -> CoverageItem {
         let line = self.file.line(span.start);
         // A span ends after its last byte, which may be the start of the next line.
         let last_line = self.file.line(span.end.saturating_sub(1).max(span.start));
-        CoverageItem { key, about, line, last_line, exits: &[], children: in_order(children) }
+        CoverageItem { key, description, line, last_line, exits: &[], children: in_order(children) }
     }
 }
 
@@ -123,8 +129,10 @@ impl<'f> Written<'f> {
 fn route_text(route: &Route) -> String {
     let set = (!route.set.is_empty()).then(|| "set: …".to_owned());
     let insert = route.insert.as_ref().map(|id| format!("insert: {id}"));
-    let then =
-        route.then.as_ref().map(|go| if route.insert.is_some() { format!("then: {go}") } else { go.to_string() });
+    let then = route
+        .then
+        .as_ref()
+        .map(|target| if route.insert.is_some() { format!("then: {target}") } else { target.to_string() });
     set.into_iter().chain(insert).chain(then).collect::<Vec<_>>().join(", ")
 }
 

@@ -10,7 +10,7 @@ use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::{YamlEntry, YamlNode};
 use bcc_runtime::program::outcome::ExitReason;
-use bcc_runtime::program::routes::RouteLevel;
+use bcc_runtime::program::route_table::RouteLevel;
 
 /// The position of every part of a checked file, except branches, whose actions know their positions.
 pub fn places(file: &Arc<SourceFile>) -> BTreeMap<ItemKey, Span> {

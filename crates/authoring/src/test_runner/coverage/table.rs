@@ -127,8 +127,8 @@ fn list(covered: &Covered, item: &CoverageItem, language: Language, lines: &mut 
         return;
     }
     let mut text = language.translate(&item.key.words()).into_owned();
-    if let Some(about) = &item.about {
-        text += &format!(" ({})", visible_line(about));
+    if let Some(description) = &item.description {
+        text += &format!(" ({})", visible_line(description));
     }
     let inside = item.all().len() - 1;
     // A part inside a part that never ran may have run where it was inserted.

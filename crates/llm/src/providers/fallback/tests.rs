@@ -67,7 +67,7 @@ async fn only_the_first_model_is_called_if_it_answers() {
     let (reply, captured) = ask(&[&first, &second]).await;
     let reply = reply.unwrap();
     assert_eq!((reply.text.as_str(), reply.attempts, reply.answered_by), ("hello", 2, None));
-    assert!(reply.passed_over.is_empty());
+    assert!(reply.skipped_models.is_empty());
     assert_eq!((captured.as_str(), second.calls()), ("first", 0));
 }
 
@@ -96,8 +96,8 @@ async fn every_error_of_a_sent_request_tries_the_next_model() {
         let reply = reply.unwrap();
         assert_eq!((reply.text.as_str(), reply.attempts), ("hello", 5), "{error}");
         assert_eq!(reply.answered_by.as_deref(), Some("second"), "{error}");
-        let passed = PassedOver { model: "first".into(), error: error.to_message(), attempts: 3 };
-        assert_eq!(reply.passed_over, [passed]);
+        let skipped = SkippedModel { model: "first".into(), error: error.to_message(), attempts: 3 };
+        assert_eq!(reply.skipped_models, [skipped]);
         // The text of the first model is discarded before that of the second.
         assert_eq!(captured, "first|second", "{error}");
     }

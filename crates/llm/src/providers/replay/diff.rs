@@ -25,11 +25,11 @@ const CONTEXT_LINES: usize = 2;
 /// The maximum number of pairs of lines that are compared; for longer texts, all old and all new lines are shown.
 const MAX_PAIRS: usize = 250_000;
 
-/// The differences between the recorded and the current messages as a unified diff; `None` if there are none. `mark`, which replaces
+/// The differences between the recorded and the current messages as a unified diff; `None` if there are none. `mask`, which replaces
 /// sensitive values in the recording, matches any text, and all times of the engine are equal.
-pub fn differences(recorded: &[ChatMessage], new: &[ChatMessage], mark: &str) -> Option<Message> {
+pub fn differences(recorded: &[ChatMessage], new: &[ChatMessage], mask: &str) -> Option<Message> {
     let same = |(recorded, new): (&ChatMessage, &ChatMessage)| {
-        recorded.role == new.role && matches(&recorded.content, &new.content, mark)
+        recorded.role == new.role && matches(&recorded.content, &new.content, mask)
     };
     if recorded.len() == new.len() && recorded.iter().zip(new).all(same) {
         return None;
@@ -46,7 +46,7 @@ pub fn differences(recorded: &[ChatMessage], new: &[ChatMessage], mark: &str) ->
                 name(new.role)
             )),
         }
-        output.message(&old.content, &new.content, mark);
+        output.message(&old.content, &new.content, mask);
     }
     for (number, message) in recorded.iter().enumerate().skip(new.len()) {
         output.line(msg!("message {} ({}) is no longer present:", number + 1, name(message.role)));
@@ -67,16 +67,16 @@ const fn name(role: Role) -> &'static str {
     }
 }
 
-fn matches(recorded: &str, new: &str, mark: &str) -> bool {
+fn matches(recorded: &str, new: &str, mask: &str) -> bool {
     if recorded == new {
         return true;
     }
     let without_times =
         |text: &str| TIME.as_ref().map_or_else(|| text.to_owned(), |time| time.replace_all(text, "time").into_owned());
     let (recorded, new) = (without_times(recorded), without_times(new));
-    let Some((first, rest)) = recorded.split_once(mark) else { return recorded == new };
+    let Some((first, rest)) = recorded.split_once(mask) else { return recorded == new };
     let Some(mut left) = new.strip_prefix(first) else { return false };
-    let mut pieces = rest.split(mark).peekable();
+    let mut pieces = rest.split(mask).peekable();
     while let Some(piece) = pieces.next() {
         if pieces.peek().is_none() {
             return left.ends_with(piece);
@@ -103,25 +103,25 @@ impl DiffOutput {
         }
     }
 
-    fn prefixed(&mut self, mark: char, line: &str) {
+    fn prefixed(&mut self, sign: char, line: &str) {
         let mut characters = line.chars();
         let shown: String = characters.by_ref().take(MAX_CHARS.saturating_sub(2)).collect();
         let more = if characters.next().is_some() { "…" } else { "" };
-        self.line(Message::text(format!("{mark} {shown}{more}")));
+        self.line(Message::text(format!("{sign} {shown}{more}")));
     }
 
-    fn message(&mut self, old: &str, new: &str, mark: &str) {
+    fn message(&mut self, old: &str, new: &str, mask: &str) {
         let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-        let diff_lines = diff_lines(&old, &new, mark);
+        let diff_lines = diff_lines(&old, &new, mask);
         let changed: Vec<usize> =
-            diff_lines.iter().enumerate().filter(|(_, (mark, _))| *mark != ' ').map(|(place, _)| place).collect();
+            diff_lines.iter().enumerate().filter(|(_, (sign, _))| *sign != ' ').map(|(place, _)| place).collect();
         let mut last = None;
-        for (place, (mark, line)) in diff_lines.iter().enumerate() {
+        for (place, (sign, line)) in diff_lines.iter().enumerate() {
             if changed.iter().any(|changed| changed.abs_diff(place) <= CONTEXT_LINES) {
                 if last.is_some_and(|last| last + 1 != place) || (last.is_none() && place > 0) {
                     self.line(Message::text("  …"));
                 }
-                self.prefixed(*mark, line);
+                self.prefixed(*sign, line);
                 last = Some(place);
             }
         }
@@ -136,22 +136,22 @@ impl DiffOutput {
 }
 
 /// The lines of both texts in order: common lines (` `), old lines (`-`) and new lines (`+`).
-fn diff_lines<'t>(old: &[&'t str], new: &[&'t str], mark: &str) -> Vec<(char, &'t str)> {
-    let prefix = old.iter().zip(new).take_while(|(old, new)| matches(old, new, mark)).count();
+fn diff_lines<'t>(old: &[&'t str], new: &[&'t str], mask: &str) -> Vec<(char, &'t str)> {
+    let prefix = old.iter().zip(new).take_while(|(old, new)| matches(old, new, mask)).count();
     let (head, old) = old.split_at(prefix);
     let (same, new) = new.split_at(prefix);
     debug_assert_eq!(head.len(), same.len());
-    let suffix = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| matches(old, new, mark)).count();
+    let suffix = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| matches(old, new, mask)).count();
     let (old, tail) = old.split_at(old.len() - suffix);
     let (new, _) = new.split_at(new.len() - suffix);
     let mut diff_lines: Vec<(char, &str)> = head.iter().map(|line| (' ', *line)).collect();
-    diff_lines.extend(middle(old, new, mark));
+    diff_lines.extend(middle(old, new, mask));
     diff_lines.extend(tail.iter().map(|line| (' ', *line)));
     diff_lines
 }
 
 /// The same, computed with the longest common subsequence of lines.
-fn middle<'t>(old: &[&'t str], new: &[&'t str], mark: &str) -> Vec<(char, &'t str)> {
+fn middle<'t>(old: &[&'t str], new: &[&'t str], mask: &str) -> Vec<(char, &'t str)> {
     let replaced = || old.iter().map(|line| ('-', *line)).chain(new.iter().map(|line| ('+', *line))).collect();
     if old.len().saturating_mul(new.len()) > MAX_PAIRS {
         return replaced();
@@ -162,7 +162,7 @@ fn middle<'t>(old: &[&'t str], new: &[&'t str], mark: &str) -> Vec<(char, &'t st
     let get = |common_lengths: &[usize], i: usize, j: usize| common_lengths.get(i * width + j).copied().unwrap_or(0);
     for (i, old_line) in old.iter().enumerate().rev() {
         for (j, new_line) in new.iter().enumerate().rev() {
-            let length = match matches(old_line, new_line, mark) {
+            let length = match matches(old_line, new_line, mask) {
                 true => get(&common_lengths, i + 1, j + 1) + 1,
                 false => get(&common_lengths, i + 1, j).max(get(&common_lengths, i, j + 1)),
             };
@@ -174,7 +174,7 @@ fn middle<'t>(old: &[&'t str], new: &[&'t str], mark: &str) -> Vec<(char, &'t st
     let (mut i, mut j, mut diff_lines) = (0, 0, Vec::new());
     loop {
         match (old.get(i), new.get(j)) {
-            (Some(old_line), Some(new_line)) if matches(old_line, new_line, mark) => {
+            (Some(old_line), Some(new_line)) if matches(old_line, new_line, mask) => {
                 diff_lines.push((' ', *old_line));
                 (i, j) = (i + 1, j + 1);
             }
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn with_another_mark_asterisks_are_plain_text() {
+    fn with_another_mask_asterisks_are_plain_text() {
         let differ = |old: &str, new: &str| differences(&[user(old)], &[user(new)], "<***>").is_some();
         assert!(!differ("*** 电话 <***> ***", "*** 电话 5 ***"));
         assert!(differ("*** 电话 <***> ***", "一 电话 5 二"));

@@ -13,7 +13,7 @@ pub(super) enum RepairLocation {
 }
 
 /// A lookahead that does not consume the text.
-pub(super) struct Ahead<'t> {
+pub(super) struct Lookahead<'t> {
     rest: &'t str,
     remaining: usize,
     /// Whether full-width punctuation was used as syntax before, so that a full-width colon may end an unquoted key.
@@ -28,7 +28,7 @@ struct SkippedSpace {
     line: bool,
 }
 
-impl<'t> Ahead<'t> {
+impl<'t> Lookahead<'t> {
     pub(super) fn new(text: &'t str, at: usize, wide: bool) -> Self {
         Self { rest: text.get(at..).unwrap_or_default(), remaining: MAX_LOOKAHEAD, wide, strict: false }
     }

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 
 use crate::reply::extract::{after_thinking, closing_brace, fenced_contents};
 use crate::reply::repair::characters::{closing, is_quote, is_space, plain};
-use crate::reply::repair::follow::Ahead;
+use crate::reply::repair::follow::Lookahead;
 use crate::reply::repair::parser::{Parser, Stop};
 use crate::reply::repair::record::{RepairKind, RepairRecord};
 
@@ -103,15 +103,16 @@ fn starts_object(text: &str, start: usize) -> bool {
     let rest = text.get(start..).unwrap_or_default();
     let Some(first) = rest.chars().next() else { return false };
     if plain(first) != '{' {
-        return encoded::starts(rest) || (closing(first).is_some() && Ahead::new(text, start, true).key_and_colon());
+        return encoded::starts(rest)
+            || (closing(first).is_some() && Lookahead::new(text, start, true).key_and_colon());
     }
     let inside = rest.get(first.len_utf8()..).unwrap_or_default();
-    let mut ahead = Ahead::new(inside, 0, true);
-    match ahead.after_space() {
+    let mut lookahead = Lookahead::new(inside, 0, true);
+    match lookahead.after_space() {
         Some('/' | '#' | ',' | '，' | '\\') => true,
-        Some('{') => Ahead::new(inside, 1, true).after_space().is_some_and(|c| closing(c).is_some()),
+        Some('{') => Lookahead::new(inside, 1, true).after_space().is_some_and(|c| closing(c).is_some()),
         Some(c) if closing(c).is_some() => true,
-        Some(_) => ahead.key_and_colon(),
+        Some(_) => lookahead.key_and_colon(),
         None => false,
     }
 }
@@ -152,8 +153,10 @@ fn read(text: &str, start: usize, mixed: bool) -> Result<RepairedText, Rejection
     if rest.find(BRACKETS).and_then(|bracket| rest.get(..bracket)).is_some_and(|before| before.contains(is_quote)) {
         return Err(("its closing brace seems to be inside a string", end));
     }
-    let mut ahead = Ahead::new(text, end, true);
-    if ahead.after_space().map(plain) == Some(',') && Ahead::new(text, end + comma_bytes(rest), true).key_and_colon() {
+    let mut lookahead = Lookahead::new(text, end, true);
+    if lookahead.after_space().map(plain) == Some(',')
+        && Lookahead::new(text, end + comma_bytes(rest), true).key_and_colon()
+    {
         return Err(("more fields follow its closing brace", end));
     }
     if let Some(next) = rest.find('{').map(|next| end + next).filter(|&next| starts_object(text, next)) {

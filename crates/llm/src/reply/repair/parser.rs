@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::reply::repair::characters::{closing, is_json_space, is_space, is_word, plain};
-use crate::reply::repair::follow::{Ahead, RepairLocation};
+use crate::reply::repair::follow::{Lookahead, RepairLocation};
 use crate::reply::repair::record::{RepairKind, RepairRecord};
 
 /// The maximum nesting depth, as for the other strategies.
@@ -118,7 +118,7 @@ impl<'t> Parser<'t> {
                     continue;
                 }
                 _ if comma.is_none() && !members.is_empty() => {
-                    if bare || closing(c).is_none() || !self.look_ahead(start, Ahead::key_and_colon) {
+                    if bare || closing(c).is_none() || !self.look_ahead(start, Lookahead::key_and_colon) {
                         return Err(Stop::Rejected("a comma or a closing brace was expected", start));
                     }
                     self.add_repair(RepairKind::MissingComma, start)?;
@@ -319,10 +319,10 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    pub(super) fn look_ahead<T>(&mut self, at: usize, mut check: impl FnMut(&mut Ahead<'t>) -> T) -> T {
-        let mut ahead = Ahead::new(self.text, at, self.wide);
-        let answer = check(&mut ahead);
-        self.lookahead += ahead.looked();
+    pub(super) fn look_ahead<T>(&mut self, at: usize, mut check: impl FnMut(&mut Lookahead<'t>) -> T) -> T {
+        let mut lookahead = Lookahead::new(self.text, at, self.wide);
+        let answer = check(&mut lookahead);
+        self.lookahead += lookahead.looked();
         answer
     }
 

@@ -6,7 +6,7 @@
 //! does not end the string. In all other cases the string is rejected.
 
 use crate::reply::repair::characters::{closing, is_space, is_word, plain};
-use crate::reply::repair::follow::{Ahead, RepairLocation};
+use crate::reply::repair::follow::{Lookahead, RepairLocation};
 use crate::reply::repair::parser::{Parser, Stop};
 use crate::reply::repair::record::RepairKind;
 
@@ -46,7 +46,7 @@ impl Parser<'_> {
             self.bump();
             self.bump();
             self.add_repair(RepairKind::OtherQuotes, start)?;
-            if self.look_ahead(self.at, |ahead| ahead.continues(location)) {
+            if self.look_ahead(self.at, |lookahead| lookahead.continues(location)) {
                 return Err(Stop::Rejected("three quotes in a row: it is not clear which one ends the string", start));
             }
             return self.triple_quoted(quoted);
@@ -84,7 +84,7 @@ impl Parser<'_> {
 
     fn ends_triple_quoted(&mut self, quote: char, location: RepairLocation) -> bool {
         let triple = self.rest().get(1..).is_some_and(|rest| rest.starts_with(doubled(quote)));
-        triple && self.look_ahead(self.at + 3, |ahead| ahead.continues(location))
+        triple && self.look_ahead(self.at + 3, |lookahead| lookahead.continues(location))
     }
 
     /// Consumes characters without special meaning in one step.
@@ -178,10 +178,10 @@ impl Parser<'_> {
     fn ends_with_other_quote(&mut self, quoted: &Quoted, c: char) -> Result<bool, Stop> {
         let ends = match quoted.location {
             RepairLocation::Key => {
-                Ahead::new(self.text, self.at + c.len_utf8(), true).after_space().map(plain) == Some(':')
+                Lookahead::new(self.text, self.at + c.len_utf8(), true).after_space().map(plain) == Some(':')
             }
             // In a truncated text this is no evidence.
-            location => self.look_ahead(self.at + c.len_utf8(), |ahead| ahead.strictly().continues(location)),
+            location => self.look_ahead(self.at + c.len_utf8(), |lookahead| lookahead.strictly().continues(location)),
         };
         if ends {
             self.guessed = true;
@@ -192,12 +192,12 @@ impl Parser<'_> {
 
     /// Whether the text after `c`, the current character, may follow a value.
     fn continues(&mut self, c: char, location: RepairLocation) -> bool {
-        self.look_ahead(self.at + c.len_utf8(), |ahead| ahead.continues(location))
+        self.look_ahead(self.at + c.len_utf8(), |lookahead| lookahead.continues(location))
     }
 
     /// Whether a colon that may be syntax follows `c`, the current character, so that a key ends there.
     fn is_before_colon(&mut self, c: char) -> bool {
-        let after = self.look_ahead(self.at + c.len_utf8(), Ahead::after_space);
+        let after = self.look_ahead(self.at + c.len_utf8(), Lookahead::after_space);
         after.is_some_and(|after| after == ':' || (self.wide && plain(after) == ':'))
     }
 
@@ -207,7 +207,7 @@ impl Parser<'_> {
         if !apostrophe {
             let after_quote = self.at + c.len_utf8();
             let next = self.text.get(after_quote..).and_then(|rest| rest.chars().next());
-            let after = self.look_ahead(after_quote, Ahead::after_space);
+            let after = self.look_ahead(after_quote, Lookahead::after_space);
             let colon = self.is_before_colon(c);
             let reason = if quoted.location == RepairLocation::Item {
                 Some("a string in a list contains a quote that is not escaped")
@@ -217,8 +217,8 @@ impl Parser<'_> {
                 Some("a string seems to continue past the next key")
             } else if after == Some(c) {
                 let location = quoted.location;
-                let last =
-                    next == Some(c) && self.look_ahead(after_quote + c.len_utf8(), |ahead| ahead.continues(location));
+                let last = next == Some(c)
+                    && self.look_ahead(after_quote + c.len_utf8(), |lookahead| lookahead.continues(location));
                 (!last).then_some("two quotes in a row: it is not clear which one ends the string")
             } else {
                 None

@@ -176,7 +176,7 @@ impl Conversation {
         };
         // A route leaves this action, so the message would be a question that is not answered now. It is sent as the question
         // of the next round when the action continues.
-        let leaves_action = reason.is_some_and(|reason| turn.routed.contains(&reason));
+        let leaves_action = reason.is_some_and(|reason| turn.reasons_with_route.contains(&reason));
         if leaves_action {
             turn.store_state(&Rounds { round: round + 1, asked: message })?;
             return Ok(Flow::Exit(Box::new(outcome)));
@@ -254,7 +254,7 @@ impl Conversation {
             opening,
             // The message of a last round is sent only if EXIT, which follows it, is yes. If a route may leave the action, the
             // message is sent later or not at all.
-            live: opening || (round < turn.last_round(self.max_rounds) && turn.routed.is_empty()),
+            live: opening || (round < turn.last_round(self.max_rounds) && turn.reasons_with_route.is_empty()),
             ..self.model.ask(question, names)
         })
     }

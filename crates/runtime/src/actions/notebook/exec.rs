@@ -12,7 +12,7 @@ use bcc_lang::script::time::{ONE_DAY, time};
 pub(crate) struct ExecKind;
 
 impl Kind for ExecKind {
-    fn about(&self) -> KindInfo {
+    fn info(&self) -> KindInfo {
         KindInfo {
             name: "exec",
             schema: include_str!("../../../../../schemas/actions/exec.json"),

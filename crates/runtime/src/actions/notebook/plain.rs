@@ -114,7 +114,7 @@ pub(crate) static NEXT_EVENT: PlainKind = PlainKind {
 };
 
 impl Kind for PlainKind {
-    fn about(&self) -> KindInfo {
+    fn info(&self) -> KindInfo {
         KindInfo { name: self.name, schema: self.schema, page: self.page, exits: &["exit_criteria_met"] }
     }
 

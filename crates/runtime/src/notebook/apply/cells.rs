@@ -36,12 +36,13 @@ pub(crate) fn add(
             "the notebook already has a cell with the id in `store_id`: each id can be used only once",
         ));
     }
-    if let Some(ahead) = add.store_id.as_deref().and_then(numbered_id).filter(|ahead| *ahead > state.cell_count + 1) {
+    if let Some(number) = add.store_id.as_deref().and_then(numbered_id).filter(|number| *number > state.cell_count + 1)
+    {
         if state.ids_ahead.len() >= MAX_IDS_AHEAD {
             let message = "too many cells were given ids of the form `cell-{number}` before their number was reached";
             return Err(ActionRejection::new("too-many-ids-ahead", message));
         }
-        state.ids_ahead.insert(ahead);
+        state.ids_ahead.insert(number);
     }
     let mut metadata = add.metadata.clone();
     let mut content = clean(&add.content, add.kind).to_owned();

@@ -49,8 +49,8 @@ fn line(covered: &Covered, item: &CoverageItem, number: usize) -> String {
         item.line,
         escaped(id)
     );
-    if let Some(about) = &item.about {
-        line += &format!(" <span class=\"about\">{}</span>", escaped(about));
+    if let Some(description) = &item.description {
+        line += &format!(" <span class=\"about\">{}</span>", escaped(description));
     }
     if tally.ran > 0 {
         line += &format!(" <span class=\"times\" title=\"ran {}\">{}×</span>", times(tally.ran), tally.ran);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::program::assigned::Assignment;
 use crate::program::outcome::ExitReason;
 use bcc_lang::expr::parse::Expr;
-use bcc_lang::script::routes::RouteTarget;
+use bcc_lang::script::route_parser::RouteTarget;
 
 /// A table of routes: at most one for each reason. Cloning is cheap.
 #[derive(Clone, Default)]

@@ -28,19 +28,19 @@ pub(crate) trait Hook: Send + Sync {
 }
 
 #[derive(Default)]
-pub(crate) struct Hooked<H> {
+pub(crate) struct HookedStore<H> {
     inner: MemoryStore,
     pub(crate) hook: H,
 }
 
-impl<H> Hooked<H> {
+impl<H> HookedStore<H> {
     pub(crate) fn with(hook: H) -> Self {
         Self { inner: MemoryStore::default(), hook }
     }
 }
 
 #[async_trait]
-impl<H: Hook> Store for Hooked<H> {
+impl<H: Hook> Store for HookedStore<H> {
     async fn create(&self, new: &NewSessionRow, documents: &[DocumentRow], first: &Commit) -> Result<(), StoreError> {
         self.hook.around(Some((new, documents)), first, self.inner.create(new, documents, first)).await
     }

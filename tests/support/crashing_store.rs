@@ -7,16 +7,16 @@ use bcc_store::error::StoreError;
 use bcc_store::rows::Commit;
 use tokio::sync::Notify;
 
-use hooked::{Hook, Hooked, SessionCreation, Write};
+use hooked_store::{Hook, HookedStore, SessionCreation, Write};
 
-#[path = "hooked.rs"]
-pub(crate) mod hooked;
+#[path = "hooked_store.rs"]
+pub(crate) mod hooked_store;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CrashMode {
     Never,
     /// At each commit, before the write: the turn is lost and repeated.
-    AlreadyUsed,
+    Before,
     /// At each commit, after the write: no memory is left after a turn.
     After,
     /// At some of the commits, before or after, determined by this seed.
@@ -34,7 +34,7 @@ struct CrashState {
 }
 
 /// A store in memory that crashes the process that writes to it.
-pub(crate) type CrashingStore = Hooked<CrashHook>;
+pub(crate) type CrashingStore = HookedStore<CrashHook>;
 
 pub(crate) struct CrashHook {
     mode: CrashMode,
@@ -72,14 +72,14 @@ impl Hook for CrashHook {
             let mut state = self.state.lock().unwrap();
             match self.mode {
                 _ if !state.enabled => CrashMode::Never,
-                CrashMode::AlreadyUsed => {
+                CrashMode::Before => {
                     state.attempted = !state.attempted;
-                    if state.attempted { CrashMode::AlreadyUsed } else { CrashMode::Never }
+                    if state.attempted { CrashMode::Before } else { CrashMode::Never }
                 }
                 CrashMode::Sometimes(seed) => {
                     state.commits += 1;
                     match fastrand::Rng::with_seed(seed ^ state.commits << 32).u8(..20) {
-                        0 => CrashMode::AlreadyUsed,
+                        0 => CrashMode::Before,
                         1 => CrashMode::After,
                         _ => CrashMode::Never,
                     }
@@ -87,7 +87,7 @@ impl Hook for CrashHook {
                 other => other,
             }
         };
-        if mode == CrashMode::AlreadyUsed {
+        if mode == CrashMode::Before {
             self.crash().await;
         }
         write.await?;

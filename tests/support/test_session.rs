@@ -138,7 +138,7 @@ async fn parts(
             host: host_services,
         },
         lock: store.lock(SESSION, "the test").await.unwrap(),
-        archive: store,
+        store,
         script: program.id.clone(),
         model: "of the test".to_owned(),
         budget: Default::default(),

@@ -11,7 +11,7 @@ use bcc_runtime::run::session::SessionPause;
 use bcc_store::memory::MemoryStore;
 use serde_json::Value;
 
-pub(crate) struct Talk {
+pub(crate) struct OfflineConversation {
     /// Why the session paused last.
     pub(crate) pause: SessionPause,
     pub(crate) events: Vec<Value>,
@@ -19,7 +19,7 @@ pub(crate) struct Talk {
     pub(crate) answers: usize,
 }
 
-impl Talk {
+impl OfflineConversation {
     pub(crate) fn messages(&self) -> Vec<String> {
         let ai = self.events.iter().filter(|event| event["type"] == "message" && event["role"] == "ai");
         ai.map(|event| event["text"].as_str().unwrap().to_owned()).collect()
@@ -38,7 +38,7 @@ impl Observer for Events {
 }
 
 /// Runs the script at `file` with the offline responder. After `answers`, each further question is answered with `fallback`.
-pub(crate) async fn offline(file: &Path, answers: &[String], fallback: Option<&str>) -> Talk {
+pub(crate) async fn run(file: &Path, answers: &[String], fallback: Option<&str>) -> OfflineConversation {
     const MAX_ANSWERS: usize = 200;
     let environment = Environment::default();
     let project = Project::of(file, None, false, &environment).unwrap();
@@ -60,7 +60,7 @@ pub(crate) async fn offline(file: &Path, answers: &[String], fallback: Option<&s
             Some(answer) if pause == SessionPause::Waiting => session.answer(answer, None).await.unwrap(),
             _ => {
                 let events = events.0.lock().unwrap().clone();
-                return Talk { pause, events, answers: sent };
+                return OfflineConversation { pause, events, answers: sent };
             }
         };
         sent += 1;

@@ -2,9 +2,9 @@
 
 use crate::graph::build::GraphBuilder;
 use crate::graph::script_graph::EdgeKind;
-use bcc_lang::script::routes::RouteTarget;
+use bcc_lang::script::route_parser::RouteTarget;
 use bcc_runtime::program::outcome::ExitReason;
-use bcc_runtime::program::routes::{Route, RouteTable};
+use bcc_runtime::program::route_table::{Route, RouteTable};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RouteContext {
@@ -24,7 +24,7 @@ impl GraphBuilder<'_> {
     }
 
     fn route(&mut self, from: usize, reason: ExitReason, route: &Route, context: RouteContext) {
-        let target = route.then.as_ref().and_then(|go| self.target(go, from, context));
+        let target = route.then.as_ref().and_then(|target| self.target(target, from, context));
         let set = if route.set.is_empty() { "" } else { "set, " };
         let inserted = route.insert.as_deref().and_then(|id| Some((id, self.insert_target(id)?)));
         let reason = reason.name();
@@ -53,8 +53,8 @@ impl GraphBuilder<'_> {
     }
 
     /// The target of a route, if it is a separate node.
-    fn target(&self, go: &RouteTarget, from: usize, context: RouteContext) -> Option<usize> {
-        match go {
+    fn target(&self, target: &RouteTarget, from: usize, context: RouteContext) -> Option<usize> {
+        match target {
             RouteTarget::Next | RouteTarget::Resume => None,
             RouteTarget::Retry => context.action.then_some(from),
             RouteTarget::SkipTopic => context.after_topic,
@@ -67,8 +67,8 @@ impl GraphBuilder<'_> {
 }
 
 /// The label of a route. The arrow already shows the target.
-fn route_label(go: &RouteTarget) -> String {
-    match go {
+fn route_label(target: &RouteTarget) -> String {
+    match target {
         RouteTarget::Goto(_) => "goto".to_owned(),
         other => other.to_string(),
     }

@@ -117,8 +117,8 @@ fn route(entry: &YamlEntry, fields: &Fields<'_>) -> Option<WrittenRoute> {
             Some(WrittenRoute { reason, set, insert, then, span })
         }
         _ => {
-            let go = read_word(&entry.value, fields)?;
-            Some(WrittenRoute { reason, set: None, insert: None, then: Some(go), span })
+            let target = read_word(&entry.value, fields)?;
+            Some(WrittenRoute { reason, set: None, insert: None, then: Some(target), span })
         }
     }
 }
@@ -175,8 +175,8 @@ fn then_target(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<Rout
 
 fn read_word(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<RouteTarget>> {
     let text = node.as_scalar().map(|scalar| scalar.text.trim()).unwrap_or_default();
-    if let Some(go) = RouteTarget::from_word(text) {
-        return Some(Spanned { value: go, span: node.span });
+    if let Some(target) = RouteTarget::from_word(text) {
+        return Some(Spanned { value: target, span: node.span });
     }
     let listed = Message::names(WORDS);
     let message = match node.as_scalar() {
@@ -185,13 +185,13 @@ fn read_word(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<RouteT
     };
     let near = near_miss(text, WORDS);
     // Common mistakes: `goto topic_b`, and `goto: topic_b` inside a text.
-    let jump = ["goto", "insert"].into_iter().find_map(|word| {
+    let corrected = ["goto", "insert"].into_iter().find_map(|word| {
         let rest = text.strip_prefix(word)?.trim_start_matches([':', ' ']);
         let complete = !rest.is_empty() && rest.len() < text.len() - word.len();
         complete.then(|| format!("{{ {word}: {rest} }}"))
     });
-    let help = match (&jump, near) {
-        (Some(jump), _) => msg!("write `{jump}`"),
+    let help = match (&corrected, near) {
+        (Some(text), _) => msg!("write `{text}`"),
         (None, Some(near)) => msg!("did you mean `{near}`?"),
         (None, None) if is_id(text) => {
             msg!("if it is the id of a topic or a phase, write `{{ goto: {text} }}`; other routes are {listed}")
@@ -200,8 +200,8 @@ fn read_word(node: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<Spanned<RouteT
     };
     let mut diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), node.span).with_help(help);
     let words: Vec<&str> = text.split([':', ' ']).filter(|word| !word.is_empty()).collect();
-    let sure = jump.is_some() && matches!(words.as_slice(), ["goto", id] if is_id(id));
-    if let Some(text) = jump.or(near.map(str::to_owned)) {
+    let sure = corrected.is_some() && matches!(words.as_slice(), ["goto", id] if is_id(id));
+    if let Some(text) = corrected.or(near.map(str::to_owned)) {
         let fix = Fix::sure(msg!("write `{text}`"), vec![Edit { span: node.span, text }]);
         diagnostic = diagnostic.with_fixes([fix.only_sure_if(sure)]);
     }

@@ -6,14 +6,14 @@ use crate::program::event::Event;
 use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
-use crate::program::routes::RouteLevel;
+use crate::program::route_table::RouteLevel;
 use crate::run::draft::CommitDraft;
 use crate::run::frames::{FrameTarget, Insertion, ROOT, component, id_of, lineage, parent, redacted_key};
 use crate::run::session::Session;
 use crate::run::transitions::SessionFailure;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
-use bcc_lang::script::routes::RouteTarget;
+use bcc_lang::script::route_parser::RouteTarget;
 
 /// The maximum number of possibly circular routes that are followed without an answer of the person.
 pub(crate) const MAX_HOPS: u32 = 100;
@@ -24,7 +24,7 @@ const MAX_REPORTED_HOPS: usize = 8;
 impl Session {
     /// Decides where the session continues after `outcome` of the action `key`, reports it, and goes there. `error` is the cause, if
     /// the caller knows it better than the outcome.
-    pub(crate) fn decide(
+    pub(crate) fn continue_after_outcome(
         &mut self,
         program: &Program,
         key: &str,
@@ -57,12 +57,12 @@ impl Session {
                 RouteTarget::Next => "no route is defined for it, and after a completed action the session continues",
                 _ => "no route is defined for it, and an action that is not completed gets another round",
             };
-            self.routed(&place, (reason, None), default.to_string(), &from, why.into(), draft);
+            self.report_route(&place, (reason, None), default.to_string(), &from, why.into(), draft);
             if default == RouteTarget::Next {
                 self.finish_action(key, &outcome);
                 return Ok(());
             }
-            return self.follow(program, key, &default, completed, reason, error, draft);
+            return self.continue_at_or_fail(program, key, &default, completed, reason, error, draft);
         };
         let level = Some(found.level);
         if !found.route.set.is_empty() {
@@ -82,13 +82,13 @@ impl Session {
         if let Some(id) = &found.route.insert {
             let id = id.clone();
             let route = format!("insert: {id}, then: {then}");
-            self.routed(&place, (reason, level), route.clone(), &from, why, draft);
-            self.hop(format!("{from} ({}) → {route}", reason.name()))?;
+            self.report_route(&place, (reason, level), route.clone(), &from, why, draft);
+            self.count_route_hop(format!("{from} ({}) → {route}", reason.name()))?;
             if let Some(frame) = self.frames.change(key) {
                 frame.last = Some(Box::new(outcome.brief()));
             }
             let failure = error.map(|error| error.message);
-            let insertion = Insertion::Routed { reason, completed, then: written, failure };
+            let insertion = Insertion::ByRoute { reason, completed, then: written, failure };
             return self.insert(program, key, &id, insertion, serde_json::Map::new(), draft);
         }
         let then = match then {
@@ -109,14 +109,14 @@ impl Session {
             }
             other => other,
         };
-        self.routed(&place, (reason, level), then.to_string(), &from, why, draft);
+        self.report_route(&place, (reason, level), then.to_string(), &from, why, draft);
         if let Some(frame) = self.frames.change(key) {
             frame.last = Some(Box::new(outcome.brief()));
         }
-        self.follow(program, key, &then, completed, reason, error, draft)
+        self.continue_at_or_fail(program, key, &then, completed, reason, error, draft)
     }
 
-    fn routed(
+    fn report_route(
         &self,
         place: &EventLocation,
         (reason, level): (ExitReason, Option<RouteLevel>),
@@ -126,26 +126,26 @@ impl Session {
         draft: &mut CommitDraft,
     ) {
         let table = level.map(RouteLevel::name);
-        draft.event(place, Event::Routed { reason: reason.name(), route, from: from.to_owned(), why, table });
+        draft.event(place, Event::RouteTaken { reason: reason.name(), route, from: from.to_owned(), why, table });
     }
 
     #[allow(clippy::too_many_arguments)] // what was decided, and all that it may concern
-    fn follow(
+    fn continue_at_or_fail(
         &mut self,
         program: &Program,
         key: &str,
-        go: &RouteTarget,
+        target: &RouteTarget,
         completed: bool,
         reason: ExitReason,
         error: Option<SessionFailure>,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
-        if *go == RouteTarget::Fail
+        if *target == RouteTarget::Fail
             && let Some(error) = error
         {
             return Err(error);
         }
-        if *go == RouteTarget::Fail && reason.fails() {
+        if *target == RouteTarget::Fail && reason.fails() {
             let action = id_of(component(key));
             let message = match reason {
                 ExitReason::Error => {
@@ -159,11 +159,11 @@ impl Session {
                 help: Some(Message::word("`/why` shows what was tried")),
             });
         }
-        self.go(program, key, go, completed, draft)
+        self.continue_at(program, key, target, completed, draft)
     }
 
     /// Continues after an insertion of a route: at the route's target, or as without a route.
-    pub(crate) fn go_on(
+    pub(crate) fn continue_after_insertion(
         &mut self,
         program: &Program,
         key: &str,
@@ -178,30 +178,30 @@ impl Session {
                 let from = place.action_id.clone().unwrap_or_default();
                 let why =
                     "the route requests a retry after what it inserted, but the maximum number of retries is reached";
-                self.routed(&place, (reason, None), RouteTarget::Next.to_string(), &from, why.into(), draft);
-                return self.go(program, key, &RouteTarget::Next, completed, draft);
+                self.report_route(&place, (reason, None), RouteTarget::Next.to_string(), &from, why.into(), draft);
+                return self.continue_at(program, key, &RouteTarget::Next, completed, draft);
             }
-            Some(then) => return self.go(program, key, &then, completed, draft),
+            Some(then) => return self.continue_at(program, key, &then, completed, draft),
             None => default_route(reason, completed),
         };
         let error = failure.map(|message| SessionFailure { code: "action-error", message, help: None });
         if then == RouteTarget::Fail && self.enclosing_insertion(key).is_some() {
             return self.fail_insertion(program, key, (reason, None), error, draft);
         }
-        self.follow(program, key, &then, completed, reason, error, draft)
+        self.continue_at_or_fail(program, key, &then, completed, reason, error, draft)
     }
 
     /// Follows a route from the action `key`. Frames change; nothing is entered yet.
-    pub(crate) fn go(
+    pub(crate) fn continue_at(
         &mut self,
         program: &Program,
         key: &str,
-        go: &RouteTarget,
+        target: &RouteTarget,
         completed: bool,
         draft: &mut CommitDraft,
     ) -> Result<(), SessionFailure> {
         let id = id_of(component(key)).to_owned();
-        match go {
+        match target {
             RouteTarget::Resume if !completed => {
                 if let Some(frame) = self.frames.change(key) {
                     frame.resumed = true;
@@ -223,9 +223,9 @@ impl Session {
                 self.leave_to(key, |at| *at == FrameTarget::Phase);
                 Ok(())
             }
-            RouteTarget::Goto(target) => {
-                self.hop(format!("{id} → goto: {target}"))?;
-                self.jump(program, target, draft)
+            RouteTarget::Goto(part) => {
+                self.count_route_hop(format!("{id} → goto: {part}"))?;
+                self.jump_to_id(program, part, draft)
             }
             RouteTarget::End => {
                 self.end(program);
@@ -250,7 +250,7 @@ impl Session {
             .position(program, key)
             .ok_or_else(|| SessionFailure::new(msg!("no action for `{}`", redacted_key(key))))?;
         let step = position.step;
-        self.hop(format!("{} → retry", id_of(component(key))))?;
+        self.count_route_hop(format!("{} → retry", id_of(component(key))))?;
         if let Some(frame) = self.frames.change(key) {
             frame.retries += 1;
             frame.state = serde_json::Value::Null;
@@ -276,7 +276,7 @@ impl Session {
     }
 
     /// Jumps to the topic or phase with this id.
-    fn jump(&mut self, program: &Program, target: &str, draft: &mut CommitDraft) -> Result<(), SessionFailure> {
+    fn jump_to_id(&mut self, program: &Program, target: &str, draft: &mut CommitDraft) -> Result<(), SessionFailure> {
         let phase_of = |phase: usize| program.phases.get(phase);
         let topics = program.phases.iter().enumerate().find_map(|(number, phase)| {
             phase.topics.iter().position(|topic| topic.id == target).map(|topic| (number, Some(topic)))
@@ -360,7 +360,7 @@ impl Session {
         let Some(inserted) = self.enclosing_insertion(key) else { return Ok(()) };
         let insertion = id_of(component(&inserted)).to_owned();
         let why = msg!("no route is defined for it in `{insertion}`, which therefore ends");
-        self.routed(&place, (reason, level), "error".into(), &from, why, draft);
+        self.report_route(&place, (reason, level), "error".into(), &from, why, draft);
         let error = error.unwrap_or_else(|| SessionFailure {
             code: "action-error",
             message: msg!("the action `{from}` of `{insertion}` ended with `{}`", reason.name()),
@@ -383,18 +383,18 @@ impl Session {
 
     /// Counts a possibly circular route.
     /// Errors: There were too many since the last answer.
-    pub(crate) fn hop(&mut self, route: String) -> Result<(), SessionFailure> {
-        self.head.hops += 1;
-        self.head.way.push(route);
-        if self.head.way.len() > MAX_REPORTED_HOPS {
-            self.head.way.remove(0);
+    pub(crate) fn count_route_hop(&mut self, route: String) -> Result<(), SessionFailure> {
+        self.head.route_hops += 1;
+        self.head.recent_routes.push(route);
+        if self.head.recent_routes.len() > MAX_REPORTED_HOPS {
+            self.head.recent_routes.remove(0);
         }
-        if self.head.hops <= MAX_HOPS {
+        if self.head.route_hops <= MAX_HOPS {
             return Ok(());
         }
         let message = msg!(
             "more than {MAX_HOPS} routes were followed without an answer from the user; the last were: {}",
-            self.head.way.join("; ")
+            self.head.recent_routes.join("; ")
         );
         let help =
             Message::word("give one of these routes another target, or let an action between them wait for an answer");
