@@ -361,7 +361,7 @@ fn the_check_knows_the_kinds_of_the_project() {
     let kinds = "[kinds.greet]\nskill = \"greeting\"\n[kinds.lost]\nskill = \"greetin\"\n[kinds.around]\nskill = \"greeting\"\nbefore = { skill = \"nowhere\" }\n";
     let table = [
         ("- action_type: gret\n  action_id: a\n", "did you mean `greet`?"),
-        ("- action_type: elsewhere\n  action_id: a\n", ", around, greet, lost"),
+        ("- action_type: elsewhere\n  action_id: a\n", "`around`, `greet`, `lost`"),
         ("- action_type: greet\n  action_id: a\n", "requires the input `name`, which is missing here"),
         ("- action_type: greet\n  action_id: a\n", "add `name: …` under `config:`"),
         ("- action_type: greet\n  action_id: a\n  config: { nam: Ann }\n", "has no input `nam`"),

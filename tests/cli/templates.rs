@@ -269,8 +269,8 @@ fn show_prints_every_byte_and_the_source_separately() {
     assert_eq!(text, odd);
     assert_eq!(
         note,
-        "_system/config/custom/gentle/ai_ask_v1.md, as used by the scheme `gentle`; it overrides built-in \
-         _system/config/default/ai_ask_v1.md\n"
+        "_system/config/custom/gentle/ai_ask_v1.md, as used by the scheme `gentle`; it overrides \
+         builtin:_system/config/default/ai_ask_v1.md\n"
     );
     for (name, text) in [
         ("ai_ask --scheme english", ENGLISH_ASK),

@@ -1,4 +1,4 @@
-//! External effects are announced before they start and closed after they end, and none is repeated silently (LANGUAGE.md section 12).
+//! External effects are announced before they start and closed after they end, and none is repeated silently (docs/sessions.md).
 //! What a turn writes into the notebook is durable with the turn.
 
 mod announced;

@@ -1,5 +1,5 @@
 //! What reading replies writes to the log: strategies, repairs and coercions as warnings, never a value, and the text itself only at
-//! debug level and only if nothing in it can be sensitive (LANGUAGE.md sections 3 and 8).
+//! debug level and only if nothing in it can be sensitive (docs/replies.md).
 //!
 //! These tests have their own file: whether a call site logs at all is cached for the whole process, so tests that read the log must
 //! not run at the same time as others.

@@ -1,4 +1,4 @@
-//! Advice that arrives at every possible moment around a turn, a death and a resume (LANGUAGE.md section 9): thousands of seeded
+//! Advice that arrives at every possible moment around a turn, a death and a resume (docs/monitors.md): thousands of seeded
 //! schedules in virtual time. The seed decides how long models, monitors and the person take. The process dies before or after some
 //! commits, and while it waits. The invariants of the journal must hold for any order.
 //!

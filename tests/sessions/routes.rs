@@ -1,4 +1,4 @@
-//! Every form of a route, on each of the four levels (LANGUAGE.md section 6), and lists that are too long (section 5).
+//! Every form of a route, on each of the four levels (docs/routes.md), and lists that are too long.
 
 use serde_json::{Value, json};
 
