@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::drive::{ResumeHint, drive};
 use crate::cli::exit::Exit;
-use crate::cli::front_end::FrontEnd;
+use crate::cli::front_end::{FrontEnd, OutputArgs};
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::report;
 use bcc_engine::engine::{Engine, RunRequest, store_path};
@@ -63,9 +63,8 @@ pub struct RunArgs {
     /// Trust the project's bcc-script.toml for this run
     #[arg(long, help_heading = "Project")]
     pub trust: bool,
-    /// Print each event as one JSON object per line
-    #[arg(long, help_heading = "Output")]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// Keep this file up to date with the notebook of the session (.ipynb, .md or .html)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub notebook: Option<PathBuf>,
@@ -86,7 +85,7 @@ pub enum ReplayBy {
 }
 
 pub async fn run(options: RunArgs, environment: Environment) -> Result<Exit, EngineError> {
-    let front = FrontEnd::of(options.json);
+    let front = FrontEnd::of(&options.output);
     front.report_failure(start(options, environment, front).await)
 }
 

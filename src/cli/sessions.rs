@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use crate::cli::drive::{ResumeHint, drive};
 use crate::cli::exit::Exit;
 use crate::cli::export::{ExportFormat, export_as};
-use crate::cli::front_end::FrontEnd;
+use crate::cli::front_end::{FrontEnd, OutputArgs};
 use crate::cli::json::{self, CatchUp};
 use crate::cli::language::{chosen, filled, translated};
 use crate::cli::live_notebook::LiveNotebook;
@@ -98,9 +98,8 @@ pub struct StoreArgs {
 pub struct ResumeArgs {
     /// Session id
     pub id: String,
-    /// Print each event as one JSON object per line
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// First print the events after this sequence number again
     #[arg(long, value_name = "SEQ", requires = "json")]
     pub after: Option<u64>,
@@ -146,7 +145,7 @@ pub async fn sessions(command: SessionsCommand, environment: Environment) -> Res
             Ok(Exit::Done)
         }
         SessionsCommand::Resume(options) => {
-            let front = FrontEnd::of(options.json);
+            let front = FrontEnd::of(&options.output);
             front.report_failure(resume(options, environment, front).await)
         }
         SessionsCommand::Export { id, format, calls, output, store } => {

@@ -141,6 +141,7 @@ fn redact_error(error: EngineError, masker: &Masker, marks: &Marks) -> EngineErr
             help: help.map(shown),
         },
         EngineError::Usage { message, help } => EngineError::Usage { message: shown(message), help: help.map(shown) },
+        EngineError::Ended { message, help } => EngineError::Ended { message: shown(message), help: help.map(shown) },
         invalid @ EngineError::Invalid(_) => invalid,
     }
 }
