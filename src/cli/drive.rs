@@ -121,7 +121,8 @@ fn interrupted(front: FrontEnd, resume: &str) -> Exit {
 }
 
 impl ResumeHint {
-    fn command(&self, id: &str) -> String {
+    /// The command that resumes the session `id`.
+    pub fn command(&self, id: &str) -> String {
         let mut command = format!("bcc-script sessions resume {id}");
         if let Some(store) = &self.store {
             command.push_str(" --store ");

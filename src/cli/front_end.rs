@@ -17,7 +17,9 @@ use crate::cli::piped::Piped;
 use crate::cli::report;
 use crate::cli::terminal::{Terminal, quiet};
 use bcc_engine::error::EngineError;
+use bcc_engine::last_exchanges::LastExchanges;
 use bcc_runtime::program::event::Observer;
+use bcc_store::contract::Store;
 
 /// The options that select the front end of `run` and `sessions resume`.
 #[derive(Clone, Copy, Debug, Default, Args)]
@@ -62,6 +64,17 @@ impl FrontEnd {
         }
     }
 
+    /// The observer for a session that is about to be resumed: a terminal first shows the end of the conversation.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn resuming_observer(self, archive: &dyn Store, id: &str) -> Result<Arc<dyn Observer>, EngineError> {
+        Ok(match self {
+            Self::Terminal => Arc::new(Terminal::resuming(LastExchanges::of_session(archive, id).await?)),
+            Self::Piped | Self::Json { .. } => self.observer(),
+        })
+    }
+
     /// The source of answers. If the line editor cannot be started, the terminal is read line by line.
     pub fn source(self) -> Box<dyn InputSource> {
         match self {
@@ -78,12 +91,13 @@ impl FrontEnd {
     /// Returns `result`. With `--json`, writes a failure as an event without a `seq`, because a failed store can commit no event.
     pub fn report_failure(self, result: Result<Exit, EngineError>) -> Result<Exit, EngineError> {
         if let (Self::Json { .. }, Err(error @ EngineError::Failed { message, .. })) = (self, &result) {
-            JsonLines::uncommitted("error", "store-failed", message, error.help());
+            JsonLines::uncommitted_error("store-failed", message, error.help());
         }
         result
     }
 
-    /// Reports lines of input that were sent and that no question asked for.
+    /// Reports lines of input that were sent and that no question asked for. With `--json`, this is a note and no event: the journal
+    /// of the session is complete.
     pub fn report_unread(self, unread: UnreadLines) {
         let count = unread.count;
         let message = match unread {
@@ -95,10 +109,7 @@ impl FrontEnd {
                 msg!("unused lines of input: {count} or more; the session asked no further question")
             }
         };
-        match self {
-            Self::Json { .. } => JsonLines::uncommitted("warning", "input-unused", &message, None),
-            Self::Terminal | Self::Piped => self.note(&msg!("warning: {message}", message = message)),
-        }
+        self.note(&msg!("warning: {message}", message = message));
     }
 
     /// Prints a note that is not part of the conversation.

@@ -13,10 +13,10 @@ use bcc_runtime::program::event::{Committed, Delta, Observer};
 pub struct JsonLines;
 
 impl JsonLines {
-    /// Writes an `error` or a `warning` that cannot be committed and has no `seq`: the store failed, or the session has ended.
-    pub fn uncommitted(kind: &str, code: &str, message: &Message, help: Option<&Message>) {
+    /// Writes an error of the store, which cannot be committed and has no `seq`.
+    pub fn uncommitted_error(code: &str, message: &Message, help: Option<&Message>) {
         let help = help.map(ToString::to_string);
-        write(&json!({ "type": kind, "code": code, "message": message.to_string(), "help": help }).to_string());
+        write(&json!({ "type": "error", "code": code, "message": message.to_string(), "help": help }).to_string());
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use bcc_lang::message::message::Message;
+use bcc_lang::message::msg;
 use clap::{Args, ValueEnum};
 
 use crate::cli::drive::{ResumeHint, drive};
@@ -9,15 +11,17 @@ use crate::cli::exit::Exit;
 use crate::cli::front_end::{FrontEnd, OutputArgs};
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::report;
-use bcc_engine::engine::{Engine, RunRequest, store_path};
+use bcc_engine::engine::{DEFAULT_USER, Engine, RunRequest, store_path};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
+use bcc_engine::find_session::left_unfinished;
 use bcc_engine::host_services::{check_permissions, host_services};
 use bcc_engine::loaded::LoadedProgram;
 use bcc_engine::project::Project;
 use bcc_engine::replay::ReplayRequest;
 use bcc_llm::providers::replay::recording::ReplayMatching;
 use bcc_runtime::program::limits::Budget;
+use bcc_store::contract::Store;
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
@@ -118,12 +122,39 @@ async fn start(options: RunArgs, environment: Environment, front: FrontEnd) -> R
         check_permissions(&loaded.program, &host_services(&project, &environment))?;
     }
     let engine = Engine::with_store(project, environment.clone(), store)?.with_budget(budget);
-    let opened = engine.run_loaded(loaded, &request, notebook.observer(front.observer())).await?;
+    let archive = engine.store().as_ref();
+    let (observer, unfinished) = match &request.session {
+        Some(id) => (front.resuming_observer(archive, id).await?, None),
+        None => {
+            let user = request.user.as_deref().unwrap_or(DEFAULT_USER);
+            (front.observer(), unfinished_note(archive, (&loaded.program.id, user), front, &hint).await?)
+        }
+    };
+    let opened = engine.run_loaded(loaded, &request, notebook.observer(observer)).await?;
     report::warnings(&opened.diagnostics);
-    for notice in &opened.notices {
+    for notice in opened.notices.iter().chain(&unfinished) {
         report::quiet(notice);
     }
-    drive(opened.session, engine.store().as_ref(), front, &hint, notebook).await
+    drive(opened.session, archive, front, &hint, notebook).await
+}
+
+/// The note that an earlier session of this script and user can be resumed. A program that uses `--json` manages its sessions
+/// itself.
+async fn unfinished_note(
+    archive: &dyn Store,
+    (script, user): (&str, &str),
+    front: FrontEnd,
+    hint: &ResumeHint,
+) -> Result<Option<Message>, EngineError> {
+    if matches!(front, FrontEnd::Json { .. }) {
+        return Ok(None);
+    }
+    let Some(row) = left_unfinished(archive, script, user).await? else { return Ok(None) };
+    let hint = ResumeHint { store: hint.store.clone(), trust: hint.trust, ..ResumeHint::default() };
+    let (id, resume) = (&row.id, hint.command(&row.id));
+    Ok(Some(msg!(
+        "note: the session {id} of this script is unfinished, and a new one has begun. Resume the other with: {resume}"
+    )))
 }
 
 pub fn replay_request(file: Option<&Path>, by: Option<ReplayBy>) -> Option<ReplayRequest> {

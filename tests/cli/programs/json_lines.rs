@@ -143,16 +143,19 @@ fn with_json_objects_a_plain_line_is_an_error_event() {
 }
 
 #[test]
-fn unused_lines_of_input_are_reported_after_the_last_event() {
+fn unused_lines_of_input_are_reported_and_are_no_event() {
     let home = Home::new();
     let finished = talk(&home, &["--json"], format!("{ANSWERS}one too many\n\n{{bad json\n"));
     assert_eq!(finished.code, Some(0), "{}", finished.err);
-    let events = finished.events();
-    let [.., completed, warning] = events.as_slice() else { panic!("{events:?}") };
-    assert_eq!(completed["type"], "session_completed");
-    let expected = json!({ "type": "warning", "code": "input-unused", "help": null,
-        "message": "unused lines of input: 2; the session asked no further question" });
-    assert_eq!(*warning, expected);
+    assert_eq!(finished.events().last().unwrap()["type"], "session_completed");
+    assert!(
+        finished.err.contains("warning: unused lines of input: 2; the session asked no further"),
+        "{}",
+        finished.err
+    );
+    let stopped = talk(&Home::new(), &["--json", "--budget", "turns=3"], ANSWERS);
+    assert_eq!(stopped.code, Some(3));
+    assert!(stopped.err.contains("warning: unused lines of input: "), "{}", stopped.err);
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn a_failed_session_prints_the_reason_to_standard_error_and_exits_with_1() {
     assert_eq!(finished.out, "你几岁？\n");
     assert!(finished.err.contains("`age >= 18`"), "{}", finished.err);
     // A failed session cannot be resumed.
-    assert_eq!(sessions(&home, &["resume", "t"]).code, Some(2));
+    assert_eq!(sessions(&home, &["resume", "t"]).code, Some(4));
 }
 
 #[test]
