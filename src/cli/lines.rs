@@ -127,6 +127,8 @@ fn input(line: Result<Vec<u8>, TooLong>, format: InputFormat) -> InputLine {
         let help = Message::word("send text in UTF-8");
         return rejected("answer-not-utf8", "a line that is not valid UTF-8 was not accepted", help);
     };
+    // Some programs begin their output with a byte order mark, which hides that the line starts with `{`.
+    let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
     match format {
         InputFormat::Lines => InputLine::Answer { text, answer_id: None },
         _ if text.trim().is_empty() => InputLine::Blank,
@@ -210,6 +212,13 @@ mod tests {
         let expected = [answer("{{ x }}", Some("a1")), InputLine::Blank, answer("", None), answer("plain", None)];
         assert_eq!(inputs(lines.as_bytes(), InputFormat::Json), expected);
         assert_eq!(codes(lines.as_bytes(), InputFormat::JsonObjects), ["", "", "", "answer-not-an-object"]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_an_answer() {
+        assert_eq!(inputs("\u{feff}小林".as_bytes(), InputFormat::Lines), [answer("小林", None)]);
+        let object = "\u{feff}{\"user\": \"小林\"}".as_bytes();
+        assert_eq!(inputs(object, InputFormat::Json), [answer("小林", None)]);
     }
 
     #[test]
